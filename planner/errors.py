@@ -1,0 +1,31 @@
+"""What goes wrong with input, said for a person: which file, which object, which field, what is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The place of a value: a file (or "" when it came over the wire), an object and a field path."""
+
+    file: str = ""
+    object: str = ""
+    field: str = ""
+
+    def at(self, field: str) -> Where:
+        """The same object, at `field` (a dotted path from the object's root)."""
+        return Where(self.file, self.object, field)
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.object, self.field) if part)
+
+
+class InputError(ValueError):
+    """Input that cannot be used. `str(error)` is one line that names file, object and field."""
+
+    def __init__(self, message: str, where: Where | None = None) -> None:
+        self.where = where or Where()
+        self.message = message
+        place = str(self.where)
+        super().__init__(f"{place}: {message}" if place else message)

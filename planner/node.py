@@ -1,0 +1,44 @@
+"""Nodes and the pods bound to them, as the planner sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planner.quantity import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node's taint; only NoSchedule and NoExecute keep pods away."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node: labels, taints, what it can give (base units) and whether it takes pods now."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Resources = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    cordoned: bool = False
+    ready: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """A pod that uses capacity on a node: NAMESPACE/NAME, its node, its effective request.
+
+    `reservation` is the id (annotation `bayplan.dev/reservation`) of the gang's reservation that already
+    accounts for it, "" for a pod of somebody else.
+    """
+
+    name: str
+    node: str
+    requests: Resources
+    reservation: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)

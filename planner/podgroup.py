@@ -1,0 +1,128 @@
+"""What is asked for: a PodGroup of PodSets, each with the shape of its pods and its topology constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from planner.quantity import Resources
+
+ReserveMode = Literal["domain", "nodes", "none"]
+OnUnavailable = Literal["queue", "reject", "admit"]
+
+GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi")
+MIG_PREFIX = "nvidia.com/mig-"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A pod's toleration; an empty key with `Exists` tolerates everything, an empty effect every effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One `matchExpressions` or `matchFields` entry: In, NotIn, Exists, DoesNotExist, Gt, Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+Term = tuple[Requirement, ...]
+"""Requirements that must all hold (ANDed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """What the scheduler looks at in a pod, and nothing else.
+
+    `requests`: the effective request (init containers, sidecars and overhead counted, facts of the kubelet),
+    in base units, with `pods: 1`. `affinity`: the required node affinity as terms that are ORed; `()` is no
+    constraint. `preferences`: the preferred terms with their weights (1 to 100). `anti_affinity`: topology
+    keys over which pods of the same PodSet must differ (required pod anti-affinity that selects the pod's
+    own labels). `priority` as the pod states it.
+    """
+
+    requests: Resources = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: tuple[Term, ...] = ()
+    preferences: tuple[tuple[int, Term], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    anti_affinity: tuple[str, ...] = ()
+    priority: int = 0
+
+    @property
+    def gpus(self) -> int:
+        """Whole GPUs that one pod asks for, whatever the maker."""
+        return sum(self.requests.get(name, 0) for name in GPU_RESOURCES)
+
+    @property
+    def mig_slices(self) -> dict[str, int]:
+        """MIG slices that one pod asks for, by profile ("1g.10gb")."""
+        return {
+            name.removeprefix(MIG_PREFIX): count
+            for name, count in self.requests.items()
+            if name.startswith(MIG_PREFIX) and count > 0
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A topology request: levels are node-label keys (or a Topology's alias), "" where nothing is asked.
+
+    `required` is never relaxed, `preferred` is tried first and then each coarser level up to the required
+    one or the root. `slice_size` pods at a time stay within one domain of `slice_level`.
+    """
+
+    topology: str = ""
+    required: str = ""
+    preferred: str = ""
+    slice_level: str = ""
+    slice_size: int = 0
+
+    def __bool__(self) -> bool:
+        return any((self.topology, self.required, self.preferred, self.slice_level))
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """`count` pods of one shape; `constraint` is this set's own, besides the gang's."""
+
+    name: str
+    count: int
+    shape: PodShape
+    constraint: Constraint = Constraint()
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """A gang: every pod of every PodSet is placed, or none.
+
+    `name` is NAMESPACE/KIND/NAME (and `/INDEX` for one replica of a workload that is a gang per replica).
+    `origins` says, for each topology key that the request read, the field it stood in, so that a refusal can
+    name it: `((field, key, value), …)`. `warnings`: what reading the request already had to say.
+    """
+
+    name: str
+    pod_sets: tuple[PodSet, ...]
+    constraint: Constraint = Constraint()
+    reserve: ReserveMode = "domain"
+    on_unavailable: OnUnavailable = "queue"
+    origins: tuple[tuple[str, str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Pods in the gang."""
+        return sum(pod_set.count for pod_set in self.pod_sets)
+
+    @property
+    def gpus(self) -> int:
+        """Whole GPUs that the gang asks for."""
+        return sum(pod_set.count * pod_set.shape.gpus for pod_set in self.pod_sets)

@@ -1,0 +1,108 @@
+"""Reservations, the invariants that they keep, and the Ledger that holds them.
+
+Invariants (tests/planner/test_ledger_machine.py walks them as a state machine):
+1. An exclusively held domain has one holder.
+3. A gang is reserved wholly or not at all.
+4. The same gang asked again gets the same reservation.
+7. A hold that nobody claims expires; a crash loses no reservation and leaks none past its time to live.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from planner.answer import Assignment
+from planner.podgroup import ReserveMode
+from planner.quantity import Resources
+from planner.topology import Domain
+
+State = Literal["held", "claimed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What one gang holds.
+
+    `id` is derived from the gang's name (`reservation_id`), so the same gang always has the same one.
+    `fingerprint` is a digest of what was asked for: another one under the same name is another request.
+    `domains` are held whole (mode `domain`); `nodes` are all nodes inside them, as the plan saw them.
+    `assignments` with `requests` (per pod of each PodSet, base units) are what the gang uses on each node.
+    `created` and `expires` are seconds since the epoch; `expires` None is a hold that was claimed.
+    `owner_uid`: the workload's UID, known from the validating pass on; "" before.
+    """
+
+    id: str
+    gang: str
+    topology: str
+    level: str
+    domain: Domain
+    mode: ReserveMode
+    domains: tuple[Domain, ...]
+    nodes: frozenset[str]
+    assignments: tuple[Assignment, ...]
+    requests: tuple[tuple[str, Resources], ...]
+    fingerprint: str
+    created: float = 0.0
+    expires: float | None = None
+    state: State = "held"
+    owner_uid: str = ""
+
+    @property
+    def touched(self) -> frozenset[str]:
+        """Every node that the reservation holds or uses."""
+        return self.nodes | {assignment.node for assignment in self.assignments}
+
+
+class Conflict(Exception):  # noqa: N818 - it is an outcome to retry on, not a fault
+    """Somebody else holds a part of what was to be reserved; `holder` is that gang's name."""
+
+    def __init__(self, holder: str) -> None:
+        self.holder = holder
+        super().__init__(f"already held by {holder}")
+
+
+class LedgerUnavailable(Exception):  # noqa: N818
+    """The book cannot be read or written now (disk full, database locked); the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """What the ledger held at one moment; `revision` grows with every change."""
+
+    revision: int
+    reservations: tuple[Reservation, ...]
+
+
+class Ledger(Protocol):
+    """Where reservations live. Every call is atomic and idempotent; times are seconds since the epoch.
+
+    All raise `LedgerUnavailable` when the book cannot be reached.
+    """
+
+    async def book(self, now: float) -> Book:
+        """The live reservations at `now`; expired holds are left out."""
+        ...
+
+    async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
+        """Take the reservation, or raise `Conflict`.
+
+        A conflict is any live reservation of another gang that shares a node or a held domain with this one
+        and came after the revision `planned_on`, or that holds such a node or domain whole. The same id and
+        fingerprint again returns what is there; the same id with another fingerprint replaces it.
+        """
+        ...
+
+    async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
+        """The workload exists: the hold no longer expires. False where there is no such reservation."""
+        ...
+
+    async def release(self, reservation_id: str) -> bool:
+        """Give it back. False where there was none (already released, or expired)."""
+        ...
+
+
+def reservation_id(gang: str) -> str:
+    """A gang's reservation id: a label-safe digest of its name, the same on every replica and every retry."""
+    return "bp-" + hashlib.sha256(gang.encode()).hexdigest()[:16]

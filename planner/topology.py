@@ -1,0 +1,52 @@
+"""Topologies: ordered node-label keys, coarse to fine, and the domains that their values make.
+
+A label value repeats across parents ("rack-1" in every block), so a domain is the whole path of values
+from the coarsest level down, never a value alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+HOSTNAME = "kubernetes.io/hostname"
+
+Domain = tuple[str, ...]
+"""A path of level values, coarse to fine. `()` is the whole topology. An absent label is `""`: a node
+without a rack label is in no rack but still in its zone and still a host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """An ordered list of levels.
+
+    `levels`: node-label keys, coarse to fine; the last is always `kubernetes.io/hostname` (added on reading
+    where the object leaves it out). `node_selector`: the labels of the node pool that it belongs to; empty
+    means every node that carries its level labels. `reservable`: the coarsest level that one gang holds
+    whole when its placement spans several (annotation `bayplan.dev/reservable-level`; by default the level
+    just above the host). `source`: the kind that it was read from.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    reservable: str = ""
+    source: str = "bayplan.dev"
+
+    @property
+    def host_index(self) -> int:
+        """The index of the host level, the last."""
+        return len(self.levels) - 1
+
+    @property
+    def reservable_index(self) -> int:
+        """The index of the reservable level."""
+        return self.levels.index(self.reservable) if self.reservable else max(0, self.host_index - 1)
+
+    def index(self, level: str) -> int:
+        """The index of a level's key, 0 the coarsest. Raises `ValueError` for a key that is no level."""
+        return self.levels.index(level)
+
+    def path(self, node_name: str, labels: Mapping[str, str]) -> Domain:
+        """The node's domain path; `""` where it lacks a label (an empty value is an absent one)."""
+        return (*(labels.get(key, "") for key in self.levels[:-1]), labels.get(HOSTNAME) or node_name)
