@@ -1,0 +1,1 @@
+"""The policy engine: MutatingAdmissionPolicy and ValidatingAdmissionPolicy, from files, as Kubernetes means them."""
