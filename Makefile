@@ -1,0 +1,41 @@
+# `make` alone lists what there is.
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint check bench test-exact lock clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.venv/.ready: pyproject.toml constraints.txt
+	@echo "setting up .venv (pinned in constraints.txt) …"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: .venv/.ready ## the main job on this machine: certificates, webhook, reviews, plan, map
+	@$(BIN)/bayplan demo
+
+test: .venv/.ready lint ## tests, type check, linters, import contracts
+	@$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: .venv/.ready ## ruff, mypy --strict, import-linter
+	@$(BIN)/ruff format --check --quiet . || { echo "run: .venv/bin/ruff format ."; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-timing >/tmp/.bayplan-imports 2>&1 || { cat /tmp/.bayplan-imports; exit 1; }
+
+bench: .venv/.ready ## measure CEL and the planner, side by side with others in one run
+	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+test-exact: .venv/.ready ## the planner against exhaustive search on 100,000 random instances (long)
+	@BAYPLAN_EXACT=100000 $(BIN)/python -m pytest -n $(WORKERS) tests/exact
+
+lock: ## write constraints.txt anew from what is installed
+	@{ echo "# Every version that make installs, so that today and tomorrow run the same code. Made by \`make lock\`."; \
+	  $(BIN)/python -m pip freeze --exclude-editable; } > constraints.txt
+
+clean: ## remove the virtual environment and the caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

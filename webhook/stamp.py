@@ -1,0 +1,83 @@
+"""Writing a plan onto an object: Bayplan's own annotations, and the gate of a gang that waits. Pure.
+
+What a scheduler reads (its own annotations, affinity, schedulerName) is written by policies, not here.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from webhook.names import PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
+from webhook.planning import WorkloadPlan
+from webhook.workloads import Template, Workload
+
+Json = dict[str, Any]
+
+
+def stamp(obj: Mapping[str, Any], workload: Workload, plan: WorkloadPlan, policies: str) -> Json:
+    """A copy of the object that carries its plan; the same plan stamped twice changes nothing.
+
+    `policies` is the value of `bayplan.dev/policies`. Templates learn the reservation too, so that their
+    pods find it; a queued gang's templates get the scheduling gate, an admitted one's lose it.
+    """
+    stamped: Json = copy.deepcopy(dict(obj))
+    note = placement_note(plan)
+    ids = ",".join(reservation.id for reservation in plan.reservations)
+    own = {PLACEMENT: note, RESERVATION: ids, POLICIES: policies}
+    _annotate(stamped, own)
+    waits = plan.decision == "queued" and plan.first.group.on_unavailable == "queue"
+    for template in workload.templates:
+        pod = _at(stamped, template)
+        if template.path:
+            _annotate(pod, {PLACEMENT: note, RESERVATION: ids, POD_SET: template.pod_set})
+        _gate(pod, waits)
+    return stamped
+
+
+def placement_note(plan: WorkloadPlan) -> str:
+    """The value of `bayplan.dev/placement`: the plan in short, keys sorted, one line."""
+    answer = plan.first.answer
+    note: Json = {"decision": plan.decision}
+    if plan.decision == "admitted":
+        domains = [list(domain) for placed in plan.placed for domain in placed.answer.reserves]
+        note |= {"topology": answer.topology, "level": answer.level, "domain": list(answer.domain)}
+        note |= {"reserves": domains}
+    return orjson.dumps(note, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def policies_note(names: Iterable[str], revision: str) -> str:
+    """The value of `bayplan.dev/policies`."""
+    return f"{','.join(sorted(set(names)))}@{revision}"
+
+
+def _at(obj: Json, template: Template) -> Json:
+    place: Any = obj
+    for step in template.path:
+        place = place[step]
+    return place  # type: ignore[no-any-return]
+
+
+def _annotate(obj: Json, values: Mapping[str, str]) -> None:
+    metadata = obj.get("metadata") if isinstance(obj.get("metadata"), dict) else {}
+    annotations = dict(metadata.get("annotations") or {}) if metadata else {}
+    for key, value in values.items():
+        if value:
+            annotations[key] = value
+        else:
+            annotations.pop(key, None)
+    obj["metadata"] = {**(metadata or {}), "annotations": annotations}
+
+
+def _gate(pod: Json, waits: bool) -> None:
+    spec: Json = pod["spec"]
+    gates = [gate for gate in spec.get("schedulingGates") or [] if gate.get("name") != QUEUED_GATE]
+    if waits:
+        gates.append({"name": QUEUED_GATE})
+    if gates:
+        spec["schedulingGates"] = gates
+    else:
+        spec.pop("schedulingGates", None)

@@ -1,0 +1,108 @@
+"""The variables that bayplan.dev policies see beside upstream's: `gang`, `plan`, `cluster`. Plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.podgroup import PodGroup, Requirement, Term
+from planner.reservation import reservation_id
+from webhook.planning import WorkloadPlan
+from webhook.workloads import Workload
+
+NO_CLUSTER: Mapping[str, Any] = {
+    "known": False,
+    "topologies": {},
+    "levels": [],
+    "nodePools": [],
+    "mig": {},
+    "resources": {},
+    "gpuShare": [],
+    "largestFree": {},
+}
+"""What `cluster` is where nothing is known of one: the same keys, all empty."""
+
+
+def gang_variable(workload: Workload, namespace: str, pod_set: str) -> dict[str, Any]:
+    """`gang`: who asks and for how much. Several gangs of one object are alike; the first speaks for them.
+
+    Amounts are per pod, cpu in millicores, the rest in base units. `podSet` is the PodSet whose template is
+    shown, "" on the workload itself.
+    """
+    group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=())
+    return {
+        "name": group.name,
+        "namespace": namespace,
+        "kind": workload.kind,
+        "size": group.size,
+        "gpus": group.gpus,
+        "replicas": len(workload.gangs),
+        "perPod": workload.per_pod,
+        "podSet": pod_set,
+        "podSets": [
+            {
+                "name": one.name,
+                "count": one.count,
+                "gpus": one.shape.gpus,
+                "resources": dict(one.shape.requests),
+                "mig": one.shape.mig_slices,
+            }
+            for one in group.pod_sets
+        ],
+        "constraint": {
+            "topology": group.constraint.topology,
+            "required": group.constraint.required,
+            "preferred": group.constraint.preferred,
+        },
+        "topologies": sorted({value for _, kind, value in group.origins if kind == "topology"}),
+        "keys": [{"field": field, "kind": kind, "value": value} for field, kind, value in group.origins],
+        "reserve": group.reserve,
+        "onUnavailable": group.on_unavailable,
+    }
+
+
+def plan_variable(plan: WorkloadPlan, pod_set: str) -> dict[str, Any]:
+    """`plan`: what the planner says, for the PodSet whose template is shown or for the whole object."""
+    answer = plan.first.answer
+    nodes = {
+        a.node: None
+        for placed in plan.placed
+        for a in placed.answer.assignments
+        if not pod_set or a.pod_set == pod_set
+    }
+    return {
+        "decision": plan.decision,
+        "topology": answer.topology,
+        "level": answer.level,
+        "domain": list(answer.domain),
+        "reserves": [list(domain) for placed in plan.placed for domain in placed.answer.reserves],
+        "nodes": list(nodes),
+        "requirements": [term_json(term) for term in plan.terms(pod_set)],
+        "reservation": ",".join(r.id for r in plan.reservations),
+        "reason": answer.reason,
+        "message": plan.message(),
+    }
+
+
+def term_json(term: Term) -> dict[str, Any]:
+    """A NodeSelectorTerm as core/v1 writes it; `metadata.name` is a field, all else labels."""
+    fields = [requirement for requirement in term if requirement.key == "metadata.name"]
+    labels = [requirement for requirement in term if requirement.key != "metadata.name"]
+    json: dict[str, Any] = {}
+    if labels:
+        json["matchExpressions"] = [_requirement_json(one) for one in labels]
+    if fields:
+        json["matchFields"] = [_requirement_json(one) for one in fields]
+    return json
+
+
+def _requirement_json(requirement: Requirement) -> dict[str, Any]:
+    json: dict[str, Any] = {"key": requirement.key, "operator": requirement.operator}
+    if requirement.values:
+        json["values"] = list(requirement.values)
+    return json
+
+
+def ids_of(workload: Workload) -> tuple[str, ...]:
+    """The reservation ids of a workload's gangs, whether or not they hold anything."""
+    return tuple(reservation_id(group.name) for group in workload.gangs)
