@@ -57,7 +57,7 @@ def reservation_manifest(reservation: Reservation) -> dict[str, object]:
 
 
 def reservation_from(manifest: object, where: Where) -> Reservation:
-    """The reservation that a manifest states. Raises `InputError` naming the field that is missing or wrong."""
+    """The reservation that a manifest states. Raises `InputError` naming the field that is wrong."""
     root = _mapping(manifest, where)
     name = _text(_mapping(root.get("metadata"), where.at("metadata")), "name", where.at("metadata"))
     where = Where(where.file, where.object or f"{KIND}/{name}", "")
@@ -160,9 +160,7 @@ def _text(entry: Mapping[str, object], key: str, where: Where, default: str | No
     return _string(value, _under(where, key))
 
 
-def _choice(
-    entry: Mapping[str, object], key: str, choices: Sequence[str], where: Where, default: str
-) -> str:
+def _choice(entry: Mapping[str, object], key: str, choices: Sequence[str], where: Where, default: str) -> str:
     value = _text(entry, key, where, default)
     if value not in choices:
         raise InputError(f"{value!r} is none of {', '.join(choices)}", _under(where, key))
