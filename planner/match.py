@@ -1,0 +1,115 @@
+"""May this pod be on that node, capacity aside: selectors, required node affinity, taints.
+
+The rules are those of kube-scheduler's NodeAffinity and TaintToleration plugins: terms are ORed, the
+requirements inside a term ANDed, an empty term matches nothing, and only NoSchedule and NoExecute taints
+keep a pod away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.node import Node, Taint
+from planner.podgroup import PodShape, Requirement, Term, Toleration
+
+NODE_NAME_FIELD = "metadata.name"
+"""The one key of `matchFields`; a requirement with this key looks at the node's name."""
+
+PASSING_TAINTS = frozenset(
+    f"node.kubernetes.io/{name}"
+    for name in (
+        "not-ready",
+        "unreachable",
+        "unschedulable",
+        "disk-pressure",
+        "memory-pressure",
+        "pid-pressure",
+        "network-unavailable",
+    )
+)
+"""Taints that say how a node is now, not what it is for; a cluster "when empty" has none of them."""
+
+CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+def holds(requirement: Requirement, value: str | None) -> bool:
+    """Whether a label's value (None where the node lacks the label) meets a requirement."""
+    operator, values = requirement.operator, requirement.values
+    if operator == "In":
+        return value is not None and value in values
+    if operator == "NotIn":
+        return value is None or value not in values
+    if operator == "Exists":
+        return value is not None
+    if operator == "DoesNotExist":
+        return value is None
+    return _compares(operator, value, values)
+
+
+def _compares(operator: str, value: str | None, values: tuple[str, ...]) -> bool:
+    try:
+        left, right = int(value or "x"), int(values[0])
+    except (ValueError, IndexError):
+        return False
+    return left > right if operator == "Gt" else left < right
+
+
+def term_matches(term: Term, node: Node) -> bool:
+    """Whether every requirement of the term holds; an empty term matches nothing."""
+    return bool(term) and all(
+        holds(r, node.name if r.key == NODE_NAME_FIELD else node.labels.get(r.key)) for r in term
+    )
+
+
+def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    """Whether the labels carry every pair of an equality selector."""
+    return all(labels.get(key) == value for key, value in selector.items())
+
+
+def affinity_matches(shape: PodShape, node: Node) -> bool:
+    """Whether the required node affinity lets the pod onto the node."""
+    return not shape.affinity or any(term_matches(term, node) for term in shape.affinity)
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether this one toleration covers the taint."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return bool(toleration.key) and toleration.value == taint.value
+
+
+def untolerated(shape: PodShape, node: Node, *, passing: bool) -> Taint | None:
+    """The first taint that keeps the pod away, or None. `passing`: look at passing taints too."""
+    for taint in node.taints:
+        if taint.effect == "PreferNoSchedule" or (not passing and taint.key in PASSING_TAINTS):
+            continue
+        if not any(tolerates(toleration, taint) for toleration in shape.tolerations):
+            return taint
+    return None
+
+
+def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
+    """Why the pod may not be on the node whatever its capacity, or "" where it may.
+
+    `now` False asks whether it may ever: cordons, readiness and passing taints are then left aside.
+    """
+    if shape.node_selector and not selects(shape.node_selector, node.labels):
+        return "node selector"
+    if not affinity_matches(shape, node):
+        return "node affinity"
+    if now and not node.ready:
+        return "not ready"
+    if now and node.cordoned and not any(tolerates(t, CORDON) for t in shape.tolerations):
+        return "cordoned"
+    if node.taints and (taint := untolerated(shape, node, passing=now)) is not None:
+        return f"taint {taint.key}"
+    return ""
+
+
+def preference(shape: PodShape, node: Node) -> int:
+    """The summed weights of the preferred terms that the node meets."""
+    return sum(weight for weight, term in shape.preferences if term_matches(term, node))
