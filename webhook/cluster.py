@@ -1,0 +1,85 @@
+"""Where the webhook gets its picture of the cluster from, when that is files: read again when they change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from planner.cluster import read
+from planner.errors import InputError
+from planner.snapshot import Snapshot
+from webhook.files import SUFFIXES, documents
+
+
+class ClusterSource(Protocol):
+    """Something that knows the nodes, pods and topologies; reservations come from the ledger."""
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest picture, None where no cluster is known."""
+        ...
+
+    def problem(self) -> str:
+        """Why the picture is older than it should be; "" where all is well."""
+        ...
+
+
+class NoCluster:
+    """No cluster: policies run, nothing is planned."""
+
+    def snapshot(self) -> None:
+        """Nothing is known."""
+        return
+
+    def problem(self) -> str:
+        """Nothing can be wrong with it."""
+        return ""
+
+
+class ClusterFiles:
+    """Cluster files as `kubectl get -o yaml` prints them; a bad change keeps the last good picture."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        """Reads the files. Raises `InputError` for what cannot be read at the start."""
+        self._paths = tuple(paths)
+        self._lock = threading.Lock()
+        self._seen = self._stamp()
+        self._snapshot = self._read()
+        self._problem = ""
+
+    def snapshot(self) -> Snapshot:
+        """The picture, read again if a file changed since."""
+        with self._lock:
+            seen = self._stamp()
+            if seen != self._seen:
+                self._seen = seen
+                try:
+                    self._snapshot, self._problem = self._read(), ""
+                except InputError as error:
+                    self._problem = str(error)
+            return self._snapshot
+
+    def problem(self) -> str:
+        """The last bad change, "" when the newest files were good."""
+        return self._problem
+
+    def _read(self) -> Snapshot:
+        return read((document.file, document.value) for document in documents(self._paths))
+
+    def _stamp(self) -> tuple[tuple[str, int, int], ...]:
+        files = [file for path in self._paths for file in _found(Path(path))]
+        stats = []
+        for file in files:
+            try:
+                stat = file.stat()
+            except OSError:
+                continue
+            stats.append((str(file), stat.st_mtime_ns, stat.st_size))
+        return tuple(stats)
+
+
+def _found(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
+    return [path]

@@ -1,0 +1,141 @@
+"""Reading YAML and JSON files from disk, for clusters and manifests. The shell's only reader of either."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from planner.errors import InputError, Where
+
+SUFFIXES = (".yaml", ".yml", ".json")
+STDIN = "-"
+FILE_LIMIT = 512 * 1024 * 1024
+"""Bytes of one file; `kubectl get nodes,pods -o yaml` of 10,000 nodes stays below."""
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _StrictLoader(_Loader):  # type: ignore[misc]
+    """YAML as Kubernetes reads it: no dates, no duplicate keys in one mapping."""
+
+
+_StrictLoader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+def _mapping_once(loader: Any, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        if key_node.tag == "tag:yaml.org,2002:merge":
+            continue
+        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+        if key in seen:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"key {key!r} stands twice", key_node.start_mark
+            )
+        seen.add(key)
+    loader.flatten_mapping(node)
+    mapping: dict[Any, Any] = _Loader.construct_mapping(loader, node, deep=deep)
+    return mapping
+
+
+def _construct(loader: Any, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:
+    mapping: dict[Any, Any] = {}
+    yield mapping
+    mapping.update(_mapping_once(loader, node))
+
+
+_StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a file; `index` counts the file's documents from 0, `-` is standard input."""
+
+    file: str
+    index: int
+    value: Any
+
+
+def documents(paths: Sequence[str]) -> list[Document]:
+    """Every YAML or JSON document in files and folders (recursively, by name), empty ones left out.
+
+    Raises `InputError` with the file (and the line, for what does not parse) and what is wrong.
+    """
+    return [document for path in paths for file in _files(path) for document in _documents(file)]
+
+
+def objects(paths: Sequence[str]) -> list[Document]:
+    """The Kubernetes objects in files: documents, and the items of List kinds.
+
+    Raises `InputError` as `documents` does, and for a document that is no object with a kind.
+    """
+    return [one for document in documents(paths) for one in _items(document)]
+
+
+def _items(document: Document) -> Iterator[Document]:
+    value, where = document.value, Where(document.file, f"document {document.index + 1}")
+    if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
+        raise InputError("is no Kubernetes object: it has no kind", where)
+    if value["kind"].endswith("List") and isinstance(value.get("items"), list):
+        for item in value["items"]:
+            yield from _items(Document(document.file, document.index, item))
+        return
+    if not isinstance(value.get("apiVersion"), str):
+        raise InputError(
+            "has no apiVersion", Where(document.file, f"{value['kind']} document {document.index + 1}")
+        )
+    yield document
+
+
+def _files(path: str) -> list[str]:
+    if path == STDIN:
+        return [STDIN]
+    place = Path(path)
+    if place.is_dir():
+        found = sorted(str(file) for file in place.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+        if not found:
+            raise InputError("the folder holds no .yaml, .yml or .json file", Where(path))
+        return found
+    return [path]
+
+
+def _documents(file: str) -> list[Document]:
+    text = _read(file)
+    try:
+        if file.endswith(".json"):
+            values = [orjson.loads(text)]
+        else:
+            values = list(yaml.load_all(text, Loader=_StrictLoader))
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"no JSON: {error.msg}", Where(f"{file}:{error.lineno}:{error.colno}")) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+        raise InputError(
+            f"no YAML: {error.problem or error.context or 'it does not parse'}", Where(place)
+        ) from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        raise InputError(f"no YAML: {str(error).splitlines()[0]}", Where(file)) from None
+    except RecursionError:
+        raise InputError("nested too deeply to be a manifest", Where(file)) from None
+    return [Document(file, index, value) for index, value in enumerate(values) if value is not None]
+
+
+def _read(file: str) -> bytes:
+    try:
+        if file == STDIN:
+            return sys.stdin.buffer.read()
+        place = Path(file)
+        if place.stat().st_size > FILE_LIMIT:
+            raise InputError(f"larger than {FILE_LIMIT // 2**20} MiB", Where(file))
+        return place.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", Where(file)) from None

@@ -1,0 +1,94 @@
+"""One admission call, from bytes to bytes: decode, decide, keep the promise in the ledger, encode.
+
+The decision is pure and made in a thread; only here does it meet the ledger. On a conflict (somebody else
+took the place in between) the picture is taken anew and decided again, a few tries at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from planner.reservation import Conflict, Ledger, LedgerUnavailable
+from planner.snapshot import Snapshot
+from webhook.admission import Claim, Decision, Options, Phase, Release, Reserve, decide
+from webhook.cluster import ClusterSource, NoCluster
+from webhook.policy.files import PolicyStore
+from webhook.policy.request import AdmissionRequest
+from webhook.review import Response
+
+TRIES = 4
+"""Decisions made for one call before it is answered with "try again"."""
+HOLD_SECONDS = 300.0
+"""Time to live of a hold that no validating pass has claimed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What answers admission requests. `clock` gives seconds since the epoch."""
+
+    policies: PolicyStore
+    ledger: Ledger
+    cluster: ClusterSource = field(default_factory=NoCluster)
+    options: Options = field(default_factory=Options)
+    clock: Callable[[], float] = time.time
+
+    async def answer(self, request: AdmissionRequest, phase: Phase) -> Decision:
+        """Decide, and unless it is a dry run do what the decision says in the ledger.
+
+        Never raises for an object or a ledger that is in a bad state: that becomes a refusal in words.
+        """
+        holder = ""
+        for _ in range(TRIES):
+            try:
+                decision = await self._decide(request, phase)
+                if not request.dry_run:
+                    await self._do(decision)
+            except Conflict as conflict:
+                holder = conflict.holder
+                continue
+            except LedgerUnavailable as error:
+                return _refused(503, "ServiceUnavailable", f"no place can be reserved now: {error}", self)
+            return decision
+        message = (
+            f"the place was taken {TRIES} times while it was being reserved, last by {holder}; apply again"
+        )
+        return _refused(409, "Conflict", message, self)
+
+    async def _decide(self, request: AdmissionRequest, phase: Phase) -> Decision:
+        book = await self.ledger.book(self.clock())
+        base = self.cluster.snapshot
+
+        def work() -> Decision:
+            picture: Snapshot | None = base()
+            snapshot = picture.with_book(book) if picture is not None else None
+            return decide(request, self.policies.current, snapshot, phase, self.options)
+
+        return await asyncio.to_thread(work)
+
+    async def _do(self, decision: Decision) -> None:
+        now = self.clock()
+        done: list[str] = []
+        try:
+            for step in decision.steps:
+                match step:
+                    case Reserve(reservation, planned_on):
+                        await self.ledger.reserve(
+                            reservation.held_until(now, now + HOLD_SECONDS), planned_on, now
+                        )
+                        done.append(reservation.id)
+                    case Claim(reservation_id, owner_uid):
+                        await self.ledger.claim(reservation_id, owner_uid, now)
+                    case Release(reservation_id):
+                        await self.ledger.release(reservation_id)
+        except (Conflict, LedgerUnavailable):
+            for reservation_id in done:
+                await self.ledger.release(reservation_id)
+            raise
+
+
+def _refused(code: int, reason: str, message: str, service: Service) -> Decision:
+    response = Response(False, code=code, reason=reason, message=message)
+    return Decision(response, revision=service.policies.current.revision)

@@ -1,0 +1,95 @@
+"""What one decision knows while it is made: the object's gangs and their plan, worked out when asked for.
+
+A policy's expressions see the object as the former policies left it; so does the plan. The first plan is held
+tentatively, so that a later look at the same gangs replays it (`webhook.planning`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from planner.facts import cluster_facts
+
+from planner.snapshot import Snapshot
+from webhook.planning import WorkloadPlan, plan_workload, replay_for_pod
+from webhook.policy.request import AdmissionRequest
+from webhook.variables import NO_CLUSTER, gang_variable, plan_variable
+from webhook.workloads import Workload, is_one_plan, read, wants_plan
+
+Json = Mapping[str, Any]
+
+
+class Lazy(Mapping[str, Any]):
+    """A mapping of names to values that are worked out on first use."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
+        self._makers = makers
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+class Sight:
+    """The view of one request. `snapshot` None: no cluster is known and nothing is planned."""
+
+    def __init__(self, request: AdmissionRequest, snapshot: Snapshot | None) -> None:
+        self._request = request
+        self._snapshot = snapshot
+        self._seen: tuple[Json, Workload, WorkloadPlan | None] | None = None
+
+    def facts(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
+        """The variables `gang`, `plan` and `cluster`, for the object or for one PodSet's template.
+
+        `plan` is missing where there is none: an object that needs no plan, or no cluster.
+        """
+        makers: dict[str, Callable[[], Any]] = {
+            "gang": lambda: gang_variable(self.workload(obj), self._request.namespace, pod_set),
+            "cluster": self._cluster,
+            "plan": lambda: plan_variable(self.plan(obj), pod_set),
+        }
+        return Lazy(makers)
+
+    def workload(self, obj: Json) -> Workload:
+        """The gangs of the object. Raises `InputError` where it is malformed."""
+        request = self._request
+        return read(obj, namespace=request.namespace or "default", request_uid=request.uid)
+
+    def plan(self, obj: Json) -> WorkloadPlan | None:
+        """The plan of the object's gangs, None where there is nothing to plan. Raises as `workload` does."""
+        if self._seen is None or self._seen[0] is not obj:
+            workload = self.workload(obj)
+            self._seen = (obj, workload, self._plan(obj, workload))
+        return self._seen[2]
+
+    def _plan(self, obj: Json, workload: Workload) -> WorkloadPlan | None:
+        if self._snapshot is None or workload.skip or not workload.gangs or not wants_plan(workload):
+            return None
+        if self._request.operation == "UPDATE" and self._same_gangs(workload):
+            return None
+        if not workload.templates or workload.kind == "Pod":
+            arrived = replay_for_pod(self._snapshot, obj, self._request.namespace, workload.gangs[0])
+            if arrived is not None or is_one_plan(obj):
+                return arrived
+        plan = plan_workload(self._snapshot, workload)
+        self._snapshot = plan.snapshot
+        return plan
+
+    def _same_gangs(self, workload: Workload) -> bool:
+        """Whether an update leaves the gangs as they were, or could not change its templates anyway."""
+        old = self._request.old_object
+        return workload.template_immutable or (old is not None and self.workload(old).gangs == workload.gangs)
+
+    def _cluster(self) -> Mapping[str, Any]:
+        if self._snapshot is None:
+            return NO_CLUSTER
+        return {"known": True, **cluster_facts(self._snapshot)}
