@@ -1,0 +1,29 @@
+"""Workloads: from any object to its pod templates and its gangs, by one table of kinds.
+
+    workload = read(obj, namespace=request.namespace, request_uid=request.uid)
+    for group in workload.gangs: ...              # planner.podgroup.PodGroup
+    pod = pod_of(workload.templates[0], obj)      # a template as a v1 Pod
+    obj = write_pod(obj, workload.templates[0], pod)
+
+Read in this order: `kinds` (the table), `layouts` (a small function for each family of kinds), `keys`
+(topology requests in every dialect), `options` (our own annotations), `membership` (pods of a wider gang),
+`gangs`, `read`, `pods`.
+"""
+
+from webhook.workloads.keys import KEYS, Key
+from webhook.workloads.kinds import KINDS, Kind
+from webhook.workloads.pods import pod_of, write_pod
+from webhook.workloads.read import Template, Workload, read, wants_plan
+
+__all__ = [
+    "KEYS",
+    "KINDS",
+    "Key",
+    "Kind",
+    "Template",
+    "Workload",
+    "pod_of",
+    "read",
+    "wants_plan",
+    "write_pod",
+]

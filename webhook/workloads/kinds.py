@@ -1,0 +1,88 @@
+"""The table of workload kinds: where each keeps its pod templates and which pods start together.
+
+A new kind is a new row in `KINDS` and, where no reader of `layouts.py` suits it, one small function there.
+Sources: each kind's own API, and the grouping rules of the schedulers that run them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from webhook.workloads import layouts
+from webhook.workloads.field import Field
+from webhook.workloads.layouts import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One row. `resource` is the lower-case plural, as webhook rules name it.
+
+    `each_pod`: no gang unless the object is annotated with one. `holds`: applying the object reserves its
+    gangs (not so where another object will be the gang). `template_immutable`: the API server refuses to
+    change the pod template of an object that exists.
+    """
+
+    group: str
+    versions: tuple[str, ...]
+    name: str
+    resource: str
+    layout: Callable[[Field], Layout]
+    each_pod: bool = False
+    holds: bool = True
+    template_immutable: bool = True
+
+
+def _training(name: str, resource: str, replicas: str, versions: tuple[str, ...] = ("v1",)) -> Kind:
+    layout = partial(layouts.training_job, replicas=replicas)
+    return Kind("kubeflow.org", versions, name, resource, layout)
+
+
+def _ray(name: str, resource: str, *cluster: str) -> Kind:
+    layout = partial(layouts.ray_cluster, cluster=cluster)
+    return Kind("ray.io", ("v1", "v1alpha1"), name, resource, layout, template_immutable=False)
+
+
+def _pod_group(group: str, versions: tuple[str, ...]) -> Kind:
+    return Kind(group, versions, "PodGroup", "podgroups", layouts.no_pods, holds=False)
+
+
+_APPS = partial(Kind, "apps", ("v1",), each_pod=True, holds=False, template_immutable=False)
+
+_ROWS = (
+    Kind("", ("v1",), "Pod", "pods", layouts.pod),
+    Kind("batch", ("v1",), "Job", "jobs", layouts.job),
+    Kind("batch", ("v1",), "CronJob", "cronjobs", layouts.cron_job, holds=False, template_immutable=False),
+    Kind("jobset.x-k8s.io", ("v1alpha2",), "JobSet", "jobsets", layouts.job_set),
+    Kind("trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods, holds=False),
+    Kind(
+        "leaderworkerset.x-k8s.io", ("v1",), "LeaderWorkerSet", "leaderworkersets",
+        layouts.leader_worker_set, template_immutable=False,
+    ),
+    _training("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
+    _training("TFJob", "tfjobs", "tfReplicaSpecs"),
+    _training("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
+    _training("JAXJob", "jaxjobs", "jaxReplicaSpecs"),
+    _training("PaddleJob", "paddlejobs", "paddleReplicaSpecs"),
+    _training("MPIJob", "mpijobs", "mpiReplicaSpecs", ("v1", "v2beta1")),
+    _ray("RayCluster", "rayclusters"),
+    _ray("RayJob", "rayjobs", "rayClusterSpec"),
+    _ray("RayService", "rayservices", "rayClusterConfig"),
+    _APPS("Deployment", "deployments", layouts.replicas),
+    _APPS("ReplicaSet", "replicasets", layouts.replicas),
+    _APPS("StatefulSet", "statefulsets", layouts.replicas),
+    _pod_group("scheduling.run.ai", ("v2", "v2alpha2")),
+    _pod_group("scheduling.k8s.io", ("v1alpha2", "v1beta1")),
+    _pod_group("scheduling.volcano.sh", ("v1beta1",)),
+    Kind("grove.io", ("v1alpha1",), "PodCliqueSet", "podcliquesets", layouts.grove, holds=False),
+)  # fmt: skip
+
+KINDS: Mapping[tuple[str, str], Kind] = {(row.group, row.name): row for row in _ROWS}
+"""Rows by API group and kind: a kind is read alike in each of its versions."""
+
+
+def row_of(api_version: str, kind: str) -> Kind | None:
+    """The row of a kind, None where the table has none."""
+    group, _, _ = api_version.rpartition("/")
+    return KINDS.get((group, kind))

@@ -1,0 +1,218 @@
+"""How each workload kind lays out its pods: one small function a family, from an object to a `Layout`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from webhook.workloads.field import Field, shown
+
+LARGEST_GANGS = 10_000
+"""Replicas of one object that are each a gang; more is refused: Kubernetes itself supports 5,000 nodes."""
+
+BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
+EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One PodSet of a gang: `count` pods of one template.
+
+    `metadata` and `spec` are the pod's; `template` holds both (the object itself for a Pod). `annotated`
+    are further metadata that speak for this PodSet alone (a JobSet's job template).
+    """
+
+    pod_set: str
+    count: int
+    template: Field
+    metadata: Field
+    spec: Field
+    annotated: tuple[Field, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`members`: every template once per PodSet. `gangs`: which of them start together, gang by gang.
+
+    `indexed`: the gangs are replicas, so their names end in an index. `warnings` concern every gang.
+    """
+
+    members: tuple[Member, ...] = ()
+    gangs: tuple[tuple[Member, ...], ...] = ()
+    indexed: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+def member(pod_set: str, count: int, template: Field, *annotated: Field) -> Member:
+    """A PodSet of a PodTemplateSpec. Raises `InputError` where the template or its spec is missing."""
+    spec = template.needed_map().get("spec").needed_map()
+    metadata = template.get("metadata")
+    metadata.map()
+    return Member(pod_set, count, template, metadata, spec, annotated)
+
+
+def together(members: list[Member], warnings: tuple[str, ...] = ()) -> Layout:
+    """One gang of all pods; PodSets that start with no pod are templates only."""
+    gang = tuple(one for one in members if one.count)
+    return Layout(tuple(members), (gang,) if gang else (), warnings=warnings)
+
+
+def no_pods(obj: Field) -> Layout:
+    """Nothing to place: the kind has no template, or leaves its pods to objects that it makes."""
+    return Layout()
+
+
+def pod(obj: Field) -> Layout:
+    """A pod is its own template; a wider gang is found by `membership`."""
+    return together([member("main", 1, obj)])
+
+
+def replicas(obj: Field) -> Layout:
+    """Deployment, ReplicaSet, StatefulSet: `spec.replicas` pods, each for itself."""
+    spec = obj.get("spec").needed_map()
+    count = spec.get("replicas").count(1)
+    every = member("main", count, spec.get("template"))
+    listed = min(count, LARGEST_GANGS)
+    warnings = (f"plans the first {listed} of {count} pods",) if listed < count else ()
+    return Layout((every,), ((replace(every, count=1),),) * listed, indexed=True, warnings=warnings)
+
+
+def job(obj: Field) -> Layout:
+    """`parallelism` pods at a time, never more than `completions`."""
+    one = _job_member("main", obj.get("spec"))
+    own = obj.get("metadata", "annotations", BATCH_MIN_MEMBER).count_in_text()
+    if own is None or own == one.count:
+        return together([one])
+    differs = f"{BATCH_MIN_MEMBER} is {own}, the Job runs {one.count} pods at a time"
+    return together([one], (f"{differs}: KAI may start it with {own}, the plan is for {one.count}",))
+
+
+def cron_job(obj: Field) -> Layout:
+    """As the Job that it makes; the Job, once made, is what gets planned and reserved."""
+    job_template = obj.get("spec").needed_map().get("jobTemplate").needed_map()
+    return together([_job_member("main", job_template.get("spec"), job_template.get("metadata"))])
+
+
+def _job_member(name: str, spec: Field, *annotated: Field) -> Member:
+    parallelism = spec.needed_map().get("parallelism").count(1)
+    completions = spec.get("completions").count(parallelism)
+    return member(name, min(parallelism, completions), spec.get("template"), *annotated)
+
+
+def job_set(obj: Field) -> Layout:
+    """All replicated jobs are one gang, also under `startupPolicy: InOrder`.
+
+    With `exclusive-topology` on the JobSet, each child Job is a gang, with a domain of its own.
+    """
+    members, children = [], []
+    for replicated in obj.get("spec").needed_map().get("replicatedJobs").items():
+        name = _named(replicated)
+        copies = replicated.get("replicas").count(1)
+        job_template = replicated.get("template").needed_map()
+        child = _job_member(name, job_template.get("spec"), job_template.get("metadata"))
+        members.append(replace(child, count=copies * child.count))
+        if child.count:
+            children.append((copies, child))
+    _unique(members)
+    if not obj.get("metadata", "annotations", EXCLUSIVE_JOBSET).text():
+        return together(members)
+    _at_most(sum(copies for copies, _ in children), obj.get("spec", "replicatedJobs"))
+    gangs = tuple((child,) for copies, child in children for _ in range(copies))
+    return Layout(tuple(members), gangs, indexed=True)
+
+
+def leader_worker_set(obj: Field) -> Layout:
+    """Each replica is a gang of one leader and `size` − 1 workers; without its own, the leader's template
+    is the workers'."""
+    spec = obj.get("spec").needed_map()
+    count = _at_most(spec.get("replicas").count(1), spec.get("replicas"))
+    group = spec.get("leaderWorkerTemplate").needed_map()
+    size = group.get("size").count(1, least=1)
+    worker_template, leader_template = group.get("workerTemplate"), group.get("leaderTemplate")
+    leader = member("leader", 1, worker_template if leader_template.value is None else leader_template)
+    worker = member("worker", size - 1, worker_template)
+    gang = (leader, worker) if worker.count else (leader,)
+    return Layout((leader, worker), (gang,) * count, indexed=True)
+
+
+_RANKS = ("Chief", "Master", "Launcher", "PS", "Evaluator", "Server", "Scheduler")
+"""Replica types of which a job needs all; what a smaller gang leaves out are workers."""
+
+
+def training_job(obj: Field, replicas: str) -> Layout:
+    """The sum of all replicas, or the explicit minimum, of which the workers are what is left out."""
+    spec = obj.get("spec").needed_map()
+    members = []
+    for name, replica in spec.get(replicas).needed_map().entries():
+        count = replica.needed_map().get("replicas").count(1)
+        members.append((name in _RANKS, member(name.lower(), count, replica.get("template"))))
+    ordered = [one for ranked in (True, False) for is_ranked, one in members if is_ranked == ranked]
+    run = spec.get("runPolicy", "schedulingPolicy", "minAvailable")
+    elastic = spec.get("elasticPolicy", "minReplicas")
+    minimum = run if run.value is not None else elastic
+    return together(ordered if minimum.value is None else _cut(ordered, minimum))
+
+
+def _cut(members: list[Member], minimum: Field) -> list[Member]:
+    left, total = minimum.count(0, least=1), sum(one.count for one in members)
+    if left > total:
+        raise minimum.error(f"asks for {left} pods together, the job makes {total}; use at most {total}")
+    kept = []
+    for one in members:
+        count = min(left, one.count)
+        left -= count
+        kept.append(replace(one, count=count))
+    return kept
+
+
+def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> Layout:
+    """One head and the workers of each group that is not suspended: minReplicas, or else replicas, × hosts.
+
+    A RayJob that runs on a cluster which is there already (`clusterSelector`) makes no pods of its own.
+    """
+    spec = obj.get("spec").needed_map().get(*cluster)
+    if spec.value is None:
+        return Layout()
+    members = [member("head", 1, spec.get("headGroupSpec").needed_map().get("template"))]
+    for group in spec.get("workerGroupSpecs").items():
+        name = group.needed_map().get("groupName").text("worker")
+        count = 0 if group.get("suspend").flag() else _ray_workers(group)
+        members.append(member(name, count, group.get("template")))
+    return together(_unique(members))
+
+
+def _ray_workers(group: Field) -> int:
+    replicas = group.get("replicas").count(1)
+    hosts = group.get("numOfHosts").count(1, least=1)
+    return (group.get("minReplicas").count(0) or replicas) * hosts
+
+
+def grove(obj: Field) -> Layout:
+    """Grove plans its own gangs; its clique templates are seen so that pod policies can mend them."""
+    members = []
+    for clique in obj.get("spec").needed_map().get("template", "cliques").items():
+        spec = clique.needed_map().get("spec")
+        count = spec.get("replicas").count(1)
+        members.append(Member(_named(clique), count, clique, clique, spec.get("podSpec").needed_map()))
+    return Layout(tuple(members))
+
+
+def _named(item: Field) -> str:
+    name = item.needed_map().get("name")
+    if not name.text():
+        raise name.error("is missing; each needs a name of its own")
+    return name.text()
+
+
+def _unique(members: list[Member]) -> list[Member]:
+    seen: set[str] = set()
+    for one in members:
+        if one.pod_set in seen:
+            raise one.template.error(f"a second group is named {shown(one.pod_set)}; names must differ")
+        seen.add(one.pod_set)
+    return members
+
+
+def _at_most(count: int, field: Field) -> int:
+    if count > LARGEST_GANGS:
+        raise field.error(f"{count} replicas, each a gang; at most {LARGEST_GANGS} in one object are planned")
+    return count

@@ -1,0 +1,105 @@
+"""Which gang a single pod belongs to, by every scheduler's way of saying so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from webhook.workloads.field import Field
+from webhook.workloads.options import Options
+
+PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
+"""PodGroup and Workload objects by (namespace, name), as far as they are known."""
+
+_GROUP_ANNOTATIONS = ("pod-group-name", "scheduling.run.ai/pod-group", "scheduling.k8s.io/group-name")
+"""KAI's own PodGroup, Run:ai's older recipe, Volcano's (and the coscheduling plug-in's)."""
+KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
+KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
+SUBGROUP = "kai.scheduler/subgroup-name"
+
+_MINIMUM = (
+    ("minMember",),
+    ("minCount",),
+    ("schedulingPolicy", "gang", "minCount"),
+    ("policy", "gang", "minCount"),
+)
+"""Where PodGroups say how many start together: KAI, Run:ai and Volcano; Kubernetes' own since 1.36."""
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A gang's KIND/NAME, its size in pods, and the PodGroup object where it is known."""
+
+    name: str
+    size: int = 1
+    group: Field | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def membership(pod: Field, chosen: Options, namespace: str, groups: PodGroups) -> Membership | None:
+    """The gang that a pod names, None for a pod of its own. Raises `InputError` for malformed names."""
+    if chosen.gang:
+        return _own(chosen)
+    name = _group_name(pod)
+    if name:
+        return _of_group(f"PodGroup/{name}", _known(groups, namespace, name), name)
+    reference = pod.get("spec", "workloadRef")
+    if reference.get("name").text():
+        return _of_workload(reference, namespace, groups)
+    return _kueue(pod.get("metadata"))
+
+
+def _own(chosen: Options) -> Membership:
+    if chosen.gang_size is None:
+        note = f'gang "{chosen.gang}" has no bayplan.dev/gang-size: this pod is planned as a gang of 1'
+        return Membership(f"Gang/{chosen.gang}", warnings=(note,))
+    return Membership(f"Gang/{chosen.gang}", chosen.gang_size)
+
+
+def _group_name(pod: Field) -> str:
+    metadata = pod.get("metadata")
+    named = [metadata.get("annotations", key).text() for key in _GROUP_ANNOTATIONS]
+    named.append(metadata.get("labels", _GROUP_ANNOTATIONS[1]).text())
+    named.append(pod.get("spec", "schedulingGroup", "podGroupName").text())
+    return next((name for name in named if name), "")
+
+
+def _known(groups: PodGroups, namespace: str, name: str) -> Field | None:
+    group = groups.get((namespace, name))
+    return None if group is None else Field(group)
+
+
+def _of_group(gang: str, group: Field | None, name: str) -> Membership:
+    if group is None:
+        note = f'PodGroup "{name}" is not known here: this pod is planned as a gang of 1'
+        return Membership(gang, warnings=(note,))
+    return Membership(gang, _minimum(group.get("spec")), group)
+
+
+def _minimum(spec: Field) -> int:
+    return next((n for place in _MINIMUM if (n := spec.get(*place).count(0))), 1)
+
+
+def _of_workload(reference: Field, namespace: str, groups: PodGroups) -> Membership:
+    """`spec.workloadRef` (Kubernetes 1.35): a named pod group inside a Workload object."""
+    name, part = reference.get("name").text(), reference.get("podGroup").text()
+    gang = f"Workload/{name}/{part}" if part else f"Workload/{name}"
+    workload = _known(groups, namespace, name)
+    if workload is None:
+        return Membership(gang, warnings=(f'Workload "{name}" is not known here: planned as a gang of 1',))
+    for group in workload.get("spec", "podGroups").items():
+        if group.get("name").text() == part:
+            return Membership(gang, _minimum(group))
+    note = f'Workload "{name}" has no pod group "{part}": planned as a gang of 1'
+    return Membership(gang, warnings=(note,))
+
+
+def _kueue(metadata: Field) -> Membership | None:
+    name = metadata.get("labels", KUEUE_GROUP).text() or metadata.get("annotations", KUEUE_GROUP).text()
+    if not name:
+        return None
+    total = metadata.get("annotations", KUEUE_TOTAL).count_in_text()
+    if total is None:
+        note = f'pod group "{name}" has no {KUEUE_TOTAL}: this pod is planned as a gang of 1'
+        return Membership(f"PodGroup/{name}", warnings=(note,))
+    return Membership(f"PodGroup/{name}", total)

@@ -1,0 +1,51 @@
+"""Bayplan's own annotations on a workload: what its owner chose, with the valid values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from planner.podgroup import OnUnavailable, ReserveMode
+from webhook.names import SKIP
+from webhook.workloads.field import Field
+
+GANG = "bayplan.dev/gang"
+GANG_SIZE = "bayplan.dev/gang-size"
+RESERVE = "bayplan.dev/reserve"
+ON_UNAVAILABLE = "bayplan.dev/on-unavailable"
+
+RESERVE_MODES = ("domain", "nodes", "none")
+ON_UNAVAILABLE_MODES = ("queue", "reject", "admit")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was chosen; None, "" and False where nothing was."""
+
+    gang: str = ""
+    gang_size: int | None = None
+    reserve: ReserveMode | None = None
+    on_unavailable: OnUnavailable = "queue"
+    skip: bool = False
+    stated: bool = False
+    """True where any of them but `skip` is there."""
+
+
+def options(*metadata: Field) -> Options:
+    """The choices on the object, or else on its templates. Raises `InputError` naming the valid values."""
+
+    def field(key: str) -> Field:
+        fields = [one.get("annotations", key) for one in metadata]
+        return next((one for one in fields if one.text()), fields[0])
+
+    gang, size = field(GANG).text(), field(GANG_SIZE).count_in_text()
+    reserve = field(RESERVE).choice(RESERVE_MODES)
+    on_unavailable = field(ON_UNAVAILABLE).choice(ON_UNAVAILABLE_MODES)
+    return Options(
+        gang,
+        size,
+        cast(ReserveMode, reserve) if reserve else None,
+        cast(OnUnavailable, on_unavailable or "queue"),
+        field(SKIP).choice(("true", "false")) == "true",
+        bool(gang or size or reserve or on_unavailable),
+    )

@@ -1,0 +1,204 @@
+"""A manifest read as a workload: its pod templates, its gangs, and what becomes of them. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.errors import InputError, Where
+from planner.podgroup import PodGroup
+from webhook.workloads.field import Field, Path
+from webhook.workloads.gangs import Shaped, asks_for_gpus, default_reserve, gangs, shaped
+from webhook.workloads.keys import BOTH, OBJECT, Asked, asked, asked_by_pod_group, merged, scope_asked
+from webhook.workloads.kinds import Kind, row_of
+from webhook.workloads.layouts import Layout
+from webhook.workloads.membership import SUBGROUP, Membership, PodGroups, membership
+from webhook.workloads.options import Options, options
+
+OLD_SCOPE = "scheduling.run.ai/topology-policy"
+"""The older recipe's annotation on pods: a scope, or the name of a policy that only its scheduler knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A pod template: `path` leads to it (`()` is a Pod itself), `count` pods of it start with the gang(s).
+
+    `metadata_path` and `spec_path` lead to the pod's metadata and PodSpec, which most kinds keep in the
+    template under those names. One template that serves two PodSets (a LeaderWorkerSet without a leader
+    template) is listed once, under the latter.
+    """
+
+    path: Path
+    pod_set: str
+    count: int
+    metadata_path: Path
+    spec_path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What an object asks for. `kind` is "" for one that the table does not have.
+
+    `gangs`: each starts wholly or not at all. `per_pod`: each pod is a gang of its own. `holds`: applying the
+    object reserves its gangs; otherwise another object will (the Job of a CronJob, the pods of a Deployment,
+    the owner of a child object). `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `asks`: a
+    topology or bayplan.dev key is there. `wants_plan` is in the function of that name.
+    """
+
+    kind: str = ""
+    templates: tuple[Template, ...] = ()
+    gangs: tuple[PodGroup, ...] = ()
+    per_pod: bool = False
+    skip: bool = False
+    holds: bool = False
+    template_immutable: bool = False
+    owner: str = ""
+    asks: bool = False
+    claims: bool = False
+
+
+def read(
+    obj: Mapping[str, Any],
+    *,
+    namespace: str = "default",
+    request_uid: str = "",
+    where: Where | None = None,
+    podgroups: PodGroups | None = None,
+) -> Workload:
+    """Read any object; one of an unknown kind is a Workload without templates or gangs.
+
+    `namespace` serves where the object names none; `request_uid` makes a name where there is only a
+    generateName; `podgroups` are PodGroup objects that pods may refer to. Raises `InputError`, naming the
+    field, for a malformed object of a known kind.
+    """
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        return Workload()
+    row = row_of(api_version, kind)
+    if row is None:
+        return Workload()
+    try:
+        return _Reader(obj, row, namespace, request_uid, where or Where(), podgroups or {}).workload()
+    except RecursionError:
+        raise InputError("is nested too deeply", where) from None
+
+
+def wants_plan(workload: Workload) -> bool:
+    """Whether the planner has anything to say: some pod asks for GPUs, MIG slices or a device claim, or a
+    topology or bayplan.dev key is there. A claim counts whatever its class: the class is in another object.
+    """
+    if not workload.gangs or workload.skip:
+        return False
+    shapes = (one.shape for group in workload.gangs for one in group.pod_sets)
+    return workload.asks or workload.claims or any(asks_for_gpus(shape) for shape in shapes)
+
+
+class _Reader:
+    """The parts of one object, each read once."""
+
+    def __init__(
+        self, obj: Mapping[str, Any], row: Kind, namespace: str, uid: str, where: Where, groups: PodGroups
+    ) -> None:
+        self.row = row
+        plain = Field(obj, (), where)
+        self.metadata = plain.get("metadata")
+        self.namespace = self.metadata.get("namespace").text() or namespace
+        self.name = _name(self.metadata, uid)
+        label = where.object or f"{self.namespace}/{row.name}/{self.name}"
+        self.obj = Field(obj, (), Where(where.file, label, where.field))
+        self.metadata = self.obj.get("metadata")
+        self.groups = groups
+
+    def workload(self) -> Workload:
+        row, layout = self.row, self.row.layout(self.obj)
+        chosen = options(self.metadata, *(one.metadata for one in layout.members))
+        owner, owned = self._owner()
+        gang = membership(self.obj, chosen, self.namespace, self.groups) if row.name == "Pod" else None
+        together = row.each_pod and bool(chosen.gang)
+        layout = _as_one(layout, chosen) if together else _joined(layout, gang, self.obj)
+        per_pod = row.each_pod and not together
+        top = self._top(gang)
+        sets = self._shapes(layout)
+        parts = list(sets.values())
+        reserve = default_reserve(per_pod or (row.name == "Pod" and bool(owner)), parts)
+        # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
+        # all the same, for itself, unless its template carries the reservation.
+        child = owned and row.name != "Pod"
+        name = f"{self.namespace}/{gang.name if gang else f'{row.name}/{self.name}'}"
+        return Workload(
+            kind=row.name,
+            templates=_templates(layout),
+            gangs=() if child else gangs(layout, name, chosen, top, sets, reserve),
+            per_pod=per_pod,
+            skip=chosen.skip,
+            holds=(row.holds or together) and not child,
+            template_immutable=row.template_immutable,
+            owner=owner,
+            asks=chosen.stated or bool(top) or any(one.asked for one in parts),
+            claims=any(one.claims for one in parts),
+        )
+
+    def _owner(self) -> tuple[str, bool]:
+        """The controller, and whether it is a gang itself."""
+        for reference in self.metadata.get("ownerReferences").items():
+            if reference.get("controller").flag():
+                kind, name = reference.get("kind").text(), reference.get("name").text()
+                row = row_of(reference.get("apiVersion").text(), kind)
+                return f"{self.namespace}/{kind}/{name}", row is not None and row.holds
+        return "", False
+
+    def _top(self, gang: Membership | None) -> Asked:
+        """What the object asks for as a whole, its PodGroup's request after its own."""
+        if self.row.name != "Pod":
+            return asked(OBJECT, self.metadata)
+        found = [asked(BOTH, self.metadata)]
+        scope = self.metadata.get("annotations", OLD_SCOPE)
+        if scope.text() in ("gpu", "nvlink-domain", "node", "rack", "zone"):
+            found.append(scope_asked(scope))
+        if gang is not None:
+            found.append(Asked(warnings=gang.warnings))
+            if gang.group is not None:
+                found.append(asked_by_pod_group(gang.group))
+        return merged(found)
+
+    def _shapes(self, layout: Layout) -> dict[tuple[str, int], Shaped]:
+        members = {(one.pod_set, one.count): one for gang in layout.gangs for one in gang}
+        for one in layout.members:  # templates that start no pod are read too, so that errors in them show
+            members.setdefault((one.pod_set, one.count), one)
+        own = self.row.name == "Pod"
+        return {key: shaped(one, own) for key, one in members.items()}
+
+
+def _name(metadata: Field, uid: str) -> str:
+    name, prefix = metadata.get("name").text(), metadata.get("generateName").text()
+    if name or not prefix:
+        if not name:
+            raise metadata.get("name").error("is missing, and generateName too; give the object a name")
+        return name
+    return prefix + hashlib.sha256(uid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _as_one(layout: Layout, chosen: Options) -> Layout:
+    """A StatefulSet (or Deployment) annotated as a gang: all its replicas, or as many as it says."""
+    members = [replace(one, count=chosen.gang_size or one.count) for one in layout.members if one.count]
+    return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
+
+
+def _joined(layout: Layout, gang: Membership | None, pod: Field) -> Layout:
+    """A pod as one of a gang's `size` pods, under its subgroup's name where it has one."""
+    if gang is None:
+        return layout
+    subgroup = pod.get("metadata", "labels", SUBGROUP).text("main") or "main"
+    member = replace(layout.members[0], pod_set=subgroup, count=gang.size)
+    return Layout((member,), ((member,),))
+
+
+def _templates(layout: Layout) -> tuple[Template, ...]:
+    found: dict[Path, Template] = {}
+    for one in layout.members:
+        path = one.template.path
+        count = one.count + (found[path].count if path in found else 0)
+        found[path] = Template(path, one.pod_set, count, one.metadata.path, one.spec.path)
+    return tuple(found.values())
