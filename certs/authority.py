@@ -1,0 +1,254 @@
+"""A small certificate authority: a CA, the webhook's serving certificate, and when each is due again. Pure.
+
+`now` is always given, as an aware datetime; only the keys come from the system's random source. The numbers
+are those of webhooks in production: CA 365 days, leaf 150, looked at every 12 hours, renewed 15 days ahead,
+and the old and the new CA both trusted while they overlap.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+CA_VALIDITY = timedelta(days=365)
+LEAF_VALIDITY = timedelta(days=150)
+RENEW_AHEAD = timedelta(days=15)
+CHECK_EVERY = timedelta(hours=12)
+CLOCK_SKEW = timedelta(minutes=5)
+"""A certificate is valid from this long before it was made, for clients whose clock is behind."""
+
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_DNS_NAME = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
+_COMMON_NAME_LIMIT = 64  # RFC 5280, ub-common-name
+
+
+class CertificateError(ValueError):
+    """A certificate, key or name that cannot be used; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate and its private key."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    @property
+    def certificate_pem(self) -> bytes:
+        """The certificate as PEM."""
+        return self.certificate.public_bytes(serialization.Encoding.PEM)
+
+    @property
+    def key_pem(self) -> bytes:
+        """The private key as unencrypted PKCS #8 PEM. Write it nowhere that others can read."""
+        return self.key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The subject alternative names of a serving certificate; the first DNS name is its common name."""
+
+    dns: tuple[str, ...]
+    ips: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """All that a serving webhook needs: its CA, its leaf, and every CA that clients should trust now."""
+
+    ca: KeyPair | None = None
+    leaf: KeyPair | None = None
+    trusted: tuple[x509.Certificate, ...] = ()
+
+
+def service_names(
+    service: str, namespace: str, *, extra: Sequence[str] = (), loopback: bool = False
+) -> Names:
+    """The names under which a Service is called in its cluster, with `extra` names or addresses.
+
+    `loopback` adds localhost, 127.0.0.1 and ::1. Raises `CertificateError` for what is no DNS name.
+    """
+    inside = f"{service}.{namespace}"
+    named = [f"{inside}.svc", inside, f"{inside}.svc.cluster.local", *extra]
+    if loopback:
+        named += ["localhost", "127.0.0.1", "::1"]
+    addresses = {name: address for name in named if (address := _address(name))}
+    dns = tuple(dict.fromkeys(_dns_name(name) for name in named if name not in addresses))
+    return Names(dns, tuple(dict.fromkeys(addresses.values())))
+
+
+def new_authority(now: datetime, validity: timedelta = CA_VALIDITY) -> KeyPair:
+    """A self-signed CA that may sign leaves only. Its name carries the time, to tell an old from a new."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name(f"bayplan CA {now:%Y-%m-%d %H:%M:%S}")
+    builder = _builder(name, name, key, now, now + validity)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
+    builder = builder.add_extension(
+        x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False
+    )
+    return KeyPair(builder.sign(key, hashes.SHA256()), key)
+
+
+def issue(ca: KeyPair, names: Names, now: datetime, validity: timedelta = LEAF_VALIDITY) -> KeyPair:
+    """A serving certificate for `names` that ends with the CA at the latest."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    end = min(now + validity, ca.certificate.not_valid_after_utc)
+    builder = _builder(_name(names.dns[0]), ca.certificate.subject, key, now, end)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    ca_id = ca.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    builder = builder.add_extension(
+        x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ca_id), critical=False
+    )
+    alternatives: list[x509.GeneralName] = [x509.DNSName(name) for name in names.dns]
+    alternatives += [x509.IPAddress(ipaddress.ip_address(ip)) for ip in names.ips]
+    builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+    return KeyPair(builder.sign(ca.key, hashes.SHA256()), key)
+
+
+def names_of(certificate: x509.Certificate) -> Names:
+    """The subject alternative names that a certificate carries."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return Names(())
+    addresses = tuple(str(ip) for ip in found.get_values_for_type(x509.IPAddress))
+    return Names(tuple(found.get_values_for_type(x509.DNSName)), addresses)
+
+
+def needs_renewal(certificate: x509.Certificate, now: datetime, ahead: timedelta = RENEW_AHEAD) -> bool:
+    """True from `ahead` before the certificate's end on, and before its beginning."""
+    return now >= certificate.not_valid_after_utc - ahead or now < certificate.not_valid_before_utc
+
+
+def renewed(material: Material, names: Names, now: datetime) -> tuple[Material, tuple[str, ...]]:
+    """The material as it should be at `now`, and what was done to it in words (nothing: the same material).
+
+    A renewed CA is trusted at once but signs the leaf only at the next look, 12 hours later, so that clients
+    have the new bundle by then. A leaf that cannot serve (absent, ended, of other names, of a CA that nobody
+    trusts any more) is made at once.
+    """
+    done = []
+    ca, leaf = material.ca, material.leaf
+    fresh = ca is None or needs_renewal(ca.certificate, now)
+    if ca is None or fresh:
+        done.append("made a CA" if ca is None else "renewed the CA")
+        ca = new_authority(now)
+    trusted = _live((ca.certificate, *material.trusted), now)
+    flaw = _flaw(leaf, names, trusted, now)
+    if leaf is None or flaw or (needs_renewal(leaf.certificate, now) and not fresh):
+        done.append(f"made a serving certificate ({flaw or 'the former one was due'})")
+        leaf = issue(ca, names, now)
+    return Material(ca, leaf, trusted), tuple(done)
+
+
+def bundle_pem(certificates: Iterable[x509.Certificate]) -> bytes:
+    """The certificates one after the other as PEM: what a webhook configuration's `caBundle` holds."""
+    return b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in certificates)
+
+
+def read_pair(certificate_pem: bytes, key_pem: bytes) -> KeyPair:
+    """The first certificate and its key. Raises `CertificateError` for a bad one or two that do not match."""
+    certificate = read_bundle(certificate_pem)[0]
+    try:
+        key = serialization.load_pem_private_key(key_pem, password=None)
+    except (ValueError, TypeError) as error:
+        raise CertificateError("the key is no unencrypted PEM private key") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise CertificateError("the key is not an ECDSA key, as bayplan makes them")
+    if key.public_key() != certificate.public_key():
+        raise CertificateError("the key is not that of the certificate")
+    return KeyPair(certificate, key)
+
+
+def read_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:
+    """One or more certificates. Raises `CertificateError` where there is none or one is bad."""
+    try:
+        return tuple(x509.load_pem_x509_certificates(pem))
+    except ValueError as error:
+        raise CertificateError("there is no PEM certificate in it") from error
+
+
+def _live(certificates: Iterable[x509.Certificate], now: datetime) -> tuple[x509.Certificate, ...]:
+    return tuple(c for c in dict.fromkeys(certificates) if now < c.not_valid_after_utc)
+
+
+def _flaw(leaf: KeyPair | None, names: Names, trusted: Sequence[x509.Certificate], now: datetime) -> str:
+    """Why the leaf cannot serve, in words; "" where it can."""
+    if leaf is None:
+        return "there was none"
+    former = names_of(leaf.certificate)
+    if set(former.dns) != set(names.dns) or set(former.ips) != set(names.ips):
+        return "the former one was for other names"
+    if now >= leaf.certificate.not_valid_after_utc:
+        return "the former one had ended"
+    if not any(_issued(leaf.certificate, ca) for ca in trusted):
+        return "the former one's CA is not trusted"
+    return ""
+
+
+def _issued(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(ca)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, end: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(end)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:_COMMON_NAME_LIMIT])])
+
+
+def _address(name: str) -> str:
+    try:
+        return str(ipaddress.ip_address(name))
+    except ValueError:
+        return ""
+
+
+def _dns_name(name: str) -> str:
+    if len(name) > 253 or not _DNS_NAME.fullmatch(name):
+        raise CertificateError(f"{name!r} is no DNS name; use lower-case letters, digits, '-' and '.'")
+    return name

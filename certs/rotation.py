@@ -1,0 +1,160 @@
+"""A folder that always holds a valid CA and serving certificate: made, renewed when due, replaced at once.
+
+The five files are symbolic links through `..data` into one generation's folder, as the kubelet lays out a
+Secret: changing that one link changes all of them at once, so a crash leaves the old set or the new one, and
+whoever watches a mounted Secret can watch this folder the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from certs.authority import (
+    CHECK_EVERY,
+    CertificateError,
+    KeyPair,
+    Material,
+    Names,
+    bundle_pem,
+    read_bundle,
+    read_pair,
+    renewed,
+)
+
+CA_CERT, CA_KEY, TLS_CERT, TLS_KEY, CA_BUNDLE = "ca.crt", "ca.key", "tls.crt", "tls.key", "ca-bundle.crt"
+_FILES = (CA_CERT, CA_KEY, TLS_CERT, TLS_KEY, CA_BUNDLE)
+_CURRENT = "..data"
+_GENERATION = "..generation-"
+
+
+class Rotation:
+    """Keeps `directory` (made where it is missing) serving `names`."""
+
+    def __init__(self, directory: Path, names: Names) -> None:
+        self._directory = directory
+        self._names = names
+
+    def check(self, now: datetime) -> tuple[str, ...]:
+        """Make or renew what is due at `now`; what was done, in words, nothing where all is well.
+
+        Raises `CertificateError` where what is there cannot be used and `OSError` where it cannot be read or
+        written. Then nothing has changed.
+        """
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(self._directory):
+            before = load(self._directory)
+            after, done = renewed(before, self._names, now)
+            if done or after.trusted != before.trusted:
+                _replace(self._directory, after)
+        return done
+
+
+async def keep(
+    rotation: Rotation,
+    clock: Callable[[], datetime],
+    report: Callable[[str], None],
+    every: timedelta = CHECK_EVERY,
+) -> None:
+    """Check now and then `every` so often, for ever; what was done or went wrong goes to `report`."""
+    while True:
+        try:
+            for step in await asyncio.to_thread(rotation.check, clock()):
+                report(step)
+        except (OSError, CertificateError) as error:
+            report(f"certificates not renewed: {error}")
+        await asyncio.sleep(every.total_seconds())
+
+
+def load(directory: Path) -> Material:
+    """What the folder holds; a missing pair is None. Raises `CertificateError` naming a file that is bad."""
+    bundle = directory / CA_BUNDLE
+    try:
+        trusted = read_bundle(bundle.read_bytes()) if bundle.exists() else ()
+    except CertificateError as error:
+        raise CertificateError(f"{bundle}: {error}") from None
+    return Material(
+        ca=_load_pair(directory / CA_CERT, directory / CA_KEY),
+        leaf=_load_pair(directory / TLS_CERT, directory / TLS_KEY),
+        trusted=trusted,
+    )
+
+
+def _load_pair(certificate: Path, key: Path) -> KeyPair | None:
+    if not certificate.exists() and not key.exists():
+        return None
+    for path in (certificate, key):
+        if not path.exists():
+            raise CertificateError(f"{path}: it is missing beside the other half; put it back or remove both")
+    try:
+        return read_pair(certificate.read_bytes(), key.read_bytes())
+    except CertificateError as error:
+        raise CertificateError(f"{certificate}, {key}: {error}; put the right one or remove both") from None
+
+
+def _replace(directory: Path, material: Material) -> None:
+    """Write a new generation, point to it, and remove the former ones."""
+    if material.ca is None or material.leaf is None:
+        raise ValueError("only complete material is written")
+    generation = Path(tempfile.mkdtemp(prefix=_GENERATION, dir=directory))
+    _write(generation / CA_CERT, material.ca.certificate_pem, 0o644)
+    _write(generation / CA_KEY, material.ca.key_pem, 0o600)
+    _write(generation / TLS_CERT, material.leaf.certificate_pem, 0o644)
+    _write(generation / TLS_KEY, material.leaf.key_pem, 0o600)
+    _write(generation / CA_BUNDLE, bundle_pem(material.trusted), 0o644)
+    _sync_directory(generation)
+    _link(directory / _CURRENT, generation.name)
+    for name in _FILES:
+        if _target(directory / name) != f"{_CURRENT}/{name}":
+            _link(directory / name, f"{_CURRENT}/{name}")
+    _sync_directory(directory)
+    for former in directory.glob(f"{_GENERATION}*"):  # the last one, and what a crash left
+        if former != generation:
+            shutil.rmtree(former, ignore_errors=True)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """A new file that had this mode from its first moment, on disk when this returns."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _link(path: Path, target: str) -> None:
+    """Make `path` a link to `target` in one step, whatever it was before."""
+    temporary = path.with_name(f"..new-{path.name.lstrip('.')}")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    temporary.replace(path)
+
+
+def _target(path: Path) -> str:
+    return os.readlink(path) if path.is_symlink() else ""
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """One process at a time; the lock goes with the process."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
