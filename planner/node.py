@@ -27,6 +27,8 @@ class Node:
     taints: tuple[Taint, ...] = ()
     cordoned: bool = False
     ready: bool = True
+    pending: Resources = field(default_factory=dict)
+    """What it will give besides, once a MIG reconfiguration that is under way has succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class BoundPod:
     """A pod that uses capacity on a node: NAMESPACE/NAME, its node, its effective request.
 
     `reservation` is the id (annotation `bayplan.dev/reservation`) of the gang's reservation that already
-    accounts for it, "" for a pod of somebody else.
+    accounts for it, "" for a pod of somebody else. `daemon`: a DaemonSet's pod, which every node has and
+    which therefore opens no pristine domain.
     """
 
     name: str
@@ -42,3 +45,4 @@ class BoundPod:
     requests: Resources
     reservation: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    daemon: bool = False

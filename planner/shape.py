@@ -156,7 +156,7 @@ def _anti_affinity(
 
 
 def label_selector_matches(selector: Mapping[str, object], labels: Mapping[str, str], where: Where) -> bool:
-    """Whether a LabelSelector (matchLabels, matchExpressions) selects the labels; an empty one selects all."""
+    """Whether a LabelSelector (matchLabels, matchExpressions) selects these labels; an empty one does."""
     wanted = texts(selector.get("matchLabels"), _in(where, "matchLabels"))
     expressions = term_of({"matchExpressions": selector.get("matchExpressions")}, where)
     return all(labels.get(key) == value for key, value in wanted.items()) and all(

@@ -32,6 +32,8 @@ class Topology:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     reservable: str = ""
     source: str = "bayplan.dev"
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names of levels (KAI's `alias`), each with its label key."""
 
     @property
     def host_index(self) -> int:

@@ -1,0 +1,210 @@
+"""A snapshot from what `kubectl get -o yaml` prints.
+
+Nodes, bound pods, Topologies (KAI's, Kueue's, ours) and Reservations are read; every other kind is counted
+and left aside. What cannot be used is refused with file, object and field.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from planner import quantity
+from planner.errors import InputError, Where
+from planner.manifest import reservation_from
+from planner.node import BoundPod, Node, Taint
+from planner.podgroup import MIG_PREFIX
+from planner.presets import infer
+from planner.reading import mapping, maps, sequence, text, texts
+from planner.reservation import Reservation
+from planner.shape import effective_request
+from planner.snapshot import Link, Snapshot, snapshot
+from planner.topologies import links_of, topology_from
+from planner.topology import Topology
+
+RESERVATION_KEY = "bayplan.dev/reservation"
+MIG_STATE = "nvidia.com/mig.config.state"
+_DEEPEST = 32
+
+
+@dataclass(slots=True)
+class _Found:
+    nodes: dict[str, tuple[Node, Where]] = field(default_factory=dict)
+    pods: dict[str, BoundPod] = field(default_factory=dict)
+    topologies: list[Topology] = field(default_factory=list)
+    links: dict[str, tuple[Link, ...]] = field(default_factory=dict)
+    reservations: dict[str, Reservation] = field(default_factory=dict)
+    ignored: Counter[str] = field(default_factory=Counter)
+
+
+def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
+    """The cluster that these parsed documents describe, each with the name of its file.
+
+    Raises `InputError` with file, object and field for what is malformed or contradicts itself. Without a
+    Topology object one named "inferred" is made from the nodes' labels.
+    """
+    found = _Found()
+    for file, document in documents:
+        for item, where in _objects(document, Where(file), 0):
+            _read_object(found, item, where)
+    nodes = [node for node, _ in found.nodes.values()]
+    topologies = found.topologies or [infer(nodes)]
+    return snapshot(
+        nodes,
+        topologies,
+        found.pods.values(),
+        found.reservations.values(),
+        links=found.links,
+        ignored=dict(found.ignored),
+    )
+
+
+def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mapping[str, object], Where]]:
+    """The single objects in a document: Lists, and lists of them, opened."""
+    if document is None:
+        return
+    if depth > _DEEPEST:
+        raise InputError("lists are nested too deeply", where)
+    if isinstance(document, (list, tuple)):
+        for item in document:
+            yield from _objects(item, where, depth + 1)
+        return
+    if not isinstance(document, Mapping):
+        raise InputError("expected a Kubernetes object with apiVersion and kind", where)
+    kind = document.get("kind")
+    if not isinstance(kind, str) or not kind:
+        raise InputError("the object has no kind", where.at("kind"))
+    if kind.endswith("List") and "items" in document:
+        for item in sequence(document.get("items"), where.at("items")):
+            known = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+            typed = {**known, **item} if kind != "List" and isinstance(item, Mapping) else item
+            yield from _objects(typed, where, depth + 1)
+        return
+    yield document, _name(document, kind, where)
+
+
+def _name(document: Mapping[str, object], kind: str, where: Where) -> Where:
+    metadata = mapping(document.get("metadata"), Where(where.file, kind, "metadata"))
+    at = Where(where.file, kind, "metadata.name")
+    name, namespace = text(metadata.get("name"), at), text(metadata.get("namespace"), at)
+    return Where(where.file, f"{kind} {namespace + '/' if namespace else ''}{name}".rstrip())
+
+
+def _read_object(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    kind = str(item["kind"])
+    group, _, version = text(item.get("apiVersion"), where.at("apiVersion")).rpartition("/")
+    reader = _READERS.get((group, kind))
+    if reader is None or not version:
+        found.ignored[kind] += 1
+        return
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    if not text(metadata.get("name"), where.at("metadata.name")):
+        raise InputError("the object has no name", where.at("metadata.name"))
+    reader(found, item, where)
+
+
+def _read_node(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    node = node_from(item, where)
+    if node.name in found.nodes:
+        first = found.nodes[node.name][1]
+        raise InputError(
+            f"two nodes have this name (the other is in {first.file})", where.at("metadata.name")
+        )
+    found.nodes[node.name] = (node, where)
+
+
+def node_from(item: Mapping[str, object], where: Where) -> Node:
+    """A node. Raises `InputError` for malformed labels, taints, conditions or quantities."""
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    spec = mapping(item.get("spec"), where.at("spec"))
+    status = mapping(item.get("status"), where.at("status"))
+    labels = texts(metadata.get("labels"), where.at("metadata.labels"))
+    offers = "allocatable" if status.get("allocatable") is not None else "capacity"
+    amounts = quantity.amounts(status.get(offers), where.at(f"status.{offers}"), up=False)
+    settled = labels.get(MIG_STATE, "success") == "success"
+    pending = {} if settled else {k: v for k, v in amounts.items() if k.startswith(MIG_PREFIX)}
+    return Node(
+        name=text(metadata.get("name"), where.at("metadata.name")),
+        labels=labels,
+        allocatable={k: v for k, v in amounts.items() if k not in pending},
+        taints=_taints(spec, where),
+        cordoned=spec.get("unschedulable") is True,
+        ready=_ready(status, where),
+        pending=pending,
+    )
+
+
+def _taints(spec: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
+    found: list[Taint] = []
+    for index, taint in enumerate(maps(spec.get("taints"), where.at("spec.taints"))):
+        at = where.at(f"spec.taints[{index}]")
+        effect = text(taint.get("effect"), at)
+        found.append(Taint(text(taint.get("key"), at), text(taint.get("value"), at), effect))
+    return tuple(found)
+
+
+def _ready(status: Mapping[str, object], where: Where) -> bool:
+    conditions = maps(status.get("conditions"), where.at("status.conditions"))
+    return all(c.get("status") == "True" for c in conditions if c.get("type") == "Ready")
+
+
+def _read_pod(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    pod = pod_from(item, where)
+    if pod is None:
+        return
+    if pod.name in found.pods:
+        raise InputError("two pods have this name", where.at("metadata.name"))
+    found.pods[pod.name] = pod
+
+
+def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
+    """A pod that uses capacity, or None for one that is not bound or has ended. Raises `InputError`."""
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    spec = mapping(item.get("spec"), where.at("spec"))
+    status = mapping(item.get("status"), where.at("status"))
+    node = text(spec.get("nodeName"), where.at("spec.nodeName"))
+    if not node or status.get("phase") in ("Succeeded", "Failed"):
+        return None
+    namespace = text(metadata.get("namespace"), where.at("metadata.namespace")) or "default"
+    annotations = texts(metadata.get("annotations"), where.at("metadata.annotations"))
+    owners = maps(metadata.get("ownerReferences"), where.at("metadata.ownerReferences"))
+    return BoundPod(
+        name=f"{namespace}/{metadata['name']}",
+        node=node,
+        requests=effective_request(spec, where.at("spec")),
+        reservation=annotations.get(RESERVATION_KEY, ""),
+        labels=texts(metadata.get("labels"), where.at("metadata.labels")),
+        daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
+    )
+
+
+def _read_topology(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    topology = topology_from(item, where)
+    same = next((known for known in found.topologies if known.name == topology.name), None)
+    if same is None:
+        found.topologies.append(topology)
+        found.links[topology.name] = links_of(item, where)
+    elif (same.levels, dict(same.node_selector)) != (topology.levels, dict(topology.node_selector)):
+        raise InputError(
+            f"another Topology has this name and other levels ({', '.join(same.levels)}); rename one",
+            where.at("metadata.name"),
+        )
+
+
+def _read_reservation(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    reservation = reservation_from(item, where)
+    if reservation.gang in found.reservations:
+        raise InputError(f"two reservations are for {reservation.gang}", where.at("spec.gang"))
+    found.reservations[reservation.gang] = reservation
+
+
+_Reader = Callable[[_Found, Mapping[str, object], Where], None]
+_READERS: dict[tuple[str, str], _Reader] = {
+    ("", "Node"): _read_node,
+    ("", "Pod"): _read_pod,
+    ("kai.scheduler", "Topology"): _read_topology,
+    ("kueue.x-k8s.io", "Topology"): _read_topology,
+    ("bayplan.dev", "Topology"): _read_topology,
+    ("bayplan.dev", "Reservation"): _read_reservation,
+}

@@ -1,0 +1,90 @@
+"""The label sources that tell where a node stands, one row a source: keys coarse to fine.
+
+From facts of the sources' own documentation (GPU feature discovery, Topograph, the clouds). Numbering runs
+in different directions; here it is always coarse to fine. The hostname is added to each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from planner.node import Node
+from planner.topology import HOSTNAME, Topology
+
+CLIQUE = "nvidia.com/gpu.clique"
+INFERRED = "inferred"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One source of topology labels."""
+
+    name: str
+    levels: tuple[str, ...]
+
+
+_TIERS = tuple(f"fabric.topograph.run/tier-{tier}" for tier in (4, 3, 2, 1, 0))
+_OCI = "oci.oraclecloud.com"
+_TOPOGRAPH_OLD = "network.topology.nvidia.com"
+_AWS = "topology.k8s.aws"
+
+PRESETS = (
+    Preset(
+        "topograph",
+        (*_TIERS, "accelerator.topograph.run/domain", "accelerator.topograph.run/sub-domain"),
+    ),
+    Preset(
+        "topograph-0.3",
+        tuple(f"{_TOPOGRAPH_OLD}/{tier}" for tier in ("core", "spine", "leaf", "accelerator")),
+    ),
+    Preset(
+        "topograph-0.1",
+        tuple(f"{_TOPOGRAPH_OLD}/{tier}" for tier in ("datacenter", "spine", "block", "accelerator")),
+    ),
+    Preset(
+        "aws",
+        (*(f"{_AWS}/network-node-layer-{n}" for n in (1, 2, 3, 4)), f"{_AWS}/ultraserver-id"),
+    ),
+    Preset(
+        "gcp", tuple(f"cloud.google.com/gce-topology-{part}" for part in ("block", "subblock", "host"))
+    ),
+    Preset(
+        "oci-rdma",
+        tuple(f"{_OCI}/rdma.{p}" for p in ("hpc_island_id", "network_block_id", "local_block_id", "host_id")),
+    ),
+    Preset("oci-host", (f"{_OCI}/host.network_block_id", f"{_OCI}/host.rack_id")),
+    Preset(
+        "coreweave",
+        (
+            *(f"backend.coreweave.cloud/{part}" for part in ("fabric", "superpod", "leafgroup")),
+            "node.coreweave.cloud/rack",
+            "ds.coreweave.com/nvlink.domain",
+        ),
+    ),
+    Preset(
+        "nebius", tuple(f"topology.nebius.com/{p}" for p in ("gpu-cluster-id", "tier-2", "tier-1", "tier-0"))
+    ),
+    Preset(
+        "recipe",
+        tuple(f"cloud.provider.com/topology-{part}" for part in ("block", "rack")),
+    ),
+)  # fmt: skip
+GENERIC = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+
+
+def infer(nodes: Iterable[Node]) -> Topology:
+    """The topology that the nodes' labels tell: region and zone, the best carried source, clique, host.
+
+    Levels that no node carries are left out. The source is the one with the most labels over all nodes; ties
+    go to the earlier row.
+    """
+    carried: Counter[str] = Counter()
+    for node in nodes:
+        carried.update(key for key, value in node.labels.items() if value)
+    source = max(PRESETS, key=lambda preset: sum(carried[level] for level in preset.levels))
+    levels = [*GENERIC, *source.levels, CLIQUE]
+    return Topology(
+        INFERRED, (*(level for level in levels if carried[level]), HOSTNAME), source="inferred from labels"
+    )
