@@ -137,16 +137,17 @@ IRREGULAR_PLURALS = {
     "PodSecurityPolicy": "podsecuritypolicies",
     "CSIStorageCapacity": "csistoragecapacities",
 }
-"""Kinds whose resource is not the lower-case kind with an s; other kinds that end in s, x or y follow rules."""
+"""Kinds whose plural follows no rule below, or is worth saying."""
 
 CLUSTER_SCOPED = frozenset(
     {
         "APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterQueue", "ClusterRole",
         "ClusterRoleBinding", "CustomResourceDefinition", "DeviceClass", "FlowSchema", "IngressClass",
-        "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace",
-        "Node", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "ResourceFlavor",
-        "ResourceSlice", "RuntimeClass", "StorageClass", "Topology", "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
+        "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+        "Namespace", "Node", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration",
+        "ResourceFlavor", "ResourceSlice", "RuntimeClass", "StorageClass", "Topology",
+        "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration", "VolumeAttachment",
     }
 )  # fmt: skip
 """Built-in kinds, and those of the schedulers read here, that live outside namespaces."""

@@ -1,0 +1,162 @@
+"""Policy files to a PolicySet: all of it or nothing, with every problem found at once.
+
+A file holds policies, bindings, and objects of any other kind, which are parameters. Kustomize's own files
+are passed over; so are test cases (`tests.yaml`), which `bayplan test` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from webhook.cel import Function
+from webhook.functions import FUNCTIONS
+from webhook.policy.document import Document, Mark, parse
+from webhook.policy.errors import PolicyError, Problem
+from webhook.policy.model import Binding, MutatingPolicy, Policy, PolicySet, ValidatingPolicy
+from webhook.policy.read import BINDING_KINDS, POLICY_KINDS, Names, read_binding, read_policy
+
+Functions = Mapping[str, tuple[Callable[..., Any], int, int]]
+
+TEST_FILES = ("tests.yaml", "tests.yml")
+VERSIONS = {
+    "admissionregistration.k8s.io": ("v1", "v1beta1", "v1alpha1"),
+    "bayplan.dev": ("v1alpha1",),
+}
+
+
+def load(
+    files: Iterable[tuple[str, str]], *, functions: Functions | None = None, revision: str = ""
+) -> PolicySet:
+    """The policies in files given as (path, text).
+
+    `functions` are those that bayplan.dev policies may call beyond Kubernetes' own, by name; without it
+    they are those of `webhook.functions`. Raises PolicyError with every problem found.
+    """
+    problems: list[Problem] = []
+    documents: list[Document] = []
+    paths = []
+    for path, text in files:
+        if PurePosixPath(path).name in TEST_FILES:
+            continue
+        paths.append(path)
+        try:
+            documents.extend(item for document in parse(path, text) for item in _unfold(document))
+        except PolicyError as error:
+            problems.extend(error.problems)
+    sorted_out = _sort_out(documents, problems)
+    bindings = [read_binding(document, problems) for document in sorted_out["binding"]]
+    policies = _read_policies(sorted_out["policy"], bindings, host_functions(functions), problems)
+    problems.extend(_orphans(sorted_out["binding"], bindings, sorted_out["policy"]))
+    if problems:
+        raise PolicyError(problems)
+    return PolicySet(
+        mutating=in_order(policy for policy in policies if isinstance(policy, MutatingPolicy)),
+        validating=tuple(
+            sorted((p for p in policies if isinstance(p, ValidatingPolicy)), key=lambda policy: policy.name)
+        ),
+        params=tuple(document.value for document in sorted_out["param"]),
+        revision=revision,
+        files=tuple(paths),
+    )
+
+
+def host_functions(functions: Functions | None) -> dict[str, Function]:
+    """Functions as `webhook.cel` takes them: the callable, the fewest and the most arguments."""
+    return {name: Function(*row) for name, row in (FUNCTIONS if functions is None else functions).items()}
+
+
+def in_order(policies: Iterable[MutatingPolicy]) -> tuple[MutatingPolicy, ...]:
+    """Those that do not read `plan` first, then those that do, each part by name."""
+    return tuple(sorted(policies, key=lambda policy: ("plan" in policy.uses, policy.name)))
+
+
+def _unfold(document: Document) -> list[Document]:
+    """The items of a List as documents of their own."""
+    value = document.value
+    items = value.get("items") if isinstance(value, dict) and value.get("kind") == "List" else None
+    if not isinstance(items, list):
+        return [document]
+    result = []
+    for index, item in enumerate(items):
+        head = ("items", index)
+        marks: dict[tuple[str | int, ...], Mark] = {
+            path[2:]: mark for path, mark in document.marks.items() if path[:2] == head
+        }
+        result.append(Document(document.file, item, marks))
+    return result
+
+
+def _sort_out(documents: Sequence[Document], problems: list[Problem]) -> dict[str, list[Document]]:
+    result: dict[str, list[Document]] = {"policy": [], "binding": [], "param": []}
+    seen: dict[tuple[str, ...], Document] = {}
+    for document in documents:
+        role = _role(document, problems)
+        if not role:
+            continue
+        key = _identity(document)
+        if key in seen:
+            problems.append(document.problem((), f"stands twice; the first is in {seen[key].file}"))
+            continue
+        seen[key] = document
+        result[role].append(document)
+    return result
+
+
+def _role(document: Document, problems: list[Problem]) -> str:
+    """policy, binding or param; "" for what is passed over or wrong (then a problem is noted)."""
+    value = document.value
+    kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
+    if not isinstance(kind, str) or not isinstance(version, str):
+        problems.append(document.problem((), "is no Kubernetes object: apiVersion and kind are missing"))
+        return ""
+    group, _, short = version.rpartition("/")
+    if group.endswith("kustomize.config.k8s.io"):
+        return ""
+    if kind not in POLICY_KINDS and kind not in BINDING_KINDS:
+        return "param"
+    if short not in VERSIONS.get(group, ()):
+        known = ", ".join(f"{name}/{row}" for name, rows in VERSIONS.items() for row in rows)
+        problems.append(document.problem(("apiVersion",), f"not a version of {kind}; known: {known}"))
+        return ""
+    return "policy" if kind in POLICY_KINDS else "binding"
+
+
+def _identity(document: Document) -> tuple[str, ...]:
+    value = document.value
+    metadata = value.get("metadata")
+    names = metadata if isinstance(metadata, dict) else {}
+    group = "" if value["kind"] in POLICY_KINDS + BINDING_KINDS else value["apiVersion"]
+    return (group, value["kind"], str(names.get("namespace", "")), str(names.get("name", "")))
+
+
+def _read_policies(
+    documents: Sequence[Document],
+    bindings: Sequence[tuple[str, Binding]],
+    functions: Mapping[str, Function],
+    problems: list[Problem],
+) -> list[Policy]:
+    policies = []
+    for document in documents:
+        names = Names.of(document)
+        own = tuple(
+            sorted(
+                (row for kind, row in bindings if (kind, row.policy) == (names.kind, names.name)),
+                key=lambda binding: binding.name,
+            )
+        )
+        policies.append(read_policy(document, own, functions, problems))
+    return [policy for policy in policies if policy is not None]
+
+
+def _orphans(
+    documents: Sequence[Document],
+    bindings: Sequence[tuple[str, Binding]],
+    policies: Sequence[Document],
+) -> Iterable[Problem]:
+    """A binding that names a policy which is not there is most likely a slip of the pen."""
+    known = {(names.kind, names.name) for names in map(Names.of, policies)}
+    for document, (kind, binding) in zip(documents, bindings, strict=True):
+        if binding.policy and (kind, binding.policy) not in known:
+            yield document.problem(("spec", "policyName"), f"no {kind} of this name in the files")

@@ -1,0 +1,180 @@
+"""Run the mutating policies over one object, each seeing what the former did. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.cel import CelError, to_json
+from webhook.cel import schema as schemas
+from webhook.cel.values import JSONPatch, ObjectValue
+from webhook.diff import patch_between
+from webhook.policy import patching
+from webhook.policy.defaults import carry, defaulted
+from webhook.policy.host import Host
+from webhook.policy.merge import MergeError, merge
+from webhook.policy.model import MutatingPolicy, Mutation, Policy, PolicySet
+from webhook.policy.request import AdmissionRequest
+from webhook.policy.runs import Failure, Run, Session, failure, failure_of
+from webhook.policy.targets import Target
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one run of a policy changed: RFC 6902 operations on the whole object as it was before that run."""
+
+    policy: str
+    binding: str
+    patch: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A policy that was left out, because the caller has no such variables."""
+
+    policy: str
+    lacks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutated:
+    """The object after all policies, and how it came about.
+
+    `errors` are failures under failurePolicy Fail (the request is refused), `warnings` those under Ignore.
+    The object holds what the policies changed before a failure; a caller that refuses does not use it.
+    """
+
+    object: Object
+    effects: tuple[Effect, ...] = ()
+    errors: tuple[Failure, ...] = ()
+    warnings: tuple[Failure, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    cost: int = 0
+
+
+def run_mutating(
+    policies: PolicySet, request: AdmissionRequest, obj: Object, host: Host | None = None
+) -> Mutated:
+    """Run the mutating policies of a set in their order, then once more those that ask for it.
+
+    `obj` is not changed. Never raises for what a policy or an object does wrong: see `Mutated.errors`.
+    """
+    session = Session.begin(policies, request, host or Host())
+    able, skipped = able_policies(policies.mutating, session.host)
+    state = _State(obj)
+    seen: dict[str, Object] = {}
+    for policy in able:
+        state.run(session, policy)
+        seen[policy.name] = state.obj
+    for policy in able:
+        if policy.reinvoke and not patching.equal(seen[policy.name], state.obj):
+            state.run(session, policy)
+    failures = list(dict.fromkeys(state.failures))
+    return Mutated(
+        object=state.obj,
+        effects=tuple(state.effects),
+        errors=tuple(row for row in failures if row.fatal),
+        warnings=tuple(row for row in failures if not row.fatal),
+        skipped=skipped,
+        cost=session.budget.used,
+    )
+
+
+def able_policies(policies: Sequence[Any], host: Host) -> tuple[list[Any], tuple[Skipped, ...]]:
+    """The policies whose variables the caller has, and the others."""
+    lacking = {policy.name: tuple(sorted(host.lacks(policy))) for policy in policies}
+    able = [policy for policy in policies if not lacking[policy.name]]
+    return able, tuple(Skipped(name, lacks) for name, lacks in lacking.items() if lacks)
+
+
+class _State:
+    """The object on its way through the policies."""
+
+    __slots__ = ("effects", "failures", "obj")
+
+    def __init__(self, obj: Object) -> None:
+        self.obj = obj
+        self.effects: list[Effect] = []
+        self.failures: list[Failure] = []
+
+    def run(self, session: Session, policy: MutatingPolicy) -> None:
+        """One policy: each of its bindings, on each of its targets, with each of its parameter objects."""
+        for binding in policy.bindings:
+            before = self.obj
+            for target in session.targets(policy, self.obj):
+                for run in session.runs(policy, binding, target):
+                    if isinstance(run, Failure):
+                        self.failures.append(run)
+                    else:
+                        self._mutate(session, run, policy.mutations, target.on(self.obj))
+            if self.obj is not before:
+                patch = tuple(patch_between(before, self.obj))
+                if patch:
+                    self.effects.append(Effect(policy.name, binding.name, patch))
+
+    def _mutate(self, session: Session, run: Run, mutations: Sequence[Mutation], target: Target) -> None:
+        seen = defaulted(target.obj or {})
+        holds = session.conditions_hold(run, session.activation(run, target, seen))
+        if isinstance(holds, Failure):
+            self.failures.append(holds)
+        if holds is not True:
+            return
+        for mutation in mutations:
+            activation = session.activation(run, target, seen)
+            try:
+                after = apply_mutation(mutation, activation.evaluate(mutation.expression), seen)
+            except CelError as error:
+                self.failures.append(failure_of(run, mutation.expression, error))
+                continue
+            except (MergeError, patching.PatchError) as error:
+                label = mutation.expression.label
+                self.failures.append(failure(run.policy, run.binding, label, str(error)))
+                continue
+            raw = target.obj or {}
+            changed = carry(raw, seen, after)
+            if changed is not raw:
+                self.obj = target.write_back(changed)
+                target = target.on(self.obj)
+                seen = defaulted(target.obj or {})
+
+
+def apply_mutation(mutation: Mutation, value: Any, obj: dict[str, Any]) -> Any:
+    """The object after one mutation; the same one where a `test` of its patch does not hold.
+
+    Raises MergeError or PatchError where the value cannot be applied.
+    """
+    if mutation.patch_type == "ApplyConfiguration":
+        if not isinstance(value, ObjectValue):
+            raise MergeError("the expression must give an Object{}")
+        schema = schemas.lookup(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+        return merge(schema, obj, to_json(value))
+    try:
+        return patching.apply(obj, list(_operations(value)))
+    except patching.TestFailedError:
+        return obj
+
+
+def _operations(value: Any) -> Iterator[dict[str, Any]]:
+    if not isinstance(value, (list, tuple)):
+        raise patching.PatchError("the expression must give a list of JSONPatch{}")
+    for row in value:
+        if not isinstance(row, JSONPatch):
+            raise patching.PatchError("the expression must give a list of JSONPatch{}")
+        operation: dict[str, Any] = {"op": row.op, "path": row.path}
+        if row.source:
+            operation["from"] = row.source
+        if row.has_value:
+            operation["value"] = to_json(row.value)
+        yield operation
+
+
+def skipped_notice(policies: Sequence[Policy], skipped: Sequence[Skipped]) -> str:
+    """One line for a person about what was left out, "" where nothing was."""
+    if not skipped:
+        return ""
+    names = ", ".join(row.policy for row in skipped)
+    lacks = ", ".join(sorted({name for row in skipped for name in row.lacks}))
+    return f"{len(skipped)} of {len(policies)} policies left out, for lack of {lacks}: {names}"

@@ -1,0 +1,147 @@
+"""Which runs a policy has in a request: one for each binding, parameter object, and target.
+
+A target is the object itself or, for a policy that runs on templates, a pod template inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from webhook.cel import Budget, CelError
+from webhook.policy.activation import Activation
+from webhook.policy.host import FileParams, Host
+from webhook.policy.model import Binding, Expression, Policy, PolicySet
+from webhook.policy.request import AdmissionRequest
+from webhook.policy.targets import Target, targets_of
+
+CONDITIONS_SHARE = 4
+"""Match conditions may cost a quarter of what the policies may (facts: admission.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A policy that could not be evaluated. `fatal`: its failurePolicy is Fail, so the request is refused."""
+
+    policy: str
+    binding: str
+    label: str
+    message: str
+    fatal: bool
+
+    def __str__(self) -> str:
+        at = f", {self.label}" if self.label else ""
+        return f"policy {self.policy!r}{at}: {self.message}"
+
+
+def failure(policy: Policy, binding: Binding, label: str, message: str) -> Failure:
+    """The one place where failurePolicy is read."""
+    return Failure(policy.name, binding.name, label, message, not policy.ignore_failure)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One binding of a policy with one parameter object (None without a paramRef)."""
+
+    policy: Policy
+    binding: Binding
+    params: Mapping[str, Any] | None
+
+
+@dataclass(slots=True)
+class Session:
+    """One request's way through the policies: who called, and what it may still cost."""
+
+    policies: PolicySet
+    request: AdmissionRequest
+    host: Host
+    budget: Budget
+    conditions_budget: Budget
+
+    @classmethod
+    def begin(cls, policies: PolicySet, request: AdmissionRequest, host: Host) -> Session:
+        """A session with a fresh budget."""
+        budget = host.new_budget()
+        conditions = Budget(budget.limit // CONDITIONS_SHARE, budget.expression_limit)
+        return cls(policies, request, host, budget, conditions)
+
+    def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
+        """Where a policy runs on this object, if it matches it at all."""
+        return [
+            target
+            for target in targets_of(policy, self.request, obj, self.host)
+            if policy.match.matches(target.matched, target.obj)
+        ]
+
+    def runs(self, policy: Policy, binding: Binding, target: Target) -> Iterator[Run | Failure]:
+        """A run for each parameter object of a binding that matches the target."""
+        if not binding.match.matches(target.matched, target.obj, empty_rules_match=True):
+            return
+        if policy.param_kind is None or binding.param_ref is None:
+            yield Run(policy, binding, None)
+            return
+        found = self._params(policy, binding, target)
+        if not found and binding.param_ref.deny_if_missing and binding.name:
+            wanted = f"{policy.param_kind.kind} {binding.param_ref.name}".strip()
+            yield failure(policy, binding, "", f"no parameters: {wanted} was not found")
+        elif not found and not binding.name:
+            yield failure(policy, binding, "", f"no parameters: there is no {policy.param_kind.kind}")
+        for params in found:
+            yield Run(policy, binding, params)
+
+    def _params(self, policy: Policy, binding: Binding, target: Target) -> Sequence[Mapping[str, Any]]:
+        """The parameter objects that a binding refers to.
+
+        Without a namespace in paramRef those of the request's namespace count, as upstream has it; an object
+        in a file that names no namespace serves every namespace.
+        """
+        ref = binding.param_ref
+        if ref is None or policy.param_kind is None:
+            return []
+        source = self.host.params or FileParams(self.policies.params)
+        unbound = not binding.name
+        return [
+            item
+            for item in source.objects(policy.param_kind)
+            if (not ref.name or _meta(item, "name") == ref.name)
+            and (ref.selector is None or ref.selector.matches(_meta(item, "labels") or {}))
+            and (unbound or _meta(item, "namespace") in (None, "", ref.namespace or target.request.namespace))
+        ]
+
+    def activation(self, run: Run, target: Target, obj: Mapping[str, Any] | None) -> Activation:
+        """The variables of an expression about `obj`, which stands for the target as it is now."""
+        return Activation(
+            policy=run.policy,
+            request=target.request,
+            host=self.host,
+            budget=self.budget,
+            obj=obj,
+            old=target.old,
+            params=run.params,
+            whole=target.whole,
+            pod_set=target.pod_set,
+        )
+
+    def conditions_hold(self, run: Run, activation: Activation) -> Failure | bool:
+        """Whether every match condition holds. A false one wins over an error in another, as upstream."""
+        error: Failure | None = None
+        for condition in run.policy.conditions:
+            expression = condition.expression
+            try:
+                if activation.evaluate(expression, self.conditions_budget) is not True:
+                    return False
+            except CelError as reason:
+                error = error or failure_of(run, expression, reason)
+        return error if error is not None else True
+
+
+def failure_of(run: Run, expression: Expression, error: CelError) -> Failure:
+    """An evaluation error as a failure of its policy; the label is that of the expression that broke."""
+    label = error.origin.label if error.origin and error.origin.label else expression.label
+    return failure(run.policy, run.binding, label, error.message)
+
+
+def _meta(item: Mapping[str, Any], name: Literal["name", "namespace", "labels"]) -> Any:
+    metadata = item.get("metadata")
+    return metadata.get(name) if isinstance(metadata, Mapping) else None

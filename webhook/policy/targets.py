@@ -1,0 +1,137 @@
+"""Where on an object a policy runs: on itself, or on each pod template, shown to it as a Pod.
+
+A Pod that arrives is shown as it is. A template is shown with `apiVersion`, `kind` and the workload's
+namespace added, and what a policy makes of it is written back without them. `request` then names the
+resource pods, and the operation of the original; for matching, a template is always a pod to be created.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from webhook.policy.document import Path
+from webhook.policy.host import Host
+from webhook.policy.model import Policy
+from webhook.policy.request import AdmissionRequest, GroupVersionKind, GroupVersionResource
+
+POD = GroupVersionKind("", "v1", "Pod")
+PODS = GroupVersionResource("", "v1", "pods")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a policy sees as `object`; `path` is a template's in `whole`, `()` for the object itself."""
+
+    request: AdmissionRequest
+    path: Path
+    pod_set: str
+    whole: Mapping[str, Any]
+    obj: Mapping[str, Any] | None
+    old: Mapping[str, Any] | None
+
+    @property
+    def matched(self) -> AdmissionRequest:
+        """The request as rules and selectors match it: a template is always a pod to be created."""
+        return replace(self.request, operation="CREATE") if self.path else self.request
+
+    def on(self, whole: Mapping[str, Any]) -> Target:
+        """The same target in the object as it is now."""
+        if whole is self.whole:
+            return self
+        obj = as_pod(_at(whole, self.path) or {}, self.request.namespace) if self.path else whole
+        return replace(self, whole=whole, obj=obj)
+
+    def write_back(self, changed: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The whole object with what a policy made of the target."""
+        if not self.path:
+            return changed
+        template = _as_template(changed, _at(self.whole, self.path) or {})
+        whole: Mapping[str, Any] = _with(self.whole, self.path, template)
+        return whole
+
+
+def targets_of(
+    policy: Policy, request: AdmissionRequest, obj: Mapping[str, Any] | None, host: Host
+) -> Iterator[Target]:
+    """The object itself, and the templates in it where the policy runs on templates.
+
+    Subresources (a Job's status, a Deployment's scale) have no templates to mend.
+    """
+    yield Target(request, (), "", obj or {}, obj, request.old_object)
+    if not policy.on_templates or obj is None or request.sub_resource or request.kind == POD:
+        return
+    if request.operation not in ("CREATE", "UPDATE"):
+        return
+    for path, pod_set in host.templates(obj):
+        template = _at(obj, path) if path else None
+        if template is not None:
+            old = _at(request.old_object, path) if request.old_object else None
+            yield _template_target(request, path, pod_set, obj, template, old)
+
+
+def _template_target(
+    request: AdmissionRequest,
+    path: Path,
+    pod_set: str,
+    whole: Mapping[str, Any],
+    template: Mapping[str, Any],
+    old: Mapping[str, Any] | None,
+) -> Target:
+    pod = as_pod(template, request.namespace)
+    old_pod = as_pod(old, request.namespace) if old is not None else None
+    shown = replace(
+        request,
+        kind=POD,
+        resource=PODS,
+        request_kind=None,
+        request_resource=None,
+        name="",
+        object=pod,
+        old_object=old_pod,
+    )
+    return Target(shown, path, pod_set, whole, pod, old_pod)
+
+
+def as_pod(template: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    """A pod template as the Pod that it would make."""
+    pod = {"apiVersion": "v1", "kind": "Pod", **template}
+    metadata = template.get("metadata")
+    if namespace and (metadata is None or isinstance(metadata, Mapping)):
+        pod["metadata"] = {**(metadata or {}), "namespace": namespace}
+    return pod
+
+
+def _as_template(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[str, Any]:
+    """Back from a Pod: what was added to show it is taken away again."""
+    result = {key: value for key, value in pod.items() if key not in ("apiVersion", "kind", "status")}
+    before = template.get("metadata")
+    metadata = dict(pod.get("metadata") or {})
+    metadata.pop("namespace", None)
+    if isinstance(before, Mapping) and "namespace" in before:
+        metadata["namespace"] = before["namespace"]
+    if metadata or "metadata" in template:
+        result["metadata"] = metadata if metadata or isinstance(before, Mapping) else before
+    else:
+        result.pop("metadata", None)
+    return {key: result[key] for key in (*template, *result) if key in result}
+
+
+def _at(obj: Any, path: Path) -> Mapping[str, Any] | None:
+    for step in path:
+        try:
+            obj = obj[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return obj if isinstance(obj, Mapping) else None
+
+
+def _with(obj: Any, path: Path, value: Any) -> Any:
+    """A copy of `obj` along a path, with another value at its end; the rest is shared."""
+    if not path:
+        return value
+    changed: Any = copy.copy(obj)
+    changed[path[0]] = _with(obj[path[0]], path[1:], value)
+    return changed
