@@ -1,0 +1,55 @@
+"""The function libraries, and which of them an environment has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from webhook.cel.functions import Overload, Table
+from webhook.cel.libraries import (
+    conversions,
+    core,
+    extra,
+    lists,
+    network,
+    optionals,
+    quantity,
+    regex,
+    semver,
+    sets,
+    strings,
+    times,
+    url,
+)
+from webhook.cel.libraries import formats as named_formats
+
+_BASE: Final = (
+    core.OVERLOADS
+    + conversions.OVERLOADS
+    + strings.OVERLOADS
+    + times.OVERLOADS
+    + lists.OVERLOADS
+    + sets.OVERLOADS
+    + regex.OVERLOADS
+    + optionals.OVERLOADS
+    + url.OVERLOADS
+    + network.OVERLOADS
+    + quantity.OVERLOADS
+    + semver.OVERLOADS
+    + named_formats.OVERLOADS
+)
+EXTRA: Final[Mapping[str, tuple[Overload, ...]]] = MappingProxyType(
+    {"math": extra.MATH, "base64": extra.BASE64, "strings": extra.STRINGS, "bind": ()}
+)
+
+
+@lru_cache(maxsize=64)
+def table(libraries: frozenset[str], mutations: bool) -> Table:
+    """The functions of an environment; a ValueError for a library that does not exist."""
+    unknown = libraries - EXTRA.keys()
+    if unknown:
+        raise ValueError(f"unknown CEL library {', '.join(sorted(unknown))}; there are {', '.join(EXTRA)}")
+    chosen = [entry for name in sorted(libraries) for entry in EXTRA[name]]
+    return Table([*_BASE, *chosen, *(extra.MUTATIONS if mutations else ())])

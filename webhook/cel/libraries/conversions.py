@@ -1,0 +1,126 @@
+"""int(), uint(), double(), string(), bytes(), bool(), timestamp(), duration()."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+from webhook.cel.errors import FunctionError
+from webhook.cel.functions import Overload, overload
+from webhook.cel.time import (
+    SECOND,
+    format_duration,
+    format_timestamp,
+    parse_duration,
+    parse_timestamp,
+    timestamp,
+)
+from webhook.cel.values import INT_MAX, INT_MIN, UINT_MAX, Timestamp, UInt
+
+_INT: Final = re.compile(r"[+-]?\d{1,20}", re.ASCII)
+_UINT: Final = re.compile(r"\d{1,20}", re.ASCII)
+_DOUBLE: Final = re.compile(
+    r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|nan", re.ASCII | re.IGNORECASE
+)
+_BOOLS: Final = {
+    **dict.fromkeys(("1", "t", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "false", "FALSE", "False"), False),
+}
+
+
+def _int(value: int) -> int:
+    if not INT_MIN <= value <= INT_MAX:
+        raise FunctionError("integer overflow")
+    return int(value)
+
+
+def _uint(value: int) -> UInt:
+    if not 0 <= value <= UINT_MAX:
+        raise FunctionError("unsigned integer overflow")
+    return UInt(value)
+
+
+def _int_of_double(value: float) -> int:
+    if not -(2.0**63) < value < 2.0**63:
+        raise FunctionError("double out of the range of int")
+    return int(value)
+
+
+def _uint_of_double(value: float) -> UInt:
+    if not 0 <= value < 2.0**64:
+        raise FunctionError("double out of the range of uint")
+    return UInt(value)
+
+
+def _parse(pattern: re.Pattern[str], text: str, kind: str) -> str:
+    if pattern.fullmatch(text) is None:
+        raise FunctionError(f"string is no {kind}")
+    return text
+
+
+def _bool(text: str) -> bool:
+    if text not in _BOOLS:
+        raise FunctionError("string is no bool")
+    return _BOOLS[text]
+
+
+def format_double(value: float) -> str:
+    """The shortest decimal, as Go prints it with %v: no `.0`, exponent from 1e21 and below 1e-4."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    text = repr(value)
+    mantissa, _, exponent = text.partition("e")
+    if exponent:
+        power = int(exponent)
+        if 0 < power < 21:
+            return f"{value:.0f}"
+        return f"{mantissa.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02}"
+    return text.removesuffix(".0")
+
+
+def _decode(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        raise FunctionError("bytes are not UTF-8") from None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+OVERLOADS: Final[tuple[Overload, ...]] = (
+    overload("int(int) -> int", _same),
+    overload("int(uint) -> int", _int),
+    overload("int(double) -> int", _int_of_double),
+    overload("int(string) -> int", lambda text: _int(int(_parse(_INT, text, "int")))),
+    overload("int(google.protobuf.Timestamp) -> int", lambda t: t.nanos // SECOND),
+    overload("int(google.protobuf.Duration) -> int", lambda d: d.nanos),
+    overload("uint(uint) -> uint", _same),
+    overload("uint(int) -> uint", _uint),
+    overload("uint(double) -> uint", _uint_of_double),
+    overload("uint(string) -> uint", lambda text: _uint(int(_parse(_UINT, text, "uint")))),
+    overload("double(double) -> double", _same),
+    overload("double(int|uint) -> double", float),
+    overload("double(string) -> double", lambda text: float(_parse(_DOUBLE, text, "double"))),
+    overload("string(string) -> string", _same),
+    overload("string(int|uint) -> string", lambda number: str(int(number))),
+    overload("string(double) -> string", format_double),
+    overload("string(bool) -> string", lambda flag: "true" if flag else "false"),
+    overload("string(bytes) -> string", _decode),
+    overload("string(google.protobuf.Timestamp) -> string", format_timestamp),
+    overload("string(google.protobuf.Duration) -> string", format_duration),
+    overload("bytes(bytes) -> bytes", _same),
+    overload("bytes(string) -> bytes", lambda text: text.encode("utf-8")),
+    overload("bool(bool) -> bool", _same),
+    overload("bool(string) -> bool", _bool),
+    overload("timestamp(google.protobuf.Timestamp) -> google.protobuf.Timestamp", _same),
+    overload("timestamp(string) -> google.protobuf.Timestamp", parse_timestamp),
+    overload("timestamp(int) -> google.protobuf.Timestamp", lambda seconds: timestamp(seconds * SECOND)),
+    overload("duration(google.protobuf.Duration) -> google.protobuf.Duration", _same),
+    overload("duration(string) -> google.protobuf.Duration", parse_duration),
+)
+__all__ = ["OVERLOADS", "Timestamp", "format_double"]

@@ -1,0 +1,3 @@
+"""."""
+
+OVERLOADS: tuple = ()

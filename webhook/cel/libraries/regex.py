@@ -1,0 +1,58 @@
+"""matches(), find(), findAll(): google-re2, so linear in the input whatever the pattern."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import re2
+
+from webhook.cel.budget import Meter
+from webhook.cel.errors import FunctionError
+from webhook.cel.functions import Overload, overload
+
+_OPTIONS: Final = re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.max_mem = 4 << 20
+
+
+@lru_cache(maxsize=1024)
+def pattern(source: str) -> Any:
+    """The compiled pattern; a FunctionError for one that RE2 does not accept."""
+    try:
+        return re2.compile(source, _OPTIONS)
+    except (re2.error, UnicodeError):
+        raise FunctionError("not a valid RE2 regular expression") from None
+
+
+def _charge(meter: Meter, text: str, source: str) -> Any:
+    meter.charge((len(text) // 10 + 1) * (len(source) // 4 + 1))
+    return pattern(source)
+
+
+def _matches(meter: Meter, text: str, source: str) -> bool:
+    return _charge(meter, text, source).search(text) is not None
+
+
+def _find(meter: Meter, text: str, source: str) -> str:
+    found = _charge(meter, text, source).search(text)
+    return found.group(0) if found else ""
+
+
+def _find_all(meter: Meter, text: str, source: str, limit: int = -1) -> list[str]:
+    out: list[str] = []
+    for found in _charge(meter, text, source).finditer(text):
+        if 0 <= limit <= len(out):
+            break
+        meter.charge(1)
+        out.append(found.group(0))
+    return out
+
+
+OVERLOADS: Final[tuple[Overload, ...]] = (
+    overload("<string>.matches(string) -> bool", _matches, metered=True),
+    overload("matches(string, string) -> bool", _matches, metered=True),
+    overload("<string>.find(string) -> string", _find, metered=True),
+    overload("<string>.findAll(string) -> list", _find_all, metered=True),
+    overload("<string>.findAll(string, int) -> list", _find_all, metered=True),
+)

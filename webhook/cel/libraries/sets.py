@@ -1,0 +1,30 @@
+"""Lists as sets: contains, equivalent, intersects."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from webhook.cel.budget import Meter
+from webhook.cel.equality import equals
+from webhook.cel.functions import Overload, overload
+
+
+def _contains(meter: Meter, items: list[Any], wanted: list[Any]) -> bool:
+    meter.charge(len(items) * len(wanted))
+    return all(any(equals(item, other, meter) for item in items) for other in wanted)
+
+
+def _equivalent(meter: Meter, first: list[Any], second: list[Any]) -> bool:
+    return _contains(meter, first, second) and _contains(meter, second, first)
+
+
+def _intersects(meter: Meter, first: list[Any], second: list[Any]) -> bool:
+    meter.charge(len(first) * len(second))
+    return any(equals(item, other, meter) for item in first for other in second)
+
+
+OVERLOADS: Final[tuple[Overload, ...]] = (
+    overload("sets.contains(list, list) -> bool", _contains, metered=True),
+    overload("sets.equivalent(list, list) -> bool", _equivalent, metered=True),
+    overload("sets.intersects(list, list) -> bool", _intersects, metered=True),
+)

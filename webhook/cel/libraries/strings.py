@@ -1,0 +1,129 @@
+"""String extensions, version 2 (Kubernetes), with format() and strings.quote()."""
+
+from __future__ import annotations
+
+import string as ascii_tables
+from collections.abc import Callable
+from typing import Any, Final
+
+from webhook.cel.budget import Meter
+from webhook.cel.errors import FunctionError
+from webhook.cel.functions import Overload, overload
+from webhook.cel.libraries.formatting import format_string
+
+_LOWER: Final = str.maketrans(ascii_tables.ascii_uppercase, ascii_tables.ascii_lowercase)
+_UPPER: Final = str.maketrans(ascii_tables.ascii_lowercase, ascii_tables.ascii_uppercase)
+# Unicode's White_Space property, which Go's TrimSpace uses; Python strips the separators \x1c to \x1f besides.
+_SPACE: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+_QUOTED: Final = str.maketrans(
+    {
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+        "\\": "\\\\",
+        '"': '\\"',
+    }
+)
+
+
+def _char_at(text: str, at: int) -> str:
+    if not 0 <= at <= len(text):
+        raise FunctionError(f"charAt() index {at} out of range")
+    return text[at : at + 1]
+
+
+def _index_of(text: str, part: str, start: int = 0) -> int:
+    if not 0 <= start <= len(text):
+        if start >= 0 and part == "" and start > len(text):
+            raise FunctionError(f"indexOf() offset {start} out of range")
+        raise FunctionError(f"indexOf() offset {start} out of range")
+    return text.find(part, start)
+
+
+def _last_index_of(text: str, part: str, start: int | None = None) -> int:
+    if start is None:
+        return text.rfind(part)
+    if not 0 <= start <= len(text):
+        raise FunctionError(f"lastIndexOf() offset {start} out of range")
+    return text.rfind(part, 0, start + len(part))
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    last = len(text) if end is None else end
+    if not 0 <= start <= last <= len(text):
+        raise FunctionError("substring() out of range")
+    return text[start:last]
+
+
+def _replace(meter: Meter, text: str, old: str, new: str, limit: int = -1) -> str:
+    count = text.count(old) if limit < 0 else min(limit, text.count(old))
+    meter.charge((len(text) + count * len(new)) // 10)
+    return text.replace(old, new, limit)
+
+
+def _split(meter: Meter, text: str, separator: str, limit: int = -1) -> list[str]:
+    if limit == 0:
+        return []
+    meter.charge(len(text) // 10)
+    if separator == "":
+        parts = list(text) if limit < 0 or limit >= len(text) else [*text[: limit - 1], text[limit - 1 :]]
+    else:
+        parts = text.split(separator, limit - 1 if limit > 0 else -1)
+    meter.charge(len(parts) // 4)
+    return parts
+
+
+def _join(meter: Meter, items: list[Any], separator: str = "") -> str:
+    if not all(type(item) is str for item in items):
+        raise FunctionError("join() needs a list of strings")
+    meter.charge((sum(map(len, items)) + len(separator) * len(items)) // 10)
+    return separator.join(items)
+
+
+def quote(text: str) -> str:
+    """The string in double quotes, with its control characters escaped."""
+    clean = text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
+    return f'"{clean.translate(_QUOTED)}"'
+
+
+def _linear(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, charged a tenth of the receiver's length."""
+
+    def metered(meter: Meter, text: str, *args: Any) -> Any:
+        meter.charge(len(text) // 10)
+        return function(text, *args)
+
+    return metered
+
+
+def _metered(signature: str, function: Callable[..., Any]) -> Overload:
+    return overload(signature, _linear(function), metered=True)
+
+
+OVERLOADS: Final[tuple[Overload, ...]] = (
+    overload("<string>.charAt(int) -> string", _char_at),
+    _metered("<string>.indexOf(string) -> int", _index_of),
+    _metered("<string>.indexOf(string, int) -> int", _index_of),
+    _metered("<string>.lastIndexOf(string) -> int", _last_index_of),
+    _metered("<string>.lastIndexOf(string, int) -> int", _last_index_of),
+    _metered("<string>.lowerAscii() -> string", lambda text: text.translate(_LOWER)),
+    _metered("<string>.upperAscii() -> string", lambda text: text.translate(_UPPER)),
+    overload("<string>.replace(string, string) -> string", _replace, metered=True),
+    overload("<string>.replace(string, string, int) -> string", _replace, metered=True),
+    overload("<string>.split(string) -> list", _split, metered=True),
+    overload("<string>.split(string, int) -> list", _split, metered=True),
+    _metered("<string>.substring(int) -> string", _substring),
+    _metered("<string>.substring(int, int) -> string", _substring),
+    _metered("<string>.trim() -> string", lambda text: text.strip(_SPACE)),
+    overload("<list>.join() -> string", _join, metered=True),
+    overload("<list>.join(string) -> string", _join, metered=True),
+    overload("<string>.format(list) -> string", format_string, metered=True),
+    _metered("strings.quote(string) -> string", quote),
+)

@@ -1,0 +1,119 @@
+"""compile(): text to a Program that can be evaluated any number of times, from any thread."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.cel.budget import Budget
+from webhook.cel.compiler import Code, Compiler, Scope
+from webhook.cel.declarations import Declarations
+from webhook.cel.errors import CelError, Origin
+from webhook.cel.grammar import parse
+from webhook.cel.libraries import table
+from webhook.cel.time import format_duration, format_timestamp
+from webhook.cel.values import BoolKey, Duration, JSONPatch, Optional, Timestamp, UInt, from_key, type_name
+
+
+class Program:
+    """A compiled expression. It holds no state of its evaluations."""
+
+    __slots__ = ("_run", "_slots", "_weight", "origin", "reads", "references", "result_type", "text")
+
+    def __init__(self, text: str, origin: Origin | None, code: Code, compiler: Compiler, weight: int) -> None:
+        self.text = text
+        self.origin = origin
+        self.result_type = code.type.name
+        self.references: frozenset[str] = frozenset(compiler.references)
+        self.reads: frozenset[str] = frozenset(compiler.reads | compiler.references)
+        self._run = code.run
+        self._slots = compiler.slots
+        self._weight = weight
+
+    def evaluate(self, bindings: Mapping[str, object], budget: Budget | None = None) -> Any:
+        """The expression's value; a CelError where it has none or costs more than the budget allows.
+
+        `bindings` is asked for a name only when the expression needs it. Values are used as they are, never
+        copied, so what comes back may be a part of what went in.
+        """
+        budget = budget or Budget()
+        meter = None
+        try:
+            meter = budget.open()
+            meter.left -= self._weight
+            return self._run([bindings, meter, *[None] * self._slots])
+        except CelError as bad:
+            raise bad.locate(self.text, self.origin) from None
+        except RecursionError:
+            raise CelError("budget", "a value is nested too deeply", 0, self.text, self.origin) from None
+        except (ArithmeticError, ValueError, TypeError, LookupError) as bad:
+            # A binding that is no JSON value, such as an integer of 400 digits: an answer all the same.
+            what = f"evaluation failed ({type(bad).__name__})"
+            raise CelError("evaluation", what, 0, self.text, self.origin) from None
+        finally:
+            if meter is not None:
+                budget.close(meter)
+
+    def __repr__(self) -> str:
+        return f"Program({self.text[:60]!r})"
+
+
+def compile(text: str, declared: Declarations, *, origin: Origin | None = None) -> Program:
+    """The program of an expression; a CelError of kind "syntax", "undeclared" or "type" if it is not sound."""
+    try:
+        tree = parse(text)
+        compiler = Compiler(declared, table(declared.libraries, declared.mutations))
+        code = compiler.compile(tree, Scope())
+    except CelError as bad:
+        raise bad.locate(text, origin) from None
+    except RecursionError:
+        raise CelError("syntax", "expression is nested too deeply", 0, text, origin) from None
+    return Program(text, origin, code, compiler, tree.weight)
+
+
+def to_json(value: Any) -> Any:
+    """A result as plain JSON: objects are dicts, times RFC 3339 text, durations seconds, bytes base64.
+
+    An absent optional is null, and left out of a list or map. A CelError for a value that JSON cannot hold,
+    such as a type, and a ValueError never.
+    """
+    kind = type(value)
+    if kind in (str, int, bool, type(None)):
+        return value
+    if kind is float:
+        return value
+    if isinstance(value, Mapping):
+        kept = ((key, item) for key, item in value.items() if not _absent(item))
+        return {_json_key(key): to_json(item) for key, item in kept}
+    if isinstance(value, (list, tuple)):
+        return [to_json(item) for item in value if not _absent(item)]
+    if isinstance(value, Optional):
+        return to_json(value.value) if value.present else None
+    return _rare_json(value)
+
+
+def _absent(value: Any) -> bool:
+    return type(value) is Optional and not value.present
+
+
+def _json_key(key: Any) -> str:
+    if type(key) is BoolKey:
+        return "true" if key.value else "false"
+    return key if type(key) is str else str(from_key(key))
+
+
+def _rare_json(value: Any) -> Any:
+    if isinstance(value, UInt):
+        return int(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, Timestamp):
+        return format_timestamp(value)
+    if isinstance(value, Duration):
+        return format_duration(value)
+    if isinstance(value, JSONPatch):
+        given = {"op": value.op, "path": value.path, "from": value.source}
+        patch: dict[str, Any] = {name: text for name, text in given.items() if text or name != "from"}
+        return {**patch, "value": to_json(value.value)} if value.has_value else patch
+    raise CelError("type", f"a {type_name(value)} has no JSON form")
