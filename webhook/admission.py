@@ -7,19 +7,21 @@ so a dry run is the same decision with nothing done about it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from planner.errors import InputError
-from planner.reservation import Reservation, reservation_id
+from planner.reservation import Reservation
 from planner.snapshot import Snapshot
 from webhook.diff import patch_between
-from webhook.names import QUEUED_GATE, RESERVATION
 from webhook.planning import WorkloadPlan
-from webhook.policy.engine import Effect, Findings, Mutated, run_mutating, run_validating
+from webhook.policy.host import Host
 from webhook.policy.model import PolicySet
+from webhook.policy.mutate import Effect, Mutated, run_mutating
 from webhook.policy.request import AdmissionRequest
+from webhook.policy.runs import Failure
+from webhook.policy.validate import Findings, run_validating
 from webhook.review import Response
 from webhook.sight import Sight
 from webhook.stamp import policies_note, stamp
@@ -62,17 +64,18 @@ class Decision:
     """The answer, what is to be done in the ledger for it, and how it came about.
 
     `object` is the object as it shall be (as it came, where it is refused or nothing changed it).
-    `effects` say which policy changed what; `plan` is None where nothing was planned; `skipped` names the
-    policies that were left out because no cluster is known.
+    `plan` is None where nothing was planned. `effects` say which policy changed what, the plan's own writing
+    among them under the name `plan`; `mutated` and `findings` are what the policy engine says, None where it
+    was not asked.
     """
 
     response: Response
     object: Json | None = None
     steps: tuple[Step, ...] = ()
     plan: WorkloadPlan | None = None
+    mutated: Mutated | None = None
     effects: tuple[Effect, ...] = ()
     findings: Findings | None = None
-    skipped: tuple[str, ...] = ()
     revision: str = ""
 
 
@@ -86,12 +89,145 @@ def decide(
     sight = Sight(request, snapshot)
     try:
         workload = sight.workload(request.object)
+        host = _host(request, workload, sight, snapshot is not None)
         if phase == "mutate":
-            return _mutate(request, workload, policies, sight, snapshot)
-        return _validate(request, policies, sight, snapshot)
+            return _mutate(request, workload, policies, sight, host)
+        return _validate(request, policies, sight, host)
     except InputError as error:
-        return Decision(
-            Response(False, code=422, reason="Invalid", message=str(error)),
-            request.object,
-            revision=policies.revision,
-        )
+        response = Response(False, code=422, reason="Invalid", message=str(error))
+        return Decision(response, request.object, revision=policies.revision)
+
+
+def _mutate(
+    request: AdmissionRequest, workload: Workload, policies: PolicySet, sight: Sight, host: Host
+) -> Decision:
+    original: Json = request.object or {}
+    mutated = Mutated(original) if workload.skip else run_mutating(policies, request, original, host)
+    effects = list(mutated.effects)
+    result: Json = mutated.object
+    plan = sight.plan(result)
+    if plan is not None:
+        note = policies_note(result, (effect.policy for effect in effects), policies.revision)
+        stamped = stamp(result, sight.workload(result), plan, note)
+        if written := patch_between(result, stamped):
+            effects.append(Effect(PLAN, "", tuple(written)))
+        result = stamped
+    findings = run_validating(policies, replace(request, object=result), result, host)
+    refusal = _refusal(mutated.errors, findings, plan)
+    patch = patch_between(original, result) if refusal is None else []
+    return Decision(
+        _response(refusal or Response(True, patch), mutated.warnings, findings, plan, policies.revision),
+        result if refusal is None else original,
+        _reserving(plan, sight) if refusal is None else (),
+        plan,
+        mutated,
+        tuple(effects),
+        findings,
+        policies.revision,
+    )
+
+
+def _validate(request: AdmissionRequest, policies: PolicySet, sight: Sight, host: Host) -> Decision:
+    """The second look, at the object as it will be stored: no patch; the hold is claimed by its owner."""
+    obj: Json = request.object or {}
+    plan = sight.plan(obj)
+    findings = run_validating(policies, request, obj, host)
+    refusal = _refusal((), findings, plan)
+    return Decision(
+        _response(refusal or Response(True), (), findings, None, policies.revision),
+        obj,
+        _claiming(request, plan) if refusal is None else (),
+        plan,
+        findings=findings,
+        revision=policies.revision,
+    )
+
+
+def _host(request: AdmissionRequest, workload: Workload, sight: Sight, cluster: bool) -> Host:
+    """The engine's view: facts, and the templates that a policy may mend.
+
+    The templates of an object that exists and whose kind does not let them change are left alone: a patch
+    there would make the API server refuse an update that has nothing to do with them.
+    """
+    fixed = request.operation == "UPDATE" and workload.template_immutable
+    places = [] if fixed else [(one.path, one.pod_set) for one in workload.templates]
+    known = frozenset({"gang", "cluster", "plan"} if cluster else {"gang", "cluster"})
+    return Host(facts_for=sight.facts, known=known, templates=lambda _: places)
+
+
+def _refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> Response | None:
+    """The no, with every reason for it; None where there is none. The first reason gives the code."""
+    reasons = [Response(False, code=422, reason="Invalid", message=str(error)) for error in errors]
+    if not findings.allowed:
+        said = Response(False, code=findings.code, reason=findings.reason, message=findings.message)
+        reasons.append(said)
+    if plan is not None and (never := _plan_refusal(plan)) is not None:
+        reasons.append(never)
+    if not reasons:
+        return None
+    return replace(reasons[0], message="; ".join(dict.fromkeys(reason.message for reason in reasons)))
+
+
+def _response(
+    response: Response,
+    ignored: Iterable[Failure],
+    findings: Findings,
+    plan: WorkloadPlan | None,
+    revision: str,
+) -> Response:
+    """The answer with its warnings and with the revision of the policies that gave it."""
+    audit = {"revision": revision, **(findings.audit_annotations or {})}
+    return replace(response, warnings=_warnings(ignored, findings, plan), audit_annotations=audit)
+
+
+def _plan_refusal(plan: WorkloadPlan) -> Response | None:
+    name = plan.first.group.name if plan.placed else ""
+    if plan.decision == "rejected":
+        return Response(False, code=422, reason="Invalid", message=f"{name} can never run: {plan.message()}")
+    if plan.decision == "queued" and plan.first.group.on_unavailable == "reject":
+        text = f"{name} cannot run now, and asks not to be queued: {plan.message()}"
+        return Response(False, code=403, reason="Forbidden", message=text)
+    return None
+
+
+def _warnings(ignored: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> list[str]:
+    warnings = [*map(str, ignored), *findings.warnings]
+    for placed in plan.placed if plan is not None else ():
+        warnings += placed.answer.warnings
+        if placed.answer.decision == "queued" and placed.group.on_unavailable != "reject":
+            waits = placed.group.on_unavailable == "queue"
+            word = "is queued" if waits else "is let in without a place, as it asks"
+            warnings.append(f"{placed.group.name} {word}: {placed.answer.message}")
+    return list(dict.fromkeys(warnings))
+
+
+def _reserving(plan: WorkloadPlan | None, sight: Sight) -> tuple[Step, ...]:
+    """What the plan newly holds; a replayed gang holds it already."""
+    if plan is None:
+        return ()
+    booked = {(held.id, held.fingerprint) for held in sight.booked}
+    return tuple(
+        Reserve(held, plan.snapshot.revision)
+        for held in plan.reservations
+        if (held.id, held.fingerprint) not in booked
+    )
+
+
+def _claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[Step, ...]:
+    metadata = (request.object or {}).get("metadata")
+    uid = metadata.get("uid") if isinstance(metadata, Mapping) else None
+    if plan is None or not isinstance(uid, str) or not uid:
+        return ()
+    return tuple(Claim(held.id, uid) for held in plan.reservations)
+
+
+def _farewell(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[Step, ...]:
+    """A workload that is deleted gives back what its gangs hold (its own, or one of its replicas')."""
+    if snapshot is None or request.sub_resource:
+        return ()
+    own = f"{request.namespace}/{request.kind.kind}/{request.name}"
+    return tuple(
+        Release(held.id)
+        for held in snapshot.reservations
+        if held.gang == own or held.gang.startswith(own + "/")
+    )

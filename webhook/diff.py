@@ -16,18 +16,18 @@ def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[d
     """
     if before == after:
         return []
-    operations = jsonpatch.make_patch(before, after).patch
+    operations: list[Any] = jsonpatch.make_patch(before, after).patch
     if any(op["op"] == "move" for op in operations):
         operations = _without_moves(operations, before)
     return operations
 
 
-def _without_moves(operations: list[dict[str, Any]], before: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _without_moves(operations: list[Any], before: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The same patch with each move as a remove and an add; followed on a copy to know what is moved."""
     state: Any = jsonpatch.JsonPatch([]).apply(before)
     plain: list[dict[str, Any]] = []
     for op in operations:
-        steps = [op]
+        steps: list[Any] = [op]
         if op["op"] == "move":
             value = jsonpointer.resolve_pointer(state, op["from"])
             steps = [

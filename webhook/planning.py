@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.answer import Answer, Verdict
 from planner.placement import plan, requirements, reservation_for
+
+from planner.answer import Answer, Verdict
 from planner.podgroup import PodGroup, PodSet, Term
 from planner.reservation import Reservation
 from planner.snapshot import Snapshot
@@ -100,7 +101,9 @@ def plan_workload(snapshot: Snapshot, workload: Workload) -> WorkloadPlan:
     return WorkloadPlan(tuple(placed), snapshot)
 
 
-def replay_for_pod(snapshot: Snapshot, pod: Mapping[str, Any], namespace: str, own: PodGroup) -> WorkloadPlan | None:
+def replay_for_pod(
+    snapshot: Snapshot, pod: Mapping[str, Any], namespace: str, own: PodGroup
+) -> WorkloadPlan | None:
     """The plan that a pod's gang already has, by the reservation id that its template gave it.
 
     None where it carries no id, or none that the book knows for its namespace: an id is a claim that

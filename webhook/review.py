@@ -19,7 +19,7 @@ from webhook.policy.request import AdmissionRequest, GroupVersionKind, GroupVers
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes; the API server's own limit for a request."""
 DEPTH_LIMIT = 128
-"""Levels of nesting; real workloads stay below 30, and a bound keeps every later walk over the object safe."""
+"""Levels of nesting; real workloads stay below 30, and a bound keeps every later walk over it safe."""
 WARNING_WIDTH = 120
 """Characters of one warning that kubectl shows whole (Kubernetes, admission webhook response)."""
 WARNINGS_TOTAL = 4096
@@ -38,7 +38,7 @@ class BadCall(Exception):  # noqa: N818 - the name is the road it takes
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer to one request; `patch` is RFC 6902, empty for no change. `code` and `reason` go with a no."""
+    """The answer to one request. `patch` is RFC 6902, empty for no change; `code` and `reason` tell a no."""
 
     allowed: bool
     patch: Sequence[Mapping[str, Any]] = ()

@@ -1,4 +1,4 @@
-"""The webhook over HTTP: /mutate, /validate, /healthz, /readyz, /metrics. aiohttp, and nothing decided here."""
+"""The webhook over HTTP: /mutate, /validate, /healthz, /readyz, /metrics. Nothing is decided here."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ class Webhook:
 
     def problems(self) -> list[str]:
         """What is older than it should be: policies or cluster files whose newest version is bad."""
-        found = (self.service.policies.problem, self.service.cluster.problem())
-        return [problem for problem in found if problem]
+        error = self.service.policies.error
+        return [problem for problem in (str(error) if error else "", self.service.cluster.problem()) if problem]
 
 
 async def _body(call: web.Request) -> bytes:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planner.reservation import Conflict, Ledger, LedgerUnavailable
 from planner.snapshot import Snapshot
-from webhook.admission import Claim, Decision, Options, Phase, Release, Reserve, decide
+from webhook.admission import Claim, Decision, Phase, Release, Reserve, decide
 from webhook.cluster import ClusterSource, NoCluster
 from webhook.policy.files import PolicyStore
 from webhook.policy.request import AdmissionRequest
@@ -32,7 +32,6 @@ class Service:
     policies: PolicyStore
     ledger: Ledger
     cluster: ClusterSource = field(default_factory=NoCluster)
-    options: Options = field(default_factory=Options)
     clock: Callable[[], float] = time.time
 
     async def answer(self, request: AdmissionRequest, phase: Phase) -> Decision:
@@ -64,7 +63,7 @@ class Service:
         def work() -> Decision:
             picture: Snapshot | None = base()
             snapshot = picture.with_book(book) if picture is not None else None
-            return decide(request, self.policies.current, snapshot, phase, self.options)
+            return decide(request, self.policies.current, snapshot, phase)
 
         return await asyncio.to_thread(work)
 
@@ -75,9 +74,8 @@ class Service:
             for step in decision.steps:
                 match step:
                     case Reserve(reservation, planned_on):
-                        await self.ledger.reserve(
-                            reservation.held_until(now, now + HOLD_SECONDS), planned_on, now
-                        )
+                        hold = replace(reservation, created=now, expires=now + HOLD_SECONDS)
+                        await self.ledger.reserve(hold, planned_on, now)
                         done.append(reservation.id)
                     case Claim(reservation_id, owner_uid):
                         await self.ledger.claim(reservation_id, owner_uid, now)

@@ -15,9 +15,11 @@ from planner.snapshot import Snapshot
 from webhook.planning import WorkloadPlan, plan_workload, replay_for_pod
 from webhook.policy.request import AdmissionRequest
 from webhook.variables import NO_CLUSTER, gang_variable, plan_variable
-from webhook.workloads import Workload, is_one_plan, read, wants_plan
+from webhook.workloads import KINDS, Workload, read, wants_plan
 
 Json = Mapping[str, Any]
+_GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
+"""Kinds that are planned as a whole; a pod that one of them owns is not planned again by itself."""
 
 
 class Lazy(Mapping[str, Any]):
@@ -45,6 +47,7 @@ class Sight:
     def __init__(self, request: AdmissionRequest, snapshot: Snapshot | None) -> None:
         self._request = request
         self._snapshot = snapshot
+        self.booked = snapshot.reservations if snapshot is not None else ()
         self._seen: tuple[Json, Workload, WorkloadPlan | None] | None = None
 
     def facts(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
@@ -76,9 +79,9 @@ class Sight:
             return None
         if self._request.operation == "UPDATE" and self._same_gangs(workload):
             return None
-        if not workload.templates or workload.kind == "Pod":
+        if workload.kind == "Pod" and workload.owner:
             arrived = replay_for_pod(self._snapshot, obj, self._request.namespace, workload.gangs[0])
-            if arrived is not None or is_one_plan(obj):
+            if arrived is not None or workload.owner.split("/")[1] in _GANG_KINDS:
                 return arrived
         plan = plan_workload(self._snapshot, workload)
         self._snapshot = plan.snapshot

@@ -49,9 +49,15 @@ def placement_note(plan: WorkloadPlan) -> str:
     return orjson.dumps(note, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def policies_note(names: Iterable[str], revision: str) -> str:
-    """The value of `bayplan.dev/policies`."""
-    return f"{','.join(sorted(set(names)))}@{revision}"
+def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -> str:
+    """The value of `bayplan.dev/policies`: the policies that changed the object, in this pass or, by what
+    the annotation already says of the same revision, in a former one."""
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    said = (annotations or {}).get(POLICIES, "") if isinstance(annotations or {}, Mapping) else ""
+    former, _, of_revision = str(said).rpartition("@")
+    known = former.split(",") if former and of_revision == revision else []
+    return f"{','.join(sorted({*known, *names}))}@{revision}"
 
 
 def _at(obj: Json, template: Template) -> Json:

@@ -61,8 +61,25 @@ def gang_variable(workload: Workload, namespace: str, pod_set: str) -> dict[str,
     }
 
 
-def plan_variable(plan: WorkloadPlan, pod_set: str) -> dict[str, Any]:
+NO_PLAN: Mapping[str, Any] = {
+    "decision": "none",
+    "topology": "",
+    "level": "",
+    "domain": [],
+    "reserves": [],
+    "nodes": [],
+    "requirements": [],
+    "reservation": "",
+    "reason": "",
+    "message": "",
+}
+"""What `plan` is for an object that has nothing to plan (no GPU, no topology key): decision `none`."""
+
+
+def plan_variable(plan: WorkloadPlan | None, pod_set: str) -> Mapping[str, Any]:
     """`plan`: what the planner says, for the PodSet whose template is shown or for the whole object."""
+    if plan is None:
+        return NO_PLAN
     answer = plan.first.answer
     nodes = {
         a.node: None

@@ -66,7 +66,8 @@ class Activation(Mapping[str, Any]):
             facts = self.cache.get("")
             if facts is None:
                 facts = self.cache[""] = self.host.facts_for(self.whole, self.pod_set)
-            return facts[name]
+            # An object that needs no plan has none: `plan` is null then.
+            return facts.get(name)
         except ValueError as error:
             raise CelError("evaluation", f"{name} is not available: {error}") from None
 

@@ -6,10 +6,8 @@ are passed over; so are test cases (`tests.yaml`), which `bayplan test` reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any
-
 from webhook.cel import Function
 from webhook.functions import FUNCTIONS
 from webhook.policy.document import Document, Mark, parse
@@ -17,7 +15,7 @@ from webhook.policy.errors import PolicyError, Problem
 from webhook.policy.model import Binding, MutatingPolicy, Policy, PolicySet, ValidatingPolicy
 from webhook.policy.read import BINDING_KINDS, POLICY_KINDS, Names, read_binding, read_policy
 
-Functions = Mapping[str, tuple[Callable[..., Any], int, int]]
+Functions = Mapping[str, Function]
 
 TEST_FILES = ("tests.yaml", "tests.yml")
 VERSIONS = {
@@ -34,6 +32,7 @@ def load(
     `functions` are those that bayplan.dev policies may call beyond Kubernetes' own, by name; without it
     they are those of `webhook.functions`. Raises PolicyError with every problem found.
     """
+    functions = host_functions() if functions is None else functions
     problems: list[Problem] = []
     documents: list[Document] = []
     paths = []
@@ -47,7 +46,7 @@ def load(
             problems.extend(error.problems)
     sorted_out = _sort_out(documents, problems)
     bindings = [read_binding(document, problems) for document in sorted_out["binding"]]
-    policies = _read_policies(sorted_out["policy"], bindings, host_functions(functions), problems)
+    policies = _read_policies(sorted_out["policy"], bindings, functions, problems)
     problems.extend(_orphans(sorted_out["binding"], bindings, sorted_out["policy"]))
     if problems:
         raise PolicyError(problems)
@@ -62,9 +61,9 @@ def load(
     )
 
 
-def host_functions(functions: Functions | None) -> dict[str, Function]:
-    """Functions as `webhook.cel` takes them: the callable, the fewest and the most arguments."""
-    return {name: Function(*row) for name, row in (FUNCTIONS if functions is None else functions).items()}
+def host_functions() -> Functions:
+    """Bayplan's own functions, as `webhook.cel` takes them."""
+    return {name: Function(*row) for name, row in FUNCTIONS.items()}
 
 
 def in_order(policies: Iterable[MutatingPolicy]) -> tuple[MutatingPolicy, ...]:
@@ -134,7 +133,7 @@ def _identity(document: Document) -> tuple[str, ...]:
 def _read_policies(
     documents: Sequence[Document],
     bindings: Sequence[tuple[str, Binding]],
-    functions: Mapping[str, Function],
+    functions: Functions,
     problems: list[Problem],
 ) -> list[Policy]:
     policies = []

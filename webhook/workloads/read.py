@@ -26,8 +26,8 @@ class Template:
     """A pod template: `path` leads to it (`()` is a Pod itself), `count` pods of it start with the gang(s).
 
     `metadata_path` and `spec_path` lead to the pod's metadata and PodSpec, which most kinds keep in the
-    template under those names. One template that serves two PodSets (a LeaderWorkerSet without a leader
-    template) is listed once, under the latter.
+    template under those names. `pod_set` is "" for one template that serves all PodSets (a LeaderWorkerSet
+    without a leader template).
     """
 
     path: Path
@@ -198,7 +198,10 @@ def _joined(layout: Layout, gang: Membership | None, pod: Field) -> Layout:
 def _templates(layout: Layout) -> tuple[Template, ...]:
     found: dict[Path, Template] = {}
     for one in layout.members:
-        path = one.template.path
-        count = one.count + (found[path].count if path in found else 0)
-        found[path] = Template(path, one.pod_set, count, one.metadata.path, one.spec.path)
+        path, name, count = one.template.path, one.pod_set, one.count
+        if (other := found.get(path)) is not None:
+            # The leader's pods and the workers' are told apart only by their index.
+            name = other.pod_set if not count else ""
+            count += other.count
+        found[path] = Template(path, name, count, one.metadata.path, one.spec.path)
     return tuple(found.values())

@@ -1,0 +1,60 @@
+"""`bayplan`: the command line. Exit status: 0 all well, 1 something was refused, 2 bad input or usage."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from planner.errors import InputError
+from planner.reservation import LedgerUnavailable
+from webhook.policy.errors import PolicyError
+
+COMMANDS = ("plan", "mutate", "report", "test", "policies", "serve", "demo", "reservations", "certs")
+EPILOG = """examples:
+  bayplan plan -c cluster/ -f job.yaml            where would this gang go, and why there?
+  bayplan mutate -c cluster/ -f job.yaml -o diff  what would the webhook write into it?
+  bayplan report -c cluster/ -f manifests/        what would happen to all of these?
+  bayplan demo                                    see the whole way of a request, on this machine
+"""
+
+
+def parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser with every command in it."""
+    top = argparse.ArgumentParser(
+        prog="bayplan",
+        description="Plan gangs of GPU pods, reserve their place, and write it into the manifest.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name in commands:
+        importlib.import_module(f"webhook.commands.{name}").add_parser(subparsers)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; what a user did wrong is one line on standard error, never a traceback."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    # Only the command that is called is imported: the others' libraries cost start-up time.
+    commands = words[:1] if words and words[0] in COMMANDS else COMMANDS
+    args = parser(commands).parse_args(words)
+    try:
+        status: int = args.run(args)
+    except (InputError, PolicyError) as error:
+        sys.stderr.write(f"bayplan: {error}\n")
+        return 2
+    except LedgerUnavailable as error:
+        sys.stderr.write(f"bayplan: {error}\n")
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

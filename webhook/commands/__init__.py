@@ -1,0 +1,1 @@
+"""The commands of `bayplan`: each module adds its parser and runs it."""

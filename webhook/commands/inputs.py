@@ -1,0 +1,96 @@
+"""Arguments and inputs that several commands share: cluster files, manifests, policies."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from planner.cluster import read
+from planner.errors import InputError, Where
+from planner.snapshot import Snapshot
+from webhook.files import Document, documents, objects
+from webhook.functions import FUNCTIONS
+from webhook.policy.files import PolicyStore, load_paths
+from webhook.policy.model import PolicySet
+
+
+def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """`-c CLUSTER…`."""
+    parser.add_argument(
+        "-c",
+        "--cluster",
+        metavar="CLUSTER",
+        nargs="+",
+        action="extend",
+        default=[],
+        required=required,
+        help="files or folders of what `kubectl get nodes,pods,topologies -o yaml` prints",
+    )
+
+
+def add_manifests(parser: argparse.ArgumentParser) -> None:
+    """`-f MANIFEST…`."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        metavar="MANIFEST",
+        nargs="+",
+        action="extend",
+        default=[],
+        required=True,
+        help="files or folders of manifests; - is standard input",
+    )
+
+
+def add_policies(parser: argparse.ArgumentParser) -> None:
+    """`-p POLICIES…`."""
+    parser.add_argument(
+        "-p",
+        "--policies",
+        metavar="POLICIES",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="policy files or folders (default: the policies that ship with Bayplan)",
+    )
+
+
+def cluster(paths: Sequence[str]) -> Snapshot | None:
+    """The picture in cluster files, None without any. Raises `InputError` for bad ones."""
+    if not paths:
+        return None
+    return read((document.file, document.value) for document in documents(paths))
+
+
+def manifests(paths: Sequence[str]) -> list[Document]:
+    """The objects to look at. Raises `InputError`, also where there is none."""
+    found = objects(paths)
+    if not found:
+        raise InputError("no object in it", Where(", ".join(paths)))
+    return found
+
+
+def policies(paths: Sequence[str]) -> PolicySet:
+    """The policies to apply; without paths those that ship. Raises `PolicyError` or `InputError`."""
+    return load_paths(list(paths) or [shipped("policies")], functions=FUNCTIONS)
+
+
+def policy_store(paths: Sequence[str]) -> PolicyStore:
+    """The same, for a server that takes up changes. Raises as `policies` does."""
+    return PolicyStore(list(paths) or [shipped("policies")], functions=FUNCTIONS)
+
+
+def shipped(name: str) -> Path:
+    """A folder that ships with Bayplan: beside the packages in a checkout, inside them when installed."""
+    package = Path(__file__).resolve().parent.parent
+    for place in (package.parent / name, package / "_shipped" / name):
+        if place.is_dir():
+            return place
+    raise InputError("is missing from this installation", Where(name))
+
+
+def note(text: str) -> None:
+    """A line for a person, on standard error."""
+    sys.stderr.write(text + "\n")

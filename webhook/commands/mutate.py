@@ -1,0 +1,142 @@
+"""`bayplan mutate`: each object as the webhook would leave it."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import yaml
+
+from planner.snapshot import Snapshot
+from webhook.admission import Decision, decide
+from webhook.commands import inputs
+from webhook.files import Document
+from webhook.policy.model import PolicySet
+from webhook.policy.mutate import skipped_notice
+from webhook.policy.request import from_object
+
+EPILOG = """examples:
+  bayplan mutate -f job.yaml                          policies that need no cluster
+  bayplan mutate -c cluster.yaml -f job.yaml -o diff  what would change, as a diff
+  bayplan mutate -c cluster.yaml -f job.yaml -o patch the JSON Patch that the API server would get
+  bayplan mutate -p my-policies/ -f job.yaml | kubectl apply -f -
+
+exit status: 0; 1 where a policy denies or fails, or the plan rejects; 2 bad input or usage
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One object with its decision."""
+
+    document: Document
+    name: str
+    decision: Decision
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `mutate`."""
+    parser = subparsers.add_parser(
+        "mutate",
+        help="each object as the webhook would leave it",
+        description="Run the policies and the plan over manifests and print what would be stored.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inputs.add_manifests(parser)
+    inputs.add_cluster(parser, required=False)
+    inputs.add_policies(parser)
+    parser.add_argument("-o", "--output", choices=tuple(_FORMATS), default="yaml")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decide and print. Raises `InputError` or `PolicyError` for bad input."""
+    policies, snapshot = inputs.policies(args.policies), inputs.cluster(args.cluster)
+    outcomes = decide_all(policies, snapshot, inputs.manifests(args.filename))
+    for outcome in outcomes:
+        for warning in outcome.decision.response.warnings:
+            inputs.note(f"Warning: {outcome.name}: {warning}")
+        if not outcome.decision.response.allowed:
+            inputs.note(f"{outcome.document.file}: {outcome.name}: refused: {outcome.decision.response.message}")
+    if notice := left_out(policies, outcomes):
+        inputs.note(notice)
+    sys.stdout.write(_FORMATS[args.output]([o for o in outcomes if o.decision.response.allowed]))
+    return 0 if all(outcome.decision.response.allowed for outcome in outcomes) else 1
+
+
+def decide_all(policies: PolicySet, snapshot: Snapshot | None, documents: Sequence[Document]) -> list[Outcome]:
+    """Decide each object, each seeing what the former ones reserved."""
+    outcomes = []
+    for document in documents:
+        request = from_object(document.value)
+        decision = decide(request, policies, snapshot, "mutate")
+        if snapshot is not None and decision.response.allowed and decision.plan is not None:
+            for reservation in decision.plan.reservations:
+                snapshot = snapshot.with_reservation(reservation)
+        outcomes.append(Outcome(document, _name(request.namespace, document.value), decision))
+    return outcomes
+
+
+def left_out(policies: PolicySet, outcomes: Sequence[Outcome]) -> str:
+    """One line on the policies that were left out for want of a cluster, "" where none was."""
+    skipped = {
+        row.policy: row
+        for outcome in outcomes
+        for part in (outcome.decision.mutated, outcome.decision.findings)
+        for row in (part.skipped if part is not None else ())
+    }
+    notice = skipped_notice(policies.policies, list(skipped.values()))
+    return f"{notice} (give a cluster with -c)" if notice else ""
+
+
+def _name(namespace: str, obj: dict[str, Any]) -> str:
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name = metadata.get("name") or metadata.get("generateName") or "(no name)"
+    return "/".join(str(part) for part in (namespace, obj["kind"], name) if part)
+
+
+def _yaml(outcomes: Sequence[Outcome]) -> str:
+    return "---\n".join(_dump(outcome.decision.object) for outcome in outcomes)
+
+
+def _json(outcomes: Sequence[Outcome]) -> str:
+    found = [outcome.decision.object for outcome in outcomes]
+    value = found[0] if len(found) == 1 else {"apiVersion": "v1", "kind": "List", "items": found}
+    return _pretty(value) if found else ""
+
+
+def _patch(outcomes: Sequence[Outcome]) -> str:
+    """One object's list of operations; for several objects a list of such lists, in their order."""
+    found = [list(outcome.decision.response.patch) for outcome in outcomes]
+    return _pretty(found[0] if len(found) == 1 else found) if found else ""
+
+
+def _diff(outcomes: Sequence[Outcome]) -> str:
+    return "".join(
+        line
+        for outcome in outcomes
+        for line in difflib.unified_diff(
+            _dump(outcome.document.value).splitlines(keepends=True),
+            _dump(outcome.decision.object).splitlines(keepends=True),
+            f"{outcome.document.file} {outcome.name}",
+            f"{outcome.document.file} {outcome.name} (as it would be stored)",
+        )
+    )
+
+
+def _dump(value: object) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _pretty(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+_FORMATS = {"yaml": _yaml, "json": _json, "patch": _patch, "diff": _diff}

@@ -1,0 +1,144 @@
+"""`bayplan plan`: where each gang would go, each seeing the former ones' reservations."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+
+import orjson
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from planner.answer import Answer
+from planner.errors import Where
+from planner.podgroup import PodGroup
+from planner.snapshot import Snapshot
+from webhook.commands import inputs
+from webhook.files import Document
+from webhook.planning import plan_workload
+from webhook.workloads import Workload, read
+
+EPILOG = """examples:
+  kubectl get nodes,pods,topologies.kai.scheduler -A -o yaml > cluster.yaml
+  bayplan plan -c cluster.yaml -f job.yaml
+  bayplan plan -c cluster.yaml -f gangs/ --reserve nodes -o json
+  bayplan plan -c cluster.yaml -f job.yaml --explain
+
+exit status: 0 every gang admitted, 1 some gang queued or rejected, 2 bad input or usage
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `plan`."""
+    parser = subparsers.add_parser(
+        "plan",
+        help="where each gang would go, and why",
+        description="Plan the gangs in manifests on a cluster, in the order in which they stand.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inputs.add_cluster(parser, required=True)
+    inputs.add_manifests(parser)
+    parser.add_argument(
+        "--reserve",
+        choices=("domain", "nodes", "none"),
+        help="what a placed gang holds (default: what the manifest says, else the whole domain)",
+    )
+    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    parser.add_argument(
+        "--explain", action="store_true", help="show the search: each level and what fits there"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan and print. Raises `InputError` for bad input."""
+    snapshot = inputs.cluster(args.cluster)
+    assert snapshot is not None, "argparse demands -c"
+    answers = plan_all(snapshot, inputs.manifests(args.filename), args.reserve)
+    if args.output == "table":
+        _table(answers, args.explain)
+    else:
+        document = {"gangs": [answer.to_json() for answer in answers]}
+        sys.stdout.write(
+            orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+            if args.output == "json"
+            else yaml.safe_dump(document, sort_keys=False)
+        )
+    return 0 if all(answer.decision == "admitted" for answer in answers) else 1
+
+
+def plan_all(snapshot: Snapshot, documents: list[Document], reserve: str | None) -> list[Answer]:
+    """The answers for every gang in the documents. Raises `InputError` for a malformed workload."""
+    answers: list[Answer] = []
+    podgroups = {
+        _key(document): document.value for document in documents if document.value.get("kind") == "PodGroup"
+    }
+    planned: set[str] = set()
+    for document in documents:
+        workload = _workload(document, podgroups)
+        groups = tuple(_reserving(group, reserve) for group in workload.gangs if group.name not in planned)
+        planned.update(group.name for group in groups)
+        plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=True))
+        snapshot = plan.snapshot
+        answers.extend(placed.answer for placed in plan.placed)
+    return answers
+
+
+def _workload(document: Document, podgroups: dict[tuple[str, str], dict[str, object]]) -> Workload:
+    return read(document.value, where=Where(document.file), podgroups=podgroups)
+
+
+def _key(document: Document) -> tuple[str, str]:
+    metadata = document.value.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    return str(metadata.get("namespace") or "default"), str(metadata.get("name") or "")
+
+
+def _reserving(group: PodGroup, reserve: str | None) -> PodGroup:
+    return replace(group, reserve=reserve) if reserve else group  # type: ignore[arg-type]
+
+
+def _table(answers: list[Answer], explain: bool) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    table = Table("gang", "decision", "domain", "reserves", "pods", box=None, pad_edge=False)
+    colours = {"admitted": "green", "queued": "yellow", "rejected": "red"}
+    for answer in answers:
+        table.add_row(
+            answer.gang,
+            f"[{colours[answer.decision]}]{answer.decision}[/]",
+            "/".join(part for part in answer.domain if part) or "–",
+            ", ".join("/".join(part for part in domain if part) for domain in answer.reserves) or "–",
+            _pods(answer),
+        )
+    console.print(table)
+    for answer in answers:
+        if answer.decision != "admitted" or answer.warnings or explain:
+            console.print(f"\n{answer.gang}: {answer.reason}\n  {answer.message}", markup=False)
+        for warning in answer.warnings:
+            console.print(f"  warning: {warning}", markup=False)
+        if explain:
+            _explain(console, answer)
+    if not answers:
+        console.print("no gang in these manifests asks for anything that can be planned")
+
+
+def _pods(answer: Answer) -> str:
+    return ", ".join(f"{a.count}×{a.pod_set} on {a.node}" for a in answer.assignments[:4]) + (
+        f", … ({len(answer.assignments)} nodes)" if len(answer.assignments) > 4 else ""
+    )
+
+
+def _explain(console: Console, answer: Answer) -> None:
+    for depth, attempt in enumerate(answer.attempts):
+        place = "/".join(part for part in attempt.domain if part) or "(everything)"
+        note = f" – {attempt.note}" if attempt.note else ""
+        console.print(
+            f"  {'  ' * depth}└ {attempt.level or 'whole topology'}: best {place}, "
+            f"{attempt.fits} of {attempt.wanted} pods fit{note}",
+            markup=False,
+        )
+    for cause, count in sorted(answer.obstacles.items(), key=lambda item: (-item[1], item[0])):
+        console.print(f"  {count} node{'s' if count != 1 else ''} left out: {cause}", markup=False)

@@ -1,0 +1,119 @@
+"""`bayplan serve`: the webhook, until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from certs.reload import ReloadingContext
+from planner.errors import InputError, Where
+from planner.sqlite import SqliteLedger
+from webhook.cluster import ClusterFiles, ClusterSource, NoCluster
+from webhook.commands import inputs
+from webhook.commands.reservations import default_ledger
+from webhook.server import DEADLINE, Webhook, start
+from webhook.service import Service
+
+RELOAD_SECONDS = 2.0
+"""How often policy and cluster files are looked at."""
+log = logging.getLogger("bayplan")
+
+EPILOG = """examples:
+  bayplan certs init --dir certs.d --service bayplan --namespace bayplan-system
+  bayplan serve --tls-cert certs.d/tls.crt --tls-key certs.d/tls.key -p policies/ -c cluster/
+  bayplan serve --insecure --port 8080 -c cluster.yaml     plain HTTP on loopback, to try things
+
+/mutate and /validate take AdmissionReview v1; /healthz, /readyz and /metrics are for the kubelet and Prometheus.
+Policies, cluster files and certificates are taken up when they change; a bad set keeps the last good one.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `serve`."""
+    parser = subparsers.add_parser(
+        "serve",
+        help="the webhook",
+        description="Serve the admission webhook.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inputs.add_cluster(parser, required=False)
+    inputs.add_policies(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8443, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serving certificate, PEM")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
+    parser.add_argument("--client-ca", type=Path, metavar="FILE", help="demand client certificates of this CA")
+    parser.add_argument("--insecure", action="store_true", help="plain HTTP; the API server never calls that")
+    parser.add_argument("--ledger", metavar="FILE", default=None, help="the book of reservations, SQLite")
+    parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for one call")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT. Raises `InputError`, `PolicyError` or `LedgerUnavailable` at the start."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
+    logging.getLogger("aiohttp").setLevel(logging.WARNING)
+    return asyncio.run(_serve(args))
+
+
+async def _serve(args: argparse.Namespace) -> int:
+    cluster: ClusterSource = ClusterFiles(args.cluster) if args.cluster else NoCluster()
+    policies = inputs.policy_store(args.policies)
+    ledger = SqliteLedger(args.ledger or default_ledger())
+    webhook = Webhook(Service(policies, ledger, cluster), args.deadline)
+    tls = _tls(args)
+    try:
+        running = await start(webhook, args.host, args.port, tls.context if tls else None)
+    except OSError as error:
+        message = f"cannot listen: {error.strerror or error}"
+        raise InputError(message, Where(f"{args.host}:{args.port}")) from None
+    scheme = "https" if tls else "http"
+    log.info("serving on %s://%s:%d, policies %s", scheme, args.host, running.port, policies.current.revision)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, stop.set)
+    watchers = [asyncio.create_task(_reload(webhook))]
+    if tls:
+        watchers.append(asyncio.create_task(tls.watch()))
+    await stop.wait()
+    for watcher in watchers:
+        watcher.cancel()
+        with suppress(asyncio.CancelledError):
+            await watcher
+    await running.stop()
+    log.info("stopped; nothing was left in flight")
+    return 0
+
+
+async def _reload(webhook: Webhook) -> None:
+    """Take up changed policies; say once what is wrong with a bad set."""
+    policies = webhook.service.policies
+    said = ""
+    while True:
+        await asyncio.sleep(RELOAD_SECONDS)
+        if await asyncio.to_thread(policies.reload_if_changed):
+            log.info("policies taken up: revision %s", policies.current.revision)
+        problem = "; ".join(webhook.problems())
+        if problem and problem != said:
+            log.warning("not taken up, the last good ones serve: %s", problem)
+        said = problem
+
+
+def _tls(args: argparse.Namespace) -> ReloadingContext | None:
+    if args.insecure:
+        return None
+    if args.tls_cert is None or args.tls_key is None:
+        raise InputError("needs --tls-cert and --tls-key (`bayplan certs init` makes them), or --insecure")
+    try:
+        return ReloadingContext(args.tls_cert, args.tls_key, client_ca=args.client_ca, report=log.info)
+    except OSError as error:
+        raise InputError(
+            f"no usable pair: {error.strerror or error}", Where(f"{args.tls_cert}, {args.tls_key}")
+        ) from None

@@ -1,0 +1,35 @@
+"""Tables for people: coloured and fitted on a terminal, plain and uncut where the output goes elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_UNCUT = 100_000  # columns: a file or a pipe has no width, so nothing is folded
+
+
+def console(out: TextIO | None = None) -> Console:
+    """A console on `out` (standard output); colour only on a terminal, and never markup from data."""
+    out = out or sys.stdout
+    width = None if out.isatty() else _UNCUT
+    return Console(file=out, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """A table without lines; long cells fold, none is cut."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return made
+
+
+def plain_lines(rendered: str) -> str:
+    """The text without the blanks that a table leaves at the ends of its lines."""
+    return "".join(f"{line.rstrip()}\n" for line in rendered.splitlines())
