@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
+
 from webhook.cel import Function
 from webhook.functions import FUNCTIONS
 from webhook.policy.document import Document, Mark, parse
