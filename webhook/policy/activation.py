@@ -33,9 +33,7 @@ class Activation(Mapping[str, Any]):
 
     def evaluate(self, expression: Expression, budget: Budget | None = None) -> Any:
         """The value of an expression. Raises CelError."""
-        if self.host.reached is not None:
-            self.host.reached.add((expression.policy, expression.label))
-        return expression.program.evaluate(self, budget or self.budget)
+        return expression.evaluate(self, budget or self.budget)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.cache:

@@ -1,4 +1,4 @@
-"""What the caller of the engine brings along: facts, templates, parameters, a set of what was reached."""
+"""What the caller of the engine brings along: facts, templates, parameters."""
 
 from __future__ import annotations
 
@@ -52,8 +52,7 @@ class Host:
     `facts_for(object, pod_set)` gives `gang`, `plan` and `cluster` of an object as it is now; the mapping may
     be lazy, it is asked only for the names that an expression reads. `known` says which of the three there
     are: a policy that reads another is left out. `templates(object)` gives the path of each pod template
-    (`()` for a Pod itself) and the name of its PodSet. `params` None means the set's own objects. `reached`,
-    where given, collects (policy, expression label) of each expression that ran.
+    (`()` for a Pod itself) and the name of its PodSet. `params` None means the set's own objects.
     """
 
     facts_for: Callable[[Object, str], Mapping[str, Any]] = no_facts
@@ -61,7 +60,6 @@ class Host:
     templates: Callable[[Object], Sequence[tuple[Path, str]]] = no_templates
     params: Params | None = None
     authorizer: Any = None
-    reached: set[tuple[str, str]] | None = None
     new_budget: Callable[[], Budget] = field(default=Budget)
 
     def lacks(self, policy: Policy) -> frozenset[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from webhook.cel import Program
+from webhook.cel import Budget, Program
 from webhook.policy.match import EVERY_REQUEST, MatchResources
 from webhook.policy.selectors import LabelSelector
 
@@ -25,6 +25,10 @@ class Expression:
     policy: str
     label: str
     program: Program
+
+    def evaluate(self, bindings: Mapping[str, Any], budget: Budget) -> Any:
+        """The value. Raises CelError."""
+        return self.program.evaluate(bindings, budget)
 
 
 @dataclass(frozen=True, slots=True)
