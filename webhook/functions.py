@@ -6,8 +6,12 @@ What CEL cannot say in a sentence stands here under a name. A new function is a 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from webhook.cel import Function
+
+from webhook.pod_functions import POD_FUNCTIONS
 
 Json = Any
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -93,8 +97,8 @@ def _contradicts(term: Mapping[str, Json]) -> bool:
     return any(not values for values in allowed.values())
 
 
-FUNCTIONS: dict[str, tuple[Callable[..., Json], int, int]] = {
-    "nodeAffinity.require": (require, 2, 2),
-    "nodeAffinity.prefer": (prefer, 3, 3),
+FUNCTIONS: Mapping[str, Function] = {
+    "nodeAffinity.require": Function(require, 2, 2),
+    "nodeAffinity.prefer": Function(prefer, 3, 3),
 }
 """Name in CEL → the function, the fewest and the most arguments."""

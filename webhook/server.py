@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import orjson
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from webhook.admission import Decision, Phase
 from webhook.metrics import Metrics, metrics
@@ -36,7 +37,7 @@ class Webhook:
 
     def app(self) -> web.Application:
         """The aiohttp application."""
-        app = web.Application(client_max_size=BODY_LIMIT + 1, middlewares=[self._errors])
+        app = web.Application(client_max_size=BODY_LIMIT + 1, middlewares=[self._middleware()])
         app.router.add_post("/mutate", self._handler("mutate"))
         app.router.add_post("/validate", self._handler("validate"))
         app.router.add_get("/healthz", self._healthz)
@@ -57,24 +58,25 @@ class Webhook:
 
         return handle
 
-    @web.middleware
-    async def _errors(
-        self, call: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        """The road of bad calls: a status and one line of text, never a traceback."""
-        try:
-            return await handler(call)
-        except BadCall as error:
-            return self._plain(error.status, str(error))
-        except web.HTTPRequestEntityTooLarge:
-            return self._plain(413, f"the body is larger than the limit of {BODY_LIMIT} bytes")
-        except web.HTTPException as error:
-            return self._plain(error.status, error.reason)
-        except TimeoutError:
-            return self._plain(504, f"no decision within {self.deadline:g} s")
-        except Exception as error:  # the last station: the caller gets a line, the log the rest
-            log.error(_json(event="error", path=call.path, error=type(error).__name__), exc_info=error)
-            return self._plain(500, "an internal error; the server's log has it")
+    def _middleware(self) -> Middleware:
+        @web.middleware
+        async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+            """The road of bad calls: a status and one line of text, never a traceback."""
+            try:
+                return await handler(request)
+            except BadCall as error:
+                return self._plain(error.status, str(error))
+            except web.HTTPRequestEntityTooLarge:
+                return self._plain(413, f"the body is larger than the limit of {BODY_LIMIT} bytes")
+            except web.HTTPException as error:
+                return self._plain(error.status, error.reason)
+            except TimeoutError:
+                return self._plain(504, f"no decision within {self.deadline:g} s")
+            except Exception as error:  # the last station: the caller gets a line, the log the rest
+                log.error(_json(event="error", path=request.path, error=type(error).__name__), exc_info=error)
+                return self._plain(500, "an internal error; the server's log has it")
+
+        return errors
 
     def _plain(self, status: int, text: str) -> web.Response:
         self.metrics.bad_calls.labels(str(status)).inc()
