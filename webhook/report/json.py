@@ -1,0 +1,35 @@
+"""A report as plain JSON: the summary, the revision, and every result with all its fields."""
+
+from __future__ import annotations
+
+from typing import Any, TextIO
+
+import orjson
+
+from webhook.report.model import Report, Result
+
+
+def write(report: Report, out: TextIO) -> None:
+    """Write the report as one indented JSON object."""
+    document: dict[str, Any] = {"summary": report.summary, "revision": report.revision}
+    if report.generated is not None:
+        document["generated"] = report.generated
+    document["results"] = [_result(result) for result in report.results]
+    out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "object": result.object,
+        "apiVersion": result.api_version,
+        "file": result.file,
+        "line": result.line or None,
+        "field": result.field,
+        "source": result.source,
+        "policy": result.policy,
+        "rule": result.rule,
+        "result": result.result,
+        "severity": result.severity,
+        "message": result.message,
+        "properties": dict(result.properties),
+    }

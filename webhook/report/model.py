@@ -1,0 +1,84 @@
+"""The one list of results that every format is written from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+
+Outcome = Literal["pass", "fail", "warn", "error", "skip"]
+"""pass: as asked; fail: refused; warn: not as asked but let through; error: could not be evaluated; skip: not
+applicable. The words and their order are those of OpenReports."""
+Severity = Literal["critical", "high", "medium", "low", "info", ""]
+Source = Literal["policy", "plan"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+_WORST_FIRST: tuple[Outcome, ...] = ("error", "fail", "warn", "pass", "skip")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one rule of one policy, or the plan, says of one object.
+
+    `object` is NAMESPACE/KIND/NAME, `api_version` its apiVersion ("" where unknown). `file`, `line` (from 1,
+    0 where unknown) and `field` (a dotted path, "" for the object as a whole) say where a person can change
+    it. `rule` names the validation, mutation or planner's reason within `policy`. `properties` are further
+    facts, as strings.
+    """
+
+    object: str
+    result: Outcome
+    source: Source
+    policy: str
+    rule: str = ""
+    message: str = ""
+    file: str = ""
+    line: int = 0
+    field: str = ""
+    severity: Severity = ""
+    api_version: str = ""
+    properties: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The policy and, where there is one, the rule."""
+        return f"{self.policy}/{self.rule}" if self.rule else self.policy
+
+    @property
+    def place(self) -> str:
+        """FILE:LINE as editors and terminals link it, "" for what came from no file."""
+        return f"{self.file}:{self.line}" if self.file and self.line else self.file
+
+    @property
+    def reference(self) -> tuple[str, str, str]:
+        """The object's namespace ("" for cluster-wide ones), kind and name."""
+        namespace, _, rest = self.object.partition("/")
+        kind, _, name = rest.partition("/")
+        return namespace, kind, name
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The results in the order of the objects, the policies' revision, and the time if it is to be told."""
+
+    results: tuple[Result, ...]
+    revision: str = ""
+    generated: datetime | None = None
+
+    @property
+    def summary(self) -> dict[Outcome, int]:
+        """How many results there are of each outcome, every outcome named."""
+        return {outcome: sum(r.result == outcome for r in self.results) for outcome in OUTCOMES}
+
+    @property
+    def worst_first(self) -> tuple[Result, ...]:
+        """Errors, then failures, warnings, passes and skips; within each as they stand."""
+        return tuple(sorted(self.results, key=lambda result: _WORST_FIRST.index(result.result)))
+
+    def headline(self) -> str:
+        """The summary in words: `2 fail, 1 warn, 12 pass`."""
+        counts = self.summary
+        return ", ".join(f"{counts[outcome]} {outcome}" for outcome in _WORST_FIRST if counts[outcome]) or (
+            "nothing to report"
+        )

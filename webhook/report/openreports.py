@@ -1,0 +1,87 @@
+"""A report as the `Report` of OpenReports (`openreports.io/v1alpha1`), so that its dashboards can read it.
+
+Its `properties` are strings only, its `severity` has five words and none for "unsaid", and its `message` is
+what upstream's Go code calls the description.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any, TextIO
+
+import yaml
+
+from webhook.report.model import Report, Result
+
+_NOT_IN_A_NAME = re.compile(r"[^a-z0-9-]+")
+
+
+def write(report: Report, out: TextIO) -> None:
+    """Write the report as one YAML document."""
+    yaml.safe_dump(document(report), out, sort_keys=False, allow_unicode=True, width=110)
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The Report object. It stands in the namespace of its objects where they share one."""
+    metadata: dict[str, Any] = {"name": _name(report.revision)}
+    namespaces = {result.reference[0] for result in report.results}
+    if len(namespaces) == 1 and (namespace := namespaces.pop()):
+        metadata["namespace"] = namespace
+    metadata["labels"] = {"app.kubernetes.io/managed-by": "bayplan"}
+    if report.revision:
+        metadata["annotations"] = {"bayplan.dev/revision": report.revision}
+    return {
+        "apiVersion": "openreports.io/v1alpha1",
+        "kind": "Report",
+        "metadata": metadata,
+        "source": "bayplan",
+        "summary": dict(report.summary),
+        "results": [_result(result, report.generated) for result in report.results],
+    }
+
+
+def _result(result: Result, generated: datetime | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {"source": f"bayplan/{result.source}", "policy": result.policy}
+    entry |= {
+        key: value
+        for key, value in (
+            ("rule", result.rule),
+            ("category", "Placement" if result.source == "plan" else "Policy"),
+            ("severity", result.severity),
+            ("timestamp", _timestamp(generated)),
+            ("result", result.result),
+        )
+        if value
+    }
+    entry["scored"] = result.result in ("pass", "fail", "error")
+    entry["resources"] = [_resource(result)]
+    if result.message:
+        entry["message"] = result.message
+    if properties := _properties(result):
+        entry["properties"] = properties
+    return entry
+
+
+def _resource(result: Result) -> dict[str, str]:
+    namespace, kind, name = result.reference
+    fields = {"apiVersion": result.api_version, "kind": kind, "namespace": namespace, "name": name}
+    return {key: value for key, value in fields.items() if value}
+
+
+def _properties(result: Result) -> dict[str, str]:
+    place = {"file": result.file, "line": str(result.line or ""), "field": result.field}
+    named = {**place, **{str(key): str(value) for key, value in result.properties.items()}}
+    return {key: value for key, value in named.items() if value}
+
+
+def _timestamp(generated: datetime | None) -> dict[str, int] | None:
+    if generated is None:
+        return None
+    return {"seconds": int(generated.timestamp()), "nanos": generated.microsecond * 1000}
+
+
+def _name(revision: str) -> str:
+    """A DNS label for the object: `bayplan-` and the revision's beginning."""
+    digest = _NOT_IN_A_NAME.sub("-", revision.rpartition(":")[2].lower())[:12].strip("-")
+    return f"bayplan-{digest}" if digest else "bayplan-report"

@@ -1,0 +1,95 @@
+"""A report as SARIF 2.1.0: what is wrong, at the file and line of the offending field.
+
+Only failures, errors and warnings are results: a reader such as GitHub code scanning makes an alert of every
+result, passes too. Each rule that ran is listed all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import PurePath
+from typing import Any, TextIO
+from urllib.parse import quote
+
+import orjson
+
+from webhook.report.model import Report, Result
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVEL = {"fail": "error", "error": "error", "warn": "warning"}
+_SCORE = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "3.0", "info": "1.0"}
+"""GitHub's `security-severity`: the middle of each of its bands."""
+
+
+def write(report: Report, out: TextIO) -> None:
+    """Write the report as one indented JSON object."""
+    out.write(orjson.dumps(document(report), option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The SARIF log with its one run."""
+    rules = list(dict.fromkeys(result.title for result in report.results))
+    driver: dict[str, Any] = {"name": "bayplan", "rules": [_rule(title, report) for title in rules]}
+    if found := _version():
+        driver["semanticVersion"] = found
+    run: dict[str, Any] = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(r, rules.index(r.title)) for r in report.results if r.result in _LEVEL],
+    }
+    if report.revision:
+        run["properties"] = {"policyRevision": report.revision}
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(title: str, report: Report) -> dict[str, Any]:
+    first = next(result for result in report.results if result.title == title)
+    text = f"What the planner says of a gang: {first.rule}" if first.source == "plan" else f"Policy {title}"
+    rule: dict[str, Any] = {
+        "id": title,
+        "shortDescription": {"text": text},
+        "properties": {"tags": [first.source]},
+    }
+    if first.severity:
+        rule["properties"]["security-severity"] = _SCORE[first.severity]
+    return rule
+
+
+def _result(result: Result, index: int) -> dict[str, Any]:
+    logical = {"fullyQualifiedName": result.object + (f".{result.field}" if result.field else "")}
+    location: dict[str, Any] = {"logicalLocations": [logical]}
+    if result.file:
+        location["physicalLocation"] = {
+            "artifactLocation": {"uri": _uri(result.file)},
+            "region": {"startLine": max(result.line, 1)},
+        }
+    return {
+        "ruleId": result.title,
+        "ruleIndex": index,
+        "kind": "fail",
+        "level": _LEVEL[result.result],
+        "message": {"text": result.message or result.title},
+        "locations": [location],
+        "partialFingerprints": {"bayplan/v1": _fingerprint(result)},
+        "properties": {"object": result.object, "result": result.result, **result.properties},
+    }
+
+
+def _uri(file: str) -> str:
+    """A relative path as a relative reference, an absolute one as a file URI (RFC 3986)."""
+    path = PurePath(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+
+
+def _fingerprint(result: Result) -> str:
+    """The same after lines moved: of object, rule and field, not of the line nor the numbers in words."""
+    identity = "\0".join((result.object, result.title, result.field))
+    return hashlib.sha256(identity.encode()).hexdigest()[:32]
+
+
+def _version() -> str:
+    try:
+        return version("bayplan")
+    except PackageNotFoundError:
+        return ""
