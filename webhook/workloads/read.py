@@ -36,11 +36,18 @@ class Template:
     metadata_path: Path
     spec_path: Path
 
+    @property
+    def is_pod_template(self) -> bool:
+        """Whether `metadata` and `spec` lie directly under `path`."""
+        return self.spec_path == (*self.path, "spec") and self.metadata_path == (*self.path, "metadata")
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """What an object asks for. `kind` is "" for one that the table does not have.
 
+    `templates` are PodTemplateSpecs; `inlined` are pods written in another way (Grove's cliques have a
+    podSpec and keep labels beside it), which only `pod_of` and `write_pod` know to show and put back.
     `gangs`: each starts wholly or not at all. `per_pod`: each pod is a gang of its own. `holds`: applying the
     object reserves its gangs; otherwise another object will (the Job of a CronJob, the pods of a Deployment,
     the owner of a child object). `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `asks`: a
@@ -49,6 +56,7 @@ class Workload:
 
     kind: str = ""
     templates: tuple[Template, ...] = ()
+    inlined: tuple[Template, ...] = ()
     gangs: tuple[PodGroup, ...] = ()
     per_pod: bool = False
     skip: bool = False
@@ -126,10 +134,12 @@ class _Reader:
         # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
         # all the same, for itself, unless its template carries the reservation.
         child = owned and row.name != "Pod"
+        templates = _templates(layout)
         name = f"{self.namespace}/{gang.name if gang else f'{row.name}/{self.name}'}"
         return Workload(
             kind=row.name,
-            templates=_templates(layout),
+            templates=tuple(one for one in templates if one.is_pod_template),
+            inlined=tuple(one for one in templates if not one.is_pod_template),
             gangs=() if child else gangs(layout, name, chosen, top, sets, reserve),
             per_pod=per_pod,
             skip=chosen.skip,

@@ -1,0 +1,185 @@
+"""Write manifests/70-webhooks.yaml from the table of kinds: `python -m tests.manifests.generate`.
+
+One webhook for each way of writing a pod template, because its match condition has to look into it: only
+workloads that ask for GPUs, or carry a topology or bayplan.dev key, ever reach Bayplan.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from webhook.workloads import KINDS, Kind
+
+Json = dict[str, Any]
+FILE = Path(__file__).parents[2] / "manifests" / "70-webhooks.yaml"
+NAMESPACE, SERVICE = "bayplan-system", "bayplan"
+LEFT_OUT = ("kube-system", "kube-node-lease", "kube-public", NAMESPACE)
+
+HEADER = """\
+# Written by `python -m tests.manifests.generate` from the table of kinds (webhook/workloads/kinds.py).
+# caBundle is a placeholder (an empty line); put in what `bayplan certs bundle --dir certs.d --base64` prints.
+# kube-system and Bayplan's own namespace are left out, so that both start while every webhook is down.
+# The name sorts before KAI's own webhook, which looks at the schedulerName that ours sets.
+"""
+
+GPU_KEY = (
+    "k.startsWith('nvidia.com/') || k.startsWith('gpu.intel.com/') || k in ['amd.com/gpu', 'habana.ai/gaudi']"
+)
+OUR_KEYS = ("bayplan.dev/", "kai.scheduler/topology", "kueue.x-k8s.io/podset-", "topology.scheduler/")
+
+
+def gpus(spec: str) -> str:
+    """A CEL expression: a container of this pod spec asks for a GPU, or the pod claims a device."""
+    container = f"has(c.resources) && has(c.resources.limits) && c.resources.limits.exists(k, {GPU_KEY})"
+    return f"{spec}.containers.exists(c, {container}) || has({spec}.resourceClaims)"
+
+
+def keys(metadata: str) -> str:
+    """A CEL expression: these metadata carry a key that is ours to read."""
+    ours = " || ".join(f"k.startsWith('{prefix}')" for prefix in OUR_KEYS)
+    return f"has({metadata}.annotations) && {metadata}.annotations.exists(k, {ours})"
+
+
+def template(path: str) -> str:
+    """A CEL expression: the pod template at `path` asks for GPUs or carries our keys."""
+    return f"{gpus(path + '.spec')} || (has({path}.metadata) && {keys(path + '.metadata')})"
+
+
+def _ray(path: str) -> str:
+    groups = f"{path}.workerGroupSpecs.exists(g, {template('g.template')})"
+    return f"{template(path + '.headGroupSpec.template')} || (has({path}.workerGroupSpecs) && ({groups}))"
+
+
+RAY = " || ".join(
+    (
+        f"(has(object.spec.rayClusterSpec) && ({_ray('object.spec.rayClusterSpec')}))",
+        f"(has(object.spec.rayClusterConfig) && ({_ray('object.spec.rayClusterConfig')}))",
+        f"(has(object.spec.headGroupSpec) && ({_ray('object.spec')}))",
+    )
+)
+LWS = "object.spec.leaderWorkerTemplate"
+LEADER = f"(has({LWS}.leaderTemplate) && ({template(LWS + '.leaderTemplate')}))"
+LEADER_OR_WORKER = f"{template(LWS + '.workerTemplate')} || {LEADER}"
+REPLICA = f"object.spec[t].exists(r, {template('object.spec[t][r].template')})"
+ANY_REPLICA = f"object.spec.exists(t, t.endsWith('ReplicaSpecs') && {REPLICA})"
+FAMILIES: dict[str, tuple[tuple[str, ...], str]] = {
+    "pods": (("Pod",), gpus("object.spec")),
+    "templates": (("Job", "Deployment", "ReplicaSet", "StatefulSet"), template("object.spec.template")),
+    "cronjobs": (("CronJob",), template("object.spec.jobTemplate.spec.template")),
+    "jobsets": (
+        ("JobSet",),
+        f"object.spec.replicatedJobs.exists(j, {template('j.template.spec.template')})",
+    ),
+    "leaderworkersets": (("LeaderWorkerSet",), LEADER_OR_WORKER),
+    "training": (("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "MPIJob"), ANY_REPLICA),
+    "ray": (("RayCluster", "RayJob", "RayService"), RAY),
+    "grove": (("PodCliqueSet",), f"object.spec.template.cliques.exists(q, {gpus('q.spec.podSpec')})"),
+}
+"""Kinds by the way in which they write pod templates, and the condition that finds GPUs there."""
+
+
+def rules(kinds: tuple[str, ...], operations: list[str]) -> list[Json]:
+    """One rule for each API group of these kinds."""
+    rows = [row for row in KINDS.values() if row.name in kinds]
+    return [_rule([row for row in rows if row.group == group], operations) for group in _groups(rows)]
+
+
+def _groups(rows: list[Kind]) -> list[str]:
+    return list(dict.fromkeys(row.group for row in rows))
+
+
+def _rule(rows: list[Kind], operations: list[str]) -> Json:
+    return {
+        "apiGroups": [rows[0].group],
+        "apiVersions": ["*"],
+        "operations": operations,
+        "resources": [row.resource for row in rows],
+        "scope": "Namespaced",
+    }
+
+
+def webhook(name: str, path: str, failure: str, rows: list[Json], condition: str) -> Json:
+    """One webhook entry, without what only mutating ones have."""
+    return {
+        "name": f"{name}.bayplan.dev",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {
+            "caBundle": "Cg==",
+            "service": {"namespace": NAMESPACE, "name": SERVICE, "path": path, "port": 443},
+        },
+        "failurePolicy": failure,
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {
+            "matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(LEFT_OUT)}
+            ]
+        },
+        "rules": rows,
+        "matchConditions": [{"name": "gpu-workloads", "expression": condition}],
+        "sideEffects": "NoneOnDryRun",
+        "timeoutSeconds": 5,
+    }
+
+
+def mutating() -> Json:
+    """The mutating configuration: let through what it cannot reach."""
+    hooks = [
+        webhook(name, "/mutate", "Ignore", rules(kinds, _operations(name)), _condition(found))
+        | {"reinvocationPolicy": "IfNeeded"}
+        for name, (kinds, found) in FAMILIES.items()
+    ]
+    return _configuration("MutatingWebhookConfiguration", hooks)
+
+
+def validating() -> Json:
+    """The validating configuration: refuse what nobody looked at; a deletion is only ever noted."""
+    hooks = [
+        webhook(name, "/validate", "Fail", rules(kinds, _operations(name)), _condition(found))
+        for name, (kinds, found) in FAMILIES.items()
+    ]
+    every = tuple(kind for kinds, _ in FAMILIES.values() for kind in kinds)
+    held = (
+        "has(oldObject.metadata.annotations) && 'bayplan.dev/reservation' in oldObject.metadata.annotations"
+    )
+    hooks.append(webhook("release", "/validate", "Ignore", rules(every, ["DELETE"]), held))
+    return _configuration("ValidatingWebhookConfiguration", hooks)
+
+
+def _operations(name: str) -> list[str]:
+    """Pods hardly change after creation, and their status and labels often."""
+    return ["CREATE"] if name == "pods" else ["CREATE", "UPDATE"]
+
+
+def _condition(found: str) -> str:
+    return f"{found} || ({keys('object.metadata')})"
+
+
+def _configuration(kind: str, hooks: list[Json]) -> Json:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": "bayplan", "labels": {"app.kubernetes.io/name": "bayplan"}},
+        "webhooks": hooks,
+    }
+
+
+class _Plain(yaml.SafeDumper):
+    """Without anchors, which not every tool expands."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def text() -> str:
+    """The file's text."""
+    documents = [mutating(), validating()]
+    return HEADER + "---\n".join(
+        yaml.dump(one, Dumper=_Plain, sort_keys=False, width=4096) for one in documents
+    )
+
+
+if __name__ == "__main__":
+    FILE.write_text(text())
