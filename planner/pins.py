@@ -1,0 +1,65 @@
+"""What pins the pods of a gang to their placement: required node affinity, as terms that are ORed."""
+
+from __future__ import annotations
+
+from planner.answer import Answer
+from planner.order import natural
+from planner.podgroup import PodGroup, Requirement, Term
+from planner.snapshot import Snapshot
+from planner.topology import HOSTNAME, Domain, Topology
+
+
+def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: str) -> tuple[Term, ...]:
+    """The node-affinity terms for one PodSet of an admitted gang; `()` where nothing is to be pinned.
+
+    Mode `domain`: a term for each reserved domain that the PodSet uses, by the labels of its whole path (the
+    hostname alone for a host). Mode `nodes`: one term with the hostnames. Mode `none`: a term for each domain
+    that `domain` would have reserved; the caller writes it as a preference.
+    """
+    nodes = [a.node for a in answer.assignments if a.pod_set == pod_set]
+    topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
+    if not nodes or topology is None:
+        return ()
+    if group.reserve == "nodes":
+        hosts = sorted({_hostname(snapshot, node) for node in nodes}, key=natural)
+        return ((Requirement(HOSTNAME, "In", tuple(hosts)),),)
+    domains = answer.reserves if group.reserve == "domain" else _would_reserve(snapshot, topology, answer)
+    used = [domain for domain in domains if any(_within(snapshot, topology, n, domain) for n in nodes)]
+    return tuple(_term(topology, domain) for domain in used)
+
+
+def _term(topology: Topology, domain: Domain) -> Term:
+    if len(domain) == len(topology.levels):
+        return (Requirement(HOSTNAME, "In", (domain[-1],)),)
+    return tuple(
+        Requirement(level, "In", (value,))
+        for level, value in zip(topology.levels, domain, strict=False)
+        if value
+    )
+
+
+def _hostname(snapshot: Snapshot, name: str) -> str:
+    node = snapshot.nodes.get(name)
+    return (node.labels.get(HOSTNAME) if node else "") or name
+
+
+def _path(snapshot: Snapshot, topology: Topology, name: str) -> Domain:
+    """The node's path in the topology; a node outside it is a bare host."""
+    node = snapshot.nodes.get(name)
+    if node is None:
+        return ()
+    if name not in snapshot.base.trees[topology.name].index:
+        return (*("" for _ in topology.levels[1:]), _hostname(snapshot, name))
+    return topology.path(name, node.labels)
+
+
+def _within(snapshot: Snapshot, topology: Topology, name: str, domain: Domain) -> bool:
+    return _path(snapshot, topology, name)[: len(domain)] == domain
+
+
+def _would_reserve(snapshot: Snapshot, topology: Topology, answer: Answer) -> tuple[Domain, ...]:
+    reservable = topology.reservable_index
+    if answer.domain and len(answer.domain) - 1 >= reservable:
+        return (answer.domain,)
+    paths = (_path(snapshot, topology, a.node) for a in answer.assignments)
+    return tuple(dict.fromkeys(p[: reservable + 1] if p[reservable] else p for p in paths if p))

@@ -1,0 +1,196 @@
+"""`plan`: where a whole gang goes, or why it cannot. The one entry to the planner.
+
+The same snapshot and gang give the same answer, in whatever order the nodes came (invariant 8), and a gang
+that holds a reservation gets its own plan again (invariant 4). Nothing is reserved here: an admitted answer
+becomes a `Reservation` by `reservation_for`, which the shell puts into the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner import choose, explain
+from planner.answer import Answer, Assignment, Attempt
+from planner.climb import Climb, Found
+from planner.pins import requirements
+from planner.podgroup import PodGroup
+from planner.replay import fingerprint, replay
+from planner.request import Ask, Refusal, ask, check, relaxations
+from planner.reservation import Reservation, reservation_id
+from planner.search import Budget
+from planner.snapshot import Snapshot
+from planner.topology import Domain, Topology
+from planner.tree import Tree
+from planner.view import look
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One topology's outcome: the tree that was searched, the request in it, and what was found."""
+
+    tree: Tree
+    asked: Ask
+    found: Found | None
+    attempts: tuple[Attempt, ...]
+    complete: bool
+
+
+def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
+    """The planner's answer for one gang; see `Answer` for what it carries. A bad request is no error."""
+    own = snapshot.holding(group.name)
+    if own is not None:
+        again = replay(snapshot, group, own)
+        if again is not None:
+            return again
+        snapshot = snapshot.without(group.name)
+    try:
+        check(group)
+        topologies = choose.candidates(snapshot, group)
+        asks = [(topology, ask(group, topology)) for topology in topologies]
+    except Refusal as refusal:
+        return explain.refused(group, refusal)
+    tried = search(snapshot, group, asks, now=True)
+    best = _best(tried)
+    if best is not None:
+        return _admitted(group, best)
+    ever = search(snapshot, group, asks, now=False)
+    return explain.not_now(snapshot, group, tried, ever, _best(ever))
+
+
+def search(
+    snapshot: Snapshot, group: PodGroup, asks: Sequence[tuple[Topology, Ask]], *, now: bool
+) -> list[Tried]:
+    """Each topology's best placement; where none has any and the gang asks for no level, over all nodes."""
+    base = snapshot.base
+    tried = [_try(snapshot, base.trees[t.name], a, group, now=now) for t, a in asks]
+    if any(one.found for one in tried) or group.constraint:
+        return tried
+    wide = [(t, a) for t, a in asks if len(base.trees[t.name].nodes) < len(base.nodes)]
+    return tried + [_try(snapshot, base.wide_trees[t.name], a, group, now=now) for t, a in wide]
+
+
+def _try(snapshot: Snapshot, tree: Tree, asked: Ask, group: PodGroup, *, now: bool) -> Tried:
+    climb = Climb(look(snapshot, tree, now=now), asked, group.reserve, Budget(), [])
+    found = None
+    for kinds in relaxations(asked):
+        found = climb.climb(kinds, asked.required)
+        if found is not None:
+            break
+    return Tried(tree, asked, found, tuple(climb.attempts), climb.complete)
+
+
+def _best(tried: Sequence[Tried]) -> Tried | None:
+    """The placement in the finest domain, on the fewest hosts; then by topology name."""
+    found = [one for one in tried if one.found is not None]
+    return min(found, key=_compactness, default=None)
+
+
+def _compactness(one: Tried) -> tuple[int, int]:
+    assert one.found is not None, "only placements are compared"
+    return (one.tree.topology.host_index - one.found.branch.level, len(one.found.placed))
+
+
+def _admitted(group: PodGroup, tried: Tried) -> Answer:
+    found, tree = tried.found, tried.tree
+    assert found is not None, "an admitted gang has a placement"
+    assignments = _assignments(tree, found, group)
+    domain = _domain_of(tree, [node for node, _ in found.placed])
+    level = tree.topology.levels[len(domain) - 1] if domain else ""
+    reserves = reserved_domains(tree, domain, found) if group.reserve == "domain" else ()
+    warnings = (*group.warnings, *tried.asked.warnings)
+    if not found.exact:
+        warnings = (*warnings, explain.BUDGET_WARNING)
+    return Answer(
+        gang=group.name,
+        decision="admitted",
+        topology=tree.topology.name,
+        level=level,
+        domain=domain,
+        reserves=reserves,
+        assignments=assignments,
+        reason="Placed",
+        message=explain.placed(group, tree.topology, domain, assignments, reserves),
+        warnings=warnings,
+        attempts=tuple(reversed(tried.attempts)),
+    )
+
+
+def _assignments(tree: Tree, found: Found, group: PodGroup) -> tuple[Assignment, ...]:
+    """The pods of each kind dealt to its PodSets in the order of the nodes; then by PodSet."""
+    dealt: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in group.pod_sets}
+    for place, kind in enumerate(found.kinds):
+        parts = list(kind.parts)
+        for node, counts in found.placed:
+            left = counts[place]
+            while left:
+                name, wanted = parts[0]
+                taken = min(left, wanted)
+                dealt[name].append(Assignment(name, tree.nodes[node].name, taken))
+                left -= taken
+                parts[:1] = [(name, wanted - taken)] if taken < wanted else []
+    return tuple(assignment for assignments in dealt.values() for assignment in assignments)
+
+
+def _domain_of(tree: Tree, nodes: Sequence[int]) -> Domain:
+    """The finest named domain that holds all these nodes."""
+    paths = [_path(tree, node) for node in nodes]
+    common = paths[0]
+    for path in paths[1:]:
+        same = 0
+        while same < len(common) and common[same] == path[same]:
+            same += 1
+        common = common[:same]
+    while common and not common[-1]:
+        common = common[:-1]
+    return common
+
+
+def _path(tree: Tree, node: int) -> Domain:
+    return tree.levels[tree.topology.host_index][node].path
+
+
+def reserved_domains(tree: Tree, domain: Domain, found: Found) -> tuple[Domain, ...]:
+    """What the gang holds whole: its domain, or each domain of the reservable level that it touches."""
+    reservable = tree.topology.reservable_index
+    if domain and len(domain) - 1 >= reservable:
+        return (domain,)
+    held: dict[Domain, None] = {}
+    for node, _ in found.placed:
+        path = _path(tree, node)
+        held[path[: reservable + 1] if path[reservable] else path] = None
+    return tuple(held)
+
+
+def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Reservation | None:
+    """The reservation that an admitted answer asks for; None for mode `none` or a gang that is not admitted.
+
+    `created` and `expires` are left to the shell. A replayed answer gives the reservation that is there.
+    """
+    if answer.decision != "admitted" or group.reserve == "none":
+        return None
+    if answer.replayed:
+        return snapshot.holding(group.name)
+    tree = snapshot.base.trees[answer.topology]
+    wide = snapshot.base.wide_trees[answer.topology] if _outside(tree, answer) else tree
+    held = (wide.branch(domain) for domain in answer.reserves)
+    return Reservation(
+        id=reservation_id(group.name),
+        gang=group.name,
+        topology=answer.topology,
+        level=answer.level,
+        domain=answer.domain,
+        mode=group.reserve,
+        domains=answer.reserves,
+        nodes=frozenset(name for branch in held if branch for name in wide.names(branch)),
+        assignments=answer.assignments,
+        requests=tuple((p.name, dict(p.shape.requests)) for p in group.pod_sets if p.count),
+        fingerprint=fingerprint(group),
+    )
+
+
+def _outside(tree: Tree, answer: Answer) -> bool:
+    return any(assignment.node not in tree.index for assignment in answer.assignments)
+
+
+__all__ = ["Tried", "fingerprint", "plan", "requirements", "reservation_for", "search"]

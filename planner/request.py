@@ -1,0 +1,249 @@
+"""What a gang asks for, made definite for one topology: levels as indices, pods of one kind counted together.
+
+Every contradiction is found here and raised as `Refusal`, which says what would be valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import product
+
+from planner.podgroup import Constraint, PodGroup, PodSet, PodShape
+from planner.quantity import LARGEST
+from planner.topology import HOSTNAME, Topology
+
+ROOT = -1
+"""The level of the whole topology, coarser than every label."""
+
+MOST_PODS = 100_000
+_MOST_STEPS = 256
+_NVLINK = ("nvidia.com/gpu.clique", "nvlink-domain", "nvlink.domain", "accelerator", "topograph.run/domain")
+_HOST_WORDS = ("gpu", "node", "host", "hostname")
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, not a fault
+    """The request can never be met as it is written; `reason` is the answer's token."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        self.reason = reason
+        self.message = message
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Pods of one shape and one constraint. `parts` are the PodSets it is made of, in order, with counts.
+
+    Levels are indices into the topology, `ROOT` where nothing is asked. `required` and `preferred` are the
+    PodSets' own; `apart` the levels over which these pods must differ.
+    """
+
+    parts: tuple[tuple[str, int], ...]
+    count: int
+    shape: PodShape
+    required: int = ROOT
+    preferred: int = ROOT
+    slice_level: int = ROOT
+    slice_size: int = 1
+    apart: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A gang's request in one topology: the gang's own levels and its kinds of pods."""
+
+    required: int
+    preferred: int
+    kinds: tuple[Kind, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def resolve(topology: Topology, level: str) -> str:
+    """The level's label key in this topology for a key, an alias or a short word, "" where there is none.
+
+    Short words: "gpu", "node" and "host" are the hostname; "nvlink-domain" the multi-node NVLink level, or
+    the host where there is none; any other ("rack", "zone", …) the one level whose key ends in it.
+    """
+    if level in topology.levels:
+        return level
+    if level in topology.aliases:
+        return topology.aliases[level]
+    if "/" in level:
+        return ""
+    if level in _HOST_WORDS:
+        return HOSTNAME
+    if level == "nvlink-domain":
+        return next((key for key in topology.levels if key.endswith(_NVLINK)), HOSTNAME)
+    ending = [k for k in topology.levels if k.endswith(level) and not k[: -len(level)][-1:].isalnum()]
+    return ending[0] if len(ending) == 1 else ""
+
+
+def check(group: PodGroup) -> None:
+    """Raises `Refusal` for what contradicts itself whatever the topology."""
+    if not group.pod_sets or group.size == 0:
+        raise Refusal("NoPods", f"{group.name} asks for no pods; nothing is to be placed.")
+    names = [pod_set.name for pod_set in group.pod_sets]
+    for name in names:
+        if names.count(name) > 1:
+            raise Refusal("DuplicatePodSet", f"Two pod sets are named {name!r}; give each its own name.")
+    for pod_set in group.pod_sets:
+        _check_set(pod_set)
+    if group.size > MOST_PODS:
+        raise Refusal("TooManyPods", f"{group.size} pods in one gang; {MOST_PODS} are the most.")
+
+
+def _check_set(pod_set: PodSet) -> None:
+    if pod_set.count < 0:
+        raise Refusal("NegativeCount", f"{pod_set.name} has {pod_set.count} pods; use 0 or more.")
+    for resource, amount in pod_set.shape.requests.items():
+        if not 0 <= amount <= LARGEST:
+            raise Refusal("AbsurdQuantity", f"{pod_set.name} asks for {amount} of {resource}; use 0 or more.")
+
+
+def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
+    """Every level that the request names, as (where it stood, level)."""
+    found: list[tuple[str, str]] = []
+    for place, constraint in constraints(group):
+        found += [
+            (f"{place}{name}", level)
+            for name, level in (
+                ("required level", constraint.required),
+                ("preferred level", constraint.preferred),
+                ("slice level", constraint.slice_level),
+            )
+            if level
+        ]
+    found += [(field, value) for field, key, value in group.origins if key != "topology" and value]
+    return list(dict.fromkeys(found))
+
+
+def topologies_asked(group: PodGroup) -> list[tuple[str, str]]:
+    """Every topology that the request names, as (where it stood, name)."""
+    found = [(f"{place}topology", c.topology) for place, c in constraints(group) if c.topology]
+    found += [(field, value) for field, key, value in group.origins if key == "topology" and value]
+    return list(dict.fromkeys(found))
+
+
+def constraints(group: PodGroup) -> Iterable[tuple[str, Constraint]]:
+    """The gang's constraint and each PodSet's, with a word that says whose it is."""
+    yield "", group.constraint
+    for pod_set in group.pod_sets:
+        yield f"{pod_set.name}: ", pod_set.constraint
+
+
+def ask(group: PodGroup, topology: Topology) -> Ask:
+    """The request in this topology, which has all its levels. Raises `Refusal` for bad slices."""
+    gang = group.constraint
+    required, preferred = _index(topology, gang.required), _index(topology, gang.preferred)
+    warnings = _no_effect(topology, "", required, preferred)
+    kinds: list[Kind] = []
+    for pod_set in group.pod_sets:
+        if pod_set.count:
+            kind = _kind(pod_set, gang, topology)
+            warnings += _no_effect(topology, f"{pod_set.name}: ", kind.required, kind.preferred)
+            warnings += _apart_elsewhere(pod_set, topology)
+            kinds.append(kind)
+    return Ask(required, preferred, _merged(kinds), tuple(warnings))
+
+
+def _index(topology: Topology, level: str) -> int:
+    return topology.index(resolve(topology, level)) if level else ROOT
+
+
+def _no_effect(topology: Topology, whose: str, required: int, preferred: int) -> list[str]:
+    if preferred == ROOT or required == ROOT or preferred > required:
+        return []
+    compared = "the same" if preferred == required else "finer"
+    said = f"the preferred level {topology.levels[preferred]} has no effect"
+    return [f"{whose}{said}, for the required level {topology.levels[required]} is {compared}"]
+
+
+def _apart_elsewhere(pod_set: PodSet, topology: Topology) -> list[str]:
+    return [
+        f"{pod_set.name}: the pod anti-affinity over {key} was not planned; it is no level of {topology.name}"
+        for key in pod_set.shape.anti_affinity
+        if key not in topology.levels
+    ]
+
+
+def _kind(pod_set: PodSet, gang: Constraint, topology: Topology) -> Kind:
+    own = pod_set.constraint
+    sliced = own if own.slice_level or own.slice_size else gang
+    size = sliced.slice_size or 1
+    if size < 1 or pod_set.count % size:
+        raise Refusal(
+            "SlicesDoNotDivide",
+            f"{pod_set.name} has {pod_set.count} pods, which slices of {size} do not divide; "
+            f"would work: {_multiples(pod_set.count, size)}.",
+        )
+    slice_level = _index(topology, sliced.slice_level)
+    if size > 1 and slice_level == ROOT:
+        raise Refusal(
+            "SliceLevelMissing",
+            f"{pod_set.name} asks for slices of {size} and names no slice level; "
+            f"levels: {', '.join(topology.levels)}.",
+        )
+    required = _index(topology, own.required)
+    widest = max(required, _index(topology, gang.required))
+    if size > 1 and slice_level < widest:
+        raise Refusal(
+            "SliceLevelTooCoarse",
+            f"{pod_set.name}: the slice level {topology.levels[slice_level]} is coarser than the required "
+            f"level {topology.levels[widest]}; use {topology.levels[widest]} or a finer one.",
+        )
+    return Kind(
+        parts=((pod_set.name, pod_set.count),),
+        count=pod_set.count,
+        shape=pod_set.shape,
+        required=required,
+        preferred=_index(topology, own.preferred),
+        slice_level=slice_level if size > 1 else ROOT,
+        slice_size=size,
+        apart=tuple(topology.index(k) for k in pod_set.shape.anti_affinity if k in topology.levels),
+    )
+
+
+def _multiples(count: int, size: int) -> str:
+    if size < 1:
+        return "a slice size of 1 or more"
+    below, above = count // size * size, -(-count // size) * size
+    return " or ".join(f"{n} pods" for n in (below, above) if n)
+
+
+def _merged(kinds: list[Kind]) -> tuple[Kind, ...]:
+    """Kinds that nothing tells apart (a master that is shaped as its workers) become one."""
+    found: list[Kind] = []
+    for kind in kinds:
+        free = kind.required == kind.preferred == kind.slice_level == ROOT and not kind.apart
+        same = next((i for i, k in enumerate(found) if free and _same(k, kind)), None)
+        if same is None:
+            found.append(kind)
+        else:
+            old = found[same]
+            found[same] = replace(old, parts=(*old.parts, *kind.parts), count=old.count + kind.count)
+    return tuple(found)
+
+
+def _same(one: Kind, other: Kind) -> bool:
+    return replace(one, parts=(), count=0) == replace(other, parts=(), count=0)
+
+
+def relaxations(asked: Ask) -> list[tuple[Kind, ...]]:
+    """The kinds with their preferred levels made hard, then relaxed step by step up to the required ones."""
+    ladders = [
+        [kind.required]
+        if kind.preferred <= kind.required
+        else [*range(kind.preferred, kind.required, -1), kind.required]
+        for kind in asked.kinds
+    ]
+    steps = sorted(product(*(range(len(ladder)) for ladder in ladders)), key=lambda step: (sum(step), step))[
+        :_MOST_STEPS
+    ]
+    return [
+        tuple(
+            replace(kind, required=ladder[step])
+            for kind, ladder, step in zip(asked.kinds, ladders, chosen, strict=True)
+        )
+        for chosen in steps
+    ]
