@@ -33,7 +33,7 @@ def load(
     `functions` are those that bayplan.dev policies may call beyond Kubernetes' own, by name; without it
     they are those of `webhook.functions`. Raises PolicyError with every problem found.
     """
-    functions = host_functions() if functions is None else functions
+    functions = FUNCTIONS if functions is None else functions
     problems: list[Problem] = []
     documents: list[Document] = []
     paths = []
@@ -60,11 +60,6 @@ def load(
         revision=revision,
         files=tuple(paths),
     )
-
-
-def host_functions() -> Functions:
-    """Bayplan's own functions, as `webhook.cel` takes them."""
-    return {name: Function(*row) for name, row in FUNCTIONS.items()}
 
 
 def in_order(policies: Iterable[MutatingPolicy]) -> tuple[MutatingPolicy, ...]:
