@@ -28,8 +28,3 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
     return made
-
-
-def plain_lines(rendered: str) -> str:
-    """The text without the blanks that a table leaves at the ends of its lines."""
-    return "".join(f"{line.rstrip()}\n" for line in rendered.splitlines())

@@ -6,7 +6,6 @@ output says so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC
 from itertools import groupby
@@ -15,7 +14,6 @@ from xml.etree import ElementTree
 
 from webhook.report.model import Report, Result
 
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ELEMENT = {"fail": "failure", "error": "error"}
 
 
@@ -31,7 +29,7 @@ def write(report: Report, out: TextIO) -> None:
 
 def _suite(root: ElementTree.Element, name: str, results: Sequence[Result], report: Report) -> None:
     skipped = str(sum(result.result == "skip" for result in results))
-    attributes = {"name": _clean(name), **_counts(results), "skipped": skipped}
+    attributes = {"name": name, **_counts(results), "skipped": skipped}
     if report.generated is not None:
         attributes["timestamp"] = f"{report.generated.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
     suite = ElementTree.SubElement(root, "testsuite", attributes)
@@ -40,14 +38,13 @@ def _suite(root: ElementTree.Element, name: str, results: Sequence[Result], repo
 
 
 def _case(suite: ElementTree.Element, result: Result) -> None:
-    attributes = {"name": _clean(result.title), "classname": _clean(result.object), "time": "0"}
+    attributes = {"name": result.title, "classname": result.object, "time": "0"}
     case = ElementTree.SubElement(suite, "testcase", attributes)
-    message = _clean(result.message)
     if result.result in _ELEMENT:
-        problem = {"message": message, "type": _clean(result.rule or result.policy)}
+        problem = {"message": result.message, "type": result.rule or result.policy}
         ElementTree.SubElement(case, _ELEMENT[result.result], problem).text = _detail(result)
     elif result.result == "skip":
-        ElementTree.SubElement(case, "skipped", {"message": message})
+        ElementTree.SubElement(case, "skipped", {"message": result.message})
     elif result.result == "warn":
         ElementTree.SubElement(case, "system-out").text = f"warning: {_detail(result)}"
 
@@ -64,9 +61,4 @@ def _counts(results: Sequence[Result]) -> dict[str, str]:
 
 def _detail(result: Result) -> str:
     place = "\n".join(part for part in (result.place, result.field) if part)
-    return _clean(f"{result.message}\n{place}" if place else result.message)
-
-
-def _clean(text: str) -> str:
-    """The text without the characters that XML 1.0 cannot hold."""
-    return _NOT_XML.sub("\ufffd", text)
+    return f"{result.message}\n{place}" if place else result.message

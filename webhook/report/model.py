@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,8 @@ applicable. The words and their order are those of OpenReports."""
 Severity = Literal["critical", "high", "medium", "low", "info", ""]
 Source = Literal["policy", "plan"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+_TEXTS = ("object", "policy", "rule", "message", "file", "field", "api_version")
+_UNPRINTABLE = re.compile("[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WORST_FIRST: tuple[Outcome, ...] = ("error", "fail", "warn", "pass", "skip")
 
 
@@ -24,7 +27,7 @@ class Result:
     `object` is NAMESPACE/KIND/NAME, `api_version` its apiVersion ("" where unknown). `file`, `line` (from 1,
     0 where unknown) and `field` (a dotted path, "" for the object as a whole) say where a person can change
     it. `rule` names the validation, mutation or planner's reason within `policy`. `properties` are further
-    facts, as strings.
+    facts, as strings. Characters that no terminal or XML file should be given become U+FFFD.
     """
 
     object: str
@@ -39,6 +42,10 @@ class Result:
     severity: Severity = ""
     api_version: str = ""
     properties: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in _TEXTS:
+            object.__setattr__(self, name, _UNPRINTABLE.sub("\ufffd", getattr(self, name)))
 
     @property
     def title(self) -> str:
