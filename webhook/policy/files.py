@@ -19,6 +19,8 @@ from webhook.policy.load import TEST_FILES, Functions, load
 from webhook.policy.model import PolicySet
 
 SUFFIXES = (".yaml", ".yml", ".json")
+SCHEMA_SUFFIX = ".schema.json"
+"""A JSON schema beside parameters is for editors and CI; it is no policy."""
 GIT_SECONDS = 5
 
 
@@ -48,7 +50,9 @@ def _walk(folder: Path) -> list[Path]:
 
 
 def _is_policy(name: str) -> bool:
-    return name.endswith(SUFFIXES) and not name.startswith(".") and name not in TEST_FILES
+    if name.startswith(".") or name in TEST_FILES or name.endswith(SCHEMA_SUFFIX):
+        return False
+    return name.endswith(SUFFIXES)
 
 
 def read(files: Sequence[Path]) -> list[tuple[str, str]]:

@@ -75,7 +75,12 @@ class Session:
         ]
 
     def runs(self, policy: Policy, binding: Binding, target: Target) -> Iterator[Run | Failure]:
-        """A run for each parameter object of a binding that matches the target."""
+        """A run for each parameter object of a binding that matches the target.
+
+        Where there is none and the binding allows that, upstream leaves the policy out. A bayplan.dev policy
+        runs all the same, with `params` null, on the defaults that its expressions have: a folder that is
+        given alone with `-p` would do nothing otherwise, and say nothing of it.
+        """
         if not binding.match.matches(target.matched, target.obj, empty_rules_match=True):
             return
         if policy.param_kind is None or binding.param_ref is None:
@@ -87,6 +92,8 @@ class Session:
             yield failure(policy, binding, "", f"no parameters: {wanted} was not found")
         elif not found and not binding.name:
             yield failure(policy, binding, "", f"no parameters: there is no {policy.param_kind.kind}")
+        elif not found and policy.api_version.startswith("bayplan.dev/"):
+            yield Run(policy, binding, None)
         for params in found:
             yield Run(policy, binding, params)
 
