@@ -1,0 +1,141 @@
+"""Clusters and gangs drawn in a few words, shared by all tests.
+
+A cluster is drawn line by line, coarse to fine, slash-separated, hosts after the colon:
+
+    cluster('''
+        z1/r1: a b c
+        z1/r2: d e   gpu=4 cpu=32
+    ''', levels=("zone", "rack"))
+
+Amounts after the hosts (`gpu`, `cpu` in cores, `memory` in Gi, `pods`, or any full resource name) hold for
+that line; `used=N` binds a pod with N GPUs to each host; `cordoned`, `notready` and `taint=KEY` say the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from planner.node import BoundPod, Node, Taint
+from planner.podgroup import Constraint, PodGroup, PodSet, PodShape, ReserveMode, Term, Toleration
+from planner.reservation import Reservation
+from planner.snapshot import Snapshot, snapshot
+from planner.topology import HOSTNAME, Topology
+
+GPU = "nvidia.com/gpu"
+_UNITS = {"gpu": (GPU, 1), "cpu": ("cpu", 1000), "memory": ("memory", 2**30), "pods": ("pods", 1)}
+
+
+def amounts(**words: int) -> dict[str, int]:
+    """Amounts in base units from short words: `gpu`, `cpu` (cores), `memory` (Gi), `pods`."""
+    return {_UNITS[word][0]: count * _UNITS[word][1] for word, count in words.items()}
+
+
+def node(name: str, *, labels: Mapping[str, str] | None = None, **words: int) -> Node:
+    """A host with its hostname label: 8 GPUs, 64 cores, 512Gi and 110 pods unless told otherwise."""
+    offers = amounts(**({"gpu": 8, "cpu": 64, "memory": 512, "pods": 110} | words))
+    return Node(name, {HOSTNAME: name, **(labels or {})}, {k: v for k, v in offers.items() if v})
+
+
+def topology(*levels: str, name: str = "topo", reservable: str = "") -> Topology:
+    """A topology of these levels and the host."""
+    return Topology(name, (*levels, HOSTNAME), reservable=reservable)
+
+
+def cluster(
+    drawing: str,
+    levels: Sequence[str] = ("rack",),
+    *,
+    pods: Iterable[BoundPod] = (),
+    reservations: Iterable[Reservation] = (),
+    reservable: str = "",
+    topologies: Iterable[Topology] = (),
+) -> Snapshot:
+    """The snapshot that a drawing shows; see the module's words."""
+    nodes: list[Node] = []
+    bound = list(pods)
+    for line in filter(None, map(str.strip, drawing.splitlines())):
+        path, _, rest = line.partition(":")
+        names = [word for word in rest.split() if "=" not in word and word not in ("cordoned", "notready")]
+        said = dict(word.split("=", 1) for word in rest.split() if "=" in word)
+        values = [value.strip() for value in path.split("/")]
+        labels = {level: value for level, value in zip(levels, values, strict=False) if value}
+        used = int(said.pop("used", 0))
+        taint = said.pop("taint", "")
+        words = {"gpu": 8, "cpu": 64, "memory": 512, "pods": 110}
+        words |= {word: int(count) for word, count in said.items() if word in _UNITS}
+        other = {name: int(count) for name, count in said.items() if name not in _UNITS}
+        for name in names:
+            offers = {k: v for k, v in (amounts(**words) | other).items() if v}
+            nodes.append(
+                Node(
+                    name,
+                    {HOSTNAME: name, **labels},
+                    offers,
+                    taints=(Taint(taint),) if taint else (),
+                    cordoned="cordoned" in rest.split(),
+                    ready="notready" not in rest.split(),
+                )
+            )
+            if used:
+                bound.append(BoundPod(f"default/on-{name}", name, amounts(gpu=used, pods=1)))
+    return snapshot(
+        nodes, tuple(topologies) or (topology(*levels, reservable=reservable),), bound, reservations
+    )
+
+
+def racks(count: int, hosts: int, *, gpu: int = 8, block: int = 0) -> Snapshot:
+    """`count` equal racks r1, r2 … of `hosts` hosts r1-n1 …; `block` racks make a block where it is given."""
+    lines = []
+    for rack in range(1, count + 1):
+        names = " ".join(f"r{rack}-n{host}" for host in range(1, hosts + 1))
+        where = f"b{(rack - 1) // block + 1}/r{rack}" if block else f"r{rack}"
+        lines.append(f"{where}: {names} gpu={gpu}")
+    return cluster("\n".join(lines), ("block", "rack") if block else ("rack",))
+
+
+def shape(
+    *,
+    selector: Mapping[str, str] | None = None,
+    affinity: tuple[Term, ...] = (),
+    tolerations: tuple[Toleration, ...] = (),
+    apart: tuple[str, ...] = (),
+    preferences: tuple[tuple[int, Term], ...] = (),
+    **words: int,
+) -> PodShape:
+    """A pod: `gpu`, `cpu` (cores), `memory` (Gi); one GPU and nothing else unless told otherwise."""
+    requests = amounts(**(words or {"gpu": 1})) | {"pods": 1}
+    return PodShape(
+        {name: amount for name, amount in requests.items() if amount},
+        selector or {},
+        affinity,
+        preferences,
+        tolerations,
+        apart,
+    )
+
+
+def pod_set(
+    count: int, pod: PodShape | None = None, *, name: str = "worker", constraint: Constraint | None = None
+) -> PodSet:
+    """`count` pods of one shape."""
+    return PodSet(name, count, pod or shape(), constraint or Constraint())
+
+
+def gang(
+    *pod_sets: PodSet | int,
+    name: str = "default/Job/gang",
+    gpu: int = 8,
+    reserve: ReserveMode = "domain",
+    required: str = "",
+    preferred: str = "",
+    **constraint: str,
+) -> PodGroup:
+    """A gang; a number stands for so many workers of `gpu` GPUs each."""
+    sets = tuple(
+        pod_set(one, shape(gpu=gpu), name="worker" if not place else f"worker-{place}")
+        if isinstance(one, int)
+        else one
+        for place, one in enumerate(pod_sets)
+    )
+    wanted = Constraint(required=required, preferred=preferred, topology=constraint.pop("topology", ""))
+    return PodGroup(name, sets, wanted, reserve)

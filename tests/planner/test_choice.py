@@ -1,0 +1,96 @@
+"""Which place is chosen among those that fit."""
+
+from planner.placement import plan
+from planner.podgroup import Constraint
+from tests.builders import GPU, cluster, gang, pod_set, racks, shape
+
+
+def _counts(answer):
+    counts: dict[str, int] = {}
+    for assignment in answer.assignments:
+        rack = assignment.node.split("-")[0]
+        counts[rack] = counts.get(rack, 0) + assignment.count
+    return counts
+
+
+def test_a_pristine_rack_is_not_broken_where_two_opened_ones_serve():
+    """Racks of 18, 10 and 10 free trays and 20 pods: 10 + 10, though 18 + 2 uses as many racks."""
+    snapshot = cluster(
+        f"""
+        r1: {" ".join(f"r1-n{i}" for i in range(18))}
+        r2: {" ".join(f"r2-n{i}" for i in range(10))}
+        r2: {" ".join(f"r2-u{i}" for i in range(8))} used=8
+        r3: {" ".join(f"r3-n{i}" for i in range(10))}
+        r3: {" ".join(f"r3-u{i}" for i in range(8))} used=8
+        """
+    )
+    assert _counts(plan(snapshot, gang(20))) == {"r2": 10, "r3": 10}
+
+
+def test_less_is_left_over_where_racks_are_equally_pristine():
+    """Racks that have 18, 10 and 10 trays at all: 10 + 10 leaves none over."""
+    snapshot = cluster(
+        "\n".join(
+            f"{r}: " + " ".join(f"{r}-n{i}" for i in range(n))
+            for r, n in (("r1", 18), ("r2", 10), ("r3", 10))
+        )
+    )
+    assert _counts(plan(snapshot, gang(20))) == {"r2": 10, "r3": 10}
+
+
+def test_racks_of_six_and_four_take_pod_sets_of_three_three_and_four():
+    """Three PodSets, each in one rack: the search goes back where the fullest rack first would fail."""
+    snapshot = cluster("r1: a b c d e f\nr2: g h i j")
+    rack = Constraint(required="rack")
+    sets = [pod_set(n, shape(gpu=8), name=f"s{i}", constraint=rack) for i, n in enumerate((3, 3, 4))]
+    answer = plan(snapshot, gang(*sets))
+    assert answer.decision == "admitted", answer.message
+    assert {a.node for a in answer.assignments if a.pod_set == "s2"} == set("ghij")
+
+
+def test_pod_sets_that_each_need_one_rack_are_packed_together():
+    """Rack A has 4 cpu and 2 GPUs, rack B 4 cpu: four cpu pods go to B, so that the GPU pods have A."""
+    snapshot = cluster("A: a cpu=4 gpu=2\nB: b cpu=4 gpu=0")
+    wanted = gang(
+        pod_set(4, shape(cpu=1), name="feeder", constraint=Constraint(required="rack")),
+        pod_set(2, shape(cpu=2, gpu=1), name="trainer", constraint=Constraint(required="rack")),
+    )
+    answer = plan(snapshot, wanted)
+    assert {(a.pod_set, a.node, a.count) for a in answer.assignments} == {
+        ("feeder", "b", 4),
+        ("trainer", "a", 2),
+    }
+
+
+def test_the_fullest_host_that_serves_is_taken():
+    """One pod of two GPUs goes where two are free, not where eight are."""
+    snapshot = cluster("r1: a\nr1: b used=6")
+    assert [a.node for a in plan(snapshot, gang(1, gpu=2)).assignments] == ["b"]
+
+
+def test_names_are_ordered_as_people_count():
+    """Among equal racks r2 comes before r10."""
+    answer = plan(racks(12, 2), gang(2))
+    assert answer.domain == ("r1",)
+    names = [a.node for a in plan(racks(1, 12), gang(11)).assignments]
+    assert names == [f"r1-n{i}" for i in range(1, 12)]
+
+
+def test_a_gang_that_fits_a_rack_goes_into_one():
+    """Neither required nor preferred is as preferred at the finest level that can hold it."""
+    answer = plan(racks(4, 4, block=2), gang(3))
+    assert (answer.level, answer.domain, answer.reserves) == ("rack", ("b1", "r1"), (("b1", "r1"),))
+
+
+def test_a_gang_larger_than_a_rack_uses_the_fewest_racks_of_one_block():
+    """Six pods on racks of four: two racks, both in one block, and both are held."""
+    answer = plan(racks(4, 4, block=2), gang(6))
+    assert (answer.level, answer.domain) == ("block", ("b1",))
+    assert answer.reserves == (("b1", "r1"), ("b1", "r2"))
+
+
+def test_a_gang_of_cpu_pods_keeps_away_from_pristine_gpus():
+    """Equal otherwise, the host with the fewest free devices is taken."""
+    snapshot = cluster("r1: a\nr1: b gpu=0")
+    assert [x.node for x in plan(snapshot, gang(pod_set(1, shape(cpu=1)))).assignments] == ["b"]
+    assert GPU not in snapshot.nodes["b"].allocatable
