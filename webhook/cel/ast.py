@@ -1,4 +1,4 @@
-"""The syntax tree. Every node carries its offset in the text, its depth and its number of nodes (its weight)."""
+"""The syntax tree. Every node carries its offset in the text, its depth and its weight (how many nodes)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ FIRST_SLOT: Final = 2
 
 @dataclass(slots=True)
 class Code:
-    """A compiled node: its closure, static type, constant value if it has one, and path if it is a plain one."""
+    """A compiled node: its closure, static type, constant value, and dotted path if it is a plain one."""
 
     run: Run
     type: Type = DYN

@@ -68,7 +68,7 @@ def _pairs(f: list[Any], value: Any, weight: int, node: Comprehension) -> Iterab
 
 
 def _quantifier(target: Run, each: Each, slot: int, body: Run, node: Comprehension, decides: bool) -> Run:
-    def run(f: list[Any]) -> bool:
+    def run(f: list[Any]) -> Any:
         error: CelError | None = None
         for item in each(f, target(f)):
             f[slot] = item

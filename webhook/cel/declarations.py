@@ -23,12 +23,12 @@ _TYPE_NAMES: Final[Mapping[str, str]] = {
 class Declarations:
     """The environment of an expression.
 
-    `variables` maps each name to a schema `Node` (its field paths are then checked), to the name of a CEL type
+    `variables` maps each name to a schema `Node` (its field paths are then checked), to a CEL type's name
     ("string", "map", "list" …), or to None for any value. A name may be dotted. `mutations` adds `Object{}`,
     `JSONPatch{}` and `jsonpatch.escapeKey`; the fields of `Object{}` are checked against `target`, or against
     the schema of the variable "object". `libraries` turns on what Kubernetes' base environment lacks: "math",
-    "base64", "bind", "strings" (the later string functions). With `strict` off, unknown names and functions are
-    errors of evaluation, as in an expression that was parsed but not checked.
+    "base64", "bind", "strings" (the later string functions). With `strict` off, unknown names and functions
+    are errors of evaluation, as in an expression that was parsed but not checked.
     """
 
     variables: Mapping[str, Node | str | None] = field(default_factory=dict)

@@ -38,7 +38,7 @@ def equals(a: Any, b: Any, meter: Meter) -> bool:
 
 
 def _exact(number: Any, other: Any) -> Any:
-    """The number in the type of the comparison: an integer beside a double counts as a double, as in cel-go."""
+    """The number in the type of the comparison: an integer beside a double is a double, as in cel-go."""
     return float(number) if type(other) is float else number
 
 

@@ -30,9 +30,9 @@ class Origin:
 class CelError(Exception):
     """Anything that is wrong with an expression, when it is compiled or when it is evaluated.
 
-    `kind` is "syntax", "undeclared", "type" (all three found at compile time; a type conflict that shows only
-    at run time is "evaluation"), "evaluation" or "budget". `message` is short. `line` and `column` are 1-based
-    and count in the origin's file where the origin is known, else in the expression.
+    `kind` is "syntax", "undeclared", "type" (all three found at compile time; a type conflict that shows
+    only at run time is "evaluation"), "evaluation" or "budget". `message` is short. `line` and `column` are
+    1-based and count in the origin's file where the origin is known, else in the expression.
     """
 
     __slots__ = ("kind", "message", "offset", "origin", "text")

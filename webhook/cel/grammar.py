@@ -35,7 +35,8 @@ _REPLACED: Final = {
     "mapinits": 'mapinit ("," mapinit)*',
     "literal": "UINT_LIT | FLOAT_LIT | INT_LIT | MLSTRING_LIT | STRING_LIT | BYTES_LIT",
     "FLOAT_LIT": r'/-?/ DIGIT* "." DIGIT+ EXPONENT? | /-?/ DIGIT+ EXPONENT',
-    "STRING_LIT": r"""/[rR]"[^"\r\n]*"|[rR]'[^'\r\n]*'|"(?:\\[^\r\n]|[^"\\\r\n])*"|'(?:\\[^\r\n]|[^'\\\r\n])*'/""",
+    "STRING_LIT": r"""/[rR]"[^"\r\n]*"|[rR]'[^'\r\n]*'"""
+    r"""|"(?:\\[^\r\n]|[^"\\\r\n])*"|'(?:\\[^\r\n]|[^'\\\r\n])*'/""",
     "MLSTRING_LIT": r"""/[rR]\"\"\"(?:[^"]|"(?!""))*\"\"\"|[rR]'''(?:[^']|'(?!''))*'''"""
     r"""|\"\"\"(?:\\(?:.|\n|\r)|[^"\\]|"(?!""))*\"\"\"|'''(?:\\(?:.|\n|\r)|[^'\\]|'(?!''))*'''/""",
     "BYTES_LIT": r"""/(?:[bB][rR]|[rR][bB])(?:\"\"\"(?:[^"]|"(?!""))*\"\"\"|'''(?:[^']|'(?!''))*'''"""
@@ -97,10 +98,10 @@ def parse(text: str) -> Node:
 
 
 def _syntax_error(bad: UnexpectedInput, text: str) -> CelError:
-    offset = bad.pos_in_stream
+    offset = int(bad.pos_in_stream or 0)
     if isinstance(bad, UnexpectedToken) and bad.token.type != "$END":
-        return CelError("syntax", f"unexpected {str(bad.token)[:20]!r}", offset or 0)
-    if isinstance(bad, UnexpectedCharacters) and offset is not None and offset < len(text):
+        return CelError("syntax", f"unexpected {str(bad.token)[:20]!r}", offset)
+    if isinstance(bad, UnexpectedCharacters) and offset < len(text):
         unfinished = text[offset] in "'\""
         return CelError(
             "syntax", "unfinished string" if unfinished else f"unexpected {text[offset]!r}", offset

@@ -143,7 +143,7 @@ def logic(conjunction: bool, terms: list[Run], pos: int) -> Run:
     decides = not conjunction
     neutral = conjunction
 
-    def run(f: list[Any]) -> bool:
+    def run(f: list[Any]) -> Any:
         error: CelError | None = None
         for term in terms:
             try:

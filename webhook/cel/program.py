@@ -60,7 +60,7 @@ class Program:
 
 
 def compile(text: str, declared: Declarations, *, origin: Origin | None = None) -> Program:
-    """The program of an expression; a CelError of kind "syntax", "undeclared" or "type" if it is not sound."""
+    """The program of an expression; a CelError of kind "syntax", "undeclared" or "type" if it is unsound."""
     try:
         tree = parse(text)
         compiler = Compiler(declared, table(declared.libraries, declared.mutations))

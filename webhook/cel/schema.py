@@ -77,7 +77,7 @@ def kinds() -> tuple[tuple[str, str], ...]:
 def named(name: str) -> Node:
     """The node of a type by its own name, such as `named("PodTemplateSpec")`; a KeyError if there is none."""
     entry = _data().types[name]
-    fields = {field_name: _field(*parts) for field_name, *parts in entry.fields}
+    fields = {key: _field(kind, merge, default) for key, kind, merge, default in entry.fields}
     return Node("object", MappingProxyType(fields), map_type="atomic" if entry.atomic else "granular")
 
 

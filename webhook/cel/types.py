@@ -11,7 +11,7 @@ from webhook.cel.values import type_name
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type by CEL's name; `elem` of lists, maps (their values) and optionals; `node` if a schema is known."""
+    """A type by CEL's name; `elem` of lists, maps (values) and optionals; `node` if a schema is known."""
 
     name: str
     elem: Type | None = None

@@ -9,6 +9,7 @@ from typing import Final
 
 from webhook.cel.functions import Overload, Table
 from webhook.cel.libraries import (
+    authorizer,
     conversions,
     core,
     extra,
@@ -39,6 +40,7 @@ _BASE: Final = (
     + quantity.OVERLOADS
     + semver.OVERLOADS
     + named_formats.OVERLOADS
+    + authorizer.OVERLOADS
 )
 EXTRA: Final[Mapping[str, tuple[Overload, ...]]] = MappingProxyType(
     {"math": extra.MATH, "base64": extra.BASE64, "strings": extra.STRINGS, "bind": ()}

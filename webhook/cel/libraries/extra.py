@@ -1,4 +1,4 @@
-"""What Kubernetes' base environment lacks (math, base64, later string functions), and `jsonpatch.escapeKey`."""
+"""What Kubernetes' base environment lacks (math, base64, later strings), and `jsonpatch.escapeKey`."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Final
 
 from webhook.cel.budget import Meter
@@ -17,7 +18,7 @@ _HASHED: Final = frozenset({str, int})
 
 def _is_sorted(meter: Meter, items: list[Any]) -> bool:
     meter.charge(len(items))
-    return all(not compare(b, a, "<", meter) for a, b in zip(items, items[1:], strict=False))
+    return all(not compare(b, a, "<", meter) for a, b in pairwise(items))
 
 
 def _sum(meter: Meter, items: list[Any]) -> Any:

@@ -13,7 +13,7 @@ from webhook.cel.libraries.formatting import format_string
 
 _LOWER: Final = str.maketrans(ascii_tables.ascii_uppercase, ascii_tables.ascii_lowercase)
 _UPPER: Final = str.maketrans(ascii_tables.ascii_lowercase, ascii_tables.ascii_uppercase)
-# Unicode's White_Space property, which Go's TrimSpace uses; Python strips the separators \x1c to \x1f besides.
+# Unicode's White_Space property, which Go's TrimSpace uses; Python would strip \x1c to \x1f besides.
 _SPACE: Final = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"

@@ -1,3 +1,90 @@
-"""."""
+"""url(): absolute URIs and absolute paths, and their parts."""
 
-OVERLOADS: tuple = ()
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import SplitResult, parse_qs, quote, urlsplit
+
+from webhook.cel.errors import FunctionError
+from webhook.cel.functions import Overload, overload
+from webhook.cel.values import register_type
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_SAFE: Final = "/%$&+,;=:@!*'()-._~[]"
+
+
+@dataclass(frozen=True, slots=True)
+class URL:
+    """A URI that was accepted."""
+
+    parts: SplitResult
+
+
+register_type(URL, "kubernetes.URL")
+
+
+def parse(text: str) -> URL:
+    """The URL of a text, which must begin with a scheme or with `/`."""
+    refused = FunctionError("url() needs an absolute URI or an absolute path")
+    if not text or any(ord(c) <= 0x20 or ord(c) == 0x7F for c in text.partition("?")[0]):
+        raise refused
+    if not text.startswith("/") and not _SCHEME.match(text):
+        raise refused
+    try:
+        parts = urlsplit(text, allow_fragments=False)
+        parts.port  # noqa: B018 - read for the ValueError of a port that is no number
+    except ValueError:
+        raise refused from None
+    if _BAD_ESCAPE.search(parts.path) or _BAD_ESCAPE.search(parts.netloc):
+        raise refused
+    return URL(parts)
+
+
+def _is(text: str) -> bool:
+    try:
+        parse(text)
+    except FunctionError:
+        return False
+    return True
+
+
+def _host(url: URL) -> str:
+    return url.parts.netloc.rpartition("@")[2]
+
+
+def _hostname(url: URL) -> str:
+    host = _host(url)
+    if host.startswith("["):
+        return host[1 : host.find("]")]
+    return host.partition(":")[0]
+
+
+def _port(url: URL) -> str:
+    return _host(url).rpartition("]")[2].partition(":")[2]
+
+
+def _escaped_path(url: URL) -> str:
+    return quote(url.parts.path, safe=_SAFE)
+
+
+def _query(url: URL) -> dict[str, list[str]]:
+    try:
+        return parse_qs(url.parts.query, keep_blank_values=True, max_num_fields=10_000)
+    except ValueError:
+        raise FunctionError("url's query has too many fields") from None
+
+
+_U: Final = "kubernetes.URL"
+OVERLOADS: Final[tuple[Overload, ...]] = (
+    overload(f"url(string) -> {_U}", parse),
+    overload("isURL(string) -> bool", _is),
+    overload(f"<{_U}>.getScheme() -> string", lambda url: url.parts.scheme),
+    overload(f"<{_U}>.getHost() -> string", _host),
+    overload(f"<{_U}>.getHostname() -> string", _hostname),
+    overload(f"<{_U}>.getPort() -> string", _port),
+    overload(f"<{_U}>.getEscapedPath() -> string", _escaped_path),
+    overload(f"<{_U}>.getQuery() -> map", _query),
+)

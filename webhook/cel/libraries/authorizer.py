@@ -1,0 +1,144 @@
+"""authorizer: who may do what. Offline there is nobody to ask, and the answer says so.
+
+In a cluster the host implements `Access` with SubjectAccessReview and binds `Authorizer(access)`; without one
+the decision is errored, "not available", and `allowed()` is an error, never a silent no.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
+
+from webhook.cel.errors import FunctionError
+from webhook.cel.functions import Overload, overload
+from webhook.cel.values import register_type
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked: a non-resource path or a resource, by the user or by a service account."""
+
+    path: str = ""
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    verb: str = ""
+    service_account: tuple[str, str] | None = None
+    field_selector: str = ""
+    label_selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer. `error` says why there is none."""
+
+    granted: bool
+    reason: str = ""
+    error: str = ""
+
+
+class Access(Protocol):
+    """Answers a query, from what the host has fetched beforehand or can ask."""
+
+    def check(self, query: Query) -> Decision:
+        """The decision on one query; never raises."""
+
+
+class Unavailable:
+    """The offline answer."""
+
+    def check(self, query: Query) -> Decision:
+        """Always an error."""
+        return Decision(False, error="authorization is not available offline")
+
+
+@dataclass(frozen=True, slots=True)
+class Authorizer:
+    """The `authorizer` variable."""
+
+    access: Access = field(default_factory=Unavailable)
+    query: Query = Query()
+
+
+@dataclass(frozen=True, slots=True)
+class PathCheck:
+    """`authorizer.path(…)`."""
+
+    access: Access
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCheck:
+    """`authorizer.group(…)`."""
+
+    access: Access
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceCheck:
+    """`authorizer.group(…).resource(…)`, and what narrows it."""
+
+    access: Access
+    query: Query
+
+
+for _class, _name in (
+    (Authorizer, "kubernetes.authorization.Authorizer"),
+    (PathCheck, "kubernetes.authorization.PathCheck"),
+    (GroupCheck, "kubernetes.authorization.GroupCheck"),
+    (ResourceCheck, "kubernetes.authorization.ResourceCheck"),
+    (Decision, "kubernetes.authorization.Decision"),
+):
+    register_type(_class, _name)
+
+
+def _check(of: Any, verb: str) -> Decision:
+    decision: Decision = of.access.check(replace(of.query, verb=verb))
+    return decision
+
+
+def _allowed(decision: Decision) -> bool:
+    if decision.error:
+        raise FunctionError(decision.error)
+    return decision.granted
+
+
+def _narrow(field: str) -> Any:
+    return lambda of, value: replace(of, query=replace(of.query, **{field: value}))
+
+
+def _account(of: Authorizer, namespace: str, name: str) -> Authorizer:
+    return replace(of, query=replace(of.query, service_account=(namespace, name)))
+
+
+_A: Final = "kubernetes.authorization"
+OVERLOADS: Final[tuple[Overload, ...]] = (
+    overload(
+        f"<{_A}.Authorizer>.path(string) -> {_A}.PathCheck",
+        lambda of, path: PathCheck(of.access, replace(of.query, path=path)),
+    ),
+    overload(
+        f"<{_A}.Authorizer>.group(string) -> {_A}.GroupCheck",
+        lambda of, group: GroupCheck(of.access, replace(of.query, group=group)),
+    ),
+    overload(f"<{_A}.Authorizer>.serviceAccount(string, string) -> {_A}.Authorizer", _account),
+    overload(
+        f"<{_A}.GroupCheck>.resource(string) -> {_A}.ResourceCheck",
+        lambda of, resource: ResourceCheck(of.access, replace(of.query, resource=resource)),
+    ),
+    overload(f"<{_A}.ResourceCheck>.subresource(string) -> {_A}.ResourceCheck", _narrow("subresource")),
+    overload(f"<{_A}.ResourceCheck>.namespace(string) -> {_A}.ResourceCheck", _narrow("namespace")),
+    overload(f"<{_A}.ResourceCheck>.name(string) -> {_A}.ResourceCheck", _narrow("name")),
+    overload(f"<{_A}.ResourceCheck>.fieldSelector(string) -> {_A}.ResourceCheck", _narrow("field_selector")),
+    overload(f"<{_A}.ResourceCheck>.labelSelector(string) -> {_A}.ResourceCheck", _narrow("label_selector")),
+    overload(f"<{_A}.PathCheck>.check(string) -> {_A}.Decision", _check),
+    overload(f"<{_A}.ResourceCheck>.check(string) -> {_A}.Decision", _check),
+    overload(f"<{_A}.Decision>.allowed() -> bool", _allowed),
+    overload(f"<{_A}.Decision>.reason() -> string", lambda decision: decision.reason),
+    overload(f"<{_A}.Decision>.errored() -> bool", lambda decision: bool(decision.error)),
+    overload(f"<{_A}.Decision>.error() -> string", lambda decision: decision.error),
+)
