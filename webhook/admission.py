@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import orjson
+
 from planner.errors import InputError
 from planner.reservation import Reservation
 from planner.snapshot import Snapshot
@@ -31,6 +33,10 @@ Phase = Literal["mutate", "validate"]
 Json = Mapping[str, Any]
 PLAN = "plan"
 """The name under which the plan's own writing stands among the effects."""
+CHANGED = "changed"
+"""The audit annotation that tells which policy changed what: JSON, policy name to JSON pointers."""
+CHANGES_TOLD = 16
+"""Pointers told of each policy there; an audit log is no place for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +121,15 @@ def _mutate(
     findings = run_validating(policies, replace(request, object=result), result, host)
     refusal = _refusal(mutated.errors, findings, plan)
     patch = patch_between(original, result) if refusal is None else []
+    response = _response(
+        refusal or Response(True, patch), mutated.warnings, findings, plan, policies.revision
+    )
+    if effects and refusal is None:
+        response = replace(
+            response, audit_annotations={**response.audit_annotations, CHANGED: _changed(effects)}
+        )
     return Decision(
-        _response(refusal or Response(True, patch), mutated.warnings, findings, plan, policies.revision),
+        response,
         result if refusal is None else original,
         _reserving(plan, sight) if refusal is None else (),
         plan,
@@ -199,6 +212,13 @@ def _warnings(ignored: Iterable[Failure], findings: Findings, plan: WorkloadPlan
             word = "is queued" if waits else "is let in without a place, as it asks"
             warnings.append(f"{placed.group.name} {word}: {placed.answer.message}")
     return list(dict.fromkeys(warnings))
+
+
+def _changed(effects: Iterable[Effect]) -> str:
+    told: dict[str, list[str]] = {}
+    for effect in effects:
+        told.setdefault(effect.policy, []).extend(str(op["path"]) for op in effect.patch)
+    return orjson.dumps({policy: paths[:CHANGES_TOLD] for policy, paths in told.items()}).decode()
 
 
 def _reserving(plan: WorkloadPlan | None, sight: Sight) -> tuple[Step, ...]:

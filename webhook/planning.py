@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.placement import plan, requirements, reservation_for
-
 from planner.answer import Answer, Verdict
+from planner.placement import plan, requirements, reservation_for
 from planner.podgroup import PodGroup, PodSet, Term
 from planner.reservation import Reservation
 from planner.snapshot import Snapshot

@@ -102,7 +102,8 @@ class Webhook:
     def problems(self) -> list[str]:
         """What is older than it should be: policies or cluster files whose newest version is bad."""
         error = self.service.policies.error
-        return [problem for problem in (str(error) if error else "", self.service.cluster.problem()) if problem]
+        found = (str(error) if error else "", self.service.cluster.problem())
+        return [problem for problem in found if problem]
 
 
 async def _body(call: web.Request) -> bytes:

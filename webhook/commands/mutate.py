@@ -63,14 +63,18 @@ def run(args: argparse.Namespace) -> int:
         for warning in outcome.decision.response.warnings:
             inputs.note(f"Warning: {outcome.name}: {warning}")
         if not outcome.decision.response.allowed:
-            inputs.note(f"{outcome.document.file}: {outcome.name}: refused: {outcome.decision.response.message}")
+            inputs.note(
+                f"{outcome.document.file}: {outcome.name}: refused: {outcome.decision.response.message}"
+            )
     if notice := left_out(policies, outcomes):
         inputs.note(notice)
     sys.stdout.write(_FORMATS[args.output]([o for o in outcomes if o.decision.response.allowed]))
     return 0 if all(outcome.decision.response.allowed for outcome in outcomes) else 1
 
 
-def decide_all(policies: PolicySet, snapshot: Snapshot | None, documents: Sequence[Document]) -> list[Outcome]:
+def decide_all(
+    policies: PolicySet, snapshot: Snapshot | None, documents: Sequence[Document]
+) -> list[Outcome]:
     """Decide each object, each seeing what the former ones reserved."""
     outcomes = []
     for document in documents:

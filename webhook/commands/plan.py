@@ -9,15 +9,17 @@ from dataclasses import replace
 import orjson
 import yaml
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from planner.answer import Answer
 from planner.errors import Where
 from planner.podgroup import PodGroup
 from planner.snapshot import Snapshot
+from planner.topology import Domain
 from webhook.commands import inputs
 from webhook.files import Document
 from webhook.planning import plan_workload
+from webhook.terminal import console, table
 from webhook.workloads import Workload, read
 
 EPILOG = """examples:
@@ -28,6 +30,7 @@ EPILOG = """examples:
 
 exit status: 0 every gang admitted, 1 some gang queued or rejected, 2 bad input or usage
 """
+_COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -102,27 +105,32 @@ def _reserving(group: PodGroup, reserve: str | None) -> PodGroup:
 
 
 def _table(answers: list[Answer], explain: bool) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    table = Table("gang", "decision", "domain", "reserves", "pods", box=None, pad_edge=False)
-    colours = {"admitted": "green", "queued": "yellow", "rejected": "red"}
-    for answer in answers:
-        table.add_row(
+    out = console()
+    if not answers:
+        out.print("no gang in these manifests asks for anything that can be planned")
+        return
+    rows = [
+        (
             answer.gang,
-            f"[{colours[answer.decision]}]{answer.decision}[/]",
-            "/".join(part for part in answer.domain if part) or "–",
-            ", ".join("/".join(part for part in domain if part) for domain in answer.reserves) or "–",
+            Text(answer.decision, _COLOURS[answer.decision]),
+            _path(answer.domain) or "–",
+            ", ".join(map(_path, answer.reserves)) or "–",
             _pods(answer),
         )
-    console.print(table)
+        for answer in answers
+    ]
+    out.print(table(("gang", "decision", "domain", "reserves", "pods"), rows))
     for answer in answers:
         if answer.decision != "admitted" or answer.warnings or explain:
-            console.print(f"\n{answer.gang}: {answer.reason}\n  {answer.message}", markup=False)
+            out.print(f"\n{answer.gang}: {answer.reason}\n  {answer.message}")
         for warning in answer.warnings:
-            console.print(f"  warning: {warning}", markup=False)
+            out.print(f"  warning: {warning}")
         if explain:
-            _explain(console, answer)
-    if not answers:
-        console.print("no gang in these manifests asks for anything that can be planned")
+            _explain(out, answer)
+
+
+def _path(domain: Domain) -> str:
+    return "/".join(part for part in domain if part)
 
 
 def _pods(answer: Answer) -> str:
@@ -131,14 +139,12 @@ def _pods(answer: Answer) -> str:
     )
 
 
-def _explain(console: Console, answer: Answer) -> None:
+def _explain(out: Console, answer: Answer) -> None:
     for depth, attempt in enumerate(answer.attempts):
-        place = "/".join(part for part in attempt.domain if part) or "(everything)"
+        place = _path(attempt.domain) or "(everything)"
         note = f" – {attempt.note}" if attempt.note else ""
-        console.print(
-            f"  {'  ' * depth}└ {attempt.level or 'whole topology'}: best {place}, "
-            f"{attempt.fits} of {attempt.wanted} pods fit{note}",
-            markup=False,
-        )
+        level = attempt.level or "whole topology"
+        fits = f"{attempt.fits} of {attempt.wanted} pods fit"
+        out.print(f"  {'  ' * depth}└ {level}: best {place}, {fits}{note}")
     for cause, count in sorted(answer.obstacles.items(), key=lambda item: (-item[1], item[0])):
-        console.print(f"  {count} node{'s' if count != 1 else ''} left out: {cause}", markup=False)
+        out.print(f"  {count} node{'s' if count != 1 else ''} left out: {cause}")

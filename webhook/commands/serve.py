@@ -28,7 +28,7 @@ EPILOG = """examples:
   bayplan serve --tls-cert certs.d/tls.crt --tls-key certs.d/tls.key -p policies/ -c cluster/
   bayplan serve --insecure --port 8080 -c cluster.yaml     plain HTTP on loopback, to try things
 
-/mutate and /validate take AdmissionReview v1; /healthz, /readyz and /metrics are for the kubelet and Prometheus.
+/mutate and /validate take AdmissionReview v1; /healthz, /readyz, /metrics are for kubelet and Prometheus.
 Policies, cluster files and certificates are taken up when they change; a bad set keeps the last good one.
 """
 
@@ -48,7 +48,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--port", type=int, default=8443, help="0 picks a free one (default: %(default)s)")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serving certificate, PEM")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
-    parser.add_argument("--client-ca", type=Path, metavar="FILE", help="demand client certificates of this CA")
+    parser.add_argument(
+        "--client-ca", type=Path, metavar="FILE", help="demand client certificates of this CA"
+    )
     parser.add_argument("--insecure", action="store_true", help="plain HTTP; the API server never calls that")
     parser.add_argument("--ledger", metavar="FILE", default=None, help="the book of reservations, SQLite")
     parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for one call")
@@ -56,7 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT. Raises `InputError`, `PolicyError` or `LedgerUnavailable` at the start."""
+    """Serve until SIGTERM or SIGINT. Raises `InputError`, `PolicyError`, `LedgerUnavailable` at first."""
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     return asyncio.run(_serve(args))

@@ -1,0 +1,136 @@
+"""From decisions to results: what each policy and the plan say of each object. Pure.
+
+A mutating policy passes with what it would change; a validating one passes, fails or warns; the plan passes
+(admitted), warns (queued) or fails (rejected). Policies that need a cluster that is not there are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from planner.answer import Answer
+from webhook.admission import PLAN, Decision
+from webhook.policy.mutate import Effect, Skipped
+from webhook.policy.validate import Findings
+from webhook.report.lines import line_of
+from webhook.report.model import Outcome, Result
+
+_FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[\w+\])+")
+_PLAN_OUTCOME: dict[str, Outcome] = {"admitted": "pass", "queued": "warn", "rejected": "fail"}
+FIELDS_TOLD = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An object under report: its name, where it stands, the text of that file, and its decision."""
+
+    name: str
+    api_version: str
+    file: str
+    document: int
+    text: str
+    decision: Decision
+
+    def line(self, field: str) -> int:
+        """The line of a field in the file; that of the object where `field` is ""."""
+        _, kind, name = self.name.split("/", 2) if self.name.count("/") >= 2 else ("", "", "")
+        return line_of(self.text, self.document, field, kind=kind, name=name)
+
+
+def results(subjects: Iterable[Subject]) -> tuple[Result, ...]:
+    """Every result, object by object; within one the policies in their order, then the plan."""
+    return tuple(_placed(one, subject) for subject in subjects for one in _of(subject))
+
+
+def _placed(result: Result, subject: Subject) -> Result:
+    """The result with its place: the first field that its message names, else the object's own line."""
+    named = _FIELD.search(result.message)
+    field = result.field or (named.group() if named else "")
+    return replace(result, file=subject.file, line=subject.line(field), field=field)
+
+
+def _of(subject: Subject) -> Iterator[Result]:
+    decision = subject.decision
+    blank = Result(subject.name, "pass", "policy", "", api_version=subject.api_version)
+    if decision.findings is None:
+        if not decision.response.allowed:
+            yield replace(blank, result="error", policy="input", message=decision.response.message)
+        return
+    mutated = decision.mutated
+    if mutated is not None:
+        yield from (_changed(blank, effect) for effect in decision.effects if effect.policy != PLAN)
+        for failure in (*mutated.errors, *mutated.warnings):
+            outcome: Outcome = "error" if failure.fatal else "warn"
+            yield replace(
+                blank, result=outcome, policy=failure.policy, rule=failure.label, message=failure.message
+            )
+        yield from (_left_out(blank, row) for row in mutated.skipped)
+    yield from _found(blank, decision.findings)
+    if decision.plan is not None:
+        yield from (_planned(blank, placed.answer) for placed in decision.plan.placed)
+
+
+def _changed(blank: Result, effect: Effect) -> Result:
+    fields = list(dict.fromkeys(str(op["path"]) for op in effect.patch))
+    more = f" and {len(fields) - FIELDS_TOLD} more" if len(fields) > FIELDS_TOLD else ""
+    message = f"would change {', '.join(fields[:FIELDS_TOLD])}{more}"
+    return replace(blank, policy=effect.policy, rule="mutation", message=message, severity="info")
+
+
+def _left_out(blank: Result, row: Skipped) -> Result:
+    return replace(
+        blank, result="skip", policy=row.policy, message=f"needs a cluster: {', '.join(row.lacks)}"
+    )
+
+
+def _found(blank: Result, findings: Findings) -> Iterator[Result]:
+    for denial in findings.denials:
+        yield replace(
+            blank,
+            result="fail",
+            policy=denial.policy,
+            rule=denial.label,
+            message=denial.message,
+            severity="high",
+        )
+    for finding in (*findings.warned, *findings.audited):
+        yield replace(
+            blank,
+            result="warn",
+            policy=finding.policy,
+            rule=finding.label,
+            message=finding.message,
+            severity="medium",
+        )
+    for failure in (*findings.errors, *findings.ignored):
+        outcome: Outcome = "error" if failure.fatal else "warn"
+        yield replace(
+            blank, result=outcome, policy=failure.policy, rule=failure.label, message=failure.message
+        )
+    yield from (replace(blank, policy=name) for name in findings.passed)
+    yield from (_left_out(blank, row) for row in findings.skipped)
+
+
+def _planned(blank: Result, answer: Answer) -> Result:
+    properties = {
+        "gang": answer.gang,
+        "decision": answer.decision,
+        "topology": answer.topology,
+        "level": answer.level,
+        "domain": "/".join(part for part in answer.domain if part),
+        "reserves": ", ".join("/".join(part for part in one if part) for one in answer.reserves),
+    }
+    return replace(
+        blank,
+        result="warn"
+        if answer.decision == "admitted" and answer.warnings
+        else _PLAN_OUTCOME[answer.decision],
+        source="plan",
+        policy=PLAN,
+        rule=answer.reason,
+        message="; ".join((answer.message, *answer.warnings)),
+        severity="high" if answer.decision == "rejected" else "",
+        properties={key: value for key, value in properties.items() if value},
+    )
