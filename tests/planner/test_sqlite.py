@@ -1,0 +1,423 @@
+"""The SQLite ledger: who conflicts with whom, what is idempotent, what expires, what is said when it fails.
+
+zone z
+├── rack r1: n1 n2
+├── rack r2: n3 n4
+└── rack r10: n5 n6
+"""
+
+import asyncio
+import os
+import sqlite3
+from dataclasses import replace
+
+import pytest
+
+from planner.answer import Assignment
+from planner.reservation import Conflict, LedgerUnavailable, Reservation, reservation_id
+from planner.sqlite import SqliteLedger
+
+RACKS = {"r1": ("n1", "n2"), "r2": ("n3", "n4"), "r10": ("n5", "n6")}
+
+
+def whole(gang, *racks, topology="t", expires=100.0, nodes=None):
+    """A gang that holds whole racks and uses every node in them."""
+    domains = tuple(("z", rack) for rack in racks)
+    nodes = nodes or tuple(node for rack in racks for node in RACKS[rack])
+    return Reservation(
+        id=reservation_id(gang),
+        gang=gang,
+        topology=topology,
+        level="rack",
+        domain=domains[0] if len(domains) == 1 else ("z",),
+        mode="domain",
+        domains=domains,
+        nodes=frozenset(nodes),
+        assignments=tuple(Assignment("worker", node, 2) for node in nodes),
+        requests=(("worker", {"nvidia.com/gpu": 4, "cpu": 8000}),),
+        fingerprint="f1",
+        created=1.0,
+        expires=expires,
+    )
+
+
+def part(gang, node, rack="r1", expires=100.0):
+    """A gang that uses a part of one node and holds nothing whole."""
+    return replace(
+        whole(gang, rack, expires=expires),
+        domain=("z", rack, node),
+        mode="nodes",
+        domains=(),
+        nodes=frozenset({node}),
+        assignments=(Assignment("worker", node, 1),),
+    )
+
+
+@pytest.fixture
+async def ledger(tmp_path):
+    """An empty ledger in a file."""
+    made = SqliteLedger(tmp_path / "bayplan.db", busy_seconds=0.2)
+    yield made
+    await made.close()
+
+
+async def held(ledger, now=1.0):
+    """The gangs that hold something at `now`."""
+    return {reservation.gang for reservation in (await ledger.book(now)).reservations}
+
+
+async def test_what_was_reserved_is_what_the_book_says(ledger):
+    """Every field survives the file, amounts beyond 64 bits too."""
+    wanted = replace(whole("a", "r1", "r2"), requests=(("worker", {"cpu": 10**22}), ("leader", {})))
+    await ledger.reserve(wanted, 0, 1.0)
+    assert (await ledger.book(1.0)).reservations == (wanted,)
+
+
+async def test_the_book_outlives_the_process(ledger, tmp_path):
+    """Another ledger on the same file sees the same book."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    other = SqliteLedger(tmp_path / "bayplan.db")
+    assert await other.book(1.0) == await ledger.book(1.0)
+    await other.close()
+
+
+async def test_a_second_gang_cannot_hold_the_same_rack(ledger):
+    """The conflict names the holder, and nothing of the loser is written."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    with pytest.raises(Conflict, match="already held by a"):
+        await ledger.reserve(whole("b", "r1"), 1, 1.0)
+    assert await held(ledger) == {"a"}
+
+
+async def test_a_gang_is_reserved_wholly_or_not_at_all(ledger):
+    """Of three racks one is taken: the gang gets none of the three."""
+    await ledger.reserve(whole("a", "r2"), 0, 1.0)
+    with pytest.raises(Conflict):
+        await ledger.reserve(whole("b", "r1", "r2", "r10"), 1, 1.0)
+    await ledger.reserve(whole("c", "r1", "r10"), 1, 1.0)
+
+
+async def test_a_rack_whose_name_begins_alike_is_another_rack(ledger):
+    """rack-1 and rack-10 do not overlap."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    await ledger.reserve(whole("b", "r10"), 1, 1.0)
+    assert await held(ledger) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [(), ("z",), ("z", "r1"), ("z", "r1", "new-node")],
+    ids=["everything", "the zone above", "the rack", "a host in it"],
+)
+@pytest.mark.parametrize("first", [True, False])
+async def test_domains_above_and_below_overlap(ledger, domain, first):
+    """A held rack keeps out whoever wants it, a domain above it or one in it, in either order."""
+    rack = whole("a", "r1")
+    other = replace(whole("b", "r1", nodes=("unrelated",)), domain=domain, domains=(domain,))
+    one, two = (rack, other) if first else (other, rack)
+    await ledger.reserve(one, 0, 1.0)
+    with pytest.raises(Conflict, match=f"already held by {one.gang}"):
+        await ledger.reserve(two, 1, 1.0)
+
+
+async def test_domains_of_two_topologies_are_told_apart(ledger):
+    """The same path in another topology is another domain, while its nodes are others."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    await ledger.reserve(whole("b", "r1", topology="other", nodes=("m1",)), 1, 1.0)
+    assert await held(ledger) == {"a", "b"}
+
+
+async def test_nodes_overlap_across_topologies(ledger):
+    """One node is one node, whichever topology it was planned in."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    with pytest.raises(Conflict):
+        await ledger.reserve(whole("b", "r2", topology="other", nodes=("n1",)), 1, 1.0)
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_shared_node_keeps_a_whole_holder_out_and_the_other_way_round(ledger, first):
+    """Whole and shared exclude each other on a node, whichever came first and was known to the plan."""
+    pair = whole("a", "r1"), part("b", "n1")
+    one, two = pair if first else pair[::-1]
+    await ledger.reserve(one, 0, 1.0)
+    with pytest.raises(Conflict):
+        await ledger.reserve(two, 99, 1.0)
+
+
+async def test_a_node_that_joined_a_held_rack_later_is_not_free(ledger):
+    """The holder's list of nodes is older than the node, but the rack is held whole."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    with pytest.raises(Conflict):
+        await ledger.reserve(part("b", "joined-later"), 1, 1.0)
+
+
+async def test_a_rack_is_not_free_while_a_later_node_of_it_is_used(ledger):
+    """The same the other way round: the plan did not know the node on which somebody sits in the rack."""
+    await ledger.reserve(part("b", "joined-later"), 0, 1.0)
+    with pytest.raises(Conflict):
+        await ledger.reserve(whole("a", "r1"), 1, 1.0)
+
+
+async def test_two_gangs_share_a_node_that_both_planned_on(ledger):
+    """The second was planned with the first in the book, so both fit."""
+    await ledger.reserve(part("a", "n1"), 0, 1.0)
+    seen = (await ledger.book(1.0)).revision
+    await ledger.reserve(part("b", "n1"), seen, 1.0)
+    assert await held(ledger) == {"a", "b"}
+
+
+async def test_a_shared_node_conflicts_where_the_plan_did_not_know_the_other(ledger):
+    """What came after the plan was not counted, so the plan is to be made again."""
+    seen = (await ledger.book(1.0)).revision
+    await ledger.reserve(part("a", "n1"), seen, 1.0)
+    with pytest.raises(Conflict):
+        await ledger.reserve(part("b", "n1"), seen, 1.0)
+    await ledger.reserve(part("c", "n2"), seen, 1.0)
+
+
+async def test_a_claim_is_no_newcomer(ledger):
+    """A claim moves the book on but takes nothing, so who planned before it does not conflict."""
+    await ledger.reserve(part("a", "n1"), 0, 1.0)
+    seen = (await ledger.book(1.0)).revision
+    await ledger.claim(reservation_id("a"), "uid", 1.0)
+    await ledger.reserve(part("b", "n1"), seen, 1.0)
+
+
+async def test_the_same_request_again_gets_what_is_there(ledger):
+    """A retry changes nothing, whatever it planned this time, and keeps the first time to live."""
+    first = whole("a", "r1")
+    await ledger.reserve(first, 0, 1.0)
+    before = await ledger.book(1.0)
+    assert await ledger.reserve(replace(whole("a", "r2"), expires=500.0), 7, 2.0) == first
+    assert await ledger.book(1.0) == before
+
+
+async def test_another_request_of_the_same_gang_replaces_the_former(ledger):
+    """A gang that asks for something else lets go of what it had, in one step."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    changed = replace(whole("a", "r1", "r2"), fingerprint="f2")
+    assert await ledger.reserve(changed, 1, 1.0) == changed
+    assert (await ledger.book(1.0)).reservations == (changed,)
+
+
+async def test_a_replacement_that_conflicts_leaves_the_former(ledger):
+    """Nobody loses a place because the next one was taken."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    await ledger.reserve(whole("b", "r2"), 1, 1.0)
+    with pytest.raises(Conflict):
+        await ledger.reserve(replace(whole("a", "r2"), fingerprint="f2"), 2, 1.0)
+    assert await held(ledger) == {"a", "b"}
+
+
+async def test_an_expired_hold_is_out_of_the_book_and_out_of_the_way(ledger):
+    """At its end a hold counts no more, and the next one takes its place."""
+    await ledger.reserve(whole("a", "r1", expires=10.0), 0, 1.0)
+    assert await held(ledger, 9.9) == {"a"}
+    assert await held(ledger, 10.0) == set()
+    await ledger.reserve(whole("b", "r1"), 1, 10.0)
+    assert await held(ledger, 10.0) == {"b"}
+
+
+async def test_a_claim_makes_a_hold_last(ledger):
+    """A claimed reservation has an owner and no end."""
+    await ledger.reserve(whole("a", "r1", expires=10.0), 0, 1.0)
+    assert await ledger.claim(reservation_id("a"), "uid-1", 5.0)
+    [claimed] = (await ledger.book(1e12)).reservations
+    assert (claimed.state, claimed.expires, claimed.owner_uid) == ("claimed", None, "uid-1")
+
+
+async def test_a_second_claim_changes_nothing(ledger):
+    """The validating pass may come twice; the book does not move."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    await ledger.claim(reservation_id("a"), "uid-1", 5.0)
+    before = await ledger.book(5.0)
+    assert await ledger.claim(reservation_id("a"), "uid-1", 6.0)
+    assert await ledger.book(5.0) == before
+
+
+async def test_a_claim_that_comes_too_late_is_told(ledger):
+    """An expired hold cannot be claimed, nor one that never was."""
+    await ledger.reserve(whole("a", "r1", expires=10.0), 0, 1.0)
+    assert not await ledger.claim(reservation_id("a"), "uid", 10.0)
+    assert not await ledger.claim("bp-nobody", "uid", 1.0)
+
+
+async def test_release_gives_the_place_back_once(ledger):
+    """A second release says that nothing was there, and harms nobody."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    assert await ledger.release(reservation_id("a"))
+    assert not await ledger.release(reservation_id("a"))
+    await ledger.reserve(whole("b", "r1"), 2, 1.0)
+
+
+async def test_releasing_what_expired_says_that_nothing_was_there(ledger):
+    """The ledger knows the time from the other calls."""
+    await ledger.reserve(whole("a", "r1", expires=10.0), 0, 1.0)
+    await ledger.book(11.0)
+    assert not await ledger.release(reservation_id("a"))
+
+
+async def test_the_revision_grows_with_every_change_and_only_then(ledger):
+    """Reserve, claim, replace, expire and release move the book on; reads and failures do not."""
+    seen = [(await ledger.book(1.0)).revision]
+
+    async def note(grows):
+        seen.append((await ledger.book(1.0)).revision)
+        assert (seen[-1] > seen[-2]) is grows
+
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    await note(grows=True)
+    with pytest.raises(Conflict):
+        await ledger.reserve(whole("b", "r1"), 0, 1.0)
+    await note(grows=False)
+    await ledger.claim(reservation_id("a"), "uid", 1.0)
+    await note(grows=True)
+    await ledger.release("bp-nobody")
+    await note(grows=False)
+    await ledger.reserve(whole("c", "r2", expires=5.0), 0, 1.0)
+    await note(grows=True)
+    await ledger.claim("bp-nobody", "uid", 6.0)
+    await note(grows=True)
+    await ledger.release(reservation_id("a"))
+    await note(grows=True)
+
+
+async def test_an_advised_gang_reserves_nothing(ledger):
+    """Mode `none` never reaches the ledger; if it does, that is a programming error."""
+    with pytest.raises(ValueError, match="reserves nothing"):
+        await ledger.reserve(replace(whole("a", "r1"), mode="none"), 0, 1.0)
+
+
+async def test_the_event_loop_goes_on_while_the_ledger_waits(ledger, tmp_path):
+    """A call that waits for a lock stops nobody else."""
+    with sqlite3.connect(tmp_path / "bayplan.db", isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waiting = asyncio.create_task(ledger.reserve(whole("a", "r1"), 0, 1.0))
+        await asyncio.sleep(0.02)
+        assert not waiting.done()
+        other.execute("ROLLBACK")
+        await waiting
+    other.close()
+
+
+async def test_a_locked_file_is_named_and_the_ledger_recovers(ledger, tmp_path):
+    """Another process holds the lock: the message says so, and afterwards all is well."""
+    other = sqlite3.connect(tmp_path / "bayplan.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerUnavailable, match=r"bayplan\.db: locked by another process.*after 0\.2 s"):
+        await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    other.close()
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+
+
+async def test_a_full_disk_loses_nothing(ledger, tmp_path):
+    """A write that has no room fails in words; the book is as before and works again when there is room."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    before = await ledger.book(1.0)
+    room = ledger._connection.execute("PRAGMA page_count").fetchone()[0]
+    ledger._connection.execute(f"PRAGMA max_page_count = {room}")  # as if the disk ended here
+    huge = replace(whole("b", "r2"), requests=tuple((f"set-{i}" * 50, {"cpu": i}) for i in range(2000)))
+    with pytest.raises(LedgerUnavailable, match="disk is full; free space"):
+        await ledger.reserve(huge, 1, 1.0)
+    assert await ledger.book(1.0) == before
+    await ledger.reserve(huge, 1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"not a database, but a text of some length" * 30, "no SQLite database"), (b"\0" * 4096, "no SQLite")],
+    ids=["text", "zeros"],
+)
+def test_what_is_no_database_is_left_alone(tmp_path, content, words):
+    """A file of something else is refused by name and not touched."""
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(LedgerUnavailable, match=rf"notes\.txt: .*{words}"):
+        SqliteLedger(path)
+    assert path.read_bytes() == content
+
+
+def test_another_programs_database_is_left_alone(tmp_path):
+    """A SQLite file of somebody else is refused before anything is written."""
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        other.execute("CREATE TABLE theirs (a)")
+    other.close()
+    with pytest.raises(LedgerUnavailable, match="another program's database"):
+        SqliteLedger(tmp_path / "other.db")
+
+
+async def test_a_newer_schema_is_refused(ledger, tmp_path):
+    """An older Bayplan does not write into a newer one's book."""
+    ledger._connection.execute("PRAGMA user_version = 2")
+    with pytest.raises(LedgerUnavailable, match="version 2 and this bayplan knows up to 1"):
+        SqliteLedger(tmp_path / "bayplan.db")
+
+
+async def test_a_damaged_file_is_told_at_the_start(tmp_path):
+    """Bytes that were written over are found by the check on opening, with advice."""
+    path = tmp_path / "bayplan.db"
+    ledger = SqliteLedger(path)
+    for number in range(40):
+        await ledger.reserve(
+            whole(f"gang-{number}", "r1", nodes=(f"m{number}",), topology=str(number)), 0, 1.0
+        )
+    await ledger.close()
+    content = bytearray(path.read_bytes())
+    for page in range(1, len(content) // 4096):
+        content[page * 4096 : page * 4096 + 64] = b"\xff" * 64
+    path.write_bytes(content)
+    with pytest.raises(LedgerUnavailable, match="damaged; restore it from a backup"):
+        SqliteLedger(path)
+
+
+async def test_a_row_that_was_tampered_with_is_told(ledger):
+    """A document that does not decode is an error in words, not a wrong plan."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    ledger._connection.execute("UPDATE reservation SET document = '{'")
+    with pytest.raises(LedgerUnavailable, match=r"damaged.*bp-.* cannot be read"):
+        await ledger.book(1.0)
+
+
+async def test_a_file_that_vanished_is_never_made_anew(ledger, tmp_path):
+    """An emptied folder does not become an empty book behind everybody's back."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    os.rename(tmp_path / "bayplan.db", tmp_path / "moved.db")
+    for _ in range(2):
+        with pytest.raises(LedgerUnavailable, match="removed or replaced while in use"):
+            await ledger.book(1.0)
+    assert not (tmp_path / "bayplan.db").exists()
+    os.rename(tmp_path / "moved.db", tmp_path / "bayplan.db")
+    assert await held(ledger) == {"a"}
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path):
+    """The advice is about the folder, since that is what is missing."""
+    with pytest.raises(LedgerUnavailable, match="check that its folder exists"):
+        SqliteLedger(tmp_path / "missing" / "bayplan.db")
+
+
+@pytest.mark.parametrize("pragma", ["query_only = 1"])
+async def test_a_file_that_cannot_be_written_is_told(ledger, pragma):
+    """Read-only is said as such; reading goes on."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    ledger._connection.execute(f"PRAGMA {pragma}")
+    with pytest.raises(LedgerUnavailable, match="cannot be written; make the file and its folder writable"):
+        await ledger.release(reservation_id("a"))
+    assert await held(ledger) == {"a"}
+
+
+async def test_a_closed_ledger_says_so(tmp_path):
+    """Closing twice is fine; using it afterwards is refused in words."""
+    ledger = SqliteLedger(tmp_path / "bayplan.db")
+    await ledger.close()
+    await ledger.close()
+    with pytest.raises(LedgerUnavailable, match="it is closed"):
+        await ledger.book(1.0)
+
+
+async def test_a_ledger_in_memory_serves_a_test(tmp_path):
+    """`:memory:` keeps a book for as long as it is open."""
+    ledger = SqliteLedger(":memory:")
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    assert await held(ledger) == {"a"}
+    await ledger.close()
