@@ -38,8 +38,8 @@ Whatever is wrong is a `CelError` with `kind` "syntax", "undeclared" or "type" (
 
 `Function` registers a host's callable over plain values; it raises ValueError with a short message. A name
 with dots is called like `nodeAffinity.require(a, b)`; with `receiver=True` like `a.name(b)`. Bind
-`authorizer` to an `Authorizer()` of `webhook.cel.libraries.authorizer`: it answers "not available" until it is
-given an `Access`.
+`authorizer` to an `Authorizer()` of `webhook.cel.libraries.authorizer`: it answers "not available" until it
+is given an `Access`.
 
 `webhook.cel.schema.lookup(api_version, kind)` gives the structural schema of a built-in kind, or None.
 """
