@@ -35,12 +35,22 @@ PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def defaulted(obj: Mapping[str, Any]) -> Json:
-    """A copy with the defaults of its kind; a kind that is not known comes back as it is."""
-    result: Json = copy.deepcopy(dict(obj))
-    fill = KINDS.get((result.get("apiVersion"), result.get("kind")))
-    if fill:
-        fill(result)
+    """A copy with the defaults of its kind; a kind that is not known comes back as it is.
+
+    A null field of a known kind is dropped: the API server decodes it as a field that is not there.
+    """
+    fill = KINDS.get((obj.get("apiVersion"), obj.get("kind")))
+    if fill is None:
+        return copy.deepcopy(dict(obj))
+    result: Json = _without_nulls(obj)
+    fill(result)
     return result
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def carry(raw: Any, before: Any, after: Any) -> Any:
