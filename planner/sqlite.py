@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -192,7 +193,7 @@ def _open(path: str, busy_seconds: float, *, create: bool) -> sqlite3.Connection
     )
     try:
         _check_is_ours(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection, busy_seconds)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         with _transaction(connection, "BEGIN IMMEDIATE"):
@@ -203,6 +204,20 @@ def _open(path: str, busy_seconds: float, *, create: bool) -> sqlite3.Connection
         connection.close()
         raise
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection, busy_seconds: float) -> None:
+    """Switch to WAL. SQLite does not wait for others here by itself, so two first starts could collide."""
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _check_is_ours(connection: sqlite3.Connection, path: str) -> None:
