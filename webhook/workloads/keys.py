@@ -20,8 +20,13 @@ Meaning = Literal[
 ]  # fmt: skip
 Place = Literal["object", "template"]
 Origin = tuple[str, str, str]
-"""A field, what it says (a `Meaning`) and its value."""
+"""A field, what it says (one of `NAMED`) and its value."""
+NAMED: tuple[Meaning, ...] = ("topology", "required", "preferred")
+"""What origins tell of: the keys that name a topology or a level of one."""
 
+UNFOLLOWED: tuple[Meaning, ...] = ("preferred-domain", "bandwidth", "latency", "strategy")
+"""Meanings that the planner has no word for yet; whoever states one is told so. A consolidated or balanced
+placement is what the planner does anyway."""
 _NO_CONSTRAINT = Constraint()
 BOTH: frozenset[Place] = frozenset({"object", "template"})
 OBJECT: frozenset[Place] = frozenset({"object"})
@@ -77,7 +82,7 @@ in the topology at hand."""
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What the metadata of one place ask for. `together`: the PodSet group's name; `gpus`: nod-ai's count
-    with its field. `affinity`: node requirements that every pod must meet."""
+    with its field. `affinity`: node requirements that every pod must meet. `stated`: any key is there."""
 
     constraint: Constraint = _NO_CONSTRAINT
     origins: tuple[Origin, ...] = ()
@@ -85,9 +90,7 @@ class Asked:
     together: str = ""
     gpus: tuple[str, int] | None = None
     affinity: tuple[Requirement, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.origins)
+    stated: bool = False
 
 
 def asked(places: frozenset[Place], *metadata: Field) -> Asked:
@@ -124,19 +127,25 @@ def _sum_up(said: Mapping[Meaning, list[Field]], warnings: list[str]) -> Asked:
     if not level and first("slice-preferred"):
         wish = f"preferred segment level {first('slice-preferred')}"
         warnings.append(f"{wish} is not followed; only a required segment level is")
+    warnings.extend(
+        f"{field.where.field} is read, and not followed by this version"
+        for meaning in UNFOLLOWED
+        for field in said.get(meaning, ())
+        if field.text() not in ("false", "consolidated", "balanced")
+    )
     of_slice = size if level and size else 0
     gpus = said["gpu-count"][0].count_in_text() if "gpu-count" in said else None
     return Asked(
         Constraint(first("topology"), first("required"), first("preferred"), level, of_slice),
-        tuple(origin(field, meaning) for meaning, fields in said.items() for field in fields),
+        tuple(_origin(field, meaning) for meaning in NAMED for field in said.get(meaning, ())),
         tuple(warnings),
         first("together"),
         (said["gpu-count"][0].where.field, gpus) if gpus is not None else None,
+        stated=bool(said),
     )
 
 
-def origin(field: Field, meaning: Meaning) -> Origin:
-    """The field of a key with what it says."""
+def _origin(field: Field, meaning: Meaning) -> Origin:
     return field.where.field, meaning, field.text()
 
 
@@ -169,7 +178,7 @@ _POD_GROUP_FIELDS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
 def scope_asked(scope: Field) -> Asked:
     """A Run:ai scope as a required level. Raises `InputError` naming the valid scopes."""
     level = SCOPES[scope.choice(tuple(SCOPES))]
-    return Asked(Constraint(required=level), ((scope.where.field, "required", level),))
+    return Asked(Constraint(required=level), ((scope.where.field, "required", level),), stated=True)
 
 
 def _affinity(affinity: Field) -> tuple[Requirement, ...]:
@@ -196,4 +205,5 @@ def merged(parts: Iterable[Asked], affinity: tuple[Requirement, ...] = ()) -> As
         next((one.together for one in listed if one.together), ""),
         next((one.gpus for one in listed if one.gpus is not None), None),
         affinity or next((one.affinity for one in listed if one.affinity), ()),
+        any(one.stated for one in listed),
     )

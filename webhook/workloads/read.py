@@ -146,7 +146,7 @@ class _Reader:
             holds=(row.holds or together) and not child,
             template_immutable=row.template_immutable,
             owner=owner,
-            asks=chosen.stated or bool(top) or any(one.asked for one in parts),
+            asks=chosen.stated or top.stated or any(one.asked.stated for one in parts),
             claims=any(one.claims for one in parts),
         )
 
