@@ -59,6 +59,17 @@ def overload(signature: str, call: Implementation, *, metered: bool = False) -> 
     return Overload(name, bool(receiver), tuple(types), result, call, metered)
 
 
+def scanning(signature: str, call: Implementation, flat: int = 0) -> Overload:
+    """An overload charged a flat price and a tenth of its first argument's length."""
+
+    def metered(meter: Meter, *args: Any) -> Any:
+        first = args[0]
+        meter.charge(flat + (len(first) // 10 if isinstance(first, (str, bytes)) else 0))
+        return call(*args)
+
+    return overload(signature, metered, metered=True)
+
+
 class Table:
     """All functions that an expression may call."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from webhook.cel.budget import Budget
+from webhook.cel.budget import Budget, Meter
 from webhook.cel.compiler import Code, Compiler, Scope
 from webhook.cel.declarations import Declarations
 from webhook.cel.errors import CelError, Origin
@@ -14,6 +14,8 @@ from webhook.cel.grammar import parse
 from webhook.cel.libraries import table
 from webhook.cel.time import format_duration, format_timestamp
 from webhook.cel.values import BoolKey, Duration, JSONPatch, Optional, Timestamp, UInt, from_key, type_name
+
+RESULT_LIMIT: Final = 2_000_000  # elements, and tenths of a string's length; a request is at most 3 MiB
 
 
 class Program:
@@ -75,21 +77,36 @@ def compile(text: str, declared: Declarations, *, origin: Origin | None = None) 
 def to_json(value: Any) -> Any:
     """A result as plain JSON: objects are dicts, times RFC 3339 text, durations seconds, bytes base64.
 
-    An absent optional is null, and left out of a list or map. A CelError for a value that JSON cannot hold,
-    such as a type, and a ValueError never.
+    Lists and maps are copied. An absent optional is null, and left out of a list or map. A CelError of kind
+    "type" for a value that JSON cannot hold, such as a type, and of kind "budget" for a result that is small
+    in memory only because its parts are shared.
     """
+    try:
+        return _json(value, Meter(RESULT_LIMIT))
+    except RecursionError:
+        raise CelError("budget", "the result is nested too deeply") from None
+
+
+def _json(value: Any, meter: Meter) -> Any:
     kind = type(value)
-    if kind in (str, int, bool, type(None)):
+    if kind is str:
+        meter.charge(1 + len(value) // 10)
         return value
-    if kind is float:
+    if kind in (int, bool, float, type(None)):
         return value
     if isinstance(value, Mapping):
+        meter.charge(1 + len(value))
         kept = ((key, item) for key, item in value.items() if not _absent(item))
-        return {_json_key(key): to_json(item) for key, item in kept}
+        return {_json_key(key): _json(item, meter) for key, item in kept}
     if isinstance(value, (list, tuple)):
-        return [to_json(item) for item in value if not _absent(item)]
+        meter.charge(1 + len(value))
+        return [_json(item, meter) for item in value if not _absent(item)]
     if isinstance(value, Optional):
-        return to_json(value.value) if value.present else None
+        return _json(value.value, meter) if value.present else None
+    if isinstance(value, JSONPatch):
+        given = {"op": value.op, "path": value.path, "from": value.source}
+        patch: dict[str, Any] = {name: text for name, text in given.items() if text or name != "from"}
+        return {**patch, "value": _json(value.value, meter)} if value.has_value else patch
     return _rare_json(value)
 
 
@@ -112,8 +129,4 @@ def _rare_json(value: Any) -> Any:
         return format_timestamp(value)
     if isinstance(value, Duration):
         return format_duration(value)
-    if isinstance(value, JSONPatch):
-        given = {"op": value.op, "path": value.path, "from": value.source}
-        patch: dict[str, Any] = {name: text for name, text in given.items() if text or name != "from"}
-        return {**patch, "value": to_json(value.value)} if value.has_value else patch
     raise CelError("type", f"a {type_name(value)} has no JSON form")

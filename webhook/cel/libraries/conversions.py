@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload
+from webhook.cel.functions import Overload, overload, scanning
 from webhook.cel.time import (
     SECOND,
     format_duration,
@@ -96,31 +96,31 @@ OVERLOADS: Final[tuple[Overload, ...]] = (
     overload("int(int) -> int", _same),
     overload("int(uint) -> int", _int),
     overload("int(double) -> int", _int_of_double),
-    overload("int(string) -> int", lambda text: _int(int(_parse(_INT, text, "int")))),
+    scanning("int(string) -> int", lambda text: _int(int(_parse(_INT, text, "int")))),
     overload("int(google.protobuf.Timestamp) -> int", lambda t: t.nanos // SECOND),
     overload("int(google.protobuf.Duration) -> int", lambda d: d.nanos),
     overload("uint(uint) -> uint", _same),
     overload("uint(int) -> uint", _uint),
     overload("uint(double) -> uint", _uint_of_double),
-    overload("uint(string) -> uint", lambda text: _uint(int(_parse(_UINT, text, "uint")))),
+    scanning("uint(string) -> uint", lambda text: _uint(int(_parse(_UINT, text, "uint")))),
     overload("double(double) -> double", _same),
     overload("double(int|uint) -> double", float),
-    overload("double(string) -> double", lambda text: float(_parse(_DOUBLE, text, "double"))),
+    scanning("double(string) -> double", lambda text: float(_parse(_DOUBLE, text, "double"))),
     overload("string(string) -> string", _same),
     overload("string(int|uint) -> string", lambda number: str(int(number))),
     overload("string(double) -> string", format_double),
     overload("string(bool) -> string", lambda flag: "true" if flag else "false"),
-    overload("string(bytes) -> string", _decode),
+    scanning("string(bytes) -> string", _decode),
     overload("string(google.protobuf.Timestamp) -> string", format_timestamp),
     overload("string(google.protobuf.Duration) -> string", format_duration),
     overload("bytes(bytes) -> bytes", _same),
-    overload("bytes(string) -> bytes", lambda text: text.encode("utf-8")),
+    scanning("bytes(string) -> bytes", lambda text: text.encode("utf-8")),
     overload("bool(bool) -> bool", _same),
     overload("bool(string) -> bool", _bool),
     overload("timestamp(google.protobuf.Timestamp) -> google.protobuf.Timestamp", _same),
-    overload("timestamp(string) -> google.protobuf.Timestamp", parse_timestamp),
+    scanning("timestamp(string) -> google.protobuf.Timestamp", parse_timestamp),
     overload("timestamp(int) -> google.protobuf.Timestamp", lambda seconds: timestamp(seconds * SECOND)),
     overload("duration(google.protobuf.Duration) -> google.protobuf.Duration", _same),
-    overload("duration(string) -> google.protobuf.Duration", parse_duration),
+    scanning("duration(string) -> google.protobuf.Duration", parse_duration),
 )
 __all__ = ["OVERLOADS", "Timestamp", "format_double"]

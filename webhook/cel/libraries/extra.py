@@ -11,7 +11,7 @@ from typing import Any, Final
 from webhook.cel.budget import Meter
 from webhook.cel.equality import compare
 from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload
+from webhook.cel.functions import Overload, overload, scanning
 from webhook.cel.values import INT_MIN, UINT_MAX, UInt, type_name
 
 
@@ -119,8 +119,8 @@ def _decode(text: str) -> bytes:
 
 
 BASE64: Final[tuple[Overload, ...]] = (
-    overload("base64.encode(bytes) -> string", lambda raw: base64.b64encode(raw).decode("ascii")),
-    overload("base64.decode(string) -> bytes", _decode),
+    scanning("base64.encode(bytes) -> string", lambda raw: base64.b64encode(raw).decode("ascii")),
+    scanning("base64.decode(string) -> bytes", _decode),
 )
 
 
@@ -131,5 +131,5 @@ def _reverse(meter: Meter, text: str) -> str:
 
 STRINGS: Final[tuple[Overload, ...]] = (overload("<string>.reverse() -> string", _reverse, metered=True),)
 MUTATIONS: Final[tuple[Overload, ...]] = (
-    overload("jsonpatch.escapeKey(string) -> string", lambda key: key.replace("~", "~0").replace("/", "~1")),
+    scanning("jsonpatch.escapeKey(string) -> string", lambda key: key.replace("~", "~0").replace("/", "~1")),
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from webhook.cel.budget import Meter
 from webhook.cel.errors import FunctionError
 from webhook.cel.functions import Overload, overload
 from webhook.cel.libraries import url
@@ -106,14 +107,15 @@ def _named(name: str) -> Optional:
     return Optional(Format(name)) if name in _CHECKS else ABSENT
 
 
-def _validate(form: Format, text: str) -> Optional:
+def _validate(meter: Meter, form: Format, text: str) -> Optional:
+    meter.charge(len(text) // 10)
     wrong = _CHECKS[form.name](text)
     return Optional(wrong) if wrong else ABSENT
 
 
 OVERLOADS: Final[tuple[Overload, ...]] = (
     overload("format.named(string) -> optional_type", _named),
-    overload("<kubernetes.NamedFormat>.validate(string) -> optional_type", _validate),
+    overload("<kubernetes.NamedFormat>.validate(string) -> optional_type", _validate, metered=True),
     *(
         overload(f"format.{name}() -> kubernetes.NamedFormat", lambda form=Format(name): form)
         for name in _CHECKS

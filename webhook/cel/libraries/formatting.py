@@ -28,7 +28,7 @@ def format_string(meter: Meter, template: str, args: list[Any]) -> str:
         if percent:
             out.append("%")
             continue
-        if verb not in _VERBS:
+        if verb != "s" and verb not in _VERBS:
             raise FunctionError("format(): unknown clause")
         if used >= len(args):
             raise FunctionError(f"format(): no argument for clause {used + 1}")
@@ -37,7 +37,7 @@ def format_string(meter: Meter, template: str, args: list[Any]) -> str:
         )
         if digits > _MAX_PRECISION:
             raise FunctionError(f"format(): precision above {_MAX_PRECISION}")
-        piece = _VERBS[verb](args[used], digits)
+        piece = text_of(meter, args[used]) if verb == "s" else _VERBS[verb](args[used], digits)
         meter.charge(len(piece) // 10)
         out.append(piece)
         used += 1
@@ -56,8 +56,9 @@ def _special(value: Any) -> str | None:
     return None
 
 
-def text_of(value: Any, digits: int = 6) -> str:
-    """What %s shows."""
+def text_of(meter: Meter, value: Any) -> str:
+    """What %s shows. A list may hold one long string many times, so each is charged before they are joined."""
+    meter.charge(1 + (len(value) // 10 if isinstance(value, (str, bytes)) else 0))
     kind = type(value)
     if kind is str:
         return str(value)
@@ -70,9 +71,9 @@ def text_of(value: Any, digits: int = 6) -> str:
     if value is None:
         return "null"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(text_of(item) for item in value)}]"
+        return f"[{', '.join(text_of(meter, item) for item in value)}]"
     if isinstance(value, Mapping):
-        pairs = sorted((text_of(from_key(key)), text_of(item)) for key, item in value.items())
+        pairs = sorted((text_of(meter, from_key(key)), text_of(meter, item)) for key, item in value.items())
         return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
     return _rare(value)
 
@@ -131,7 +132,6 @@ def _hex(verb: str) -> Callable[[Any, int], str]:
 
 
 _VERBS: Final[dict[str | None, Callable[[Any, int], str]]] = {
-    "s": text_of,
     "d": _decimal,
     "f": _float("f"),
     "e": _float("e"),

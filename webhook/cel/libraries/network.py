@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload
+from webhook.cel.functions import Overload, overload, scanning
 from webhook.cel.values import register_type
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -102,9 +102,9 @@ def _contains(outer: CIDR, inner: CIDR) -> bool:
 
 
 OVERLOADS: Final[tuple[Overload, ...]] = (
-    overload("ip(string) -> net.IP", _ip),
-    overload("isIP(string) -> bool", _is(_ip)),
-    overload("ip.isCanonical(string) -> bool", lambda text: str(_ip(text).address) == text),
+    scanning("ip(string) -> net.IP", _ip),
+    scanning("isIP(string) -> bool", _is(_ip)),
+    scanning("ip.isCanonical(string) -> bool", lambda text: str(_ip(text).address) == text),
     overload("string(net.IP) -> string", lambda ip: str(ip.address)),
     overload("<net.IP>.family() -> int", lambda ip: ip.address.version),
     overload("<net.IP>.isUnspecified() -> bool", lambda ip: ip.address.is_unspecified),
@@ -112,8 +112,8 @@ OVERLOADS: Final[tuple[Overload, ...]] = (
     overload("<net.IP>.isLinkLocalMulticast() -> bool", _link_local_multicast),
     overload("<net.IP>.isLinkLocalUnicast() -> bool", lambda ip: ip.address.is_link_local),
     overload("<net.IP>.isGlobalUnicast() -> bool", _global_unicast),
-    overload("cidr(string) -> net.CIDR", _cidr),
-    overload("isCIDR(string) -> bool", _is(_cidr)),
+    scanning("cidr(string) -> net.CIDR", _cidr),
+    scanning("isCIDR(string) -> bool", _is(_cidr)),
     overload("string(net.CIDR) -> string", lambda cidr: f"{cidr.address}/{cidr.prefix}"),
     overload("<net.CIDR>.containsIP(net.IP) -> bool", lambda cidr, ip: cidr.holds(ip.address)),
     overload("<net.CIDR>.containsIP(string) -> bool", lambda cidr, text: cidr.holds(_ip(text).address)),

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload
+from webhook.cel.functions import Overload, overload, scanning
 from webhook.cel.values import INT_MAX, INT_MIN, register_type
 
 _FORM: Final = re.compile(
@@ -78,8 +78,8 @@ def _sign(quantity: Quantity) -> int:
 
 _Q: Final = "kubernetes.Quantity"
 OVERLOADS: Final[tuple[Overload, ...]] = (
-    overload(f"quantity(string) -> {_Q}", parse),
-    overload("isQuantity(string) -> bool", _is),
+    scanning(f"quantity(string) -> {_Q}", parse, flat=40),
+    scanning("isQuantity(string) -> bool", _is),
     overload(f"<{_Q}>.sign() -> int", _sign),
     overload(f"<{_Q}>.isInteger() -> bool", _is_integer),
     overload(f"<{_Q}>.asInteger() -> int", _as_integer),

@@ -14,6 +14,8 @@ from webhook.cel.functions import Overload, overload
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
 _OPTIONS.max_mem = 4 << 20
+_CALL: Final = 20  # a pattern that no call before has used must be compiled
+_MATCH: Final = 25  # each match is a Python object
 
 
 @lru_cache(maxsize=1024)
@@ -26,7 +28,7 @@ def pattern(source: str) -> Any:
 
 
 def _charge(meter: Meter, text: str, source: str) -> Any:
-    meter.charge((len(text) // 10 + 1) * (len(source) // 4 + 1))
+    meter.charge(_CALL + (len(text) // 10 + 1) * (len(source) // 4 + 1))
     return pattern(source)
 
 
@@ -44,7 +46,7 @@ def _find_all(meter: Meter, text: str, source: str, limit: int = -1) -> list[str
     for found in _charge(meter, text, source).finditer(text):
         if 0 <= limit <= len(out):
             break
-        meter.charge(1)
+        meter.charge(_MATCH)
         out.append(found.group(0))
     return out
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload
+from webhook.cel.functions import Overload, overload, scanning
 from webhook.cel.values import register_type
 
 _NUMBER: Final = r"(0|[1-9]\d{0,18})"
@@ -68,10 +68,10 @@ def _compare(a: Semver, b: Semver) -> int:
 
 _S: Final = "kubernetes.Semver"
 OVERLOADS: Final[tuple[Overload, ...]] = (
-    overload(f"semver(string) -> {_S}", parse),
-    overload(f"semver(string, bool) -> {_S}", parse),
-    overload("isSemver(string) -> bool", _is),
-    overload("isSemver(string, bool) -> bool", _is),
+    scanning(f"semver(string) -> {_S}", parse),
+    scanning(f"semver(string, bool) -> {_S}", parse),
+    scanning("isSemver(string) -> bool", _is),
+    scanning("isSemver(string, bool) -> bool", _is),
     overload(f"<{_S}>.major() -> int", lambda v: v.major),
     overload(f"<{_S}>.minor() -> int", lambda v: v.minor),
     overload(f"<{_S}>.patch() -> int", lambda v: v.patch),

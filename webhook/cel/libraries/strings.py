@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import string as ascii_tables
-from collections.abc import Callable
 from typing import Any, Final
 
 from webhook.cel.budget import Meter
 from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload
+from webhook.cel.functions import Overload, overload, scanning
 from webhook.cel.libraries.formatting import format_string
 
 _LOWER: Final = str.maketrans(ascii_tables.ascii_uppercase, ascii_tables.ascii_lowercase)
@@ -93,37 +92,23 @@ def quote(text: str) -> str:
     return f'"{clean.translate(_QUOTED)}"'
 
 
-def _linear(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, charged a tenth of the receiver's length."""
-
-    def metered(meter: Meter, text: str, *args: Any) -> Any:
-        meter.charge(len(text) // 10)
-        return function(text, *args)
-
-    return metered
-
-
-def _metered(signature: str, function: Callable[..., Any]) -> Overload:
-    return overload(signature, _linear(function), metered=True)
-
-
 OVERLOADS: Final[tuple[Overload, ...]] = (
     overload("<string>.charAt(int) -> string", _char_at),
-    _metered("<string>.indexOf(string) -> int", _index_of),
-    _metered("<string>.indexOf(string, int) -> int", _index_of),
-    _metered("<string>.lastIndexOf(string) -> int", _last_index_of),
-    _metered("<string>.lastIndexOf(string, int) -> int", _last_index_of),
-    _metered("<string>.lowerAscii() -> string", lambda text: text.translate(_LOWER)),
-    _metered("<string>.upperAscii() -> string", lambda text: text.translate(_UPPER)),
+    scanning("<string>.indexOf(string) -> int", _index_of),
+    scanning("<string>.indexOf(string, int) -> int", _index_of),
+    scanning("<string>.lastIndexOf(string) -> int", _last_index_of),
+    scanning("<string>.lastIndexOf(string, int) -> int", _last_index_of),
+    scanning("<string>.lowerAscii() -> string", lambda text: text.translate(_LOWER)),
+    scanning("<string>.upperAscii() -> string", lambda text: text.translate(_UPPER)),
     overload("<string>.replace(string, string) -> string", _replace, metered=True),
     overload("<string>.replace(string, string, int) -> string", _replace, metered=True),
     overload("<string>.split(string) -> list", _split, metered=True),
     overload("<string>.split(string, int) -> list", _split, metered=True),
-    _metered("<string>.substring(int) -> string", _substring),
-    _metered("<string>.substring(int, int) -> string", _substring),
-    _metered("<string>.trim() -> string", lambda text: text.strip(_SPACE)),
+    scanning("<string>.substring(int) -> string", _substring),
+    scanning("<string>.substring(int, int) -> string", _substring),
+    scanning("<string>.trim() -> string", lambda text: text.strip(_SPACE)),
     overload("<list>.join() -> string", _join, metered=True),
     overload("<list>.join(string) -> string", _join, metered=True),
     overload("<string>.format(list) -> string", format_string, metered=True),
-    _metered("strings.quote(string) -> string", quote),
+    scanning("strings.quote(string) -> string", quote),
 )

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
+from webhook.cel.budget import Meter
 from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload
+from webhook.cel.functions import Overload, overload, scanning
 from webhook.cel.values import register_type
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
@@ -70,7 +71,8 @@ def _escaped_path(url: URL) -> str:
     return quote(url.parts.path, safe=_SAFE)
 
 
-def _query(url: URL) -> dict[str, list[str]]:
+def _query(meter: Meter, url: URL) -> dict[str, list[str]]:
+    meter.charge(len(url.parts.query))
     try:
         return parse_qs(url.parts.query, keep_blank_values=True, max_num_fields=10_000)
     except ValueError:
@@ -79,12 +81,12 @@ def _query(url: URL) -> dict[str, list[str]]:
 
 _U: Final = "kubernetes.URL"
 OVERLOADS: Final[tuple[Overload, ...]] = (
-    overload(f"url(string) -> {_U}", parse),
-    overload("isURL(string) -> bool", _is),
+    scanning(f"url(string) -> {_U}", parse),
+    scanning("isURL(string) -> bool", _is),
     overload(f"<{_U}>.getScheme() -> string", lambda url: url.parts.scheme),
     overload(f"<{_U}>.getHost() -> string", _host),
     overload(f"<{_U}>.getHostname() -> string", _hostname),
     overload(f"<{_U}>.getPort() -> string", _port),
     overload(f"<{_U}>.getEscapedPath() -> string", _escaped_path),
-    overload(f"<{_U}>.getQuery() -> map", _query),
+    overload(f"<{_U}>.getQuery() -> map", _query, metered=True),
 )
