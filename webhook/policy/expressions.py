@@ -21,13 +21,14 @@ class Compiler:
     """Compiles the expressions of one policy; `variables` grows as the policy declares them, in order.
 
     `ours`: the policy is of bayplan.dev and so sees our variables and functions. `uses` collects the roots
-    that each variable reads, its own variables included.
+    that each variable reads, its own variables included. `schema` describes `object`, where it is known.
     """
 
     policy: str
     ours: bool
     has_params: bool
     functions: Mapping[str, Function]
+    schema: Node | None = None
     variables: list[str] = field(default_factory=list)
     uses_of: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -76,6 +77,7 @@ class Compiler:
         if self.ours:
             names.extend(sorted(FACTS))
         hints: dict[str, Node | str | None] = dict.fromkeys(names)
+        hints["object"] = hints["oldObject"] = self.schema
         if variables:
             hints["variables"] = Node("object", fields=dict.fromkeys(self.variables, ANY))
         functions = self.functions if self.ours else {}

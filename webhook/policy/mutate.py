@@ -11,12 +11,14 @@ from webhook.cel import schema as schemas
 from webhook.cel.values import JSONPatch, ObjectValue
 from webhook.diff import patch_between
 from webhook.policy import patching
+from webhook.policy.activation import Activation
 from webhook.policy.defaults import carry, defaulted
 from webhook.policy.host import Host
 from webhook.policy.merge import MergeError, merge
 from webhook.policy.model import MutatingPolicy, Mutation, Policy, PolicySet
 from webhook.policy.request import AdmissionRequest
 from webhook.policy.runs import Failure, Run, Session, failure, failure_of
+from webhook.policy.shape import check_shape
 from webhook.policy.targets import Target
 
 Object = Mapping[str, Any]
@@ -125,11 +127,11 @@ class _State:
         for mutation in mutations:
             activation = session.activation(run, target, seen)
             try:
-                after = apply_mutation(mutation, activation.evaluate(mutation.expression), seen)
+                after = _mutated(activation, mutation, seen)
             except CelError as error:
                 self.failures.append(failure_of(run, mutation.expression, error))
                 continue
-            except (MergeError, patching.PatchError) as error:
+            except ValueError as error:
                 label = mutation.expression.label
                 self.failures.append(failure(run.policy, run.binding, label, str(error)))
                 continue
@@ -141,20 +143,25 @@ class _State:
                 seen = defaulted(target.obj or {})
 
 
-def apply_mutation(mutation: Mutation, value: Any, obj: dict[str, Any]) -> Any:
+def _mutated(activation: Activation, mutation: Mutation, obj: dict[str, Any]) -> dict[str, Any]:
     """The object after one mutation; the same one where a `test` of its patch does not hold.
 
-    Raises MergeError or PatchError where the value cannot be applied.
+    Raises CelError where the expression has no value, MergeError or PatchError where the value cannot be
+    applied, ShapeError where what comes out does not fit the object's kind.
     """
-    if mutation.patch_type == "ApplyConfiguration":
+    value = activation.evaluate(mutation.expression)
+    if mutation.patch_type == "JSONPatch":
+        try:
+            after = patching.apply(obj, list(_operations(value)))
+        except patching.TestFailedError:
+            return obj
+    else:
         if not isinstance(value, ObjectValue):
             raise MergeError("the expression must give an Object{}")
         schema = schemas.lookup(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
-        return merge(schema, obj, to_json(value))
-    try:
-        return patching.apply(obj, list(_operations(value)))
-    except patching.TestFailedError:
-        return obj
+        after = merge(schema, obj, to_json(value))
+    check_shape(obj, after)
+    return after  # type: ignore[no-any-return]
 
 
 def _operations(value: Any) -> Iterator[dict[str, Any]]:

@@ -27,6 +27,7 @@ from webhook.policy.model import (
     Validation,
 )
 from webhook.policy.selectors import EVERYTHING, read_selector
+from webhook.policy.shape import schema_of
 
 MUTATING, VALIDATING = "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"
 POLICY_KINDS = (MUTATING, VALIDATING)
@@ -94,7 +95,8 @@ def read_policy(
         return None
     ours = names.api_version.partition("/")[0] == OUR_GROUP
     param_kind = _read_param_kind(spec.child("paramKind"))
-    compiler = Compiler(names.name, ours, param_kind is not None, functions)
+    match = _read_constraints(spec)
+    compiler = Compiler(names.name, ours, param_kind is not None, functions, schema_of(match))
     if param_kind is None and any(binding.param_ref for binding in bindings):
         spec.wrong("a binding gives paramRef, and the policy has no paramKind")
     head = {
@@ -103,7 +105,7 @@ def read_policy(
         "api_version": names.api_version,
         "file": document.file,
         "description": str(names.annotations.get(DESCRIPTION_ANNOTATION, "")),
-        "match": _read_constraints(spec),
+        "match": match,
         "param_kind": param_kind,
         "conditions": _read_conditions(spec, compiler),
         "variables": _read_variables(spec, compiler),

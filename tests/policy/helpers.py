@@ -1,0 +1,107 @@
+"""Policies, objects and runs for the tests: one valid thing each, changed in one place by a test."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from webhook.policy import Findings, Host, Mutated, PolicySet, from_object, load, run_mutating, run_validating
+
+UPSTREAM, OURS = "admissionregistration.k8s.io/v1", "bayplan.dev/v1alpha1"
+PODS = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+DEPLOYMENTS = {
+    "operations": ["CREATE", "UPDATE"],
+    "apiGroups": ["apps"],
+    "apiVersions": ["v1"],
+    "resources": ["deployments"],
+}
+Json = dict[str, Any]
+
+
+def mutating(
+    *mutations: Json, name: str = "mutate", api: str = UPSTREAM, rule: Json = PODS, **spec: Any
+) -> Json:
+    """A MutatingAdmissionPolicy; `spec` adds to or replaces fields of its spec."""
+    body = {"matchConstraints": {"resourceRules": [rule]}, "mutations": list(mutations), **spec}
+    return {"apiVersion": api, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": body}
+
+
+def validating(
+    *validations: Json, name: str = "validate", api: str = UPSTREAM, rule: Json = PODS, **spec: Any
+) -> Json:
+    """A ValidatingAdmissionPolicy; `spec` adds to or replaces fields of its spec."""
+    body = {"matchConstraints": {"resourceRules": [rule]}, "validations": list(validations), **spec}
+    return {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": body}
+
+
+def binding(policy: Json, name: str = "binding", **spec: Any) -> Json:
+    """A binding of a policy."""
+    body = {"policyName": policy["metadata"]["name"], **spec}
+    if policy["kind"].startswith("Validating"):
+        body.setdefault("validationActions", ["Deny"])
+    return {
+        "apiVersion": policy["apiVersion"],
+        "kind": policy["kind"] + "Binding",
+        "metadata": {"name": name},
+        "spec": body,
+    }
+
+
+def patch(expression: str) -> Json:
+    """A JSONPatch mutation."""
+    return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+
+
+def apply(expression: str) -> Json:
+    """An ApplyConfiguration mutation."""
+    return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+
+
+def check(expression: str, **fields: str) -> Json:
+    """A validation."""
+    return {"expression": expression, **fields}
+
+
+def loaded(*documents: Json) -> PolicySet:
+    """The set that documents make."""
+    return load([("policy.yaml", yaml.safe_dump_all(documents, sort_keys=False))])
+
+
+def pod(**spec: Any) -> Json:
+    """A small valid pod."""
+    body = {"containers": [{"name": "main", "image": "busybox:1.36"}], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": body}
+
+
+def deployment(replicas: int = 1, **spec: Any) -> Json:
+    """A small valid Deployment."""
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod()["spec"]}
+    body = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template, **spec}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": body}
+
+
+def mutate(
+    documents: Sequence[Json] | PolicySet, obj: Json, host: Host | None = None, **request: Any
+) -> Mutated:
+    """Run mutating policies on an object; the object itself must come out of it as it went in."""
+    policies = documents if isinstance(documents, PolicySet) else loaded(*documents)
+    before = copy.deepcopy(obj)
+    mutated = run_mutating(policies, from_object(obj, **request), obj, host)
+    assert obj == before, "a run must not change the object that it is given"
+    return mutated
+
+
+def validate(
+    documents: Sequence[Json] | PolicySet, obj: Mapping[str, Any], host: Host | None = None, **request: Any
+) -> Findings:
+    """Run validating policies on an object."""
+    policies = documents if isinstance(documents, PolicySet) else loaded(*documents)
+    return run_validating(policies, from_object(obj, **request), obj, host)
+
+
+def operations(mutated: Mutated) -> list[Mapping[str, Any]]:
+    """Every operation of every effect, in order."""
+    return [operation for effect in mutated.effects for operation in effect.patch]
