@@ -126,14 +126,19 @@ class Climb:
 
     def _note(self, level: int, branch: Branch, fits: int, kinds: Sequence[Kind], note: str = "") -> None:
         wanted = sum(kind.count for kind in kinds)
-        key = self.view.tree.topology.levels[level] if level >= 0 else ""
-        self.attempts.append(Attempt(key, branch.path, fits, wanted, note))
+        self.attempts.append(Attempt(self._key_of(level), branch.path, fits, wanted, note))
+
+    def _key_of(self, level: int) -> str:
+        return self.view.tree.topology.levels[level] if level > ROOT else ""
 
     def _note_failure(self, search: Search, level: int, kinds: tuple[Kind, ...], required: int) -> None:
         """Record how many pods the level's best domain holds."""
         size = search.counts.size
         branches_ = list(self._domains(search, level, kinds, required))
         if not branches_:
+            self.attempts.append(
+                Attempt(self._key_of(level), (), 0, sum(kind.count for kind in kinds), "no domain is free")
+            )
             return
         nearest = max(branches_, key=lambda b: (size(search.reach(b)), -b.start))
         fits = size(search.reach(nearest)) if len(kinds) == 1 else search.fits(nearest)

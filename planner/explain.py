@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from planner.answer import Answer, Assignment
+from planner.answer import Answer, Assignment, Attempt
+from planner.climb import Found
 from planner.podgroup import PodGroup
-from planner.request import Refusal
-from planner.snapshot import Snapshot
-from planner.topology import Domain, Topology
-
-if TYPE_CHECKING:
-    from planner.placement import Tried
+from planner.quantity import show
+from planner.request import ROOT, Ask, Kind, Refusal
+from planner.topology import HOSTNAME, Domain, Topology
+from planner.tree import Tree
 
 BUDGET_WARNING = (
     "SearchBudgetExhausted: the placement is valid, but the search ended before it was proved best"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One topology's outcome: the tree that was searched, the request in it, and what was found."""
+
+    tree: Tree
+    asked: Ask
+    found: Found | None
+    attempts: tuple[Attempt, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The closest requests that have a place: fewer pods at the same level, or a coarser level.
+
+    `pods` is 0 and `level` "" where there is none; `domain` is the best domain for that many pods.
+    """
+
+    pods: int
+    domain: Domain
+    level: str
 
 
 def refused(group: PodGroup, refusal: Refusal) -> Answer:
@@ -35,38 +57,107 @@ def placed(
 ) -> str:
     """Where the gang goes, and what it holds."""
     nodes = len({assignment.node for assignment in assignments})
-    where = f"{short(topology.levels[len(domain) - 1])} {'/'.join(domain)}" if domain else topology.name
-    text = f"{pods(group.size)} on {nodes} node{'s' if nodes != 1 else ''} in {where}"
+    where = f"{short(topology.levels[len(domain) - 1])} {name_of(domain)}" if domain else topology.name
+    text = f"{pods(group.size)} on {nodes} node{'' if nodes == 1 else 's'} in {where}"
     if reserves:
-        text += f"; reserved: {', '.join('/'.join(d) for d in reserves)}"
+        text += f"; reserved: {some([name_of(domain) for domain in reserves])}"
     return text + "."
 
 
-def not_now(
-    snapshot: Snapshot,
-    group: PodGroup,
-    tried: Sequence[Tried],
-    ever: Sequence[Tried],
-    fits_empty: Tried | None,
-) -> Answer:
-    """The answer to a gang that has no place now: queued where the empty cluster has one, else rejected."""
-    complete = all(one.complete for one in (*tried, *ever))
-    decision = "queued" if fits_empty is not None or not complete else "rejected"
-    return Answer(
-        group.name,
-        "queued" if decision == "queued" else "rejected",
-        topology=tried[0].tree.topology.name if tried else "",
-        reason="NoRoomNow" if decision == "queued" else "NeverFits",
-        message="",
-        warnings=group.warnings,
+def too_large(group: PodGroup, one: Tried, ever: Nearest) -> str:
+    """The message to a gang that no domain of its required level, or no cluster as this, can ever hold."""
+    level = one.asked.required
+    what = f"{pods(group.size)}{_gpus(group)}"
+    if level == ROOT:
+        have = _has_room("the whole cluster", group, ever, "even when empty")
+    else:
+        key = short(one.tree.topology.levels[level])
+        what += f" required in one {key}"
+        have = _has_room(f"the largest {key}, {name_of(ever.domain)},", group, ever, "even when empty")
+    return f"{what} can never fit: {have}. {_would_work(one, ever, 'Would work')}"
+
+
+def no_room(group: PodGroup, one: Tried, now: Nearest, obstacles: dict[str, int]) -> str:
+    """The message to a gang that fits the empty cluster, and not the cluster as it is."""
+    level = one.asked.required
+    what = f"{pods(group.size)}{_gpus(group)}"
+    if level == ROOT:
+        have = _has_room("the cluster", group, now, "now")
+    else:
+        key = short(one.tree.topology.levels[level])
+        what += f" required in one {key}"
+        best = f"the best {key}, {name_of(now.domain)}," if now.domain else f"the best {key}"
+        have = _has_room(best, group, now, "now")
+    way = ", ".join(f"{count} node{'' if count == 1 else 's'} {cause}" for cause, count in obstacles.items())
+    text = f"{what} fit the empty cluster but not now: {have}"
+    return f"{text}{f'; in the way: {way}' if way else ''}. {_would_work(one, now, 'Would work now')}"
+
+
+def fits_no_node(kind: Kind, lacking: dict[str, int], known: Sequence[str]) -> str:
+    """The message to a pod that no node can ever take; `lacking`: resource to the most that a node has."""
+    whose = " and ".join(name for name, _ in kind.parts)
+    asked = kind.shape.requests
+    if not lacking:
+        amounts = ", ".join(f"{show(name, asked[name])} {name}" for name in sorted(asked) if name != "pods")
+        return f"One pod of {whose} asks for {amounts}, and no node has all of that together. Ask for less."
+    parts = [
+        f"{show(name, asked[name])} {name}, and the most that any node it may use has is {show(name, most)}"
+        for name, most in lacking.items()
+    ]
+    text = f"One pod of {whose} asks for {'; '.join(parts)}: all of a pod's resources come from one node."
+    name, most = next(iter(lacking.items()))
+    if most:
+        return f"{text} Would work: {show(name, most)} or less a pod."
+    return f"{text} The cluster has: {some(known) or 'no devices'}."
+
+
+def matches_no_node(kind: Kind, causes: dict[str, int]) -> str:
+    """The message to a pod that may never be on any node, whatever its size."""
+    whose = " and ".join(name for name, _ in kind.parts)
+    why = ", ".join(f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items())
+    why = why or "the cluster has no nodes for it"
+    return (
+        f"No node takes a pod of {whose}: {why}. Would work: selectors and tolerations that some node meets."
     )
+
+
+def _has_room(where: str, group: PodGroup, nearest: Nearest, when: str) -> str:
+    return f"{where} has room for {nearest.pods} of {pods(group.size)} {when}"
+
+
+def _would_work(one: Tried, nearest: Nearest, words: str) -> str:
+    ways = [pods(nearest.pods)] if nearest.pods and len(one.asked.kinds) == 1 else []
+    if nearest.level != _asked_level(one):
+        ways.append(f"required at {nearest.level}" if nearest.level else "no required level")
+    return f"{words}: {', or '.join(ways)}." if ways else "No smaller request fits either."
+
+
+def _asked_level(one: Tried) -> str:
+    return one.tree.topology.levels[one.asked.required] if one.asked.required > ROOT else "none"
+
+
+def _gpus(group: PodGroup) -> str:
+    return f" ({group.gpus} GPUs)" if group.gpus else ""
+
+
+def name_of(domain: Domain) -> str:
+    """A domain as a person writes it."""
+    return "/".join(value or "-" for value in domain) or "the whole cluster"
+
+
+def some(names: Sequence[str], most: int = 8) -> str:
+    """The first few names."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def pods(count: int) -> str:
     """A number of pods in words."""
-    return f"{count} pod{'s' if count != 1 else ''}"
+    return f"{count} pod{'' if count == 1 else 's'}"
 
 
 def short(level: str) -> str:
     """A level's label key as a person says it: its last word."""
+    if level == HOSTNAME:
+        return "node"
     return level.rsplit("/", 1)[-1].removeprefix("topology-")

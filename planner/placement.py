@@ -8,13 +8,14 @@ becomes a `Reservation` by `reservation_for`, which the shell puts into the ledg
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from planner import choose, explain
-from planner.answer import Answer, Assignment, Attempt
+from planner.answer import Answer, Assignment
 from planner.climb import Climb, Found
+from planner.explain import Tried
 from planner.pins import requirements
 from planner.podgroup import PodGroup
+from planner.refuse import not_placed
 from planner.replay import fingerprint, replay
 from planner.request import Ask, Refusal, ask, check, relaxations
 from planner.reservation import Reservation, reservation_id
@@ -23,17 +24,6 @@ from planner.snapshot import Snapshot
 from planner.topology import Domain, Topology
 from planner.tree import Tree
 from planner.view import look
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """One topology's outcome: the tree that was searched, the request in it, and what was found."""
-
-    tree: Tree
-    asked: Ask
-    found: Found | None
-    attempts: tuple[Attempt, ...]
-    complete: bool
 
 
 def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
@@ -55,7 +45,7 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
     if best is not None:
         return _admitted(group, best)
     ever = search(snapshot, group, asks, now=False)
-    return explain.not_now(snapshot, group, tried, ever, _best(ever))
+    return not_placed(snapshot, group, tried, ever, fits_empty=_best(ever) is not None)
 
 
 def search(

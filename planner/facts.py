@@ -1,0 +1,125 @@
+"""What policies may know of the cluster: plain JSON, the CEL variable `cluster`.
+
+`topologies`: name to levels. `levels`: every level key. `nodePools`: name to nodes, selector and topology.
+`largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
+when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
+(`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from planner.mig import profiles_of
+from planner.podgroup import GPU_RESOURCES, MIG_PREFIX
+from planner.quantity import Resources
+from planner.snapshot import Snapshot
+from planner.tree import Tree
+
+PRODUCT = "nvidia.com/gpu.product"
+NODE_POOL = "kai.scheduler/node-pool"
+
+
+def cluster_facts(snapshot: Snapshot) -> dict[str, object]:
+    """The facts of a snapshot, worked out once; the caller must not change them."""
+    known = snapshot.__dict__.get("_facts")
+    if known is None:
+        known = snapshot.__dict__["_facts"] = _facts(snapshot)
+    return cast(dict[str, object], known)
+
+
+def _facts(snapshot: Snapshot) -> dict[str, object]:
+    free = {name: _free(snapshot, name) for name in snapshot.nodes}
+    topologies = [t for t in snapshot.topologies if t.source != "none"]
+    return {
+        "topologies": {t.name: list(t.levels) for t in topologies},
+        "levels": sorted({level for t in topologies for level in t.levels}),
+        "nodePools": _pools(snapshot),
+        "largestFree": {t.name: _largest(snapshot.base.trees[t.name], free) for t in topologies},
+        "resources": _resources(snapshot),
+        "mig": _mig(snapshot, free),
+        "nodes": len(snapshot.nodes),
+        "gpus": sum(_gpus(node.allocatable) for node in snapshot.nodes.values()),
+    }
+
+
+def _free(snapshot: Snapshot, name: str) -> dict[str, int]:
+    """What the node can give now; nothing where it is cordoned, not ready or held whole."""
+    node = snapshot.nodes[name]
+    if node.cordoned or not node.ready or name in snapshot.holders:
+        return {}
+    taken = snapshot.taken.get(name, {})
+    return {
+        resource: max(0, amount - taken.get(resource, 0)) for resource, amount in node.allocatable.items()
+    }
+
+
+def _gpus(amounts: Resources) -> int:
+    return sum(amounts.get(name, 0) for name in GPU_RESOURCES)
+
+
+def _largest(tree: Tree, free: Mapping[str, Resources]) -> dict[str, object]:
+    """By level: the domain with the most free GPUs, and how many any has when empty."""
+    now = [0]
+    empty = [0]
+    for node in tree.nodes:
+        now.append(now[-1] + _gpus(free[node.name]))
+        empty.append(empty[-1] + _gpus(node.allocatable))
+    found: dict[str, object] = {}
+    for level, branches in zip(tree.topology.levels, tree.levels, strict=True):
+        named = [branch for branch in branches if branch.named]
+        best = max(named, key=lambda b: (now[b.end] - now[b.start], -b.start), default=None)
+        if best is not None:
+            found[level] = {
+                "gpus": now[best.end] - now[best.start],
+                "domain": list(best.path),
+                "gpusWhenEmpty": max(empty[b.end] - empty[b.start] for b in named),
+            }
+    return found
+
+
+def _pools(snapshot: Snapshot) -> dict[str, object]:
+    """Node pools: those of topologies with a selector, and those of KAI's label."""
+    pools: dict[str, object] = {
+        t.name: {
+            "nodes": len(snapshot.base.trees[t.name].nodes),
+            "selector": dict(t.node_selector),
+            "topology": t.name,
+        }
+        for t in snapshot.topologies
+        if t.node_selector
+    }
+    labelled: dict[str, int] = {}
+    for node in snapshot.nodes.values():
+        if pool := node.labels.get(NODE_POOL, ""):
+            labelled[pool] = labelled.get(pool, 0) + 1
+    for pool, count in sorted(labelled.items()):
+        pools.setdefault(pool, {"nodes": count, "selector": {NODE_POOL: pool}, "topology": ""})
+    return pools
+
+
+def _resources(snapshot: Snapshot) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for node in snapshot.nodes.values():
+        for name, amount in {**node.allocatable, **node.pending}.items():
+            found[name] = max(found.get(name, 0), amount)
+    return dict(sorted(found.items()))
+
+
+def _mig(snapshot: Snapshot, free: Mapping[str, Resources]) -> dict[str, object]:
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for name, node in snapshot.nodes.items():
+        product = node.labels.get(PRODUCT, "")
+        offers = {**node.allocatable, **node.pending}
+        slices = {r.removeprefix(MIG_PREFIX): n for r, n in offers.items() if r.startswith(MIG_PREFIX)}
+        if not product and not slices:
+            continue
+        facts = found.setdefault(product, {"most": {}, "free": {}})
+        for profile, count in slices.items():
+            facts["most"][profile] = max(facts["most"].get(profile, 0), count)
+            now = free[name].get(MIG_PREFIX + profile, 0)
+            facts["free"][profile] = max(facts["free"].get(profile, 0), now)
+    return {
+        product: {"profiles": list(profiles_of(product)), **facts} for product, facts in sorted(found.items())
+    }

@@ -1,0 +1,118 @@
+"""The answer to a gang that has no place now: will it ever, how close did it come, and what would work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from planner import explain
+from planner.answer import Answer, Attempt, Verdict
+from planner.climb import Climb
+from planner.explain import Nearest, Tried
+from planner.match import obstacle
+from planner.obstacles import largest, obstacles
+from planner.podgroup import PodGroup
+from planner.request import ROOT, Kind
+from planner.search import Budget
+from planner.snapshot import Snapshot
+from planner.view import View, look, most
+
+_NEAREST_BUDGET = 200_000
+
+
+def not_placed(
+    snapshot: Snapshot, group: PodGroup, now: Sequence[Tried], ever: Sequence[Tried], *, fits_empty: bool
+) -> Answer:
+    """The queued or rejected answer, from what was tried in the cluster as it is and in the empty one."""
+    one = max(now, key=lambda tried: (_best_attempt(tried).fits, -now.index(tried)))
+    decision: Verdict = "queued"
+    views = [look(snapshot, tried.tree, now=False) for tried in ever]
+    current = look(snapshot, one.tree, now=True)
+    causes = obstacles(snapshot, group, current, one.asked)
+    if fits_empty:
+        reason = "NoRoomNow"
+        message = explain.no_room(group, one, _nearest(snapshot, group, one, now=True), causes)
+    elif not all(tried.complete for tried in ever):
+        reason = "SearchBudgetExhausted"
+        message = (
+            "The search ended before every packing was tried; none was found. Would help: fewer pod sets."
+        )
+    else:
+        decision = "rejected"
+        reason, message = _never(snapshot, group, one, ever, views)
+    return Answer(
+        gang=group.name,
+        decision=decision,
+        topology=one.tree.topology.name,
+        reason=reason,
+        message=message,
+        warnings=(*group.warnings, *one.asked.warnings),
+        obstacles=causes,
+        attempts=tuple(reversed(one.attempts)),
+    )
+
+
+def _never(
+    snapshot: Snapshot, group: PodGroup, one: Tried, ever: Sequence[Tried], views: Sequence[View]
+) -> tuple[str, str]:
+    for kind in one.asked.kinds:
+        reason = _pod_never(kind, views)
+        if reason is not None:
+            return reason
+    same = next((tried for tried in ever if tried.tree is one.tree), ever[0])
+    nearest = _nearest(snapshot, group, same, now=False)
+    reason_token = "TooLargeForCluster" if same.asked.required == ROOT else "TooLargeForLevel"
+    return reason_token, explain.too_large(group, same, nearest)
+
+
+def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
+    """Why not even one pod of the kind has a node in the empty cluster; None where it has."""
+    causes: dict[str, int] = {}
+    for view in views[:1] if len({len(v.tree.nodes) for v in views}) == 1 else views:
+        for index, node in enumerate(view.tree.nodes):
+            cause = obstacle(kind.shape, node, now=False)
+            if cause:
+                causes[cause] = causes.get(cause, 0) + 1
+            elif most(view.free(index), kind.shape):
+                return None
+    nodes = sum(len(view.tree.nodes) for view in views)
+    if sum(causes.values()) >= nodes:
+        return "NoNodeMatches", explain.matches_no_node(kind, causes)
+    have = {name: largest(views, kind, name) for name in kind.shape.requests}
+    lacking = {
+        n: have[n] for n in sorted(have, key=lambda n: "/" not in n) if have[n] < kind.shape.requests[n]
+    }
+    return "PodFitsNoNode", explain.fits_no_node(kind, lacking, _devices(views))
+
+
+def _devices(views: Sequence[View]) -> list[str]:
+    """Every device that some node has."""
+    return sorted(
+        {
+            name
+            for view in views
+            for index in range(len(view.tree.nodes))
+            for name, amount in view.free(index).items()
+            if "/" in name and amount > 0
+        }
+    )
+
+
+def _best_attempt(tried: Tried) -> Attempt:
+    """What was tried at the required level (the last, coarsest one)."""
+    return tried.attempts[-1] if tried.attempts else Attempt("", (), 0, 0)
+
+
+def _nearest(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> Nearest:
+    """The nearest requests with a place: the best domain's number of pods, and the finest coarser level."""
+    attempt = _best_attempt(one)
+    level = one.tree.topology.levels[one.asked.required] if one.asked.required > ROOT else "none"
+    loose = tuple(replace(kind, required=ROOT) for kind in one.asked.kinds)
+    if one.asked.required > ROOT or loose != one.asked.kinds:
+        view = look(snapshot, one.tree, now=now)
+        climb = Climb(view, replace(one.asked, required=ROOT), group.reserve, Budget(_NEAREST_BUDGET), [])
+        found = climb.climb(loose, ROOT)
+        if found is not None:
+            at = found.branch.level
+            level = one.tree.topology.levels[at] if at > ROOT else ""
+    return Nearest(attempt.fits, attempt.domain, level)
