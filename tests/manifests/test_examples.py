@@ -1,0 +1,74 @@
+"""Every example ends as it says: planned as `bayplan plan` would, and decided as the webhook would."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from planner.cluster import read as read_cluster
+from planner.errors import Where
+from planner.snapshot import Snapshot
+from tests.manifests.examples import EXAMPLES, README, Example, examples, text
+from webhook.admission import decide
+from webhook.commands.plan import plan_all
+from webhook.files import documents, objects
+from webhook.functions import FUNCTIONS
+from webhook.policy.files import load_paths
+from webhook.policy.model import PolicySet
+from webhook.policy.request import from_object
+from webhook.workloads import read, wants_plan
+
+ALL = examples()
+
+
+@cache
+def cluster(names: tuple[str, ...]) -> Snapshot:
+    files = [str(EXAMPLES / "clusters" / name) for name in names]
+    return read_cluster((document.file, document.value) for document in documents(files))
+
+
+@cache
+def policies() -> PolicySet:
+    return load_paths([str(EXAMPLES.parents[1] / "policies")], functions=FUNCTIONS)
+
+
+def name(example: Example) -> str:
+    return f"{example.manifest} on {' and '.join(example.clusters)}"
+
+
+@pytest.mark.parametrize("example", [one for one in ALL if one.decisions], ids=name)
+def test_the_plan_decides_as_the_example_says(example: Example) -> None:
+    """Admitted, queued or rejected, gang by gang; and an answer that is a no has a reason and a message."""
+    answers = plan_all(cluster(example.clusters), objects([str(EXAMPLES / example.manifest)]), None)
+    assert tuple(answer.decision for answer in answers) == example.decisions
+    assert all(answer.reason and answer.message for answer in answers if answer.decision != "admitted")
+    assert example.warns in " ".join(warning for answer in answers for warning in answer.warnings)
+
+
+@pytest.mark.parametrize("example", ALL, ids=name)
+def test_admission_refuses_what_can_never_run_and_nothing_else(example: Example) -> None:
+    """A refusal comes with words; what is admitted or queued is let in with its plan written on it."""
+    (document,) = objects([str(EXAMPLES / example.manifest)])
+    decision = decide(from_object(document.value, uid="1"), policies(), cluster(example.clusters), "mutate")
+    assert decision.response.allowed is not example.refused, decision.response.message
+    assert bool(decision.response.message) is example.refused
+    assert bool(decision.response.patch) is not example.refused
+
+
+def test_every_example_is_expected_and_says_so() -> None:
+    """Each manifest stands in expected.yaml, and opens with a comment."""
+    files = {path.name for path in EXAMPLES.glob("*.yaml")} - {"expected.yaml"}
+    assert files == {example.manifest for example in ALL}
+    assert all((EXAMPLES / file).read_text().startswith("# ") for file in files)
+
+
+def test_every_example_asks_for_a_plan() -> None:
+    """None would pass the webhook by."""
+    for document in objects([str(EXAMPLES / example.manifest) for example in ALL]):
+        assert wants_plan(read(document.value, where=Where(document.file)))
+
+
+def test_the_table_is_what_is_expected() -> None:
+    """The README's table is written from expected.yaml."""
+    assert README.read_text() == text()

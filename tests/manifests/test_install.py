@@ -1,0 +1,188 @@
+"""The install manifests fit together: names, ports, selectors, flags, rules and match conditions."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from certs.authority import service_names
+from tests.manifests import generate
+from tests.manifests.examples import EXAMPLES
+from tests.workloads import objects as o
+from webhook.cel import Declarations, compile
+from webhook.cli import parser
+from webhook.workloads import KINDS
+
+MANIFESTS = EXAMPLES.parent
+WEBHOOKS = [
+    hook for document in (generate.mutating(), generate.validating()) for hook in document["webhooks"]
+]
+CONDITIONED = list(generate.mutating()["webhooks"])
+
+
+def listed() -> list[str]:
+    return list(yaml.safe_load((MANIFESTS / "kustomization.yaml").read_text())["resources"])
+
+
+def every() -> dict[str, Any]:
+    """Every object, by kind; no kind but the webhook configurations stands twice."""
+    texts = [(MANIFESTS / name).read_text() for name in listed()]
+    return {one["kind"]: one for text in texts for one in yaml.safe_load_all(text)}
+
+
+OBJECTS = every()
+DEPLOYMENT = OBJECTS["Deployment"]
+POD = DEPLOYMENT["spec"]["template"]
+CONTAINER = POD["spec"]["containers"][0]
+
+
+def test_kustomize_builds_every_file() -> None:
+    """The kustomization lists every numbered file, and kubectl, where it is there, renders all objects."""
+    assert listed() == sorted(path.name for path in MANIFESTS.glob("[0-9]*.yaml"))
+    kubectl = shutil.which("kubectl")
+    if kubectl:
+        done = subprocess.run(
+            [kubectl, "kustomize", str(MANIFESTS)], capture_output=True, text=True, check=True
+        )
+        assert {one["kind"] for one in yaml.safe_load_all(done.stdout)} == set(OBJECTS)
+
+
+def test_the_webhooks_are_what_the_table_of_kinds_gives() -> None:
+    """A new row in the table is a new rule, or this fails until the file is written again."""
+    assert generate.FILE.read_text() == generate.text()
+
+
+def test_rules_cover_every_kind_with_pods() -> None:
+    """For each row that has pods, both configurations call Bayplan; on deletion as well."""
+    with_pods = {
+        (row.group, row.resource) for row in KINDS.values() if row.name not in ("PodGroup", "TrainJob")
+    }
+    for configuration in (generate.mutating(), generate.validating()):
+        rules = [rule for hook in configuration["webhooks"] for rule in hook["rules"]]
+        created = {
+            (rule["apiGroups"][0], resource)
+            for rule in rules
+            if "CREATE" in rule["operations"]
+            for resource in rule["resources"]
+        }
+        assert created == with_pods
+    deleted = generate.validating()["webhooks"][-1]["rules"]
+    assert {(r["apiGroups"][0], name) for r in deleted for name in r["resources"]} == with_pods
+
+
+@pytest.mark.parametrize(
+    "hook", WEBHOOKS, ids=lambda hook: hook["clientConfig"]["service"]["path"] + hook["name"]
+)
+def test_a_webhook_cannot_lock_the_cluster(hook: Any) -> None:
+    """Short, idempotent on dry run, away from kube-system and from Bayplan's own namespace."""
+    (expression,) = hook["namespaceSelector"]["matchExpressions"]
+    assert expression["operator"] == "NotIn"
+    assert {"kube-system", OBJECTS["Namespace"]["metadata"]["name"]} <= set(expression["values"])
+    assert hook["timeoutSeconds"] <= 5
+    assert hook["sideEffects"] == "NoneOnDryRun"
+    deletes = any("DELETE" in rule["operations"] for rule in hook["rules"])
+    mutates = hook["clientConfig"]["service"]["path"] == "/mutate"
+    assert hook["failurePolicy"] == ("Ignore" if mutates or deletes else "Fail")
+
+
+def test_the_webhooks_call_the_service_by_a_name_in_its_certificate() -> None:
+    """Service, namespace and port are those of the Service; the certificate made for it has the name."""
+    service = OBJECTS["Service"]["metadata"]
+    for hook in WEBHOOKS:
+        called = hook["clientConfig"]["service"]
+        assert (called["name"], called["namespace"]) == (service["name"], service["namespace"])
+        assert called["port"] == OBJECTS["Service"]["spec"]["ports"][0]["port"]
+    assert (
+        f"{service['name']}.{service['namespace']}.svc"
+        in service_names(service["name"], service["namespace"]).dns
+    )
+
+
+def test_the_service_reaches_the_container() -> None:
+    """Selector, pod labels, target port and the port that is served agree."""
+    service = OBJECTS["Service"]["spec"]
+    assert service["selector"].items() <= POD["metadata"]["labels"].items()
+    assert DEPLOYMENT["spec"]["selector"]["matchLabels"].items() <= POD["metadata"]["labels"].items()
+    (port,) = CONTAINER["ports"]
+    assert (port["name"], f"--port={port['containerPort']}") == (
+        service["ports"][0]["targetPort"],
+        CONTAINER["args"][1],
+    )
+    for kind in ("PodDisruptionBudget", "NetworkPolicy"):
+        selector = OBJECTS[kind]["spec"].get("selector") or OBJECTS[kind]["spec"]["podSelector"]
+        assert selector["matchLabels"].items() <= POD["metadata"]["labels"].items()
+
+
+def test_the_container_is_started_with_flags_that_exist() -> None:
+    """`bayplan serve` takes the Deployment's arguments; every path is mounted or baked in."""
+    args = parser().parse_args([CONTAINER["command"][1], *CONTAINER["args"]])
+    mounts = {mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
+    assert {str(args.tls_cert.parent), *args.cluster, args.ledger.rpartition("/")[0]} <= mounts
+    assert args.policies == ["/policies"]
+    volumes = {volume["name"] for volume in POD["spec"]["volumes"]}
+    assert {mount["name"] for mount in CONTAINER["volumeMounts"]} <= volumes
+
+
+def test_one_writer_for_the_ledger() -> None:
+    """SQLite is one file: one replica, and the old one goes before the new one comes."""
+    spec = DEPLOYMENT["spec"]
+    assert (spec["replicas"], spec["strategy"]["type"]) == (1, "Recreate")
+
+
+def test_the_pods_are_restricted() -> None:
+    """What PodSecurity `restricted` demands, and a read-only root besides."""
+    assert OBJECTS["Namespace"]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    context = POD["spec"]["securityContext"]
+    assert (context["runAsNonRoot"], context["seccompProfile"]["type"]) == (True, "RuntimeDefault")
+    for container in POD["spec"]["containers"] + POD["spec"]["initContainers"]:
+        own = container["securityContext"]
+        assert not own["allowPrivilegeEscalation"]
+        assert own["readOnlyRootFilesystem"]
+        assert own["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_the_token_only_reads_and_only_where_it_is_needed() -> None:
+    """No verb writes, and the webhook's own container has no token."""
+    verbs = {verb for rule in OBJECTS["ClusterRole"]["rules"] for verb in rule["verbs"]}
+    assert verbs == {"get", "list"}
+    assert POD["spec"]["automountServiceAccountToken"] is False
+    assert "token" not in {mount["name"] for mount in CONTAINER["volumeMounts"]}
+
+
+def holds(hook: Any, obj: Any) -> bool:
+    """Whether a webhook's match condition lets an object through."""
+    declared = Declarations(variables={"object": None, "oldObject": None, "request": None})
+    program = compile(hook["matchConditions"][0]["expression"], declared)
+    return bool(program.evaluate({"object": obj}))
+
+
+def hook_of(obj: Any) -> Any:
+    """The webhook whose family an object's kind is in."""
+    return next(
+        hook for hook in CONDITIONED if obj["kind"] in generate.FAMILIES[hook["name"].partition(".")[0]][0]
+    )
+
+
+@pytest.mark.parametrize("obj", o.EVERY, ids=lambda obj: obj["kind"])
+def test_gpu_workloads_reach_the_webhook(obj: Any) -> None:
+    """Of every kind, one whose pods ask for GPUs is let through."""
+    assert holds(hook_of(obj), obj)
+
+
+def without_gpus(value: Any) -> Any:
+    """A copy in which no container asks for anything."""
+    if isinstance(value, dict):
+        return {key: {} if key == "limits" else without_gpus(part) for key, part in value.items()}
+    return [without_gpus(part) for part in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("obj", o.EVERY, ids=lambda obj: obj["kind"])
+def test_other_workloads_do_not(obj: Any) -> None:
+    """Without GPUs and keys nothing is asked of Bayplan; with a key on the object it is."""
+    plain = without_gpus(obj)
+    assert not holds(hook_of(obj), plain)
+    assert holds(hook_of(obj), o.annotated(plain, {"kai.scheduler/topology": "fabric"}))
