@@ -174,10 +174,9 @@ def _refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan |
     if not findings.allowed:
         said = Response(False, code=findings.code, reason=findings.reason, message=findings.message)
         reasons.append(said)
-    if plan is not None and (never := _plan_refusal(plan)) is not None:
-        reasons.append(never)
     if not reasons:
-        return None
+        # The planner comes last: what a policy has refused it would often refuse too, in other words.
+        return _plan_refusal(plan) if plan is not None else None
     return replace(reasons[0], message="; ".join(dict.fromkeys(reason.message for reason in reasons)))
 
 

@@ -51,13 +51,14 @@ def placement_note(plan: WorkloadPlan) -> str:
 
 def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -> str:
     """The value of `bayplan.dev/policies`: the policies that changed the object, in this pass or, by what
-    the annotation already says of the same revision, in a former one."""
+    the annotation already says of the same revision, in a former one; "" where none did."""
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     said = (annotations or {}).get(POLICIES, "") if isinstance(annotations or {}, Mapping) else ""
     former, _, of_revision = str(said).rpartition("@")
     known = former.split(",") if former and of_revision == revision else []
-    return f"{','.join(sorted({*known, *names}))}@{revision}"
+    changed = sorted({*known, *names})
+    return f"{','.join(changed)}@{revision}" if changed else ""
 
 
 def _at(obj: Json, template: Template) -> Json:

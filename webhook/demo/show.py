@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,35 +19,56 @@ from webhook.names import PLACEMENT, QUEUED_GATE
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 LINES_PER_POLICY = 4
-WIDTH = 100
+WIDTH = 96
+COLUMN = 22
 
 
 def story(console: Console, name: str, first_line: str, reply: Reply) -> None:
     """One example: what was asked, what became of it, and why."""
-    console.print(f"\n[bold]{escape(name)}[/]  [dim]{escape(first_line)}[/]")
+    console.print(f"\n[bold]{escape(name)}[/]")
+    _say(console, "[dim]#[/]", 1, first_line, "dim")
     if not reply.allowed:
-        console.print(f"  [red]refused[/]   {escape(reply.message)}")
+        _say(console, "[red]refused[/]", 7, reply.message)
     else:
         _placement(console, reply.object)
         _injected(console, reply)
-    for warning in reply.response.get("warnings", ()):
-        console.print(f"  [yellow]warning[/]   {escape(warning)}")
+    warnings = _unbroken(reply.response.get("warnings", ()))
+    for warning in warnings:
+        _say(console, "[yellow]warning[/]", 7, warning)
     if not reply.same_as_dry_run:
         console.print("  [red]the dry run answered otherwise[/]")
+
+
+def _say(console: Console, label: str, size: int, text: str, style: str = "") -> None:
+    """A label of `size` visible characters, and the text beside it, wrapped."""
+    indent = " " * (COLUMN + 2)
+    lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
+    console.print(f"  {label}{' ' * (COLUMN - size)}" + f"\n{indent}".join(map(escape, lines)), style=style)
+
+
+def _unbroken(warnings: Iterable[str]) -> list[str]:
+    """Warnings as they were before they were cut into lines for kubectl."""
+    whole: list[str] = []
+    for line in warnings:
+        if line.startswith("  ") and whole:
+            whole[-1] += line[1:]
+        else:
+            whole.append(line)
+    return whole
 
 
 def _placement(console: Console, obj: Mapping[str, Any]) -> None:
     note = obj["metadata"].get("annotations", {}).get(PLACEMENT)
     if note is None:
-        console.print("  [green]admitted[/]  nothing to plan")
+        _say(console, "[green]admitted[/]", 8, "nothing to plan")
         return
     plan = orjson.loads(note)
     if plan["decision"] == "queued":
-        console.print(f"  [yellow]queued[/]    its pods wait behind the scheduling gate {QUEUED_GATE}")
+        _say(console, "[yellow]queued[/]", 6, f"its pods wait behind the scheduling gate {QUEUED_GATE}")
         return
     held = ", ".join(_path(domain) for domain in plan["reserves"]) or "nothing"
     place = _path(plan["domain"]) or "several domains"
-    console.print(f"  [green]admitted[/]  placed in {escape(place)}; reserved: {escape(held)}")
+    _say(console, "[green]admitted[/]", 8, f"placed in {place}; reserved: {held}")
 
 
 def _path(domain: Iterable[str]) -> str:
@@ -61,9 +83,9 @@ def _injected(console: Console, reply: Reply) -> None:
         for pointer in pointers[:LINES_PER_POLICY]:
             value = jsonpointer.resolve_pointer(reply.object, pointer, None)
             line = f"{_field(pointer)} = {orjson.dumps(value).decode()}"
-            console.print(f"  [cyan]{escape(policy):<18}[/]{escape(_cut(line))}")
+            console.print(f"  [cyan]{escape(policy):<{COLUMN}}[/]{escape(_cut(line))}")
         if len(pointers) > LINES_PER_POLICY:
-            console.print(f"  {'':<18}[dim]… and {len(pointers) - LINES_PER_POLICY} more fields[/]")
+            console.print(f"  {'':<{COLUMN}}[dim]… and {len(pointers) - LINES_PER_POLICY} more fields[/]")
 
 
 def _field(pointer: str) -> str:

@@ -1,0 +1,245 @@
+"""The command line to the letter of its contract: exit status, standard output, standard error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.webhook.conftest import EXAMPLES
+from webhook.cli import COMMANDS, main
+
+SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")
+JOB = str(EXAMPLES / "job-two-nodes-one-rack.yaml")
+NEVER = str(EXAMPLES / "job-76-gpus-one-rack.yaml")
+NVL72 = str(EXAMPLES / "clusters" / "nvl72-8racks.yaml")
+Run = Any
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `bayplan` and give exit status, output and errors."""
+
+    def running(*words: str) -> tuple[int, str, str]:
+        status = main(words)
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return running
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--help` shows how it is called."""
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    assert f"\n  bayplan {command}" in capsys.readouterr().out
+
+
+def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 2, and the commands that there are."""
+    with pytest.raises(SystemExit) as stopped:
+        main(["stow"])
+    assert stopped.value.code == 2
+    assert "plan" in capsys.readouterr().err
+
+
+def test_plan_prints_the_contracts_json(run: Run) -> None:
+    """Every field of the contract is there, and an admitted gang exits with 0."""
+    status, out, _ = run("plan", "-c", SUPERPOD, "-f", JOB, "-o", "json")
+    (gang,) = json.loads(out)["gangs"]
+    assert status == 0
+    assert set(gang) == {
+        "name", "decision", "topology", "level", "domain", "reserves", "assignments", "reason", "message", "warnings"
+    }  # fmt: skip
+    assert gang["decision"] == "admitted"
+    assert gang["level"] == "cloud.provider.com/topology-rack"
+    assert gang["reserves"] == [gang["domain"]]
+    assert sum(a["count"] for a in gang["assignments"]) == 2
+
+
+def test_plan_in_yaml_says_the_same_as_in_json(run: Run) -> None:
+    """Two spellings of one answer."""
+    _, as_json, _ = run("plan", "-c", SUPERPOD, "-f", JOB, "-o", "json")
+    _, as_yaml, _ = run("plan", "-c", SUPERPOD, "-f", JOB, "-o", "yaml")
+    assert yaml.safe_load(as_yaml) == json.loads(as_json)
+
+
+def test_a_gang_that_can_never_run_exits_with_1_and_holds_nothing(run: Run) -> None:
+    """Empty assignments and reserves, a reason token and a message with the numbers."""
+    status, out, _ = run("plan", "-c", NVL72, "-f", NEVER, "-o", "json")
+    (gang,) = json.loads(out)["gangs"]
+    assert status == 1
+    assert (gang["decision"], gang["assignments"], gang["reserves"]) == ("rejected", [], [])
+    assert gang["reason"].isalnum()
+    assert "18 of 19 pods" in gang["message"]
+
+
+def test_gangs_are_planned_in_order_each_seeing_the_former_ones(run: Run, tmp_path: Path) -> None:
+    """Two gangs that each want the only whole rack: the first has it, the second is queued."""
+    big = yaml.safe_load((EXAMPLES / "jobset-64-gpus.yaml").read_text())
+    other = json.loads(json.dumps(big))
+    other["metadata"]["name"] = "other"
+    file = tmp_path / "two.yaml"
+    file.write_text(yaml.safe_dump_all([big, other]))
+    status, out, _ = run("plan", "-c", SUPERPOD, "-f", str(file), "-o", "json")
+    assert status == 1
+    assert [gang["decision"] for gang in json.loads(out)["gangs"]] == ["admitted", "queued"]
+
+
+def test_the_reserve_option_overrides_the_manifest(run: Run) -> None:
+    """`--reserve nodes` holds no whole domain."""
+    _, out, _ = run("plan", "-c", SUPERPOD, "-f", JOB, "-o", "json", "--reserve", "nodes")
+    assert json.loads(out)["gangs"][0]["reserves"] == []
+
+
+def test_explain_shows_each_level_that_was_tried(run: Run) -> None:
+    """The search as a tree, with what fits where."""
+    status, out, _ = run("plan", "-c", NVL72, "-f", NEVER, "--explain")
+    assert status == 1
+    assert "cloud.provider.com/topology-rack" in out
+    assert "19 pods fit" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kind: [", "bad.yaml:1"),
+        ("- a list", "no Kubernetes object"),
+        ("kind: Job", "has no apiVersion"),
+        ("a: 1\na: 2", "'a' stands twice"),
+        ("", "no object in it"),
+        ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: -1}", "spec.parallelism"),
+        ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: 7}", "spec.template"),
+    ],
+)
+def test_a_bad_manifest_is_told_with_file_object_and_field(
+    run: Run, tmp_path: Path, text: str, words: str
+) -> None:
+    """Exit status 2, one line, no traceback."""
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    status, out, err = run("plan", "-c", SUPERPOD, "-f", str(file))
+    assert (status, out) == (2, "")
+    assert words in err
+    assert "bad.yaml" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: -4}}}", "negative"),
+        (
+            "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 1e30}}}",
+            "more than",
+        ),
+        (
+            "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: lots}}}",
+            "no quantity",
+        ),
+        ("{apiVersion: v1, kind: Node, metadata: {}}", "name"),
+        (
+            "{apiVersion: v1, kind: Node, metadata: {name: n}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: n}}",
+            "n",
+        ),
+        (
+            "{apiVersion: kai.scheduler/v1alpha1, kind: Topology, metadata: {name: t}, spec: {levels: []}}",
+            "levels",
+        ),
+    ],
+)
+def test_a_bad_cluster_file_is_told_with_file_object_and_field(
+    run: Run, tmp_path: Path, text: str, words: str
+) -> None:
+    """Exit status 2, one line, no traceback."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    status, _, err = run("plan", "-c", str(file), "-f", JOB)
+    assert status == 2
+    assert words in err
+    assert "cluster.yaml" in err
+    assert err.count("\n") == 1
+
+
+def test_a_file_that_is_not_there_is_told(run: Run) -> None:
+    """Its name, and what the system says."""
+    status, _, err = run("plan", "-c", "no-such-file.yaml", "-f", JOB)
+    assert status == 2
+    assert "no-such-file.yaml: cannot be read: No such file" in err
+
+
+def test_mutate_without_a_cluster_leaves_plan_policies_out_and_says_so(run: Run) -> None:
+    """A line on standard error; the object is still made Guaranteed."""
+    status, out, err = run("mutate", "-f", JOB)
+    assert status == 0
+    assert "left out, for lack of" in err
+    assert "plan" in err
+    assert "bayplan.dev/placement" not in out
+
+
+def test_mutating_its_own_output_gives_an_empty_patch(run: Run, tmp_path: Path) -> None:
+    """What is stored needs no more."""
+    _, out, _ = run("mutate", "-c", SUPERPOD, "-f", JOB)
+    file = tmp_path / "mutated.yaml"
+    file.write_text(out)
+    status, patch, _ = run("mutate", "-c", SUPERPOD, "-f", str(file), "-o", "patch")
+    assert (status, json.loads(patch)) == (0, [])
+
+
+def test_mutate_prints_the_object_the_patch_or_the_diff(run: Run) -> None:
+    """Four ways to see one change."""
+    _, as_yaml, _ = run("mutate", "-c", SUPERPOD, "-f", JOB)
+    _, as_json, _ = run("mutate", "-c", SUPERPOD, "-f", JOB, "-o", "json")
+    _, patch, _ = run("mutate", "-c", SUPERPOD, "-f", JOB, "-o", "patch")
+    _, diff, _ = run("mutate", "-c", SUPERPOD, "-f", JOB, "-o", "diff")
+    assert yaml.safe_load(as_yaml) == json.loads(as_json)
+    assert {op["op"] for op in json.loads(patch)} <= {"add", "remove", "replace"}
+    assert "+      schedulerName: kai-scheduler" in diff
+
+
+def test_a_refused_object_is_not_printed_and_exits_with_1(run: Run) -> None:
+    """The message goes to standard error."""
+    status, out, err = run("mutate", "-c", NVL72, "-f", NEVER)
+    assert (status, out) == (1, "")
+    assert "can never run" in err
+
+
+def test_a_queued_gang_exits_with_0_has_a_warning_and_a_gate(run: Run) -> None:
+    """It is stored, and its pods wait."""
+    in_use = str(EXAMPLES / "clusters" / "nvl72-in-use.yaml")
+    status, out, err = run("mutate", "-c", NVL72, in_use, "-f", str(EXAMPLES / "job-nvl72-72-gpus.yaml"))
+    assert status == 0
+    assert "is queued" in err
+    gates = yaml.safe_load(out)["spec"]["template"]["spec"]["schedulingGates"]
+    assert gates == [{"name": "bayplan.dev/queued"}]
+
+
+@pytest.mark.parametrize("output", ["table", "json", "yaml", "junit", "sarif", "markdown", "html"])
+def test_report_speaks_every_format(run: Run, output: str) -> None:
+    """Each names the object and fails for a gang that can never run."""
+    status, out, _ = run("report", "-c", NVL72, "-f", NEVER, "-o", output)
+    assert status == 1
+    assert "pretrain-too-large" in out
+
+
+def test_a_report_of_warnings_alone_exits_as_it_is_told(run: Run) -> None:
+    """0 by default, N with --warn-exit-code N."""
+    warned = str(EXAMPLES / "job-preferred-above-required.yaml")
+    zones = str(EXAMPLES / "clusters" / "two-zones.yaml")
+    assert run("report", "-c", zones, "-f", warned)[0] == 0
+    assert run("report", "-c", zones, "-f", warned, "--warn-exit-code", "3")[0] == 3
+
+
+def test_sarif_points_at_the_file_and_the_line(run: Run) -> None:
+    """A code-scanning view opens the right place."""
+    level = str(EXAMPLES / "job-unknown-level.yaml")
+    _, out, _ = run("report", "-c", SUPERPOD, "-f", level, "-o", "sarif")
+    failed = [r for r in json.loads(out)["runs"][0]["results"] if r.get("level") == "error"]
+    place = failed[0]["locations"][0]["physicalLocation"]
+    line = Path(level).read_text().splitlines()[place["region"]["startLine"] - 1]
+    assert "topology-required-placement" in line

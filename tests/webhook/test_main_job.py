@@ -1,0 +1,147 @@
+"""The main job: every example as a review, first a dry run, then for real; what is stored and held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from tests.webhook.conftest import EXAMPLES, Serve, example, patched
+
+ROWS = yaml.safe_load((EXAMPLES / "expected.yaml").read_text())
+PLACEMENT = "bayplan.dev/placement"
+IDS = [f"{row['manifest']} on {'+'.join(row['clusters'])}" for row in ROWS]
+
+
+def _placement(obj: dict[str, Any]) -> dict[str, Any]:
+    return orjson.loads(obj["metadata"]["annotations"][PLACEMENT])  # type: ignore[no-any-return]
+
+
+def _serving(serve: Serve, row: dict[str, Any]) -> Any:
+    return serve(*(name.removesuffix(".yaml") for name in row["clusters"]))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=IDS)
+async def test_each_example_ends_as_its_table_says(serve: Serve, row: dict[str, Any]) -> None:
+    """Admitted or queued as planned, or refused with a message; warnings where they are due."""
+    async with _serving(serve, row) as asked:
+        response = await asked.mutate(example(row["manifest"].removesuffix(".yaml")))
+    said = response.get("status", {}).get("message", "") + " ".join(response.get("warnings", ()))
+    if row.get("refused"):
+        assert not response["allowed"]
+        assert len(said) > 40, "a refusal says why and what would work"
+    else:
+        assert response["allowed"], said
+        wanted = "admitted" if "admitted" in row["decisions"] else "queued"
+        obj = patched(example(row["manifest"].removesuffix(".yaml")), response)
+        assert PLACEMENT not in obj["metadata"]["annotations"] or _placement(obj)["decision"] == wanted
+    assert row.get("warns", "") in said
+
+
+@pytest.mark.parametrize("row", ROWS, ids=IDS)
+async def test_the_dry_run_and_the_real_thing_answer_alike(serve: Serve, row: dict[str, Any]) -> None:
+    """The same review twice gives the same response; only the book differs."""
+    obj = example(row["manifest"].removesuffix(".yaml"))
+    async with _serving(serve, row) as asked:
+        rehearsal = await asked.mutate(obj, dry_run=True, uid="one-uid")
+        assert await asked.holders() == [], "a dry run reserves nothing"
+        assert await asked.mutate(obj, uid="one-uid") == rehearsal
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.get("refused")], ids=str)
+async def test_a_second_pass_changes_nothing(serve: Serve, row: dict[str, Any]) -> None:
+    """What was stored is what would be stored again, with the reservation and without it."""
+    obj = example(row["manifest"].removesuffix(".yaml"))
+    async with _serving(serve, row) as asked:
+        stored = patched(obj, await asked.mutate(obj, dry_run=True, uid="u"))
+        assert "patch" not in await asked.mutate(stored, dry_run=True, uid="u"), "without the reservation"
+        await asked.mutate(obj, uid="u")
+        assert "patch" not in await asked.mutate(stored, uid="u"), "with it"
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.get("refused")], ids=str)
+async def test_what_was_mutated_passes_the_validating_webhook(serve: Serve, row: dict[str, Any]) -> None:
+    """The second webhook agrees with the first."""
+    obj = example(row["manifest"].removesuffix(".yaml"))
+    async with _serving(serve, row) as asked:
+        stored = patched(obj, await asked.mutate(obj))
+        assert (await asked.validate(stored))["allowed"]
+
+
+async def test_a_gang_that_is_applied_holds_its_domain(serve: Serve) -> None:
+    """Two whole nodes hold the rack that they lie in, and the next gang goes elsewhere."""
+    async with serve("superpod-32") as asked:
+        first = example("job-two-nodes-one-rack")
+        second = example("job-two-nodes-one-rack")
+        second["metadata"]["name"] = "another"
+        one = _placement(patched(first, await asked.mutate(first)))
+        two = _placement(patched(second, await asked.mutate(second)))
+        assert one["reserves"] != two["reserves"]
+        assert len(await asked.holders()) == 2
+
+
+async def test_the_pods_of_a_gang_are_pinned_to_its_domain_and_find_its_reservation(serve: Serve) -> None:
+    """The template carries the reservation's id and a required node affinity."""
+    async with serve("superpod-32") as asked:
+        obj = example("job-two-nodes-one-rack")
+        stored = patched(obj, await asked.mutate(obj))
+        template = stored["spec"]["template"]
+        assert template["metadata"]["annotations"]["bayplan.dev/reservation"].startswith("bp-")
+        rack = _placement(stored)["domain"][-1]
+        affinity = template["spec"]["affinity"]["nodeAffinity"]
+        assert rack in str(affinity["requiredDuringSchedulingIgnoredDuringExecution"])
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                **template["metadata"],
+                "generateName": "train-",
+                "namespace": "research",
+                "ownerReferences": [
+                    {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "1", "controller": True}
+                ],
+            },
+            "spec": template["spec"],
+        }
+        held = await asked.holders()
+        response = await asked.mutate(pod)
+        assert response["allowed"]
+        assert "patch" not in response, "a mended template needs nothing more when its pods arrive"
+        assert await asked.holders() == held, "a pod of a gang reserves nothing of its own"
+
+
+async def test_a_hold_that_nobody_claims_expires_and_a_claimed_one_stays(serve: Serve) -> None:
+    """The validating pass with the object's UID turns a hold into a claim."""
+    async with serve("superpod-32") as asked:
+        obj = example("job-two-nodes-one-rack")
+        stored = patched(obj, await asked.mutate(obj))
+        asked.now[0] += 10_000
+        assert await asked.holders() == []
+        stored = patched(obj, await asked.mutate(obj))
+        stored["metadata"]["uid"] = "the-uid"
+        await asked.validate(stored)
+        asked.now[0] += 10_000
+        assert len(await asked.holders()) == 1
+
+
+async def test_deleting_the_workload_gives_the_place_back(serve: Serve) -> None:
+    """DELETE on /validate releases, and a dry run of it does not."""
+    async with serve("superpod-32") as asked:
+        obj = example("job-two-nodes-one-rack")
+        await asked.mutate(obj)
+        await asked.validate(obj, operation="DELETE", dry_run=True)
+        assert len(await asked.holders()) == 1
+        await asked.validate(obj, operation="DELETE")
+        assert await asked.holders() == []
+
+
+async def test_an_update_of_a_running_job_never_touches_its_template(serve: Serve) -> None:
+    """The API server refuses a change of an existing Job's template."""
+    async with serve("superpod-32") as asked:
+        obj = example("job-two-nodes-one-rack")
+        labelled = example("job-two-nodes-one-rack")
+        labelled["metadata"]["labels"] = {"team": "a"}
+        response = await asked.mutate(labelled, operation="UPDATE", old=obj)
+        assert patched(labelled, response)["spec"]["template"] == obj["spec"]["template"]
