@@ -5,47 +5,17 @@ A closure takes one list, the frame: the bindings, the meter, then a slot for ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from webhook.cel import ast, operators, select, structs, types
 from webhook.cel.build import dotted
+from webhook.cel.code import FIRST_SLOT, Code, Scope, constant, fold
 from webhook.cel.comprehensions import comprehension
 from webhook.cel.declarations import Declarations
-from webhook.cel.errors import CelError, FunctionError
+from webhook.cel.errors import CelError
 from webhook.cel.functions import Dispatcher, Table, caller, host_caller, possible
 from webhook.cel.types import DYN, Type
-from webhook.cel.values import ABSENT, CelType, Optional, UInt, to_key, type_name
-
-Run = Callable[[list[Any]], Any]
-UNSET: Final = object()
-FIRST_SLOT: Final = 2
-
-
-@dataclass(slots=True)
-class Code:
-    """A compiled node: its closure, static type, constant value, and dotted path if it is a plain one."""
-
-    run: Run
-    type: Type = DYN
-    constant: Any = UNSET
-    path: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Macro variables in sight: name to slot and type."""
-
-    names: Mapping[str, tuple[int, Type]] = field(default_factory=dict)
-    depth: int = 0
-
-    def bind(self, *variables: tuple[str, Type]) -> Scope:
-        """A scope with more variables, each in a slot of its own."""
-        names = dict(self.names)
-        for offset, (name, kind) in enumerate(variables):
-            names[name] = (FIRST_SLOT + self.depth + offset, kind)
-        return Scope(names, self.depth + len(variables))
+from webhook.cel.values import CelType
 
 
 class Compiler:
@@ -151,6 +121,11 @@ class Compiler:
             return Code(operators.has(operand.run, node.field, node.pos), types.BOOL)
         return Code(operators.optional_select(operand.run, node.field, node.pos), Type("optional_type", kind))
 
+    def _conflict(self, message: str, pos: int) -> None:
+        """Types that cannot go together; in an unchecked expression that shows when it is evaluated."""
+        if self.declared.strict:
+            raise CelError("type", message, pos)
+
     def _read(self, path: str | None) -> None:
         if path is not None:
             self.reads.add(path)
@@ -163,10 +138,10 @@ class Compiler:
                 return kind.element
             child = kind.node.fields.get(name) or kind.node.fields.get(select.unescape(name))
             if child is None:
-                raise CelError("type", f"no field {name!r}{structs.nearest(name, kind.node.fields)}", pos)
+                self._conflict(f"no field {name!r}{structs.nearest(name, kind.node.fields)}", pos)
             return types.of_schema(child)
-        if kind.name != "dyn" and self.declared.strict:
-            raise CelError("type", f"{kind.name} has no field {name!r}", pos)
+        if kind.name != "dyn":
+            self._conflict(f"{kind.name} has no field {name!r}", pos)
         return DYN
 
     def _index(self, node: ast.Index, scope: Scope) -> Code:
@@ -183,9 +158,9 @@ class Compiler:
             if base.node is not None and isinstance(key.constant, str):
                 result = self._field_type(base, key.constant, node.index.pos)
         elif base.name != "dyn":
-            raise CelError("type", f"{base.name} has no elements", node.pos)
+            self._conflict(f"{base.name} has no elements", node.pos)
         if base.name == "list" and key.type.name not in ("dyn", "int", "uint", "double"):
-            raise CelError("type", f"a list's index must be an int, not {key.type.name}", node.pos)
+            self._conflict(f"a list's index must be an int, not {key.type.name}", node.pos)
         if node.optional or kind.name == "optional_type":
             result = Type("optional_type", result)
         return Code(select.indexer(operand.run, key.run, node.pos, node.optional), result, path=path)
@@ -233,7 +208,7 @@ class Compiler:
         matching = possible(overloads, [code.type for code in codes])
         if not matching:
             given = ", ".join(code.type.name for code in codes)
-            raise CelError("type", f"no overload of {name} for ({given})", pos)
+            self._conflict(f"no overload of {name} for ({given})", pos)
         result = types.join([Type(entry.result) for entry in matching])
         dispatcher = Dispatcher(name, overloads)
         code = Code(caller(dispatcher, [c.run for c in codes], pos), result)
@@ -264,7 +239,7 @@ class Compiler:
         operand = self.compile(node.operand, scope)
         wanted = ("bool",) if node.op == "!" else ("int", "double")
         if operand.type.name not in ("dyn", *wanted):
-            raise CelError("type", f"no overload of {node.op} for ({operand.type.name})", node.pos)
+            self._conflict(f"no overload of {node.op} for ({operand.type.name})", node.pos)
         make = operators.negate if node.op == "!" else operators.minus
         return fold(
             Code(make(operand.run, node.pos), types.BOOL if node.op == "!" else operand.type), [operand]
@@ -283,7 +258,7 @@ class Compiler:
         kind = operators.result_type(node.op, left.type, right.type)
         if kind is None:
             given = f"{left.type.name}, {right.type.name}"
-            raise CelError("type", f"no overload of {node.op} for ({given})", node.pos)
+            self._conflict(f"no overload of {node.op} for ({given})", node.pos)
         if node.op in ("==", "!="):
             run = operators.equality(node.op, left.run, right.run, left.constant, right.constant)
         elif node.op == "in":
@@ -292,20 +267,20 @@ class Compiler:
             run = operators.ordering(node.op, left.run, right.run, node.pos)
         else:
             run = operators.arithmetic(node.op, left.run, right.run, node.pos)
-        return fold(Code(run, kind), [left, right])
+        return fold(Code(run, kind or DYN), [left, right])
 
     def _logic(self, node: ast.Logic, scope: Scope) -> Code:
         codes = [self.compile(term, scope) for term in node.terms]
         for term, code in zip(node.terms, codes, strict=True):
-            if code.type.name not in ("dyn", "bool") and self.declared.strict:
-                raise CelError("type", f"{node.op} needs bool, not {code.type.name}", term.pos)
+            if code.type.name not in ("dyn", "bool"):
+                self._conflict(f"{node.op} needs bool, not {code.type.name}", term.pos)
         return Code(operators.logic(node.op == "&&", [code.run for code in codes], node.pos), types.BOOL)
 
     def _conditional(self, node: ast.Conditional, scope: Scope) -> Code:
         condition = self.compile(node.condition, scope)
         then, otherwise = self.compile(node.then, scope), self.compile(node.otherwise, scope)
         if condition.type.name not in ("dyn", "bool"):
-            raise CelError("type", f"a condition must be bool, not {condition.type.name}", node.condition.pos)
+            self._conflict(f"a condition must be bool, not {condition.type.name}", node.condition.pos)
         return Code(
             operators.conditional(condition.run, then.run, otherwise.run, node.pos),
             types.join([then.type, otherwise.type]),
@@ -327,7 +302,7 @@ class Compiler:
         values = [self.compile(value, scope) for _, value, _ in node.entries]
         for key, (place, _, _) in zip(keys, node.entries, strict=True):
             if key.type.name not in ("dyn", "string", "int", "uint", "bool"):
-                raise CelError("type", f"a {key.type.name} is no map key", place.pos)
+                self._conflict(f"a {key.type.name} is no map key", place.pos)
         parts = [
             (key.run, value.run, optional, place.pos)
             for key, value, (place, _, optional) in zip(keys, values, node.entries, strict=True)
@@ -349,7 +324,7 @@ class Compiler:
     def _comprehension(self, node: ast.Comprehension, scope: Scope) -> Code:
         target = self.compile(node.target, scope)
         if target.type.name not in ("dyn", "list", "map"):
-            raise CelError("type", f"{node.kind} needs a list or a map, not {target.type.name}", node.pos)
+            self._conflict(f"{node.kind} needs a list or a map, not {target.type.name}", node.pos)
         variables = [
             (name, _variable_type(target.type, i, len(node.names))) for i, name in enumerate(node.names)
         ]
@@ -362,7 +337,7 @@ class Compiler:
             boolean.append((node.result, result))
         for place, code in boolean:
             if code is not None and place is not None and code.type.name not in ("dyn", "bool"):
-                raise CelError("type", f"{node.kind} needs a bool, not {code.type.name}", place.pos)
+                self._conflict(f"{node.kind} needs a bool, not {code.type.name}", place.pos)
         slot = FIRST_SLOT + scope.depth
         weight = 1 + (node.test.weight if node.test else 0) + node.result.weight
         run = comprehension(node, target.run, slot, test.run if test else None, result.run, weight)
@@ -377,7 +352,7 @@ class Compiler:
     def _optionalmap(self, node: ast.OptionalMap, scope: Scope) -> Code:
         target = self.compile(node.target, scope)
         if target.type.name not in ("dyn", "optional_type"):
-            raise CelError("type", f"{target.type.name} is not optional", node.pos)
+            self._conflict(f"{target.type.name} is not optional", node.pos)
         body = self.compile(node.body, scope.bind((node.name, target.type.element)))
         run = operators.optional_map(target.run, FIRST_SLOT + scope.depth, body.run, node.flat, node.pos)
         return Code(run, body.type if node.flat else Type("optional_type", body.type))
@@ -406,29 +381,3 @@ def _span(least: int, most: int) -> str:
     if least == most:
         return f"{least} argument{'s' if least != 1 else ''}"
     return f"{least} to {most} arguments"
-
-
-def constant(value: Any) -> Code:
-    """The code of a constant."""
-    return Code(lambda _: value, types.of_value(value), value)
-
-
-_FOLDED: Final = (str, int, float, bool, bytes, type(None), CelType, UInt)
-
-
-def fold(code: Code, operands: list[Code]) -> Code:
-    """The code, run once now if its operands are constants and the result is small and plain."""
-    if any(operand.constant is UNSET for operand in operands):
-        return code
-    from webhook.cel.budget import Meter
-
-    try:
-        value = code.run([{}, Meter(10_000)])
-    except (CelError, FunctionError):
-        return code
-    if isinstance(value, list) and all(isinstance(item, _FOLDED) for item in value):
-        return Code(lambda _: value, code.type, value)
-    return Code(lambda _: value, types.of_value(value), value) if isinstance(value, _FOLDED) else code
-
-
-__all__ = ["ABSENT", "Code", "Compiler", "Optional", "Scope", "to_key", "type_name"]

@@ -16,6 +16,8 @@ from webhook.cel.values import ABSENT, INT_MAX, INT_MIN, UINT_MAX, Optional, UIn
 Run = Callable[[list[Any]], Any]
 _TIMES: Final = frozenset({"google.protobuf.Timestamp", "google.protobuf.Duration"})
 _ORDERED: Final = frozenset({"string", "bool", "bytes", *_TIMES})
+# Never equal across types, so a comparison that mixes two of these is a slip. `null` may meet anything.
+_COMPARED: Final = frozenset({"int", "uint", "double", "string", "bool", "bytes", "list", "map", *_TIMES})
 _ADDABLE: Final = frozenset({"int", "uint", "double", "string", "bytes", "list"})
 
 
@@ -23,7 +25,8 @@ def result_type(op: str, left: Type, right: Type) -> Type | None:
     """The type of `left op right`, or None where no values of these types can be so combined."""
     a, b = left.name, right.name
     if op in ("==", "!="):
-        return BOOL
+        distinct = a != b and not {a, b} <= NUMBERS
+        return None if distinct and a in _COMPARED and b in _COMPARED else BOOL
     if op == "in":
         return BOOL if b in ("dyn", "list", "map") else None
     if op in ("<", "<=", ">", ">="):

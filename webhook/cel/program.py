@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from webhook.cel.budget import Budget, Meter
-from webhook.cel.compiler import Code, Compiler, Scope
+from webhook.cel.code import Code, Scope
+from webhook.cel.compiler import Compiler
 from webhook.cel.declarations import Declarations
 from webhook.cel.errors import CelError, Origin
 from webhook.cel.grammar import parse

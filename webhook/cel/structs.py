@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.cel import types
 from webhook.cel.ast import Struct
+from webhook.cel.code import Code
 from webhook.cel.declarations import Declarations
 from webhook.cel.errors import CelError
 from webhook.cel.schema import ANY, Node
 from webhook.cel.types import Type
 from webhook.cel.values import JSONPatch, ObjectValue, Optional, to_key, type_name
-
-if TYPE_CHECKING:
-    from webhook.cel.compiler import Code
 
 Run = Callable[[list[Any]], Any]
 Field = tuple[str, int, "Code", bool]
@@ -90,8 +88,6 @@ def struct(node: Struct, fields: list[Field], declared: Declarations) -> Code:
 
 
 def _json_patch(fields: list[Field]) -> Code:
-    from webhook.cel.compiler import Code
-
     for name, pos, code, _ in fields:
         if name not in _PATCH_FIELDS:
             raise CelError("type", f"JSONPatch has no field {name!r}; it has op, path, from and value", pos)
@@ -115,8 +111,6 @@ def _json_patch(fields: list[Field]) -> Code:
 
 
 def _object(node: Struct, fields: list[Field], schema: Node | None) -> Code:
-    from webhook.cel.compiler import Code
-
     place = _place(schema, node.name.split(".")[1:]) if schema else ANY
     if place is None:
         raise CelError("type", f"unknown type {node.name}: no such field path", node.pos)

@@ -57,7 +57,7 @@ def _special(value: Any) -> str | None:
 
 
 def text_of(meter: Meter, value: Any) -> str:
-    """What %s shows. A list may hold one long string many times, so each is charged before they are joined."""
+    """What %s shows. A list may hold one long string many times: each is charged before they are joined."""
     meter.charge(1 + (len(value) // 10 if isinstance(value, (str, bytes)) else 0))
     kind = type(value)
     if kind is str:
