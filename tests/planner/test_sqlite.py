@@ -120,6 +120,15 @@ async def test_domains_above_and_below_overlap(ledger, domain, first):
         await ledger.reserve(two, 1, 1.0)
 
 
+async def test_a_domain_is_not_free_while_a_part_of_it_is_held(ledger):
+    """A gang that spans the zone holds one host of the rack, on a node that the plan did not know."""
+    hosts = (("z", "r1", "new-1"), ("z", "r2", "new-2"))
+    spread = replace(whole("a", "r1", nodes=("new-1", "new-2")), domain=("z",), domains=hosts)
+    await ledger.reserve(spread, 0, 1.0)
+    with pytest.raises(Conflict, match="already held by a"):
+        await ledger.reserve(whole("b", "r1"), 1, 1.0)
+
+
 async def test_domains_of_two_topologies_are_told_apart(ledger):
     """The same path in another topology is another domain, while its nodes are others."""
     await ledger.reserve(whole("a", "r1"), 0, 1.0)

@@ -45,7 +45,7 @@ class Result:
 
     def __post_init__(self) -> None:
         for name in _TEXTS:
-            object.__setattr__(self, name, _UNPRINTABLE.sub("\ufffd", getattr(self, name)))
+            object.__setattr__(self, name, printable(getattr(self, name)))
 
     @property
     def title(self) -> str:
@@ -73,6 +73,9 @@ class Report:
     revision: str = ""
     generated: datetime | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "revision", printable(self.revision))
+
     @property
     def summary(self) -> dict[Outcome, int]:
         """How many results there are of each outcome, every outcome named."""
@@ -89,3 +92,8 @@ class Report:
         return ", ".join(f"{counts[outcome]} {outcome}" for outcome in _WORST_FIRST if counts[outcome]) or (
             "nothing to report"
         )
+
+
+def printable(text: str) -> str:
+    """The text with U+FFFD for what could steer a terminal or is not allowed in XML."""
+    return _UNPRINTABLE.sub("\ufffd", text)

@@ -1,0 +1,313 @@
+"""Every format from the same list of results, each checked as its reader would read it."""
+
+import io
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from webhook.report.formats import FORMATS
+from webhook.report.model import OUTCOMES, Report, Result
+
+REFUSED = Result(
+    object="default/Job/train",
+    result="fail",
+    source="plan",
+    policy="plan",
+    rule="TooLargeForLevel",
+    message="76 GPUs asked for in one rack; the largest has 72. Would work: 18 pods, or required zone.",
+    file="jobs/train.yaml",
+    line=7,
+    field="metadata.annotations.kai.scheduler/topology-required-placement",
+    severity="high",
+    api_version="batch/v1",
+    properties={"level": "rack"},
+)
+PASSED = Result("default/Job/train", "pass", "policy", "guaranteed-qos", "requests")
+WARNED = Result(
+    "default/Pod/shell", "warn", "policy", "mig", "profile", "1g.5gb is larger than it needs", "a.yaml", 2
+)
+FAILED = Result("kube/Pod/x", "error", "policy", "mig", "profile", "no such key: limits")
+SKIPPED = Result("kube/Pod/x", "skip", "policy", "topology")
+REPORT = Report(
+    (REFUSED, PASSED, WARNED, FAILED, SKIPPED), "git:4f2a9c1", datetime(2026, 3, 1, 12, 0, 0, 5000, UTC)
+)
+
+
+def written(format_name, report=REPORT):
+    """What the format writes for a report."""
+    out = io.StringIO()
+    FORMATS[format_name](report, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_empty_report_is_a_whole_document(name):
+    """Nothing to report is no error in any format."""
+    assert written(name, Report(())).endswith("\n")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_report_without_a_time_is_the_same_every_time(name):
+    """The clock is not looked at, so a pipeline can compare two reports."""
+    assert written(name, replace(REPORT, generated=None)) == written(name, replace(REPORT, generated=None))
+
+
+def test_the_summary_counts_every_outcome():
+    """All five are named, those that did not happen too."""
+    assert REPORT.summary == {"pass": 1, "fail": 1, "warn": 1, "error": 1, "skip": 1}
+    assert list(Report(()).summary) == list(OUTCOMES)
+
+
+def test_json_holds_every_field():
+    """A program gets everything that a person does."""
+    document = json.loads(written("json"))
+    assert document["summary"]["fail"] == 1
+    assert document["revision"] == "git:4f2a9c1"
+    first = document["results"][0]
+    assert (first["line"], first["field"]) == (7, REFUSED.field)
+    assert set(first) >= {"object", "file", "source", "policy", "rule", "result", "severity", "message"}
+
+
+def test_the_table_shows_the_worst_first_and_cuts_nothing():
+    """In a pipe every word is there, without colour, and the summary is the last line."""
+    lines = written("table").splitlines()
+    assert [line.split()[0] for line in lines[1:6]] == ["error", "fail", "warn", "pass", "skip"]
+    assert REFUSED.message in lines[2]
+    assert "jobs/train.yaml:7" in lines[2]
+    assert "\x1b" not in written("table")
+    assert lines[-1] == "1 error, 1 fail, 1 warn, 1 pass, 1 skip (policies git:4f2a9c1)"
+
+
+def test_the_table_is_coloured_on_a_terminal(monkeypatch):
+    """Colour is for people who look at it."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    out = Terminal()
+    FORMATS["table"](REPORT, out)
+    assert "\x1b[31m" in out.getvalue()
+
+
+# What the CRD reports.openreports.io demands: field, type, and whether it must be there.
+RESULT_FIELDS = {
+    "source": str, "policy": str, "rule": str, "category": str, "severity": str, "timestamp": dict,
+    "result": str, "scored": bool, "resources": list, "message": str, "properties": dict,
+}  # fmt: skip
+
+
+def test_openreports_is_valid_against_the_custom_resource():
+    """Every field is one of the CRD's, of its type, and enums hold."""
+    report = yaml.safe_load(written("yaml"))
+    assert (report["apiVersion"], report["kind"]) == ("openreports.io/v1alpha1", "Report")
+    assert set(report) <= {"apiVersion", "kind", "metadata", "source", "summary", "results"}
+    assert set(report["summary"]) == {"pass", "fail", "warn", "error", "skip"}
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", report["metadata"]["name"])
+    for result in report["results"]:
+        assert result["policy"]
+        assert all(isinstance(value, RESULT_FIELDS[key]) for key, value in result.items())
+        assert result["result"] in OUTCOMES
+        assert result.get("severity", "info") in {"critical", "high", "medium", "low", "info"}
+        assert set(result["timestamp"]) == {"seconds", "nanos"}
+        assert all(isinstance(value, str) for value in result.get("properties", {}).values())
+        for resource in result["resources"]:
+            assert set(resource) <= {"apiVersion", "kind", "namespace", "name"}
+
+
+def test_openreports_names_the_object_and_the_place():
+    """The resource is a reference, file, line and field are properties."""
+    first = yaml.safe_load(written("yaml"))["results"][0]
+    assert first["resources"] == [
+        {"apiVersion": "batch/v1", "kind": "Job", "namespace": "default", "name": "train"}
+    ]
+    assert first["properties"] == {
+        "file": "jobs/train.yaml", "line": "7", "field": REFUSED.field, "level": "rack"
+    }  # fmt: skip
+    assert first["timestamp"] == {"seconds": 1772366400, "nanos": 5_000_000}
+
+
+def test_openreports_stands_in_the_namespace_that_its_objects_share():
+    """A report on one namespace belongs there; one on several leaves it to whoever applies it."""
+    assert yaml.safe_load(written("yaml", Report((REFUSED, PASSED))))["metadata"]["namespace"] == "default"
+    assert "namespace" not in yaml.safe_load(written("yaml"))["metadata"]
+
+
+def test_junit_counts_what_it_holds():
+    """Each object is a suite whose counts are those of its cases, and the whole adds up."""
+    root = ElementTree.fromstring(written("junit"))
+    for suite in root:
+        cases = suite.findall("testcase")
+        assert int(suite.get("tests")) == len(cases)
+        assert int(suite.get("failures")) == len(suite.findall("testcase/failure"))
+        assert int(suite.get("errors")) == len(suite.findall("testcase/error"))
+        assert int(suite.get("skipped")) == len(suite.findall("testcase/skipped"))
+        assert suite.get("timestamp") == "2026-03-01T12:00:00"
+    assert [suite.get("name") for suite in root] == ["default/Job/train", "default/Pod/shell", "kube/Pod/x"]
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("5", "1", "1")
+
+
+def test_junit_tells_where_and_why():
+    """A failure has the message as its headline and the place in its text."""
+    failure = ElementTree.fromstring(written("junit")).find(".//failure")
+    assert failure.get("message") == REFUSED.message
+    assert failure.text.splitlines()[1:] == ["jobs/train.yaml:7", REFUSED.field]
+
+
+def test_sarif_points_at_the_line():
+    """The region is the offending field's line, the logical location the object and field."""
+    [run] = json.loads(written("sarif"))["runs"]
+    [location] = run["results"][0]["locations"]
+    assert location["physicalLocation"] == {
+        "artifactLocation": {"uri": "jobs/train.yaml"},
+        "region": {"startLine": 7},
+    }
+    assert location["logicalLocations"][0]["fullyQualifiedName"] == f"default/Job/train.{REFUSED.field}"
+
+
+def test_sarif_lists_every_rule_but_only_findings():
+    """A pass is no alert; each finding points to its rule by name and index."""
+    log = json.loads(written("sarif"))
+    [run] = log["runs"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert log["version"] == "2.1.0"
+    assert rules == ["plan/TooLargeForLevel", "guaranteed-qos/requests", "mig/profile", "topology"]
+    assert [result["level"] for result in run["results"]] == ["error", "warning", "error"]
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+        assert result["message"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("file", "uri"),
+    [("a b.yaml", "a%20b.yaml"), ("/x/ü.yaml", "file:///x/%C3%BC.yaml"), ("./a.yaml", "a.yaml"), ("-", "-")],
+)
+def test_sarif_addresses_are_uris(file, uri):
+    """Blanks and other letters are escaped; an absolute path is a file URI."""
+    log = json.loads(written("sarif", Report((replace(REFUSED, file=file),))))
+    location = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert location["artifactLocation"]["uri"] == uri
+
+
+def test_a_sarif_finding_is_recognised_after_lines_moved():
+    """The fingerprint does not know the line, but tells one object from another."""
+
+    def fingerprint(result):
+        log = json.loads(written("sarif", Report((result,))))
+        return log["runs"][0]["results"][0]["partialFingerprints"]
+
+    assert fingerprint(REFUSED) == fingerprint(replace(REFUSED, line=70, message="other numbers"))
+    assert fingerprint(REFUSED) != fingerprint(replace(REFUSED, object="default/Job/other"))
+
+
+def test_markdown_shows_findings_and_folds_the_rest():
+    """A reviewer sees what needs them; the passes are one click away; the marker finds the comment again."""
+    lines = written("markdown").splitlines()
+    assert lines[0] == "<!-- bayplan report -->"
+    fold = lines.index("<details>")
+    assert sum(line.startswith(("| ❌", "| ❗", "| ⚠️")) for line in lines[:fold]) == 3
+    assert sum(line.startswith(("| ✅", "| ⏭️")) for line in lines[fold:]) == 2
+
+
+def test_markdown_cells_cannot_be_broken():
+    """Pipes, newlines, HTML, mentions and links in a message are words."""
+    evil = "a | b\n<img src=x> @team [x](http://y) `z`\\| #1"
+    [row] = [
+        line
+        for line in written("markdown", Report((replace(FAILED, message=evil),))).splitlines()
+        if "mig" in line
+    ]
+    assert row.count("|") == 6
+    assert not re.search(r"[<>@`\[\]\\]", row)
+
+
+class Page(HTMLParser):
+    """The tags of a page, and whether each that was opened was closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in {"meta", "br"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_page_is_whole_and_loads_nothing():
+    """Every tag is closed; there is no script, link, image or address of elsewhere."""
+    page = Page(written("html"))
+    assert page.open == []
+    assert not {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe"}
+    assert not [attrs for _, attrs in page.tags if {"src", "href"} & set(attrs)]
+    assert "default-src 'none'" in written("html")
+
+
+def test_the_page_can_be_read_aloud():
+    """It has a language, a title, one main heading, captions, and heads with a scope."""
+    page = Page(written("html"))
+    assert ("html", {"lang": "en"}) in page.tags
+    tags = [tag for tag, _ in page.tags]
+    assert (tags.count("h1"), tags.count("main"), tags.count("title")) == (1, 1, 1)
+    assert tags.count("caption") == tags.count("table") == 3
+    assert all(attrs.get("scope") in {"col", "row"} for tag, attrs in page.tags if tag == "th")
+
+
+def test_the_page_shows_markup_as_text():
+    """What an object says is text on the page, never part of it."""
+    page = Page(
+        written("html", Report((replace(FAILED, message="<script>alert(1)</script>", object='a/B/"><b>'),)))
+    )
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert "<script>alert(1)</script>" in page.text
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.builds(
+            Result,
+            object=st.builds("{}/{}/{}".format, TEXT, TEXT, TEXT),
+            result=st.sampled_from(OUTCOMES),
+            source=st.sampled_from(["policy", "plan"]),
+            policy=TEXT,
+            rule=TEXT,
+            message=TEXT,
+            file=TEXT,
+            line=st.integers(0, 9),
+            field=TEXT,
+            properties=st.dictionaries(TEXT, TEXT, max_size=2),
+        ),
+        max_size=4,
+    ),
+    TEXT,
+)
+def test_no_text_breaks_a_format(results, revision):
+    """Whatever an object or a policy says, each document still parses and holds every result."""
+    report = Report(tuple(results), revision)
+    assert len(json.loads(written("json", report))["results"]) == len(results)
+    assert len(yaml.safe_load(written("yaml", report))["results"]) == len(results)
+    assert len(ElementTree.fromstring(written("junit", report)).findall(".//testcase")) == len(results)
+    assert json.loads(written("sarif", report))["version"] == "2.1.0"
+    assert Page(written("html", report)).open == []
+    assert "\x1b" not in written("table", report) + written("markdown", report)
