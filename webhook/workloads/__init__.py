@@ -7,11 +7,12 @@
 
 Read in this order: `kinds` (the table), `layouts` (a small function for each family of kinds), `keys`
 (topology requests in every dialect), `options` (our own annotations), `membership` (pods of a wider gang),
-`gangs`, `read`, `pods`.
+`gangs`, `read`, `pods`, `merge` (pods of one gang in the same files).
 """
 
 from webhook.workloads.keys import KEYS, Key
 from webhook.workloads.kinds import KINDS, Kind
+from webhook.workloads.merge import joined
 from webhook.workloads.pods import pod_of, write_pod
 from webhook.workloads.read import Template, Workload, read, wants_plan
 
@@ -22,6 +23,7 @@ __all__ = [
     "Kind",
     "Template",
     "Workload",
+    "joined",
     "pod_of",
     "read",
     "wants_plan",

@@ -15,7 +15,8 @@ _GROUP_ANNOTATIONS = ("pod-group-name", "scheduling.run.ai/pod-group", "scheduli
 """KAI's own PodGroup, Run:ai's older recipe, Volcano's (and the coscheduling plug-in's)."""
 KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
-SUBGROUP = "kai.scheduler/subgroup-name"
+SUBGROUPS = ("kai.scheduler/subgroup-name", "scheduling.run.ai/topology-role")
+"""Labels, or annotations, that name the part of its gang that a pod plays: prefill, decode, worker."""
 
 _MINIMUM = (
     ("minMember",),
@@ -47,6 +48,12 @@ def membership(pod: Field, chosen: Options, namespace: str, groups: PodGroups) -
     if reference.get("name").text():
         return _of_workload(reference, namespace, groups)
     return _kueue(pod.get("metadata"))
+
+
+def subgroup(metadata: Field) -> str:
+    """The name of a pod's PodSet in a wider gang; "main" where it states none."""
+    stated = (metadata.get(place, key).text() for key in SUBGROUPS for place in ("labels", "annotations"))
+    return next((name for name in stated if name), "main")
 
 
 def _own(chosen: Options) -> Membership:

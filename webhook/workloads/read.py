@@ -14,7 +14,7 @@ from webhook.workloads.gangs import Shaped, asks_for_gpus, default_reserve, gang
 from webhook.workloads.keys import BOTH, OBJECT, Asked, asked, asked_by_pod_group, merged, scope_asked
 from webhook.workloads.kinds import Kind, row_of
 from webhook.workloads.layouts import Layout
-from webhook.workloads.membership import SUBGROUP, Membership, PodGroups, membership
+from webhook.workloads.membership import Membership, PodGroups, membership, subgroup
 from webhook.workloads.options import Options, options
 
 OLD_SCOPE = "scheduling.run.ai/topology-policy"
@@ -200,8 +200,7 @@ def _joined(layout: Layout, gang: Membership | None, pod: Field) -> Layout:
     """A pod as one of a gang's `size` pods, under its subgroup's name where it has one."""
     if gang is None:
         return layout
-    subgroup = pod.get("metadata", "labels", SUBGROUP).text("main") or "main"
-    member = replace(layout.members[0], pod_set=subgroup, count=gang.size)
+    member = replace(layout.members[0], pod_set=subgroup(pod.get("metadata")), count=gang.size)
     return Layout((member,), ((member,),))
 
 
