@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.cel import Budget, CelError
+from webhook.policy.defaults import defaulted
 from webhook.policy.host import Host
 from webhook.policy.model import FACTS, Expression, NamedExpression, Policy
 from webhook.policy.request import AdmissionRequest
@@ -44,7 +45,7 @@ class Activation(Mapping[str, Any]):
         if name == "object":
             return self.obj
         if name == "oldObject":
-            return self.old
+            return None if self.old is None else defaulted(self.old)
         if name == "params":
             return self.params
         if name == "request":

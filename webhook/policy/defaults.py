@@ -34,12 +34,14 @@ CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
-def defaulted(obj: Mapping[str, Any]) -> Json:
+def defaulted(obj: Mapping[str, Any], *, template: bool = False) -> Json:
     """A copy with the defaults of its kind; a kind that is not known comes back as it is.
 
     A null field of a known kind is dropped: the API server decodes it as a field that is not there.
+    `template`: it is a pod template shown as a Pod, in which requests do not default to limits. So a policy
+    that writes both finds them missing there, and writes them.
     """
-    fill = KINDS.get((obj.get("apiVersion"), obj.get("kind")))
+    fill = _template_pod if template else KINDS.get((obj.get("apiVersion"), obj.get("kind")))
     if fill is None:
         return copy.deepcopy(dict(obj))
     result: Json = _without_nulls(obj)
@@ -141,6 +143,10 @@ def _pod(pod: Json) -> None:
         if limits:
             _fill(container["resources"], {"requests": {}})
             _fill(container["resources"]["requests"], limits)
+
+
+def _template_pod(pod: Json) -> None:
+    _pod_spec(pod.get("spec"))
 
 
 def _pod_spec(spec: Any) -> None:

@@ -154,7 +154,7 @@ class _Builder:
             raise self.wrong(node, f"the tag {node.tag[:60]!r} is not supported")
         try:
             return self.loader.construct_object(node)
-        except (ValueError, OverflowError, KeyError):
+        except (ValueError, OverflowError, LookupError):
             raise self.wrong(node, "a number that cannot be read") from None
 
     def wrong(self, node: yaml.Node, message: str) -> PolicyError:
