@@ -54,7 +54,8 @@ def test_plan_prints_the_contracts_json(run: Run) -> None:
     (gang,) = json.loads(out)["gangs"]
     assert status == 0
     assert set(gang) == {
-        "name", "decision", "topology", "level", "domain", "reserves", "assignments", "reason", "message", "warnings"
+        "name", "decision", "topology", "level", "domain",
+        "reserves", "assignments", "reason", "message", "warnings",
     }  # fmt: skip
     assert gang["decision"] == "admitted"
     assert gang["level"] == "cloud.provider.com/topology-rack"
@@ -108,7 +109,7 @@ def test_explain_shows_each_level_that_was_tried(run: Run) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("kind: [", "bad.yaml:1"),
+        ("kind: [", "no YAML"),
         ("- a list", "no Kubernetes object"),
         ("kind: Job", "has no apiVersion"),
         ("a: 1\na: 2", "'a' stands twice"),
@@ -144,8 +145,8 @@ def test_a_bad_manifest_is_told_with_file_object_and_field(
         ),
         ("{apiVersion: v1, kind: Node, metadata: {}}", "name"),
         (
-            "{apiVersion: v1, kind: Node, metadata: {name: n}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: n}}",
-            "n",
+            "\n---\n".join(["{apiVersion: v1, kind: Node, metadata: {name: twice}}"] * 2),
+            "twice",
         ),
         (
             "{apiVersion: kai.scheduler/v1alpha1, kind: Topology, metadata: {name: t}, spec: {levels: []}}",

@@ -17,7 +17,7 @@ from webhook.policy.validate import Findings
 from webhook.report.lines import line_of
 from webhook.report.model import Outcome, Result
 
-_FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[\w+\])+")
+_FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
 _PLAN_OUTCOME: dict[str, Outcome] = {"admitted": "pass", "queued": "warn", "rejected": "fail"}
 FIELDS_TOLD = 6
 
