@@ -54,20 +54,19 @@ def slices(container: Json) -> int:
     return total
 
 
-def whole(quantity: Json, multiple: Json = 1) -> str:
+def whole(quantity: Json, multiple: Json = 1) -> Json:
     """`cpus.whole("1500m")` is "2", `cpus.whole("5", 4)` is "8": CPUs rounded up to a multiple of whole ones.
 
-    A quantity that is whole already comes back as it was written, and text that is no quantity too: the API
-    server says what is wrong with it.
+    What is whole already comes back as it was written, and what is no quantity too: the API server says what
+    is wrong with it.
     """
-    text = str(quantity)
     step = max(1, int(multiple))
     try:
-        cores = parse(text, Where())
+        cores = parse(quantity, Where())
     except ValueError:
-        return text
+        return quantity
     rounded = math.ceil(cores / step) * step
-    return text if rounded == cores else str(rounded)
+    return quantity if rounded == cores else str(rounded)
 
 
 def add_annotations(metadata: Json, wanted: Json) -> dict[str, Json]:
