@@ -37,7 +37,7 @@ def test_bayplans_own_gang() -> None:
 def test_a_gang_without_a_size_is_told() -> None:
     """The pod is planned alone, and a warning names the missing key."""
     gang = read(o.annotated(o.POD, {"bayplan.dev/gang": "trio"})).gangs[0]
-    assert gang.size == 1
+    assert (gang.name, gang.size) == ("team/Pod/demo", 1)
     assert "bayplan.dev/gang-size" in gang.warnings[0]
 
 
@@ -61,9 +61,9 @@ def test_a_pod_groups_minimum_is_the_size(member: Any, spec: Any) -> None:
 
 
 def test_a_pod_group_that_is_not_known_is_told() -> None:
-    """Without the PodGroup object the pod is planned alone, with a warning."""
+    """Without the PodGroup object the pod is planned alone, under its own name, with a warning."""
     gang = read(o.annotated(o.POD, {"pod-group-name": "pg"})).gangs[0]
-    assert (gang.name, gang.size) == ("team/PodGroup/pg", 1)
+    assert (gang.name, gang.size) == ("team/Pod/demo", 1)
     assert "not known" in gang.warnings[0]
 
 

@@ -29,9 +29,13 @@ _MINIMUM = (
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A gang's KIND/NAME, its size in pods, and the PodGroup object where it is known."""
+    """A gang's KIND/NAME, its size in pods, and the PodGroup object where it is known.
 
-    name: str
+    `name` is "" where the size is not known: then each pod is planned for itself and under its own name, or
+    two pods of one gang would be given the same one place.
+    """
+
+    name: str = ""
     size: int = 1
     group: Field | None = None
     warnings: tuple[str, ...] = ()
@@ -56,10 +60,13 @@ def subgroup(metadata: Field) -> str:
     return next((name for name in stated if name), "main")
 
 
+def _alone(why: str) -> Membership:
+    return Membership(warnings=(f"{why}: this pod is planned as a gang of 1",))
+
+
 def _own(chosen: Options) -> Membership:
     if chosen.gang_size is None:
-        note = f'gang "{chosen.gang}" has no bayplan.dev/gang-size: this pod is planned as a gang of 1'
-        return Membership(f"Gang/{chosen.gang}", warnings=(note,))
+        return _alone(f'gang "{chosen.gang}" has no bayplan.dev/gang-size')
     return Membership(f"Gang/{chosen.gang}", chosen.gang_size)
 
 
@@ -78,8 +85,7 @@ def _known(groups: PodGroups, namespace: str, name: str) -> Field | None:
 
 def _of_group(gang: str, group: Field | None, name: str) -> Membership:
     if group is None:
-        note = f'PodGroup "{name}" is not known here: this pod is planned as a gang of 1'
-        return Membership(gang, warnings=(note,))
+        return _alone(f'PodGroup "{name}" is not known here')
     return Membership(gang, _minimum(group.get("spec")), group)
 
 
@@ -93,12 +99,11 @@ def _of_workload(reference: Field, namespace: str, groups: PodGroups) -> Members
     gang = f"Workload/{name}/{part}" if part else f"Workload/{name}"
     workload = _known(groups, namespace, name)
     if workload is None:
-        return Membership(gang, warnings=(f'Workload "{name}" is not known here: planned as a gang of 1',))
+        return _alone(f'Workload "{name}" is not known here')
     for group in workload.get("spec", "podGroups").items():
         if group.get("name").text() == part:
             return Membership(gang, _minimum(group))
-    note = f'Workload "{name}" has no pod group "{part}": planned as a gang of 1'
-    return Membership(gang, warnings=(note,))
+    return _alone(f'Workload "{name}" has no pod group "{part}"')
 
 
 def _kueue(metadata: Field) -> Membership | None:
@@ -107,6 +112,5 @@ def _kueue(metadata: Field) -> Membership | None:
         return None
     total = metadata.get("annotations", KUEUE_TOTAL).count_in_text()
     if total is None:
-        note = f'pod group "{name}" has no {KUEUE_TOTAL}: this pod is planned as a gang of 1'
-        return Membership(f"PodGroup/{name}", warnings=(note,))
+        return _alone(f'pod group "{name}" has no {KUEUE_TOTAL}')
     return Membership(f"PodGroup/{name}", total)

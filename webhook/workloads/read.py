@@ -135,7 +135,7 @@ class _Reader:
         # all the same, for itself, unless its template carries the reservation.
         child = owned and row.name != "Pod"
         templates = _templates(layout)
-        name = f"{self.namespace}/{gang.name if gang else f'{row.name}/{self.name}'}"
+        name = f"{self.namespace}/{gang.name if gang and gang.name else f'{row.name}/{self.name}'}"
         return Workload(
             kind=row.name,
             templates=tuple(one for one in templates if one.is_pod_template),
