@@ -20,7 +20,7 @@ from webhook.commands import inputs
 from webhook.files import Document
 from webhook.planning import plan_workload
 from webhook.terminal import console, table
-from webhook.workloads import Workload, read
+from webhook.workloads import Workload, joined, read
 
 EPILOG = """examples:
   kubectl get nodes,pods,topologies.kai.scheduler -A -o yaml > cluster.yaml
@@ -80,8 +80,7 @@ def plan_all(snapshot: Snapshot, documents: list[Document], reserve: str | None)
         _key(document): document.value for document in documents if document.value.get("kind") == "PodGroup"
     }
     planned: set[str] = set()
-    for document in documents:
-        workload = _workload(document, podgroups)
+    for workload in joined(_workload(document, podgroups) for document in documents):
         groups = tuple(_reserving(group, reserve) for group in workload.gangs if group.name not in planned)
         planned.update(group.name for group in groups)
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=True))
