@@ -11,7 +11,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.policy.helpers import OURS, apply, binding, check, mutating, patch, pod, validating
+from tests.policy.helpers import OURS, UPSTREAM, apply, binding, check, mutating, patch, pod, validating
 from webhook.policy import PolicyError, load
 
 Json = dict[str, Any]

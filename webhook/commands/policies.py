@@ -14,6 +14,9 @@ from webhook.policy.coverage import expressions_of
 from webhook.policy.match import MatchResources, Rule
 from webhook.policy.model import Binding, MutatingPolicy, Policy, PolicySet
 
+WIDE = 400
+"""Columns where no terminal limits them: one line a policy, for grep."""
+MOST_SHOWN = 4
 EPILOG = """examples:
   bayplan policies check policies/          every problem, with file, line and column; for pre-commit and CI
   bayplan policies list policies/           what runs, in the order in which it runs
@@ -69,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(policies: PolicySet) -> None:
-    console = Console(soft_wrap=not sys.stdout.isatty())
+    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("POLICY", "KIND", "MATCHES", "READS", "BINDINGS", "FILE"):
         table.add_column(title, no_wrap=title in ("POLICY", "KIND"), overflow="fold")
@@ -94,7 +97,10 @@ def _matches(match: MatchResources) -> str:
 
 
 def _rule(rule: Rule) -> str:
-    return f"{','.join(rule.operations)} {','.join(rule.resources)}"
+    """`CREATE pods`; of many resources the first few and the number of the others."""
+    shown, others = rule.resources[:MOST_SHOWN], len(rule.resources) - MOST_SHOWN
+    more = f" and {others} more" if others > 0 else ""
+    return f"{','.join(rule.operations)} {', '.join(shown)}{more}"
 
 
 def _show(policies: PolicySet, name: str | None) -> int:
