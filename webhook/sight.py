@@ -7,12 +7,14 @@ tentatively, so that a later look at the same gangs replays it (`webhook.plannin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from planner.answer import Answer
 from planner.facts import cluster_facts
 
 from planner.snapshot import Snapshot
-from webhook.planning import WorkloadPlan, plan_workload, replay_for_pod
+from webhook.planning import Placed, WorkloadPlan, plan_workload, replay_for_pod
 from webhook.policy.request import AdmissionRequest
 from webhook.variables import NO_CLUSTER, gang_variable, plan_variable
 from webhook.workloads import KINDS, Workload, read, wants_plan
@@ -48,6 +50,7 @@ class Sight:
         self._request = request
         self._snapshot = snapshot
         self.booked = snapshot.reservations if snapshot is not None else ()
+        self._said: dict[str, Answer] = {}
         self._seen: tuple[Json, Workload, WorkloadPlan | None] | None = None
 
     def facts(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
@@ -85,7 +88,15 @@ class Sight:
                 return arrived
         plan = plan_workload(self._snapshot, workload)
         self._snapshot = plan.snapshot
-        return plan
+        return replace(plan, placed=tuple(map(self._as_first_said, plan.placed)))
+
+    def _as_first_said(self, placed: Placed) -> Placed:
+        """A gang's own plan of this request again: in the words in which it was made, not "already held"."""
+        first = self._said.setdefault(placed.group.name, placed.answer)
+        if placed.answer.replayed and first.assignments == placed.answer.assignments:
+            return replace(placed, answer=first)
+        self._said[placed.group.name] = placed.answer
+        return placed
 
     def _same_gangs(self, workload: Workload) -> bool:
         """Whether an update leaves the gangs as they were, or could not change its templates anyway."""

@@ -50,15 +50,20 @@ def placement_note(plan: WorkloadPlan) -> str:
 
 
 def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -> str:
-    """The value of `bayplan.dev/policies`: the policies that changed the object, in this pass or, by what
-    the annotation already says of the same revision, in a former one; "" where none did."""
+    """The value of `bayplan.dev/policies`: the policies that changed the object, and their revision.
+
+    Those that the annotation names already stay, as long as the revision is the same; where none changes
+    anything now, what it says stays as it is.
+    """
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    said = (annotations or {}).get(POLICIES, "") if isinstance(annotations or {}, Mapping) else ""
-    former, _, of_revision = str(said).rpartition("@")
+    said = str(annotations.get(POLICIES, "")) if isinstance(annotations, Mapping) else ""
+    new = set(names)
+    if not new:
+        return said
+    former, _, of_revision = said.rpartition("@")
     known = former.split(",") if former and of_revision == revision else []
-    changed = sorted({*known, *names})
-    return f"{','.join(changed)}@{revision}" if changed else ""
+    return f"{','.join(sorted(new.union(known)))}@{revision}"
 
 
 def _at(obj: Json, template: Template) -> Json:
