@@ -31,8 +31,8 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
             one, other = left[0].name, having[level][0].name
             raise Refusal(
                 "MultipleTopologies",
-                f"The request points into two topologies: {place} {level} is a level of {other}, the rest of "
-                f"the request means {one} (levels {_list(left[0].levels)}). One gang has one topology; "
+                f"The request points into two topologies: {place} is {level}, a level of {other}; the rest "
+                f"means {one} (levels {_list(left[0].levels)}). One gang has one topology; "
                 f"use the levels of one of them.",
             )
         left = kept
@@ -44,13 +44,6 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
 def _named(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
     asked = topologies_asked(group)
     known = {topology.name: topology for topology in snapshot.topologies}
-    for place, name in asked:
-        if name not in known:
-            raise Refusal(
-                "UnknownTopology",
-                f"{place} names the topology {name!r}, which the cluster does not have; "
-                f"it has {_list(tuple(known))}.",
-            )
     different = list(dict.fromkeys(name for _, name in asked))
     if len(different) > 1:
         places = " and ".join(f"{place} says {name}" for place, name in asked)
@@ -58,12 +51,18 @@ def _named(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
             "MultipleTopologies",
             f"The request names two topologies: {places}. One gang has one topology; keep one of them.",
         )
+    for place, name in asked:
+        if name not in known:
+            raise Refusal(
+                "UnknownTopology",
+                f"{place} is {name!r}, which the cluster does not have; it has {_list(tuple(known))}.",
+            )
     return tuple(known[name] for name in different)
 
 
 def _unknown_level(snapshot: Snapshot, named: tuple[Topology, ...], place: str, level: str) -> Refusal:
     known = "; ".join(f"{t.name} has {_list(t.levels)}" for t in named or snapshot.topologies)
-    return Refusal("UnknownLevel", f"{place} {level!r} is no level of a topology here: {known}.")
+    return Refusal("UnknownLevel", f"{place} is {level!r}, which is no level here: {known}.")
 
 
 def _check_pools(snapshot: Snapshot, group: PodGroup, left: tuple[Topology, ...]) -> None:

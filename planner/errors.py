@@ -28,4 +28,5 @@ class InputError(ValueError):
         self.where = where or Where()
         self.message = message
         place = str(self.where)
-        super().__init__(f"{place}: {message}" if place else message)
+        line = f"{place}: {message}" if place else message
+        super().__init__("".join(sign if sign.isprintable() else "?" for sign in line))

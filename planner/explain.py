@@ -122,7 +122,9 @@ def matches_no_node(kind: Kind, causes: dict[str, int]) -> str:
 
 
 def _has_room(where: str, group: PodGroup, nearest: Nearest, when: str) -> str:
-    return f"{where} has room for {nearest.pods} of {pods(group.size)} {when}"
+    each = {pod_set.shape.gpus for pod_set in group.pod_sets if pod_set.count}
+    gpus = f" ({nearest.pods * min(each)} GPUs)" if len(each) == 1 and nearest.pods and min(each) else ""
+    return f"{where} has room for {nearest.pods} of {pods(group.size)}{gpus} {when}"
 
 
 def _would_work(one: Tried, nearest: Nearest, words: str) -> str:

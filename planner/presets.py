@@ -6,6 +6,7 @@ in different directions; here it is always coarse to fine. The hostname is added
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -74,17 +75,30 @@ PRESETS = (
 GENERIC = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 
+_WORDS = ("region", "zone", "datacenter", "superpod", "spine", "block", "row", "rack", "leaf", "chassis")
+"""How hand-made keys end, coarse to fine; they serve where none of the sources does."""
+
+
 def infer(nodes: Iterable[Node]) -> Topology:
     """The topology that the nodes' labels tell: region and zone, the best carried source, clique, host.
 
     Levels that no node carries are left out. The source is the one with the most labels over all nodes; ties
-    go to the earlier row.
+    go to the earlier row. Without any source, keys that end in a word such as "rack" are taken.
     """
     carried: Counter[str] = Counter()
     for node in nodes:
         carried.update(key for key, value in node.labels.items() if value)
     source = max(PRESETS, key=lambda preset: sum(carried[level] for level in preset.levels))
-    levels = [*GENERIC, *source.levels, CLIQUE]
-    return Topology(
-        INFERRED, (*(level for level in levels if carried[level]), HOSTNAME), source="inferred from labels"
-    )
+    own = [level for level in source.levels if carried[level]] or _hand_made(carried)
+    levels = [*(level for level in GENERIC if carried[level]), *own, *((CLIQUE,) if carried[CLIQUE] else ())]
+    return Topology(INFERRED, (*levels, HOSTNAME), source="inferred from labels")
+
+
+def _hand_made(carried: Counter[str]) -> list[str]:
+    """For each word the key that most nodes carry of those that end in it."""
+    found: list[str] = []
+    for word in _WORDS:
+        keys = [k for k in carried if re.fullmatch(rf"(.*[^a-z])?{word}", k) and k not in GENERIC]
+        if keys:
+            found.append(max(sorted(keys), key=lambda k: carried[k]))
+    return found

@@ -103,25 +103,30 @@ def _check_set(pod_set: PodSet) -> None:
 
 def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
     """Every level that the request names, as (where it stood, level)."""
-    found: list[tuple[str, str]] = []
+    found = [(field, value) for field, key, value in group.origins if key != "topology" and value]
+    told = {value for _, value in found}
     for place, constraint in constraints(group):
         found += [
             (f"{place}{name}", level)
             for name, level in (
-                ("required level", constraint.required),
-                ("preferred level", constraint.preferred),
-                ("slice level", constraint.slice_level),
+                ("the required level", constraint.required),
+                ("the preferred level", constraint.preferred),
+                ("the slice level", constraint.slice_level),
             )
-            if level
+            if level and level not in told
         ]
-    found += [(field, value) for field, key, value in group.origins if key != "topology" and value]
     return list(dict.fromkeys(found))
 
 
 def topologies_asked(group: PodGroup) -> list[tuple[str, str]]:
     """Every topology that the request names, as (where it stood, name)."""
-    found = [(f"{place}topology", c.topology) for place, c in constraints(group) if c.topology]
-    found += [(field, value) for field, key, value in group.origins if key == "topology" and value]
+    found = [(field, value) for field, key, value in group.origins if key == "topology" and value]
+    told = {value for _, value in found}
+    found += [
+        (f"{place}the topology", c.topology)
+        for place, c in constraints(group)
+        if c.topology and c.topology not in told
+    ]
     return list(dict.fromkeys(found))
 
 
