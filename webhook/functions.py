@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.cel import Function
+from webhook.mig_functions import MIG_FUNCTIONS
 from webhook.pod_functions import POD_FUNCTIONS
 
 Json = Any
@@ -99,6 +100,7 @@ def _contradicts(term: Mapping[str, Json]) -> bool:
 FUNCTIONS: Mapping[str, Function] = {
     "nodeAffinity.require": Function(require, 2, 2),
     "nodeAffinity.prefer": Function(prefer, 3, 3),
+    **MIG_FUNCTIONS,
     **POD_FUNCTIONS,
 }
 """Name in CEL → the function, the fewest and the most arguments."""
