@@ -25,68 +25,28 @@ BINDINGS: dict[str, Any] = {
 }
 _INTS = st.sampled_from(
     [
-        "0",
-        "1",
-        "-1",
-        "2",
-        "7",
-        "9223372036854775807",
-        "-9223372036854775808",
-        "i",
-        "size(s)",
-        "size(l)",
-        "l[0]",
-        "o.spec.replicas",
-        "m.a",
-        "l[9]",
-        "o.spec.nope",
-        "int('12')",
-        "int(d)",
-        "int(3.99)",
-        "names.size()",
+        '0', '1', '-1', '2', '7', '9223372036854775807', '-9223372036854775808', 'i', 'size(s)',
+        'size(l)', 'l[0]', 'o.spec.replicas', 'm.a', 'l[9]', 'o.spec.nope', "int('12')", 'int(d)',
+        'int(3.99)', 'names.size()',
     ]
-)
+)  # fmt: skip
 _UINTS = st.sampled_from(["0u", "1u", "7u", "18446744073709551615u", "uint(i)"])
 _DOUBLES = st.sampled_from(
     ["0.0", "1.0", "-2.5", "d", "1e300", "double(i)", "o.spec.containers[0].cpu", "7.0"]
 )
 _STRINGS = st.sampled_from(
     [
-        "''",
-        "'a'",
-        "'bb'",
-        '"α"',
-        "s",
-        "names[1]",
-        "o.metadata.name",
-        "o.metadata.labels['x/y']",
-        "string(i)",
-        "string(flag)",
-        "m.c.d",
-        "m['nope']",
-        "string(1u)",
-        "'gang-'",
-        r"r'\d'",
+        "''", "'a'", "'bb'", '"α"', 's', 'names[1]', 'o.metadata.name', "o.metadata.labels['x/y']",
+        'string(i)', 'string(flag)', 'm.c.d', "m['nope']", 'string(1u)', "'gang-'", r"r'\d'",
         r"'\u00e9\n'",
     ]
-)
+)  # fmt: skip
 _BOOLS = st.sampled_from(
     [
-        "true",
-        "false",
-        "flag",
-        "has(o.spec)",
-        "has(o.spec.nope)",
-        "has(m.c.d)",
-        "has(o.a.b)",
-        "'a' in m",
-        "'a' in names",
-        "3 in l",
-        "none == null",
-        "s.matches('^g.*[0-9]$')",
-        "l[9] == 1",
+        'true', 'false', 'flag', 'has(o.spec)', 'has(o.spec.nope)', 'has(m.c.d)', 'has(o.a.b)',
+        "'a' in m", "'a' in names", '3 in l', 'none == null', "s.matches('^g.*[0-9]$')", 'l[9] == 1',
     ]
-)
+)  # fmt: skip
 
 _LISTS = st.sampled_from(["l", "names", "[]", "[1, 2u, 3.0]", "m.b", "o.spec.containers.map(c, c.name)"])
 

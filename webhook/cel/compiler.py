@@ -344,6 +344,10 @@ class Compiler:
         return Code(run, _comprehension_type(node.kind, target.type, result.type))
 
     def _bind(self, node: ast.Bind, scope: Scope) -> Code:
+        if "bind" not in self.declared.libraries:
+            raise CelError(
+                "undeclared", "unknown function 'cel.bind'; use a variable of the policy", node.pos
+            )
         value = self.compile(node.value, scope)
         inner = scope.bind((node.name, value.type))
         body = self.compile(node.body, inner)
