@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
 from certs.authority import service_names
+from planner.answer import Assignment
+from planner.errors import Where
+from planner.manifest import reservation_manifest
+from planner.reservation import Reservation, reservation_id
+from planner.topologies import topology_from
+from planner.topology import HOSTNAME
 from tests.manifests import generate
 from tests.manifests.examples import EXAMPLES
 from tests.workloads import objects as o
@@ -17,6 +24,7 @@ from webhook.cel import Declarations, compile
 from webhook.cli import parser
 from webhook.workloads import KINDS
 
+CRD = "CustomResourceDefinition"
 MANIFESTS = EXAMPLES.parent
 WEBHOOKS = [
     hook for document in (generate.mutating(), generate.validating()) for hook in document["webhooks"]
@@ -29,9 +37,10 @@ def listed() -> list[str]:
 
 
 def every() -> dict[str, Any]:
-    """Every object, by kind; no kind but the webhook configurations stands twice."""
+    """Every object, by kind, the custom resource definitions by the kind that they define."""
     texts = [(MANIFESTS / name).read_text() for name in listed()]
-    return {one["kind"]: one for text in texts for one in yaml.safe_load_all(text)}
+    found = [one for text in texts for one in yaml.safe_load_all(text)]
+    return {one["spec"]["names"]["kind"] if one["kind"] == CRD else one["kind"]: one for one in found}
 
 
 OBJECTS = every()
@@ -48,7 +57,7 @@ def test_kustomize_builds_every_file() -> None:
         done = subprocess.run(
             [kubectl, "kustomize", str(MANIFESTS)], capture_output=True, text=True, check=True
         )
-        assert {one["kind"] for one in yaml.safe_load_all(done.stdout)} == set(OBJECTS)
+        assert len(list(yaml.safe_load_all(done.stdout))) == len(OBJECTS)
 
 
 def test_the_webhooks_are_what_the_table_of_kinds_gives() -> None:
@@ -151,6 +160,67 @@ def test_the_token_only_reads_and_only_where_it_is_needed() -> None:
     assert verbs == {"get", "list"}
     assert POD["spec"]["automountServiceAccountToken"] is False
     assert "token" not in {mount["name"] for mount in CONTAINER["volumeMounts"]}
+
+
+def faults(schema: Any, value: Any, path: str = "") -> list[str]:
+    """Where a value is not what a structural schema says: wrong type, missing or unknown field."""
+    if value is None:
+        return [] if schema.get("nullable") else [f"{path} is null"]
+    if schema.get("x-kubernetes-int-or-string"):
+        return [] if isinstance(value, (int, str)) else [path]
+    types = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float)}
+    if not isinstance(value, types[schema["type"]]) or value not in schema.get("enum", [value]):
+        return [f"{path} is {value!r}"]
+    if isinstance(value, list):
+        return [fault for one in value for fault in faults(schema["items"], one, f"{path}[]")]
+    if not isinstance(value, dict):
+        return []
+    known, rest = schema.get("properties", {}), schema.get("additionalProperties")
+    found = [f"{path}.{name} is missing" for name in schema.get("required", []) if name not in value]
+    found += [f"{path}.{name} is unknown" for name in value if name not in known and not rest]
+    return found + [
+        fault
+        for name, one in value.items()
+        if name in known or rest
+        for fault in faults(known.get(name, rest), one, f"{path}.{name}")
+    ]
+
+
+def schema_of(kind: str) -> Any:
+    schema = OBJECTS[kind]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    head = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+    metadata = {"type": "object", "properties": {"name": {"type": "string"}}}
+    return {**schema, "properties": {**schema["properties"], **head, "metadata": metadata}}
+
+
+def test_a_reservation_as_written_fits_its_definition() -> None:
+    """What Bayplan writes as a Reservation the API server would store without dropping a field.
+
+    Hence no status subresource: with one, the status of a new object would be dropped.
+    """
+    assert "subresources" not in OBJECTS["Reservation"]["spec"]["versions"][0]
+    held = Reservation(
+        id=reservation_id("team/Job/demo"), gang="team/Job/demo", topology="superpod", level=HOSTNAME,
+        domain=("su-1", "rack-1", "dgx-05"), mode="domain", domains=(("su-1", "rack-1", "dgx-05"),),
+        nodes=frozenset({"dgx-05"}), assignments=(Assignment("main", "dgx-05", 4),),
+        requests=(("main", {"cpu": 16000, o.GPU: 2}),), fingerprint="f", created=1.5, expires=61.5,
+    )  # fmt: skip
+    for one in (held, replace(held, expires=None)):
+        assert faults(schema_of("Reservation"), reservation_manifest(one)) == []
+
+
+def test_a_topology_as_kai_writes_it_fits_ours() -> None:
+    """Levels are spelled alike, and the schema knows each field that the reader knows."""
+    ours = {"levels": [{"nodeLabel": "zone", "alias": "z"}], "nodeSelector": {"pool": "a"},
+            "reservableLevel": "zone", "links": [{"from": "a", "to": "b", "gbps": 400}]}  # fmt: skip
+    document = {
+        "apiVersion": "bayplan.dev/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": "t"},
+        "spec": ours,
+    }
+    assert faults(schema_of("Topology"), document) == []
+    assert topology_from(document, Where()).reservable == "zone"
 
 
 def holds(hook: Any, obj: Any) -> bool:
