@@ -4,6 +4,7 @@
 `largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
 when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
 (`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
+`gpuShare`: by product and GPU resource, what one GPU's share of its node is (`planner.shares`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import cast
 from planner.mig import profiles_of
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX
 from planner.quantity import Resources
+from planner.shares import gpu_shares
 from planner.snapshot import Snapshot
 from planner.tree import Tree
 
@@ -39,6 +41,7 @@ def _facts(snapshot: Snapshot) -> dict[str, object]:
         "largestFree": {t.name: _largest(snapshot.base.trees[t.name], free) for t in topologies},
         "resources": _resources(snapshot),
         "mig": _mig(snapshot, free),
+        "gpuShare": gpu_shares(snapshot.nodes.values()),
         "nodes": len(snapshot.nodes),
         "gpus": sum(_gpus(node.allocatable) for node in snapshot.nodes.values()),
     }
