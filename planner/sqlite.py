@@ -52,7 +52,8 @@ class SqliteLedger:
         self._path = os.fspath(path)
         self._busy_seconds = busy_seconds
         self._latest = float("-inf")
-        self._cached: tuple[int, tuple[Reservation, ...]] | None = None
+        self._known: dict[sqlite_book.Key, Reservation] = {}
+        self._known_at = -1  # no revision
         self._closed = False
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
@@ -100,9 +101,11 @@ class SqliteLedger:
         self._latest = max(self._latest, now)
         with _transaction(connection, "BEGIN"):
             revision = sqlite_book.revision(connection)
-            if self._cached is None or self._cached[0] != revision:
-                self._cached = (revision, sqlite_book.every(connection))
-        return Book(revision, tuple(r for r in self._cached[1] if r.expires is None or r.expires > now))
+            if revision != self._known_at:
+                self._known = sqlite_book.every(connection, self._known)
+                self._known_at = revision
+        live = (r for r in self._known.values() if r.expires is None or r.expires > now)
+        return Book(revision, tuple(live))
 
     def _reserve(
         self, connection: sqlite3.Connection, wanted: Reservation, planned_on: int, now: float
@@ -171,7 +174,7 @@ class SqliteLedger:
         if self._connection is not None and (self._path != MEMORY or self._closed):
             self._connection.close()
             self._connection = None
-            self._cached = None
+            self._known, self._known_at = {}, -1
 
 
 @contextmanager
