@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhook.cel import ast, operators, select, structs, types
+from webhook.cel import aggregates, ast, mutations, operators, select, types
 from webhook.cel.build import dotted
 from webhook.cel.code import FIRST_SLOT, Code, Scope, constant, fold
 from webhook.cel.comprehensions import comprehension
 from webhook.cel.declarations import Declarations
 from webhook.cel.errors import CelError
 from webhook.cel.functions import Dispatcher, Table, caller, host_caller, possible
+from webhook.cel.hints import nearest
 from webhook.cel.types import DYN, Type
 from webhook.cel.values import CelType
 
@@ -43,7 +44,7 @@ class Compiler:
         if not node.absolute and node.name in scope.names:
             slot, kind = scope.names[node.name]
             return Code(operators.local(slot), kind)
-        found = self._global([node.name], node.absolute)
+        found = self._global([node.name], node)
         if found is None:
             return self._undeclared(node.name, node.pos)
         return found[0]
@@ -63,22 +64,24 @@ class Compiler:
         known = sorted(self.declared.variables)
         return f"; declared are {', '.join(known)}" if 0 < len(known) <= 12 else ""
 
-    def _global(self, parts: list[str], absolute: bool) -> tuple[Code, int] | None:
+    def _global(self, parts: list[str], root: ast.Ident) -> tuple[Code, int] | None:
         """The longest declared name that begins the path, and how many parts it takes."""
-        containers = self.declared.container.split(".") if self.declared.container and not absolute else []
+        containers = (
+            self.declared.container.split(".") if self.declared.container and not root.absolute else []
+        )
         for count in range(len(parts), 0, -1):
             name = ".".join(parts[:count])
             for size in range(len(containers), -1, -1):
                 full = ".".join([*containers[:size], name])
                 if full in self.declared.variables:
-                    return self._variable(full), count
+                    return self._variable(full, root.pos), count
                 if full in self.declared.type_names:
                     return constant(CelType(self.declared.type_names[full])), count
         return None
 
-    def _variable(self, name: str) -> Code:
+    def _variable(self, name: str, pos: int) -> Code:
         self.references.add(name)
-        return Code(operators.variable(name), self.declared.type_of(name), path=name)
+        return Code(operators.variable(name, pos), self.declared.type_of(name), path=name)
 
     def _select(self, node: ast.Select, scope: Scope) -> Code:
         steps: list[tuple[str, int]] = []
@@ -102,7 +105,7 @@ class Compiler:
     def _chain_root(self, base: ast.Node, steps: list[tuple[str, int]], scope: Scope) -> Code:
         """What a chain of selections starts from; takes the steps that belong to a dotted name."""
         if isinstance(base, ast.Ident) and (base.absolute or base.name not in scope.names):
-            found = self._global([base.name, *(name for name, _ in steps)], base.absolute)
+            found = self._global([base.name, *(name for name, _ in steps)], base)
             if found is None:
                 return self._undeclared(base.name, base.pos)
             code, taken = found
@@ -138,9 +141,9 @@ class Compiler:
                 return kind.element
             child = kind.node.fields.get(name) or kind.node.fields.get(select.unescape(name))
             if child is None:
-                self._conflict(f"no field {name!r}{structs.nearest(name, kind.node.fields)}", pos)
+                self._conflict(f"no field {name!r}{nearest(name, kind.node.fields)}", pos)
             return types.of_schema(child)
-        if kind.name != "dyn":
+        if kind.name != "dyn" and not kind.name.startswith("Object"):
             self._conflict(f"{kind.name} has no field {name!r}", pos)
         return DYN
 
@@ -196,7 +199,8 @@ class Compiler:
         if self.table.has(name, not receiver):
             how = "as value.name(…)" if not receiver else "without a receiver"
             raise CelError("undeclared", f"function {name!r} is called {how}", pos)
-        raise CelError("undeclared", f"unknown function {name!r}", pos)
+        known = [*self.table.names(receiver), *self.declared.functions]
+        raise CelError("undeclared", f"unknown function {name!r}{nearest(name, known)}", pos)
 
     def _library_call(self, name: str, receiver: bool, codes: list[Code], pos: int) -> Code:
         overloads = self.table.find(name, receiver, len(codes))
@@ -293,9 +297,9 @@ class Compiler:
         options = [optional for _, optional in node.items]
         if any(options):
             places = [item.pos for item, _ in node.items]
-            return Code(structs.optional_list([c.run for c in codes], options, places), types.LIST)
+            return Code(aggregates.optional_list([c.run for c in codes], options, places), types.LIST)
         kind = Type("list", types.join([code.type for code in codes]) if codes else None)
-        return fold(Code(structs.plain_list([c.run for c in codes]), kind), codes)
+        return fold(Code(aggregates.plain_list([c.run for c in codes]), kind), codes)
 
     def _mapliteral(self, node: ast.MapLiteral, scope: Scope) -> Code:
         keys = [self.compile(key, scope) for key, _, _ in node.entries]
@@ -308,7 +312,7 @@ class Compiler:
             for key, value, (place, _, optional) in zip(keys, values, node.entries, strict=True)
         ]
         kind = Type("map", types.join([code.type for code in values]) if values else None)
-        return Code(structs.make_map(parts), DYN if any(p[2] for p in parts) else kind)
+        return Code(aggregates.make_map(parts), DYN if any(p[2] for p in parts) else kind)
 
     def _struct(self, node: ast.Struct, scope: Scope) -> Code:
         fields = [
@@ -317,7 +321,7 @@ class Compiler:
         for name, pos, _, _ in fields:
             if sum(other == name for other, *_ in fields) > 1:
                 raise CelError("type", f"field {name!r} is set twice", pos)
-        return structs.struct(node, fields, self.declared)
+        return mutations.struct(node, fields, self.declared)
 
     # Macros
 

@@ -86,6 +86,10 @@ class Table:
         """Is there a function of this name, whatever it takes?"""
         return (name, receiver) in self._names
 
+    def names(self, receiver: bool) -> list[str]:
+        """All names of one style."""
+        return sorted(name for name, style in self._names if style == receiver)
+
     def find(self, name: str, receiver: bool, count: int) -> list[Overload]:
         """The overloads of that name and number of arguments (a receiver counts as one)."""
         return self._by_shape.get((name, receiver, count), [])

@@ -9,7 +9,7 @@ from typing import Any, Final
 from webhook.cel import select
 from webhook.cel.equality import compare, equals, member
 from webhook.cel.errors import CelError, FunctionError
-from webhook.cel.time import add_times, subtract_times
+from webhook.cel.temporal import add_times, subtract_times
 from webhook.cel.types import BOOL, DYN, NUMBERS, Type
 from webhook.cel.values import ABSENT, INT_MAX, INT_MIN, UINT_MAX, Optional, UInt, type_name
 
@@ -53,14 +53,14 @@ def local(slot: int) -> Run:
     return lambda f: f[slot]
 
 
-def variable(name: str) -> Run:
+def variable(name: str, pos: int) -> Run:
     """A binding, looked up only now."""
 
     def run(f: list[Any]) -> Any:
         try:
             return f[0][name]
         except KeyError:
-            raise CelError("evaluation", f"no value for {name}") from None
+            raise CelError("evaluation", f"no value for {name}", pos) from None
 
     return run
 

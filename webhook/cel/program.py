@@ -13,7 +13,7 @@ from webhook.cel.declarations import Declarations
 from webhook.cel.errors import CelError, Origin
 from webhook.cel.grammar import parse
 from webhook.cel.libraries import table
-from webhook.cel.time import format_duration, format_timestamp
+from webhook.cel.temporal import format_duration, format_timestamp
 from webhook.cel.values import BoolKey, Duration, JSONPatch, Optional, Timestamp, UInt, from_key, type_name
 
 RESULT_LIMIT: Final = 2_000_000  # elements, and tenths of a string's length; a request is at most 3 MiB

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from webhook.cel.errors import FunctionError
 from webhook.cel.functions import Overload, overload, scanning
-from webhook.cel.time import (
+from webhook.cel.temporal import (
     SECOND,
     format_duration,
     format_timestamp,

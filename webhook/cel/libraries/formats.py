@@ -14,7 +14,7 @@ from webhook.cel.budget import Meter
 from webhook.cel.errors import FunctionError
 from webhook.cel.functions import Overload, overload
 from webhook.cel.libraries import url
-from webhook.cel.time import parse_timestamp
+from webhook.cel.temporal import parse_timestamp
 from webhook.cel.values import ABSENT, Optional, register_type
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from webhook.cel.budget import Meter
 from webhook.cel.errors import FunctionError
 from webhook.cel.libraries.conversions import format_double
-from webhook.cel.time import format_duration, format_timestamp
+from webhook.cel.temporal import format_duration, format_timestamp
 from webhook.cel.values import CelType, Duration, Timestamp, UInt, from_key, type_name
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.(\d+))?(.)|)", re.DOTALL)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from webhook.cel.functions import Overload, overload
-from webhook.cel.time import SECOND, local_time
+from webhook.cel.temporal import SECOND, local_time
 from webhook.cel.values import Duration, Timestamp
 
 _PARTS: Final[dict[str, Callable[[dt.datetime], int]]] = {

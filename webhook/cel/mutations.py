@@ -1,94 +1,40 @@
-"""Lists, maps, and the two types that mutations build: `Object{}` and `JSONPatch{}`."""
+"""The two types that mutations build, `Object{}` and `JSONPatch{}`, checked against the object's schema."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from webhook.cel import types
-from webhook.cel.ast import Struct
+from webhook.cel.ast import Binary, Literal, Struct
+from webhook.cel.ast import Node as AstNode
 from webhook.cel.code import Code
 from webhook.cel.declarations import Declarations
 from webhook.cel.errors import CelError
+from webhook.cel.hints import nearest
 from webhook.cel.schema import ANY, Node
 from webhook.cel.types import Type
-from webhook.cel.values import JSONPatch, ObjectValue, Optional, to_key, type_name
+from webhook.cel.values import JSONPatch, ObjectValue, Optional, type_name
 
-Run = Callable[[list[Any]], Any]
-Field = tuple[str, int, "Code", bool]
+Field = tuple[str, int, Code, bool]
 _PATCH_FIELDS: Final = {"op": "op", "path": "path", "from": "source", "value": "value"}
 _PATCH_OPS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test"})
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean …?` for a name that resembles a known one."""
-    close = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def plain_list(items: list[Run]) -> Run:
-    """`[a, b]`."""
-    return lambda f: [item(f) for item in items]
-
-
-def optional_list(items: list[Run], options: list[bool], places: list[int]) -> Run:
-    """`[a, ?b]`: an optional item that is absent is left out."""
-
-    def run(f: list[Any]) -> list[Any]:
-        out = []
-        for item, optional, pos in zip(items, options, places, strict=True):
-            value = item(f)
-            if optional:
-                if not isinstance(value, Optional):
-                    raise CelError("evaluation", f"'?' needs an optional, not {type_name(value)}", pos)
-                if not value.present:
-                    continue
-                value = value.value
-            out.append(value)
-        return out
-
-    return run
-
-
-def make_map(parts: list[tuple[Run, Run, bool, int]]) -> Run:
-    """`{k: v, ?k: v}`. Keys are strings, ints, uints or bools, each once."""
-
-    def run(f: list[Any]) -> dict[Any, Any]:
-        out: dict[Any, Any] = {}
-        for key_of, value_of, optional, pos in parts:
-            key = key_of(f)
-            value = value_of(f)
-            if type(key) is not str:
-                if not isinstance(key, int):
-                    raise CelError("evaluation", f"a {type_name(key)} is no map key", pos)
-                key = to_key(key)
-            if optional:
-                if not isinstance(value, Optional):
-                    raise CelError("evaluation", f"'?' needs an optional, not {type_name(value)}", pos)
-                if not value.present:
-                    continue
-                value = value.value
-            if key in out:
-                raise CelError("evaluation", "a map's key is repeated", pos)
-            out[key] = value
-        return out
-
-    return run
 
 
 def struct(node: Struct, fields: list[Field], declared: Declarations) -> Code:
     """`Object.path{…}` or `JSONPatch{…}`; any other type is unknown."""
     if declared.mutations and node.name == "JSONPatch":
-        return _json_patch(fields)
+        return _json_patch(node, fields, declared.object_schema)
     if declared.mutations and node.name.split(".")[0] == "Object":
         return _object(node, fields, declared.object_schema)
     hint = "" if declared.mutations else "; Object{} and JSONPatch{} belong to mutations"
     raise CelError("undeclared", f"unknown type {node.name!r}{hint}", node.pos)
 
 
-def _json_patch(fields: list[Field]) -> Code:
-    for name, pos, code, _ in fields:
+def _json_patch(node: Struct, fields: list[Field], schema: Node | None) -> Code:
+    for (name, pos, code, _), (_, _, value, _) in zip(fields, node.fields, strict=True):
+        if name in ("path", "from") and schema is not None:
+            _check_pointer(known_prefix(value, code), schema, value.pos)
         if name not in _PATCH_FIELDS:
             raise CelError("type", f"JSONPatch has no field {name!r}; it has op, path, from and value", pos)
         if name != "value" and code.type.name not in ("dyn", "string", "optional_type"):
@@ -148,10 +94,16 @@ def _check_field(owner: str, name: str, pos: int, code: Code, optional: bool, pl
     child = place.fields.get(name)
     if child is None:
         raise CelError("type", f"{owner} has no field {name!r}{nearest(name, place.fields)}", pos)
-    given = (code.type.element if optional else code.type).name
-    wanted = _wanted(child, f"{owner}.{name}")
-    if given not in ("dyn", "null_type") and wanted and given not in wanted:
-        raise CelError("type", f"{owner}.{name} must be {' or '.join(wanted)}, not {given}", pos)
+    given = code.type.element if optional else code.type
+    _check_type(child, given, f"{owner}.{name}", pos)
+
+
+def _check_type(child: Node, given: Type, path: str, pos: int) -> None:
+    wanted = _wanted(child, path)
+    if given.name not in ("dyn", "null_type", "optional_type") and wanted and given.name not in wanted:
+        raise CelError("type", f"{path} must be {' or '.join(wanted)}, not {given.name}", pos)
+    if child.kind == "list" and child.items is not None and given.elem is not None:
+        _check_type(child.items, given.elem, path, pos)
 
 
 def _wanted(child: Node, path: str) -> tuple[str, ...]:
@@ -163,6 +115,45 @@ def _wanted(child: Node, path: str) -> tuple[str, ...]:
         return ("list",)
     name = types.of_schema(child).name
     return () if name == "dyn" else (name,)
+
+
+def known_prefix(node: AstNode, code: Code) -> tuple[str, bool]:
+    """The text that a string surely begins with, and whether it is all of it."""
+    if isinstance(code.constant, str):
+        return code.constant, True
+    while isinstance(node, Binary) and node.op == "+":
+        node = node.left
+    return (node.value, False) if isinstance(node, Literal) and isinstance(node.value, str) else ("", False)
+
+
+def _check_pointer(known: tuple[str, bool], schema: Node, pos: int) -> None:
+    """A JSON pointer's steps lead through fields that exist; its unknown end is not looked at."""
+    text, whole = known
+    if not text:
+        return
+    if not text.startswith("/"):
+        raise CelError("type", "a JSON pointer begins with '/'", pos)
+    steps = text.split("/")[1:]
+    node: Node | None = schema
+    for step in steps if whole else steps[:-1]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if node is None or node.kind == "any":
+            return
+        node = _step(node, name, pos)
+
+
+def _step(node: Node, name: str, pos: int) -> Node | None:
+    if node.kind == "map":
+        return node.items
+    if node.kind == "list":
+        if name != "-" and not name.isdecimal():
+            raise CelError("type", f"JSON pointer: {name!r} is no index of a list", pos)
+        return node.items
+    if node.kind != "object":
+        raise CelError("type", f"JSON pointer: {name!r} lies below a {node.kind}", pos)
+    if name not in node.fields:
+        raise CelError("type", f"JSON pointer: no field {name!r}{nearest(name, node.fields)}", pos)
+    return node.fields[name]
 
 
 def _check_value(value: Any, path: str, pos: int) -> None:
