@@ -36,14 +36,16 @@ Clusters, as `kubectl get -o yaml` prints them (written by `python tests/fabrics
 @dataclass(frozen=True, slots=True)
 class Example:
     """One manifest on some clusters. `decisions` are the plan's, gang by gang, None where only a policy
-    speaks; `refused`: admission says no; `warns`: a piece of a warning that must be there."""
+    speaks, and `places` the domains of admitted ones; `refused`: admission says no; `says`: what its
+    message, or a warning, must name."""
 
     manifest: str
     clusters: tuple[str, ...]
     shows: str
     decisions: tuple[str, ...] | None = None
+    places: tuple[str, ...] = ()
     refused: bool = False
-    warns: str = ""
+    says: tuple[str, ...] = ()
 
     @property
     def paths(self) -> list[Path]:
@@ -53,7 +55,7 @@ class Example:
 
 def examples() -> list[Example]:
     """Every row of expected.yaml."""
-    rows = yaml.safe_load((EXAMPLES / "expected.yaml").read_text())
+    rows = yaml.safe_load((Path(__file__).parent / "expected.yaml").read_text())
     return [
         Example(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
         for row in rows
@@ -74,9 +76,8 @@ def _code(names: tuple[str, ...]) -> str:
 def _end(one: Example) -> str:
     if one.refused:
         return "refused" if one.decisions else "refused by a policy"
-    decided = sorted(set(one.decisions or ()))
-    many = len(one.decisions or ())
-    return ", ".join(decided) + (f" ({many} gangs)" if many > 1 else "")
+    decided = ", ".join(sorted(set(one.decisions or ())))
+    return f"{decided}: {_code(tuple(dict.fromkeys(one.places)))}" if one.places else decided
 
 
 if __name__ == "__main__":

@@ -39,11 +39,15 @@ def name(example: Example) -> str:
 
 @pytest.mark.parametrize("example", [one for one in ALL if one.decisions], ids=name)
 def test_the_plan_decides_as_the_example_says(example: Example) -> None:
-    """Admitted, queued or rejected, gang by gang; and an answer that is a no has a reason and a message."""
+    """Admitted, queued or rejected, gang by gang, and placed where it says; a no has its reason."""
     answers = plan_all(cluster(example.clusters), objects([str(EXAMPLES / example.manifest)]), None)
     assert tuple(answer.decision for answer in answers) == example.decisions
     assert all(answer.reason and answer.message for answer in answers if answer.decision != "admitted")
-    assert example.warns in " ".join(warning for answer in answers for warning in answer.warnings)
+    places = ["/".join(answer.domain) for answer in answers if answer.decision == "admitted"]
+    assert len(places) == len(example.places)
+    assert all(
+        f"{found}/".startswith(f"{place}/") for found, place in zip(places, example.places, strict=True)
+    )
 
 
 @pytest.mark.parametrize("example", ALL, ids=name)
@@ -56,11 +60,13 @@ def test_admission_refuses_what_can_never_run_and_nothing_else(example: Example)
         assert decision.response.allowed is not example.refused, decision.response.message
         assert bool(decision.response.message) is example.refused
         assert bool(decision.response.patch) is (planned and not example.refused)
+        words = " ".join((decision.response.message, *decision.response.warnings))
+        assert [piece for piece in example.says if piece not in words] == []
 
 
 def test_every_example_is_expected_and_says_so() -> None:
     """Each manifest stands in expected.yaml, and opens with a comment."""
-    files = {path.name for path in EXAMPLES.glob("*.yaml")} - {"expected.yaml"}
+    files = {path.name for path in EXAMPLES.glob("*.yaml")}
     assert files == {example.manifest for example in ALL}
     assert all((EXAMPLES / file).read_text().startswith("# ") for file in files)
 

@@ -129,3 +129,9 @@ def test_a_pod_that_somebody_made_holds_no_whole_host() -> None:
     workload = read(o.changed(o.POD, ("metadata", "ownerReferences"), [owner]))
     assert workload.owner == "team/ReplicaSet/web"
     assert workload.gangs[0].reserve == "nodes"
+
+
+def test_a_bound_pod_has_its_place() -> None:
+    """What runs on a node is not planned again."""
+    workload = read(pod(spec={"nodeName": "dgx-01"}))
+    assert (workload.gangs, workload.holds) == ((), False)

@@ -50,7 +50,7 @@ class Workload:
     podSpec and keep labels beside it), which only `pod_of` and `write_pod` know to show and put back.
     `gangs`: each starts wholly or not at all. `per_pod`: each pod is a gang of its own. `holds`: applying the
     object reserves its gangs; otherwise another object will (the Job of a CronJob, the pods of a Deployment,
-    the owner of a child object). `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `asks`: a
+    the owner of a child object). A bound pod has no gang: it has its place. `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `asks`: a
     topology or bayplan.dev key is there. `wants_plan` is in the function of that name.
     """
 
@@ -133,7 +133,9 @@ class _Reader:
         reserve = default_reserve(per_pod or (row.name == "Pod" and bool(owner)), parts)
         # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
         # all the same, for itself, unless its template carries the reservation.
-        child = owned and row.name != "Pod"
+        # A pod that is bound has its place.
+        bound = row.name == "Pod" and bool(self.obj.get("spec", "nodeName").text())
+        child = bound or (owned and row.name != "Pod")
         templates = _templates(layout)
         name = f"{self.namespace}/{gang.name if gang and gang.name else f'{row.name}/{self.name}'}"
         return Workload(
