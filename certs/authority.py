@@ -148,6 +148,8 @@ def renewed(material: Material, names: Names, now: datetime) -> tuple[Material, 
         done.append("made a CA" if ca is None else "renewed the CA")
         ca = new_authority(now)
     trusted = _live((ca.certificate, *material.trusted), now)
+    if trusted != material.trusted and not done:
+        done.append("brought the bundle up to date")
     flaw = _flaw(leaf, names, trusted, now)
     if leaf is None or flaw or (needs_renewal(leaf.certificate, now) and not fresh):
         done.append(f"made a serving certificate ({flaw or 'the former one was due'})")

@@ -50,9 +50,8 @@ class Rotation:
         """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(self._directory):
-            before = load(self._directory)
-            after, done = renewed(before, self._names, now)
-            if done or after.trusted != before.trusted:
+            after, done = renewed(load(self._directory), self._names, now)
+            if done:
                 _replace(self._directory, after)
         return done
 

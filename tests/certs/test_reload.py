@@ -9,9 +9,11 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.verification import PolicyBuilder, Store
 
-from certs.authority import KeyPair, bundle_pem, issue, new_authority, service_names
+from certs.authority import KeyPair, bundle_pem, issue, new_authority, read_bundle, service_names
 from certs.reload import ReloadingContext
+from certs.rotation import Rotation
 
 NAMES = service_names("bayplan", "gpu-system", loopback=True)
 NOW = datetime.now(UTC)
@@ -129,6 +131,25 @@ async def test_the_watch_takes_up_a_change_by_itself(tmp_path):
         _, writer, served = await server.connect()
         writer.close()
     assert served == server.pair.certificate
+
+
+async def test_a_rotation_is_served_without_a_gap(tmp_path):
+    """From the first day to the third year, a client with the bundle of the check before is served."""
+    day = NOW - timedelta(days=3 * 365)
+    folder = tmp_path / "certs"
+    Rotation(folder, NAMES).check(day)
+    reloading = ReloadingContext(folder / "tls.crt", folder / "tls.key")
+    served = set()
+    while day < NOW:
+        bundle = read_bundle((folder / "ca-bundle.crt").read_bytes())
+        day += timedelta(days=9)
+        changed = Rotation(folder, NAMES).check(day)
+        assert reloading.reload_if_changed() is bool(changed)
+        leaf = read_bundle((folder / "tls.crt").read_bytes())[0]
+        verifier = PolicyBuilder().store(Store(bundle)).time(day)
+        verifier.build_server_verifier(x509.DNSName("localhost")).verify(leaf, [])
+        served.add(leaf)
+    assert len(served) > 3 * 365 / 150
 
 
 @pytest.mark.parametrize("bad", [b"", b"nonsense", issue(CA, NAMES, NOW).key_pem])

@@ -55,6 +55,17 @@ def test_a_due_leaf_is_replaced_under_the_same_ca(folder):
     assert after.leaf.certificate != before.leaf.certificate
 
 
+def test_a_ca_that_ended_leaves_the_bundle(folder):
+    """Three weeks after the renewal the former CA is trusted no more, and the check says so."""
+    rotation = Rotation(folder, NAMES)
+    for days in (0, 140, 280, 355):
+        rotation.check(NOW + timedelta(days=days))
+    assert len(load(folder).trusted) == 2
+    rotation.check(NOW + timedelta(days=360))
+    assert rotation.check(NOW + timedelta(days=366)) == ("brought the bundle up to date",)
+    assert len(load(folder).trusted) == 1
+
+
 def test_former_generations_are_removed(folder):
     """Renewals and crashes leave one generation on disk."""
     rotation = Rotation(folder, NAMES)
