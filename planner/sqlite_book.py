@@ -59,31 +59,30 @@ SCHEMA = (
 )
 
 _COLUMNS = "id, fingerprint, state, created, expires, owner_uid, document"
-_SEPARATOR = (
-    "\x1f"  # a control character, so in no label value; a path ends with it: rack-1 is not in rack-10
-)
-_AFTER = "\x20"
+_SEPARATOR = "\x1f"  # in no label value; a path ends with it, so that rack-10 does not lie in rack-1
+_AFTER = "\x20"  # the next character: the end of the range of paths that begin alike
 
+# CROSS JOIN keeps SQLite at our few domains and nodes first, so that a large book costs no more.
 _CONFLICTS = (
     # Their whole domain is one of ours, or holds one, or holds our whole placement.
     """SELECT r.gang FROM json_each(:above) AS ours
-       JOIN held_domain AS d ON d.topology = :topology AND d.path = ours.value
+       CROSS JOIN held_domain AS d ON d.topology = :topology AND d.path = ours.value
        JOIN reservation AS r ON r.id = d.reservation
        WHERE r.id <> :id""",
     # Their whole domain lies in one of ours.
     """SELECT r.gang FROM json_each(:ranges) AS ours
-       JOIN held_domain AS d ON d.topology = :topology
+       CROSS JOIN held_domain AS d ON d.topology = :topology
          AND d.path >= json_extract(ours.value, '$[0]') AND d.path < json_extract(ours.value, '$[1]')
        JOIN reservation AS r ON r.id = d.reservation
        WHERE r.id <> :id""",
     # Their whole placement lies in one of ours, perhaps on a node that joined after we planned.
     """SELECT r.gang FROM json_each(:ranges) AS ours
-       JOIN reservation AS r ON r.topology = :topology
+       CROSS JOIN reservation AS r ON r.topology = :topology
          AND r.place >= json_extract(ours.value, '$[0]') AND r.place < json_extract(ours.value, '$[1]')
        WHERE r.id <> :id""",
     # They hold one of our nodes whole, or we theirs, or they came to it after the plan was made.
     """SELECT r.gang FROM json_each(:nodes) AS ours
-       JOIN held_node AS n ON n.node = ours.value
+       CROSS JOIN held_node AS n ON n.node = ours.value
        JOIN reservation AS r ON r.id = n.reservation
        WHERE r.id <> :id AND (n.whole OR :whole OR r.since > :planned_on)""",
 )

@@ -309,6 +309,17 @@ async def test_the_event_loop_goes_on_while_the_ledger_waits(ledger, tmp_path):
     other.close()
 
 
+async def test_a_caller_that_gives_up_leaves_a_whole_book(ledger, tmp_path):
+    """A deadline that strikes while the ledger waits for a lock leaves a hold or nothing, and it works on."""
+    other = sqlite3.connect(tmp_path / "bayplan.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ledger.reserve(whole("a", "r1"), 0, 1.0), 0.02)
+    other.close()
+    assert await ledger.reserve(whole("a", "r1"), 0, 2.0) == whole("a", "r1")
+    assert await held(ledger) == {"a"}
+
+
 async def test_a_locked_file_is_named_and_the_ledger_recovers(ledger, tmp_path):
     """Another process holds the lock: the message says so, and afterwards all is well."""
     other = sqlite3.connect(tmp_path / "bayplan.db", isolation_level=None)
