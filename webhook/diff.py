@@ -1,12 +1,16 @@
-"""The one JSON Patch (RFC 6902) of a decision: from the object as it came to the object as it shall be."""
+"""The one JSON Patch (RFC 6902) of a decision: from the object as it came to the object as it shall be.
+
+Made here and not by the jsonpatch library, whose `make_patch` at times gives operations that do not lead to
+the result, because it folds an add and a remove of equal values into a move and then miscounts; and because
+to Python, true equals 1. Lists are aligned at their ends: what is equal at the front and at the back stays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import jsonpatch
-import jsonpointer
+Step = str | int
 
 
 def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -14,26 +18,71 @@ def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[d
 
     Only add, remove and replace: a `move`, however short, tells a person nothing.
     """
-    if before == after:
-        return []
-    operations: list[Any] = jsonpatch.make_patch(before, after).patch
-    if any(op["op"] == "move" for op in operations):
-        operations = _without_moves(operations, before)
-    return operations
+    return list(_differences(before, after, ()))
 
 
-def _without_moves(operations: list[Any], before: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The same patch with each move as a remove and an add; followed on a copy to know what is moved."""
-    state: Any = jsonpatch.JsonPatch([]).apply(before)
-    plain: list[dict[str, Any]] = []
-    for op in operations:
-        steps: list[Any] = [op]
-        if op["op"] == "move":
-            value = jsonpointer.resolve_pointer(state, op["from"])
-            steps = [
-                {"op": "remove", "path": op["from"]},
-                {"op": "add", "path": op["path"], "value": value},
-            ]
-        state = jsonpatch.apply_patch(state, steps, in_place=True)
-        plain.extend(steps)
-    return plain
+def equal(left: Any, right: Any) -> bool:
+    """JSON equality: unlike Python's, true is not 1."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(equal(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(equal, left, right))
+    return bool(left == right)
+
+
+def escape(step: str) -> str:
+    """One step of a JSON Pointer (RFC 6901), escaped."""
+    return step.replace("~", "~0").replace("/", "~1")
+
+
+def pointer(path: Sequence[Step]) -> str:
+    """A JSON Pointer from plain steps."""
+    return "".join(f"/{escape(str(step))}" for step in path)
+
+
+def _differences(before: Any, after: Any, path: tuple[Step, ...]) -> Iterator[dict[str, Any]]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        yield from _of_maps(before, after, path)
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _of_lists(before, after, path)
+    elif not equal(before, after):
+        yield {"op": "replace", "path": pointer(path), "value": after}
+
+
+def _of_maps(
+    before: Mapping[str, Any], after: Mapping[str, Any], path: tuple[Step, ...]
+) -> Iterator[dict[str, Any]]:
+    for key in before:
+        if key not in after:
+            yield {"op": "remove", "path": pointer((*path, key))}
+    for key, value in after.items():
+        if key in before:
+            yield from _differences(before[key], value, (*path, key))
+        else:
+            yield {"op": "add", "path": pointer((*path, key)), "value": value}
+
+
+def _of_lists(before: list[Any], after: list[Any], path: tuple[Step, ...]) -> Iterator[dict[str, Any]]:
+    front, back = _common_ends(before, after)
+    old, new = before[front : len(before) - back], after[front : len(after) - back]
+    shared = min(len(old), len(new))
+    for offset in range(shared):
+        yield from _differences(old[offset], new[offset], (*path, front + offset))
+    for offset in range(len(old) - 1, shared - 1, -1):
+        yield {"op": "remove", "path": pointer((*path, front + offset))}
+    for offset in range(shared, len(new)):
+        yield {"op": "add", "path": pointer((*path, front + offset)), "value": new[offset]}
+
+
+def _common_ends(before: list[Any], after: list[Any]) -> tuple[int, int]:
+    """How many elements at the front, and of the rest at the back, are equal."""
+    shorter = min(len(before), len(after))
+    front = 0
+    while front < shorter and equal(before[front], after[front]):
+        front += 1
+    back = 0
+    while back < shorter - front and equal(before[-1 - back], after[-1 - back]):
+        back += 1
+    return front, back

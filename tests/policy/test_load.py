@@ -236,7 +236,13 @@ def test_all_problems_of_all_files_are_told_at_once() -> None:
     """And nothing is loaded."""
     bad = yaml.safe_dump(validating(check("nope")))
     with pytest.raises(PolicyError) as caught:
-        load([("a.yaml", bad), ("b.yaml", "{"), ("c.yaml", bad.replace("nope", "1 +"))])
+        load(
+            [
+                ("a.yaml", bad),
+                ("b.yaml", "{"),
+                ("c.yaml", bad.replace("nope", "1 +").replace("name: validate", "name: c")),
+            ]
+        )
     assert [problem.file for problem in caught.value.problems] == ["a.yaml", "b.yaml", "c.yaml"]
 
 
@@ -248,12 +254,13 @@ def test_the_same_policy_twice_is_an_error_that_names_the_other_file() -> None:
 
 
 def test_what_lies_beside_policies_is_parameters_and_kustomize_is_passed_over() -> None:
-    """Lists are unfolded; cases are left to `bayplan test`."""
-    listed = {"apiVersion": "v1", "kind": "List", "items": [FULL_MUTATING, pod()]}
+    """Of the kind that a policy takes; other manifests, and cases, are left to `bayplan test`."""
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
+    listed = {"apiVersion": "v1", "kind": "List", "items": [FULL_MUTATING, settings, pod(), pod()]}
     kustomization = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
     policies = load([("l.yaml", yaml.safe_dump_all([listed, kustomization])), ("x/tests.yaml", "cases: []")])
     assert [policy.name for policy in policies.policies] == ["mutate"]
-    assert [item["kind"] for item in policies.params] == ["Pod"]
+    assert [item["kind"] for item in policies.params] == ["ConfigMap"]
 
 
 def test_what_a_policy_reads_is_known_through_its_variables() -> None:

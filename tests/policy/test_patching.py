@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import jsonpatch
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from webhook.policy.patching import PatchError, TestFailedError, apply, pointer
+from webhook.diff import equal, patch_between, pointer
+from webhook.policy.patching import PatchError, TestFailedError, apply
 
 DOCUMENT = {"map": {"a": 1, "s/l~t": 2}, "list": [0, 1, 2], "null": None}
 
@@ -80,7 +80,7 @@ def test_a_test_that_does_not_hold_is_its_own_error(path: str, value: Any) -> No
 
 
 JSON = st.recursive(
-    st.one_of(st.none(), st.integers(0, 3), st.text("ab/~", max_size=3)),
+    st.one_of(st.none(), st.booleans(), st.integers(0, 1), st.text("ab/~", max_size=3)),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4), st.dictionaries(st.text("ab/~", max_size=2), inner, max_size=4)
     ),
@@ -89,10 +89,12 @@ JSON = st.recursive(
 
 
 @settings(max_examples=200, deadline=None)
+@example({"a": {}, "": [None]}, {"": [0], "a": {"": None}})
+@example({"a": 1}, {"a": True})
 @given(st.dictionaries(st.text("ab/~", max_size=2), JSON), st.dictionaries(st.text("ab/~", max_size=2), JSON))
-def test_what_the_library_makes_this_applies(before: Any, after: Any) -> None:
-    """The jsonpatch library's diff of two objects leads from one to the other here too."""
-    assert apply(before, jsonpatch.make_patch(before, after).patch) == after
+def test_the_patch_between_two_objects_leads_from_one_to_the_other(before: Any, after: Any) -> None:
+    """Also where true stands in the place of 1."""
+    assert equal(apply(before, patch_between(before, after)), after)
 
 
 @given(st.lists(st.text("ab/~", min_size=1), min_size=1))

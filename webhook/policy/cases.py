@@ -13,11 +13,11 @@ from typing import Any, cast
 
 import yaml
 
+from webhook.diff import equal
 from webhook.policy.document import Document
 from webhook.policy.errors import PolicyError, Problem
 from webhook.policy.fields import Fields
 from webhook.policy.model import PolicySet
-from webhook.policy.patching import equal
 from webhook.policy.request import AdmissionRequest, Operation, UserInfo, from_object, namespace_named
 
 Objects = Sequence[Mapping[str, Any]]

@@ -12,6 +12,8 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from webhook.diff import equal
+
 Json = dict[str, Any]
 MODE = 0o644
 
@@ -57,7 +59,7 @@ def _without_nulls(value: Any) -> Any:
 
 def carry(raw: Any, before: Any, after: Any) -> Any:
     """`raw` with the changes that lead from `before` (raw with defaults) to `after`; the rest is shared."""
-    if _same(before, after):
+    if equal(before, after):
         return raw
     if isinstance(before, dict) and isinstance(after, dict):
         return _carry_map(raw if isinstance(raw, dict) else {}, before, after)
@@ -71,7 +73,7 @@ def _carry_map(raw: Json, before: Json, after: Json) -> Json:
     for key, value in after.items():
         if key not in before:
             result[key] = value
-        elif not _same(before[key], value):
+        elif not equal(before[key], value):
             result[key] = carry(raw.get(key), before[key], value)
     return result
 
@@ -94,22 +96,13 @@ def _carry_list(raw: list[Any], before: list[Any], after: list[Any]) -> list[Any
 
 def _counterpart(item: Any, index: int, before: list[Any], after: list[Any], left: list[int]) -> int | None:
     for candidate in left:
-        if _same(before[candidate], item):
+        if equal(before[candidate], item):
             return candidate
     name = item.get("name") if isinstance(item, dict) else None
     if name is not None:
         named = (i for i in left if isinstance(before[i], dict) and before[i].get("name") == name)
         return next(named, None)
     return index if len(before) == len(after) and index in left else None
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Equality that tells true from 1."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(value, right[key]) for key, value in left.items())
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same, left, right))
-    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
 def _fill(target: Any, values: Json) -> None:

@@ -34,7 +34,8 @@ def to_junit(results: Sequence[Result]) -> str:
                 failed = ElementTree.SubElement(case, "failure", message=text.partition("\n")[0])
                 failed.text = text
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written.decode() + "\n"
 
 
 def _counts(results: Sequence[Result]) -> dict[str, str]:

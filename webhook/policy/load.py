@@ -1,7 +1,8 @@
 """Policy files to a PolicySet: all of it or nothing, with every problem found at once.
 
-A file holds policies, bindings, and objects of any other kind, which are parameters. Kustomize's own files
-are passed over; so are test cases (`tests.yaml`), which `bayplan test` reads.
+A file holds policies, bindings, and objects of any other kind: those of a policy's `paramKind` are its
+parameters, the rest (a case's manifests, Kustomize's own files) is passed over. So are test cases
+(`tests.yaml`), which `bayplan test` reads.
 """
 
 from __future__ import annotations
@@ -46,9 +47,12 @@ def load(
         except PolicyError as error:
             problems.extend(error.problems)
     sorted_out = _sort_out(documents, problems)
+    _once([*sorted_out["policy"], *sorted_out["binding"]], problems)
     bindings = [read_binding(document, problems) for document in sorted_out["binding"]]
     policies = _read_policies(sorted_out["policy"], bindings, functions, problems)
     problems.extend(_orphans(sorted_out["binding"], bindings, sorted_out["policy"]))
+    params = _params(sorted_out["param"], policies)
+    _once(params, problems)
     if problems:
         raise PolicyError(problems)
     return PolicySet(
@@ -56,7 +60,7 @@ def load(
         validating=tuple(
             sorted((p for p in policies if isinstance(p, ValidatingPolicy)), key=lambda policy: policy.name)
         ),
-        params=tuple(document.value for document in sorted_out["param"]),
+        params=tuple(document.value for document in params),
         revision=revision,
         files=tuple(paths),
     )
@@ -85,18 +89,27 @@ def _unfold(document: Document) -> list[Document]:
 
 def _sort_out(documents: Sequence[Document], problems: list[Problem]) -> dict[str, list[Document]]:
     result: dict[str, list[Document]] = {"policy": [], "binding": [], "param": []}
+    for document in documents:
+        if role := _role(document, problems):
+            result[role].append(document)
+    return result
+
+
+def _once(documents: Sequence[Document], problems: list[Problem]) -> None:
+    """Note every object that stands there a second time."""
     seen: dict[tuple[str, ...], Document] = {}
     for document in documents:
-        role = _role(document, problems)
-        if not role:
-            continue
-        key = _identity(document)
-        if key in seen:
-            problems.append(document.problem((), f"stands twice; the first is in {seen[key].file}"))
-            continue
-        seen[key] = document
-        result[role].append(document)
-    return result
+        first = seen.setdefault(_identity(document), document)
+        if first is not document:
+            problems.append(document.problem((), f"stands twice; the first is in {first.file}"))
+
+
+def _params(documents: Sequence[Document], policies: Sequence[Policy]) -> list[Document]:
+    """The objects of the kinds that policies take as parameters."""
+    kinds = {
+        (policy.param_kind.api_version, policy.param_kind.kind) for policy in policies if policy.param_kind
+    }
+    return [row for row in documents if (row.value["apiVersion"], row.value["kind"]) in kinds]
 
 
 def _role(document: Document, problems: list[Problem]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from webhook.cel import CelError, to_json
 from webhook.cel import schema as schemas
 from webhook.cel.values import JSONPatch, ObjectValue
-from webhook.diff import patch_between
+from webhook.diff import equal, patch_between
 from webhook.policy import patching
 from webhook.policy.activation import Activation
 from webhook.policy.defaults import carry, defaulted
@@ -72,7 +72,7 @@ def run_mutating(
         state.run(session, policy)
         seen[policy.name] = state.obj
     for policy in able:
-        if policy.reinvoke and not patching.equal(seen[policy.name], state.obj):
+        if policy.reinvoke and not equal(seen[policy.name], state.obj):
             state.run(session, policy)
     failures = list(dict.fromkeys(state.failures))
     return Mutated(

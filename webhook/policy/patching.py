@@ -15,6 +15,8 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from webhook.diff import equal
+
 OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 
 
@@ -43,16 +45,6 @@ def tokens(pointer: str) -> list[str]:
     if not pointer.startswith("/"):
         raise PatchError(f"path {pointer!r} must begin with '/'")
     return [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
-
-
-def escape(step: str) -> str:
-    """One step of a JSON Pointer, escaped."""
-    return step.replace("~", "~0").replace("/", "~1")
-
-
-def pointer(path: Sequence[str | int]) -> str:
-    """A JSON Pointer from plain steps."""
-    return "".join(f"/{escape(str(step))}" for step in path)
 
 
 def _apply_one(holder: dict[str, Any], operation: Mapping[str, Any]) -> None:
@@ -135,14 +127,3 @@ def _read(holder: dict[str, Any], path: str, missing: Any = _NEVER) -> Any:
     if missing is _NEVER:
         raise PatchError(f"path {path}: nothing there")
     return missing
-
-
-def equal(left: Any, right: Any) -> bool:
-    """JSON equality: unlike Python's, true is not 1."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(equal(value, right[key]) for key, value in left.items())
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(equal, left, right))
-    return bool(left == right)
