@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -65,11 +66,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def default_ledger() -> Path:
-    """The ledger's file where no option names one: $BAYPLAN_LEDGER, or in the XDG state folder."""
+    """The ledger's file where no option names one: $BAYPLAN_LEDGER, or in our own folder of XDG state.
+
+    That folder is made where it is missing; if it cannot be, opening the ledger says so.
+    """
     named, state = os.environ.get(LEDGER_VARIABLE), os.environ.get("XDG_STATE_HOME")
     if named:
         return Path(named)
-    return (Path(state) if state else Path.home() / ".local" / "state") / "bayplan" / "bayplan.db"
+    folder = (Path(state) if state else Path.home() / ".local" / "state") / "bayplan"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / "bayplan.db"
 
 
 def _verb(
