@@ -17,7 +17,7 @@ from webhook.admission import CHANGED, PLAN
 from webhook.demo.apiserver import Reply
 from webhook.names import PLACEMENT, QUEUED_GATE
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 LINES_PER_POLICY = 4
 WIDTH = 96
 COLUMN = 22
@@ -115,7 +115,7 @@ def fabric(console: Console, snapshot: Snapshot, held: Sequence[Reservation]) ->
             console.print(f"    {escape(_path(path)):<28} {' '.join(cells)}", soft_wrap=True)
     for gang, letter in letters.items():
         console.print(f"    [cyan]{letter}[/] {escape(gang)}")
-    console.print("    [dim]letter: held (bold: its pods run there), #: in use, .: free, -: cordoned[/]")
+    console.print("    [dim]A: a gang's pods, a: held for it, #: in use by others, .: free, -: cordoned[/]")
 
 
 def _cell(
