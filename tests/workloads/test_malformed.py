@@ -54,6 +54,22 @@ def test_the_error_names_the_field(obj: Any, path: Any, value: Any, message: str
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "obj",
+    [
+        o.changed(o.JOB, ("metadata", "name"), "other/0"),
+        o.changed(o.JOB, ("metadata",), {"generateName": "a/b-"}),
+        o.changed(o.JOB, ("metadata", "namespace"), "other/Job"),
+        o.annotated(o.POD, {"bayplan.dev/gang": "x/y", "bayplan.dev/gang-size": "2"}),
+        o.annotated(o.POD, {"pod-group-name": "../x"}),
+    ],
+)
+def test_no_name_passes_for_another_gangs(obj: Any) -> None:
+    """Gangs are known by namespace, kind and name, so a name with a slash is refused before it is one."""
+    with pytest.raises(InputError, match="is no name"):
+        read(obj)
+
+
 def test_values_stay_out_of_messages() -> None:
     """A long value is cut, so that a message is one line."""
     with pytest.raises(InputError) as caught:
@@ -88,3 +104,31 @@ def test_nothing_but_an_input_error_ever_comes_out(data: st.DataObject) -> None:
     wants_plan(workload)
     for template in (*workload.templates, *workload.inlined):
         assert write_pod(obj, template, pod_of(template, obj)) == obj
+
+
+POD_GROUP = {
+    "minMember": 2,
+    "topologyConstraint": {"topology": "fabric", "requiredTopologyLevel": "rack"},
+    "schedulingConstraints": {"topology": [{"key": "rack"}]},
+    "topologyPolicy": {
+        "scope": "rack",
+        "affinity": {"required": [{"key": "a", "operator": "In", "values": ["b"]}]},
+    },
+    "podGroups": [{"name": "part", "policy": {"gang": {"minCount": 3}}}],
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_malformed_pod_group_is_an_input_error_too(data: st.DataObject) -> None:
+    """The PodGroup that a pod names is input like the pod, and an error in it names the PodGroup."""
+    group: Any = {"metadata": {"annotations": {"kai.scheduler/topology": "fabric"}}, "spec": POD_GROUP}
+    place = data.draw(st.sampled_from([place for place in _places(group) if place]))
+    groups = {("team", "pg"): o.changed(group, place, data.draw(JUNK))}
+    pod = o.annotated(o.POD, {"pod-group-name": "pg"})
+    referring = o.changed(o.POD, ("spec", "workloadRef"), {"name": "pg", "podGroup": "part"})
+    for one in (pod, referring):
+        try:
+            read(one, podgroups=groups)
+        except InputError as error:
+            assert error.where.object == "team/pg"  # noqa: PT017 - most draws are no error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from planner.errors import InputError, Where
 Path = tuple[str | int, ...]
 """Steps from an object's root: map keys and list indexes."""
 
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 _NOWHERE = Where()
 LARGEST_COUNT = 2**31 - 1
 """Counts are int32 in every workload API; the API server refuses more."""
@@ -100,6 +102,17 @@ class Field:
         if not isinstance(self.value, str):
             raise self.error(f"expected text, found {kind_of(self.value)}; quote it")
         return self.value
+
+    def name(self) -> str:
+        """The object name that stands here, "" for none. Raises `InputError` for one that could not be.
+
+        Admission comes before the API server's own check of names, and a gang is known by its name: one with
+        a slash could pass for another's.
+        """
+        text = self.text()
+        if text and not _NAME.fullmatch(text):
+            raise self.error(f"{shown(text)} is no name; use letters, digits, - and ., at most 253 of them")
+        return text
 
     def flag(self) -> bool:
         """The truth value that stands here, False for none. Raises `InputError` for anything else."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from planner.errors import Where
 from webhook.workloads.field import Field
 from webhook.workloads.options import Options
 
@@ -72,15 +73,15 @@ def _own(chosen: Options) -> Membership:
 
 def _group_name(pod: Field) -> str:
     metadata = pod.get("metadata")
-    named = [metadata.get("annotations", key).text() for key in _GROUP_ANNOTATIONS]
-    named.append(metadata.get("labels", _GROUP_ANNOTATIONS[1]).text())
-    named.append(pod.get("spec", "schedulingGroup", "podGroupName").text())
+    named = [metadata.get("annotations", key).name() for key in _GROUP_ANNOTATIONS]
+    named.append(metadata.get("labels", _GROUP_ANNOTATIONS[1]).name())
+    named.append(pod.get("spec", "schedulingGroup", "podGroupName").name())
     return next((name for name in named if name), "")
 
 
 def _known(groups: PodGroups, namespace: str, name: str) -> Field | None:
     group = groups.get((namespace, name))
-    return None if group is None else Field(group)
+    return None if group is None else Field(group, (), Where(object=f"{namespace}/{name}"))
 
 
 def _of_group(gang: str, group: Field | None, name: str) -> Membership:
@@ -95,7 +96,7 @@ def _minimum(spec: Field) -> int:
 
 def _of_workload(reference: Field, namespace: str, groups: PodGroups) -> Membership:
     """`spec.workloadRef` (Kubernetes 1.35): a named pod group inside a Workload object."""
-    name, part = reference.get("name").text(), reference.get("podGroup").text()
+    name, part = reference.get("name").name(), reference.get("podGroup").name()
     gang = f"Workload/{name}/{part}" if part else f"Workload/{name}"
     workload = _known(groups, namespace, name)
     if workload is None:
@@ -107,7 +108,7 @@ def _of_workload(reference: Field, namespace: str, groups: PodGroups) -> Members
 
 
 def _kueue(metadata: Field) -> Membership | None:
-    name = metadata.get("labels", KUEUE_GROUP).text() or metadata.get("annotations", KUEUE_GROUP).text()
+    name = metadata.get("labels", KUEUE_GROUP).name() or metadata.get("annotations", KUEUE_GROUP).name()
     if not name:
         return None
     total = metadata.get("annotations", KUEUE_TOTAL).count_in_text()

@@ -38,7 +38,7 @@ def options(*metadata: Field) -> Options:
         fields = [one.get("annotations", key) for one in metadata]
         return next((one for one in fields if one.text()), fields[0])
 
-    gang, size = field(GANG).text(), field(GANG_SIZE).count_in_text()
+    gang, size = field(GANG).name(), field(GANG_SIZE).count_in_text()
     reserve = field(RESERVE).choice(RESERVE_MODES)
     on_unavailable = field(ON_UNAVAILABLE).choice(ON_UNAVAILABLE_MODES)
     return Options(

@@ -50,8 +50,9 @@ class Workload:
     podSpec and keep labels beside it), which only `pod_of` and `write_pod` know to show and put back.
     `gangs`: each starts wholly or not at all. `per_pod`: each pod is a gang of its own. `holds`: applying the
     object reserves its gangs; otherwise another object will (the Job of a CronJob, the pods of a Deployment,
-    the owner of a child object). A bound pod has no gang: it has its place. `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `asks`: a
-    topology or bayplan.dev key is there. `wants_plan` is in the function of that name.
+    the owner of a child object). A bound pod has no gang: it has its place. `owner`: NAMESPACE/KIND/NAME of
+    the controller, "" for none. `asks`: a topology or bayplan.dev key is there. `claims`: some pod claims a
+    device.
     """
 
     kind: str = ""
@@ -112,7 +113,7 @@ class _Reader:
         self.row = row
         plain = Field(obj, (), where)
         self.metadata = plain.get("metadata")
-        self.namespace = self.metadata.get("namespace").text() or namespace
+        self.namespace = self.metadata.get("namespace").name() or namespace
         self.name = _name(self.metadata, uid)
         label = where.object or f"{self.namespace}/{row.name}/{self.name}"
         self.obj = Field(obj, (), Where(where.file, label, where.field))
@@ -156,7 +157,7 @@ class _Reader:
         """The controller, and whether it is a gang itself."""
         for reference in self.metadata.get("ownerReferences").items():
             if reference.get("controller").flag():
-                kind, name = reference.get("kind").text(), reference.get("name").text()
+                kind, name = reference.get("kind").name(), reference.get("name").name()
                 row = row_of(reference.get("apiVersion").text(), kind)
                 return f"{self.namespace}/{kind}/{name}", row is not None and row.holds
         return "", False
@@ -184,11 +185,13 @@ class _Reader:
 
 
 def _name(metadata: Field, uid: str) -> str:
-    name, prefix = metadata.get("name").text(), metadata.get("generateName").text()
-    if name or not prefix:
-        if not name:
-            raise metadata.get("name").error("is missing, and generateName too; give the object a name")
+    name = metadata.get("name").name()
+    if name:
         return name
+    prefix = metadata.get("generateName").text()
+    if not prefix:
+        raise metadata.get("name").error("is missing, and generateName too; give the object a name")
+    Field(prefix.rstrip("-."), (*metadata.path, "generateName"), metadata.root).name()
     return prefix + hashlib.sha256(uid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
