@@ -1,0 +1,59 @@
+"""The shipped policies, and a decision by them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from planner.cluster import read
+from planner.snapshot import Snapshot
+from webhook.admission import Decision, decide
+from webhook.commands.inputs import shipped
+from webhook.files import documents
+from webhook.policy.files import load_paths
+from webhook.policy.model import PolicySet
+from webhook.policy.request import from_object
+
+Json = dict[str, Any]
+POLICIES = shipped("policies")
+FOLDERS = sorted(path.parent.name for path in POLICIES.glob("*/policy.yaml"))
+CLUSTERS = shipped("manifests") / "examples" / "clusters"
+
+
+@cache
+def policies(*folders: str) -> PolicySet:
+    """The policies in some folders, without the parameters; with no folder named, all that ships."""
+    return load_paths([POLICIES / folder for folder in folders] or [POLICIES])
+
+
+def with_parameters(**data: Any) -> PolicySet:
+    """All policies with other parameters (`**{"scheduler-name.name": "volcano"}`)."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "bayplan-parameters"},
+        "data": data,
+    }
+    return replace(policies(), params=(config,))
+
+
+@cache
+def cluster(name: str) -> Snapshot:
+    """An example cluster."""
+    return read((one.file, one.value) for one in documents([str(CLUSTERS / f"{name}.yaml")]))
+
+
+def mutate(obj: Json, using: PolicySet | None = None, on: Snapshot | None = None) -> Decision:
+    """What the webhook would answer to a CREATE."""
+    return decide(from_object(obj, uid="uid"), using or policies(), on, "mutate")
+
+
+def containers(value: Any) -> list[Json]:
+    """Every container, of whatever list, anywhere in an object."""
+    if isinstance(value, list):
+        return [found for item in value for found in containers(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [item for name in ("containers", "initContainers") for item in value.get(name) or []]
+    return own + [found for item in value.values() for found in containers(item)]

@@ -1,0 +1,74 @@
+"""Malformed objects and parameters: a refusal or a warning in words, never an internal error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.policies.helpers import Json, cluster, mutate, with_parameters
+from tests.workloads.objects import EVERY, JOB, POD, changed
+
+JUNK = st.sampled_from(
+    [None, "", "text", "8", 0, -1, 10**12, 1.5, True, [], ["a"], [None], [{}], {}, {"a": "b"}, {"a": None}]
+)
+INTERNAL = ("Traceback", "Error(", "object at 0x", "NoneType", "KeyError")
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The path of every value inside an object."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, item in steps:
+        yield (*path, step)
+        yield from places(item, (*path, step))
+
+
+PLACES = [(one, path) for one in EVERY for path in places(one) if path not in (("apiVersion",), ("kind",))]
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.sampled_from(PLACES), JUNK, st.booleans())
+def test_one_wrong_value_anywhere_gets_words(
+    place: tuple[Json, tuple[str | int, ...]], junk: Any, known: bool
+) -> None:
+    """Whatever stands wherever, the answer is a decision, and its words are for people."""
+    obj, path = place
+    decision = mutate(changed(obj, path, junk), on=cluster("superpod-32") if known else None)
+    said = [decision.response.message, *decision.response.warnings]
+    assert not [text for text in said for word in INTERNAL if word in text]
+    assert all(len(text) < 1_500 for text in said)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("guaranteed-qos.cpu-per-gpu", "lots"),
+        ("guaranteed-qos.memory-per-gpu", "64 gigabytes"),
+        ("guaranteed-qos.threads-per-core", "two"),
+    ],
+)
+def test_a_parameter_that_is_no_number_is_told_and_the_rest_goes_on(key: str, value: str) -> None:
+    """The pod is let in with a warning that names the policy; the other policies still run."""
+    bare = changed(POD, ("spec", "containers", 0, "resources", "limits"), {"nvidia.com/gpu": 1})
+    decision = mutate(bare, with_parameters(**{key: value}))
+    assert decision.response.allowed
+    assert any("guaranteed-qos" in warning for warning in decision.response.warnings)
+    assert {effect.policy for effect in decision.effects} == {"kai-queue", "scheduler-name"}
+
+
+def test_parameters_of_the_wrong_type_count_as_what_they_say() -> None:
+    """A ConfigMap from a file may hold numbers that nobody quoted."""
+    told = with_parameters(**{"guaranteed-qos.cpu-per-gpu": 4, "guaranteed-qos.memory-per-gpu": "16Gi"})
+    (container,) = mutate(JOB, told).object["spec"]["template"]["spec"]["containers"]  # type: ignore[index]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 2, "cpu": "8", "memory": "32Gi"}
+
+
+def test_a_quantity_that_is_none_is_refused_by_field() -> None:
+    """The refusal names the field, the value and how to write one."""
+    lots = changed(POD, ("spec", "containers", 0, "resources", "limits", "cpu"), "lots")
+    message = mutate(lots).response.message
+    assert "spec.containers[0].resources.limits.cpu" in message
+    assert "'lots' is no quantity" in message

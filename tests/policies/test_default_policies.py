@@ -1,0 +1,140 @@
+"""The policies that ship: each on every kind of workload, alone and together, on and off."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.policies.helpers import (
+    FOLDERS,
+    POLICIES,
+    Json,
+    cluster,
+    containers,
+    mutate,
+    policies,
+    with_parameters,
+)
+from tests.workloads.objects import CRON_JOB, EVERY, GPU, GROVE, JOB, POD, annotated, changed
+from webhook.admission import decide
+from webhook.commands.test import run_case
+from webhook.policy.request import from_object
+from webhook.policy.runner import Suite
+
+PARAMETERS = yaml.safe_load((POLICIES / "parameters.yaml").read_text())
+SCHEMA = json.loads((POLICIES / "parameters.schema.json").read_text())["properties"]["data"]
+KINDS = [pytest.param(one, id=one["kind"]) for one in EVERY]
+
+
+def test_every_case_passes_and_every_expression_is_reached() -> None:
+    """`bayplan test policies/ --coverage` has nothing to say."""
+    *_, (_, summary) = Suite.load([str(POLICIES)]).run(run_case, lambda: 0.0)
+    assert [(result.case.name, result.differences) for result in summary.failed] == []
+    assert summary.without_case == []
+    assert summary.unreached == []
+
+
+@pytest.mark.parametrize("where", ["no cluster", "superpod-32"])
+@pytest.mark.parametrize("obj", KINDS)
+def test_a_second_pass_changes_nothing(obj: Json, where: str) -> None:
+    """What the policies made of an object of any kind needs nothing more, and none of them fails on it."""
+    snapshot = None if where == "no cluster" else cluster(where)
+    first = mutate(obj, on=snapshot)
+    assert first.response.allowed, first.response.message
+    assert not [warning for warning in first.response.warnings if warning.startswith("policy ")]
+    second = mutate(dict(first.object or {}), on=snapshot)
+    assert list(second.response.patch) == []
+
+
+@pytest.mark.parametrize("obj", [row for row in KINDS if row.values[0] is not GROVE])
+def test_gpu_pods_of_every_kind_are_guaranteed_and_go_to_the_gpu_scheduler(obj: Json) -> None:
+    """Requests equal limits in cpu and memory, CPUs are whole; a Pod's requests default to its limits."""
+    result = mutate(obj).object
+    found = [one for one in containers(result) if GPU in one["resources"]["limits"]]
+    assert found
+    for one in found:
+        limits, requests = one["resources"]["limits"], one["resources"].get("requests", {})
+        if obj["kind"] != "Pod":
+            assert requests == limits
+        assert {**limits, **requests} == limits
+        assert limits["cpu"].isdecimal()
+        assert limits["memory"].endswith("Gi")
+    assert "kai-scheduler" in json.dumps(result)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_of_the_policies_does_not_decide_whether_they_come_to_rest(seed: int) -> None:
+    """In any order, a second pass in that order changes nothing."""
+    order = list(policies().mutating)
+    random.Random(seed).shuffle(order)
+    shuffled = replace(policies(), mutating=tuple(order))
+    for obj in (POD, JOB, EVERY[3], EVERY[6], EVERY[7]):
+        first = mutate(obj, shuffled, cluster("superpod-32"))
+        again = mutate(dict(first.object or {}), shuffled, cluster("superpod-32"))
+        assert list(again.response.patch) == [], obj["kind"]
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.combinations(FOLDERS, 2)))
+def test_two_folders_load_without_the_others(first: str, second: str) -> None:
+    """Deleting folders leaves a set that works."""
+    assert mutate(JOB, policies(first, second), cluster("superpod-32")).response.allowed
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_given_alone_works_on_its_defaults(folder: str) -> None:
+    """Without parameters.yaml the same comes out as with it."""
+    alone, told = policies(folder), replace(policies(folder), params=policies().params)
+    for obj in (POD, JOB):
+        on = cluster("superpod-32")
+        assert mutate(obj, alone, on).response.patch == mutate(obj, told, on).response.patch
+    assert folder in {policy.name for policy in alone.policies}
+
+
+@pytest.mark.parametrize("off", ["false", False])
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_each_policy_is_switched_off_alone(folder: str, off: Any) -> None:
+    """Its parameter leaves out just the policies of its folder; an unquoted false does too."""
+    own = {policy.name for policy in policies(folder).policies}
+    without = with_parameters(**{f"{folder}.enabled": off})
+    pair = annotated(JOB, {"bayplan.dev/gang": "pair"})
+    changers = {effect.policy for effect in mutate(pair, on=cluster("superpod-32")).effects}
+    left = {effect.policy for effect in mutate(pair, without, cluster("superpod-32")).effects}
+    assert left == changers - own
+
+
+def test_the_parameters_are_those_that_the_policies_read() -> None:
+    """parameters.yaml, its schema and the expressions name the same keys."""
+    texts = "\n".join(path.read_text() for path in POLICIES.glob("*/policy.yaml"))
+    read = set(re.findall(r'\[\?"([a-z-]+\.[a-z-]+)"\]', texts))
+    assert read == set(PARAMETERS["data"]) == set(SCHEMA["properties"])
+
+
+@pytest.mark.parametrize("key", sorted(PARAMETERS["data"]))
+def test_each_default_is_the_schemas_and_the_expressions(key: str) -> None:
+    """The same default stands in the file, in the schema and in every expression that reads the key."""
+    default, rule = PARAMETERS["data"][key], SCHEMA["properties"][key]
+    assert rule["default"] == default
+    assert default in rule.get("enum", [default])
+    assert re.fullmatch(rule.get("pattern", ".*"), default)
+    texts = "\n".join(path.read_text() for path in POLICIES.glob("*/policy.yaml"))
+    assert set(re.findall(rf'\[\?"{re.escape(key)}"\]\s*\.orValue\("([^"]*)"\)', texts)) == {default}
+
+
+def test_a_cron_job_keeps_its_template_free_for_each_run() -> None:
+    """Its Jobs are planned one by one, so no place is written into it."""
+    assert "affinity" not in json.dumps(mutate(CRON_JOB, on=cluster("superpod-32")).object)
+
+
+def test_an_update_of_a_job_leaves_its_template_alone() -> None:
+    """The API server refuses a changed template, so an old Job stays as it is."""
+    old = changed(JOB, ("metadata", "labels"), {"seen": "true"})
+    request = from_object(old, "UPDATE", old_object=JOB, uid="uid")
+    paths = [op["path"] for op in decide(request, policies(), None, "mutate").response.patch]
+    assert not [path for path in paths if path.startswith("/spec")]
