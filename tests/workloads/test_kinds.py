@@ -187,6 +187,13 @@ def test_replicas_for_themselves_are_planned_pod_by_pod(obj: Any) -> None:
     assert {gang.reserve for gang in workload.gangs} == {"nodes"}
 
 
+def test_a_huge_deployment_is_planned_in_part() -> None:
+    """Only the first thousand pods are planned with the object, and a warning says so."""
+    gangs = read(o.changed(o.DEPLOYMENT, ("spec", "replicas"), 2_000_000)).gangs
+    assert len(gangs) == 1000
+    assert gangs[0].warnings == ("plans the first 1000 of 2000000 pods",)
+
+
 def test_a_stateful_set_annotated_as_a_gang_is_one() -> None:
     """All its replicas start together, and it holds its place."""
     workload = read(o.annotated(o.STATEFUL_SET, {"bayplan.dev/gang": "true"}))

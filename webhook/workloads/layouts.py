@@ -8,6 +8,8 @@ from webhook.workloads.field import Field, shown
 
 LARGEST_GANGS = 10_000
 """Replicas of one object that are each a gang; more is refused: Kubernetes itself supports 5,000 nodes."""
+LARGEST_REPLICAS = 1_000
+"""Pods that are each for themselves and planned with their object; further ones are planned as they come."""
 
 BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
 EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -71,7 +73,7 @@ def replicas(obj: Field) -> Layout:
     spec = obj.get("spec").needed_map()
     count = spec.get("replicas").count(1)
     every = member("main", count, spec.get("template"))
-    listed = min(count, LARGEST_GANGS)
+    listed = min(count, LARGEST_REPLICAS)
     warnings = (f"plans the first {listed} of {count} pods",) if listed < count else ()
     return Layout((every,), ((replace(every, count=1),),) * listed, indexed=True, warnings=warnings)
 
