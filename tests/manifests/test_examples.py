@@ -81,3 +81,13 @@ def test_every_example_asks_for_a_plan() -> None:
 def test_the_table_is_what_is_expected() -> None:
     """The README's table is written from expected.yaml."""
     assert README.read_text() == text()
+
+
+@pytest.mark.parametrize("example", [one for one in ALL if not one.refused], ids=name)
+def test_a_second_look_changes_nothing(example: Example) -> None:
+    """What the webhook stored, sent again, gets an empty patch."""
+    for document in objects([str(EXAMPLES / example.manifest)]):
+        picture = cluster(example.clusters)
+        first = decide(from_object(document.value, uid="1"), policies(), picture, "mutate")
+        again = decide(from_object(dict(first.object or {}), uid="2"), policies(), picture, "mutate")
+        assert list(again.response.patch) == []
