@@ -1,0 +1,103 @@
+"""What an expression may cost, and that it stops when it costs more."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from webhook.cel import Budget, CelError, Declarations, Function, Program, compile
+
+DECLARED = Declarations(variables={"l": None, "s": None}, libraries=frozenset({"bind"}))
+TEN = list(range(10))
+LONG = "a" * 1_000_000
+NESTED = "l.all(a, l.all(b, l.all(c, l.all(d, l.all(e, l.all(f, a + b + c + d + e + f >= 0))))))"
+
+
+def _stopped(text: str, limit: int = 10_000_000, **bindings: Any) -> float:
+    """The seconds until the budget stopped it."""
+    program = compile(text, DECLARED)
+    start = time.perf_counter()
+    with pytest.raises(CelError) as caught:
+        program.evaluate({"l": TEN, "s": LONG, **bindings}, Budget(limit))
+    assert caught.value.kind == "budget"
+    return time.perf_counter() - start
+
+
+def test_six_nested_macros_stop_soon() -> None:
+    """A million innermost steps are not taken: the default limit ends them in well under a second."""
+    assert _stopped(NESTED) < 1.5
+
+
+def test_a_small_budget_stops_within_milliseconds() -> None:
+    """The time until the stop follows the limit: a hundredth of it takes milliseconds."""
+    assert _stopped(NESTED, limit=10_000) < 0.1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lists.range(100000000).size() > 0",
+        "s.replace('', s).size() > 0",
+        "cel.bind(a, s + s, cel.bind(b, a + a, cel.bind(c, b + b, size(c + c) > 0)))",
+        "lists.range(1000).map(x, s).join(s).size() > 0",
+        "lists.range(1000).all(i, '%s'.format([lists.range(1000).map(x, s)]) != '')",
+        "l.all(a, l.all(b, l.all(c, l.all(d, s.contains('zz') == false))))",
+        "l.all(a, l.all(b, l.all(c, l.all(d, s.matches('(a|b)*c') == false))))",
+        "lists.range(1000).all(i, s.findAll('a').size() > 1)",
+        "lists.range(100000).all(i, s.split('').size() > 1)",
+        "lists.range(100000).all(i, l.map(x, x + i).size() == 10)",
+        "lists.range(2000).all(i, sets.contains(lists.range(1000), lists.range(1000)))",
+    ],
+)
+def test_no_function_is_a_way_round_the_budget(text: str) -> None:
+    """Building or searching much text or many elements is charged before it is done."""
+    assert _stopped(text) < 1.5
+
+
+def test_an_error_does_not_hide_an_exhausted_budget() -> None:
+    """`||` absorbs errors of evaluation, but not the end of the budget."""
+    _stopped(f"({NESTED}) || true")
+    _stopped(f"[1].exists(x, {NESTED}) || true")
+
+
+def test_a_requests_expressions_share_its_budget() -> None:
+    """Each run takes from the same units, until none are left; a fresh request has them all again."""
+    program = compile("l.all(a, l.all(b, a + b >= 0))", DECLARED)
+    budget = Budget(2000)
+    program.evaluate({"l": TEN}, budget)
+    assert 100 < budget.used < 1500
+    while budget.left > 100:
+        with suppress(CelError):
+            program.evaluate({"l": TEN}, budget)
+    with pytest.raises(CelError, match="cost limit"):
+        program.evaluate({"l": TEN}, budget)
+    assert program.evaluate({"l": TEN}, Budget(2000)) is True
+
+
+def test_the_same_expression_always_costs_the_same() -> None:
+    """The cost depends on the expression and the object alone, not on what ran before."""
+    program = compile("l.map(a, string(a)).filter(t, t.matches('[0-4]')).join(',') != ''", DECLARED)
+
+    def cost() -> int:
+        budget = Budget()
+        program.evaluate({"l": TEN}, budget)
+        return budget.used
+
+    assert len({cost() for _ in range(5)}) == 1
+
+
+def test_a_lazy_value_is_charged_to_the_same_budget() -> None:
+    """A variable that is evaluated because another expression asks for it spends the request's units."""
+    inner = compile("l.all(a, a >= 0)", DECLARED)
+    outer = compile("f() && f()", Declarations(functions={"f": _calls(inner, budget := Budget(5000))}))
+    alone = Budget()
+    inner.evaluate({"l": TEN}, alone)
+    assert outer.evaluate({}, budget) is True
+    assert budget.used > 2 * alone.used
+
+
+def _calls(program: Program, budget: Budget) -> Function:
+    return Function(lambda: program.evaluate({"l": TEN}, budget), 0, 0)
