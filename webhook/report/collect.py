@@ -7,15 +7,17 @@ A mutating policy passes with what it would change; a validating one passes, fai
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from planner.answer import Answer
 from webhook.admission import PLAN, Decision
+from webhook.planning import Placed
 from webhook.policy.mutate import Effect, Skipped
 from webhook.policy.validate import Findings
 from webhook.report.lines import line_of
 from webhook.report.model import Outcome, Result
+from webhook.report.offender import offending_field, resources_named
 
 _FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
 _PLAN_OUTCOME: dict[str, Outcome] = {"admitted": "pass", "queued": "warn", "rejected": "fail"}
@@ -45,9 +47,11 @@ def results(subjects: Iterable[Subject]) -> tuple[Result, ...]:
 
 
 def _placed(result: Result, subject: Subject) -> Result:
-    """The result with its place: the first field that its message names, else the object's own line."""
+    """The result with its place: the field or resource that its message names, else the object's own line."""
     named = _FIELD.search(result.message)
     field = result.field or (named.group() if named else "")
+    if not field and result.result != "pass":
+        field = next(resources_named(subject.decision.object or {}, result.message), "")
     return replace(result, file=subject.file, line=subject.line(field), field=field)
 
 
@@ -69,7 +73,7 @@ def _of(subject: Subject) -> Iterator[Result]:
         yield from (_left_out(blank, row) for row in mutated.skipped)
     yield from _found(blank, decision.findings)
     if decision.plan is not None:
-        yield from (_planned(blank, placed.answer) for placed in decision.plan.placed)
+        yield from (_planned(blank, placed, decision.object or {}) for placed in decision.plan.placed)
 
 
 def _changed(blank: Result, effect: Effect) -> Result:
@@ -113,7 +117,9 @@ def _found(blank: Result, findings: Findings) -> Iterator[Result]:
     yield from (_left_out(blank, row) for row in findings.skipped)
 
 
-def _planned(blank: Result, answer: Answer) -> Result:
+def _planned(blank: Result, placed: Placed, obj: Mapping[str, Any]) -> Result:
+    answer = placed.answer
+    admitted = answer.decision == "admitted"
     properties = {
         "gang": answer.gang,
         "decision": answer.decision,
@@ -124,9 +130,8 @@ def _planned(blank: Result, answer: Answer) -> Result:
     }
     return replace(
         blank,
-        result="warn"
-        if answer.decision == "admitted" and answer.warnings
-        else _PLAN_OUTCOME[answer.decision],
+        result="warn" if admitted and answer.warnings else _PLAN_OUTCOME[answer.decision],
+        field="" if admitted else offending_field(placed.group, answer.reason, answer.message, obj),
         source="plan",
         policy=PLAN,
         rule=answer.reason,

@@ -1,0 +1,82 @@
+"""A refusal points at the field that caused it, and from there at its line."""
+
+import pytest
+import yaml
+
+from planner.podgroup import PodGroup
+from webhook.report.lines import line_of
+from webhook.report.offender import offending_field, resources_named
+
+TEXT = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  annotations:
+    kai.scheduler/topology: nvl72
+    kai.scheduler/topology-required-placement: cloud.provider.com/topology-rack
+spec:
+  template:
+    spec:
+      containers:
+        - name: trainer
+          resources:
+            limits: {cpu: "64"}
+            requests:
+              cpu: "64"
+              nvidia.com/mig-1g.10gb: 9
+"""
+TOPOLOGY = "metadata.annotations[kai.scheduler/topology]"
+REQUIRED = "metadata.annotations[kai.scheduler/topology-required-placement]"
+OTHER = "spec.template.metadata.annotations[kueue.x-k8s.io/podset-required-topology]"
+ORIGINS = ((TOPOLOGY, "topology", "nvl72"), (REQUIRED, "required", "cloud.provider.com/topology-rack"))
+MIG = "spec.template.spec.containers[0].resources.requests[nvidia.com/mig-1g.10gb]"
+
+
+def field(reason, message, origins=ORIGINS):
+    """The field that is found for a refusal of the Job above."""
+    return offending_field(PodGroup("a", (), origins=origins), reason, message, yaml.safe_load(TEXT))
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "expected"),
+    [
+        ("UnknownTopology", "no topology is named nvl72", TOPOLOGY),
+        ("UnknownLevel", "nvl72 has no such level", REQUIRED),
+        ("TooLargeForLevel", "19 pods (76 GPUs) required in one rack can never fit", REQUIRED),
+        ("SlicesDoNotDivide", "7 pods are no whole number of slices of 2", REQUIRED),
+        ("PodFitsNoNode", "One pod of main asks for 9 nvidia.com/mig-1g.10gb", MIG),
+        ("NoRoomNow", "0 of 19 pods fit in the best rack", REQUIRED),
+    ],
+)
+def test_each_reason_finds_its_field(reason, message, expected):
+    """A topology, a level or a resource is pointed at, as the reason and the words say."""
+    assert field(reason, message) == expected
+
+
+def test_a_field_that_the_message_names_is_the_one():
+    """Where the planner names the field itself, nothing is guessed."""
+    assert field("MultipleTopologies", f"{TOPOLOGY} names nvl72") == TOPOLOGY
+
+
+def test_of_two_that_contradict_each_other_the_later_is_shown():
+    """The first one set the topology, the second one broke with it."""
+    origins = (*ORIGINS, (OTHER, "required", "nvidia.com/gpu.clique"))
+    assert field("MultipleTopologies", "two topologies", origins) == OTHER
+
+
+def test_a_gang_that_asked_for_nothing_points_at_no_field():
+    """Then the object itself is shown."""
+    assert field("NoRoomNow", "0 of 19 pods fit", origins=()) == ""
+
+
+def test_the_field_leads_to_its_line():
+    """What is found is what `line_of` understands."""
+    assert line_of(TEXT, 0, REQUIRED) == 6
+    assert line_of(TEXT, 0, MIG) == 16
+
+
+def test_the_longest_resource_name_wins():
+    """`nvidia.com/mig-1g.10gb` is meant, not `cpu`, where both stand in the message."""
+    found = list(resources_named(yaml.safe_load(TEXT), "nvidia.com/mig-1g.10gb and cpu"))
+    assert found[0] == MIG
+    assert len(found) == 3

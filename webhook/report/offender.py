@@ -1,0 +1,53 @@
+"""Which field of an object a refusal is about, so that a report can point at it. Pure.
+
+A message names its cause in words; the field is found again in the object: a topology key where the request
+said which, a resource where the message names one, else what was required.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.podgroup import MIG_PREFIX, PodGroup
+
+_LISTS = ("limits", "requests")
+_KINDS = {"Topology": ("topology",), "Topologies": ("topology", "required", "preferred")}
+"""What a reason's last word says about the origin of the trouble; else it is a level."""
+_LEVELS = ("required", "preferred")
+
+
+def offending_field(group: PodGroup, reason: str, message: str, obj: Mapping[str, Any]) -> str:
+    """The dotted path of the field that the planner's refusal of `group` in `obj` is about, "" for none.
+
+    `reason` is the planner's token and `message` its words. Of two fields that contradict each other, the
+    later one is given.
+    """
+    named = [field for field, _, _ in group.origins if field in message]
+    if named:
+        return named[-1]
+    kinds = next((kinds for word, kinds in _KINDS.items() if reason.endswith(word)), _LEVELS)
+    asked = [field for field, kind, _ in group.origins if kind in kinds]
+    about_topology = reason.endswith(("Topology", "Topologies", "Level")) or "Slice" in reason
+    if about_topology and asked:
+        return asked[-1] if reason.endswith("Topologies") else asked[0]
+    return next(resources_named(obj, message), asked[0] if asked else "")
+
+
+def resources_named(obj: Any, message: str, path: str = "") -> Iterator[str]:
+    """The paths of the resource amounts that a message names, in full or by MIG profile, longest first."""
+    found = [(name, where) for name, where in _amounts(obj, path) if name.removeprefix(MIG_PREFIX) in message]
+    yield from (where for _, where in sorted(found, key=lambda item: -len(item[0])))
+
+
+def _amounts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            inside = f"{path}.{key}" if path else str(key)
+            if path.endswith(".resources") and key in _LISTS and isinstance(inner, Mapping):
+                yield from ((str(name), f"{inside}[{name}]") for name in inner)
+            else:
+                yield from _amounts(inner, inside)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _amounts(inner, f"{path}[{index}]")
