@@ -20,6 +20,7 @@ from tests.policy.helpers import (
     validating,
 )
 from webhook.policy import Host, UserInfo, from_object, run_validating
+from webhook.policy.model import ParamKind
 
 REPLICA_LIMIT = {"apiVersion": "rules.example.com/v1", "kind": "ReplicaLimit"}
 
@@ -250,3 +251,25 @@ def test_a_validating_policy_of_ours_looks_into_templates() -> None:
 def test_a_mutating_policy_in_the_same_set_does_not_count_as_validating() -> None:
     """Each kind has its own turn."""
     assert validate([mutating(patch("[]")), validating(check("true"))], pod()).passed == ("validate",)
+
+
+def test_authorization_is_not_available_offline_and_never_a_silent_no() -> None:
+    """The failurePolicy decides, as upstream where the check cannot be made."""
+    may = "authorizer.group('').resource('pods').namespace('default').check('create').allowed()"
+    found = validate([validating(check(may))], pod())
+    assert "authorization is not available offline" in found.message
+    assert validate([validating(check(may), failurePolicy="Ignore")], pod()).allowed
+
+
+def test_parameters_from_a_cluster_take_the_place_of_those_beside_the_policies() -> None:
+    """Whoever implements `Params` gives the objects of a kind."""
+
+    class Cluster:
+        def objects(self, kind: ParamKind) -> list[dict[str, Any]]:
+            return [{**replica_limit("limit", 2), "kind": kind.kind}]
+
+    policy = limited()
+    bound = binding(policy, paramRef={"name": "limit", "parameterNotFoundAction": "Deny"})
+    documents = [policy, bound, replica_limit("limit", 1)]
+    assert not validate(documents, deployment(2)).allowed
+    assert validate(documents, deployment(2), Host(params=Cluster())).allowed

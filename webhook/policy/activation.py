@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.cel import Budget, CelError
 from webhook.policy.defaults import defaulted
-from webhook.policy.host import Host
 from webhook.policy.model import FACTS, Expression, NamedExpression, Policy
 from webhook.policy.request import AdmissionRequest
 
@@ -23,13 +22,12 @@ class Activation(Mapping[str, Any]):
 
     policy: Policy
     request: AdmissionRequest
-    host: Host
+    facts: Callable[[], Mapping[str, Any]]
+    authorizer: Any
     budget: Budget
     obj: Mapping[str, Any] | None
     old: Mapping[str, Any] | None
     params: Mapping[str, Any] | None
-    whole: Mapping[str, Any]
-    pod_set: str = ""
     cache: dict[str, Any] = field(default_factory=dict)
 
     def evaluate(self, expression: Expression, budget: Budget | None = None) -> Any:
@@ -55,18 +53,15 @@ class Activation(Mapping[str, Any]):
         if name == "variables":
             return Variables(self)
         if name == "authorizer":
-            return self.host.authorizer
+            return self.authorizer
         if name in FACTS:
             return self._fact(name)
         raise KeyError(name)
 
     def _fact(self, name: str) -> Any:
         try:
-            facts = self.cache.get("")
-            if facts is None:
-                facts = self.cache[""] = self.host.facts_for(self.whole, self.pod_set)
             # An object that needs no plan has none: `plan` is null then.
-            return facts.get(name)
+            return self.facts().get(name)
         except ValueError as error:
             raise CelError("evaluation", f"{name} is not available: {error}") from None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from webhook.cel import Budget
+from webhook.cel.libraries.authorizer import Authorizer
 from webhook.policy.document import Path
 from webhook.policy.model import CLUSTER_FACTS, FACTS, ParamKind, Policy
 
@@ -53,13 +54,14 @@ class Host:
     be lazy, it is asked only for the names that an expression reads. `known` says which of the three there
     are: a policy that reads another is left out. `templates(object)` gives the path of each pod template
     (`()` for a Pod itself) and the name of its PodSet. `params` None means the set's own objects.
+    `authorizer` says, unless a cluster gives another, that authorization is not available.
     """
 
     facts_for: Callable[[Object, str], Mapping[str, Any]] = no_facts
     known: frozenset[str] = frozenset()
     templates: Callable[[Object], Sequence[tuple[Path, str]]] = no_templates
     params: Params | None = None
-    authorizer: Any = None
+    authorizer: Any = field(default_factory=Authorizer)
     new_budget: Callable[[], Budget] = field(default=Budget)
 
     def lacks(self, policy: Policy) -> frozenset[str]:

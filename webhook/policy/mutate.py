@@ -12,7 +12,7 @@ from webhook.cel.values import JSONPatch, ObjectValue
 from webhook.diff import equal, patch_between
 from webhook.policy import patching
 from webhook.policy.activation import Activation
-from webhook.policy.defaults import carry, defaulted
+from webhook.policy.defaults import carry
 from webhook.policy.host import Host
 from webhook.policy.merge import MergeError, merge
 from webhook.policy.model import MutatingPolicy, Mutation, Policy, PolicySet
@@ -118,7 +118,7 @@ class _State:
                     self.effects.append(Effect(policy.name, binding.name, patch))
 
     def _mutate(self, session: Session, run: Run, mutations: Sequence[Mutation], target: Target) -> None:
-        seen = defaulted(target.obj or {}, template=bool(target.path))
+        seen = session.seen(target, template=bool(target.path))
         holds = session.conditions_hold(run, session.activation(run, target, seen))
         if isinstance(holds, Failure):
             self.failures.append(holds)
@@ -140,7 +140,7 @@ class _State:
             if changed is not raw:
                 self.obj = target.write_back(changed)
                 target = target.on(self.obj)
-                seen = defaulted(target.obj or {}, template=bool(target.path))
+                seen = session.seen(target, template=bool(target.path))
 
 
 def _mutated(activation: Activation, mutation: Mutation, obj: dict[str, Any]) -> dict[str, Any]:

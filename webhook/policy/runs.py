@@ -6,11 +6,14 @@ A target is the object itself or, for a policy that runs on templates, a pod tem
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from webhook.cel import Budget, CelError
 from webhook.policy.activation import Activation
+from webhook.policy.defaults import defaulted
+from webhook.policy.document import Path
 from webhook.policy.host import FileParams, Host
 from webhook.policy.model import Binding, Expression, Policy, PolicySet
 from webhook.policy.request import AdmissionRequest
@@ -50,6 +53,23 @@ class Run:
 
 
 @dataclass(slots=True)
+class Known:
+    """What was worked out of the object as it is now; begun anew as soon as it has changed."""
+
+    whole: Any = None
+    seen: dict[tuple[Path, bool], dict[str, Any]] = field(default_factory=dict)
+    facts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of(self, whole: Mapping[str, Any]) -> Known:
+        """What is known of this object."""
+        if whole is not self.whole:
+            self.whole = whole
+            self.seen.clear()
+            self.facts.clear()
+        return self
+
+
+@dataclass(slots=True)
 class Session:
     """One request's way through the policies: who called, and what it may still cost."""
 
@@ -58,6 +78,7 @@ class Session:
     host: Host
     budget: Budget
     conditions_budget: Budget
+    known: Known = field(default_factory=lambda: Known())
 
     @classmethod
     def begin(cls, policies: PolicySet, request: AdmissionRequest, host: Host) -> Session:
@@ -116,18 +137,34 @@ class Session:
             and (unbound or _meta(item, "namespace") in (None, "", ref.namespace or target.request.namespace))
         ]
 
+    def seen(self, target: Target, *, template: bool) -> dict[str, Any]:
+        """The target with the API server's defaults, as expressions see it; nobody may change it.
+
+        `template`: a template keeps limits without requests (`defaults.defaulted`).
+        """
+        known, key = self.known.of(target.whole).seen, (target.path, template)
+        if key not in known:
+            known[key] = defaulted(target.obj or {}, template=template)
+        return known[key]
+
+    def facts(self, whole: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
+        """`gang`, `plan` and `cluster` of an object; asked of the caller once for each state of it."""
+        known = self.known.of(whole).facts
+        if pod_set not in known:
+            known[pod_set] = self.host.facts_for(whole, pod_set)
+        return known[pod_set]
+
     def activation(self, run: Run, target: Target, obj: Mapping[str, Any] | None) -> Activation:
         """The variables of an expression about `obj`, which stands for the target as it is now."""
         return Activation(
             policy=run.policy,
             request=target.request,
-            host=self.host,
+            facts=partial(self.facts, target.whole, target.pod_set),
+            authorizer=self.host.authorizer,
             budget=self.budget,
             obj=obj,
             old=target.old,
             params=run.params,
-            whole=target.whole,
-            pod_set=target.pod_set,
         )
 
     def conditions_hold(self, run: Run, activation: Activation) -> Failure | bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 from webhook.cel import CelError
 from webhook.policy.activation import Activation
-from webhook.policy.defaults import defaulted
 from webhook.policy.host import Host
 from webhook.policy.model import Action, PolicySet, ValidatingPolicy, Validation
 from webhook.policy.mutate import Skipped, able_policies
@@ -141,7 +140,7 @@ class _Collected:
                         self._validate(session, policy, run, target)
 
     def _validate(self, session: Session, policy: ValidatingPolicy, run: Run, target: Target) -> None:
-        seen = None if target.obj is None else defaulted(target.obj)
+        seen = None if target.obj is None else session.seen(target, template=False)
         activation = session.activation(run, target, seen)
         holds = session.conditions_hold(run, activation)
         if isinstance(holds, Failure):
