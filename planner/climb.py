@@ -8,6 +8,7 @@ above the reservable level only hosts whose reservable domain is clear may be us
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from planner.answer import Attempt
@@ -17,8 +18,8 @@ from planner.search import Budget, BudgetEnded, Placed, Search
 from planner.tree import Branch, Tree
 from planner.view import View
 
-_BEAM = 48
-_BEAM_BUDGET = 4_000_000
+_BEAMS = (64, 8)
+_BEAM_BUDGET = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,11 @@ class Climb:
             return self._climb(kinds, required, 0)
         except BudgetEnded:
             self.complete = False
-        self.budget.left = _BEAM_BUDGET
-        try:
-            return self._climb(kinds, required, _BEAM)
-        except BudgetEnded:
-            return None
+        for beam in _BEAMS:
+            self.budget.left = _BEAM_BUDGET
+            with suppress(BudgetEnded):
+                return self._climb(kinds, required, beam)
+        return None
 
     def _climb(self, kinds: tuple[Kind, ...], required: int, beam: int) -> Found | None:
         searches: dict[bool, Search] = {}
@@ -85,7 +86,7 @@ class Climb:
     def _best_of(self, search: Search, level: int, kinds: tuple[Kind, ...], required: int) -> Found | None:
         best: tuple[tuple[int, ...], Branch] | None = None
         for branch in self._candidates(search, level, kinds, required):
-            cost = search.cost(branch)
+            cost = search.cost(branch, None if best is None else best[0][0])
             if cost is None:
                 continue
             key = self._key(search, branch, cost)

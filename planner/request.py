@@ -17,7 +17,7 @@ ROOT = -1
 """The level of the whole topology, coarser than every label."""
 
 MOST_PODS = 100_000
-_MOST_STEPS = 256
+_MOST_STEPS = 24
 _NVLINK = ("nvidia.com/gpu.clique", "nvlink-domain", "nvlink.domain", "accelerator", "topograph.run/domain")
 _HOST_WORDS = ("gpu", "node", "host", "hostname")
 
@@ -216,18 +216,33 @@ def _multiples(count: int, size: int) -> str:
     return " or ".join(f"{n} pods" for n in (below, above) if n)
 
 
-def _merged(kinds: list[Kind]) -> tuple[Kind, ...]:
-    """Kinds that nothing tells apart (a master that is shaped as its workers) become one."""
+def _merged(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
+    """Kinds that nothing tells apart become one: a master that is shaped as its workers joins them.
+
+    PodSets of equal size that are each required in one domain of a level become slices of one kind.
+    """
     found: list[Kind] = []
-    for kind in kinds:
-        free = kind.required == kind.preferred == kind.slice_level == ROOT and not kind.apart
-        same = next((i for i, k in enumerate(found) if free and _same(k, kind)), None)
+    for kind in map(_as_slices, kinds):
+        same = next((i for i, k in enumerate(found) if not kind.apart and _same(k, kind)), None)
         if same is None:
             found.append(kind)
         else:
             old = found[same]
             found[same] = replace(old, parts=(*old.parts, *kind.parts), count=old.count + kind.count)
-    return tuple(found)
+    return tuple(_as_one(kind) for kind in found)
+
+
+def _as_slices(kind: Kind) -> Kind:
+    if kind.required == ROOT or kind.slice_level != ROOT or kind.preferred != ROOT or kind.count < 2:
+        return kind
+    return replace(kind, required=ROOT, slice_level=kind.required, slice_size=kind.count)
+
+
+def _as_one(kind: Kind) -> Kind:
+    """A kind of one slice is required in one domain; the two are the same."""
+    if kind.slice_level == ROOT or kind.slice_size != kind.count:
+        return kind
+    return replace(kind, required=max(kind.required, kind.slice_level), slice_level=ROOT, slice_size=1)
 
 
 def _same(one: Kind, other: Kind) -> bool:
@@ -235,20 +250,22 @@ def _same(one: Kind, other: Kind) -> bool:
 
 
 def relaxations(asked: Ask) -> list[tuple[Kind, ...]]:
-    """The kinds with their preferred levels made hard, then relaxed step by step up to the required ones."""
-    ladders = [
-        [kind.required]
-        if kind.preferred <= kind.required
-        else [*range(kind.preferred, kind.required, -1), kind.required]
-        for kind in asked.kinds
-    ]
-    steps = sorted(product(*(range(len(ladder)) for ladder in ladders)), key=lambda step: (sum(step), step))[
-        :_MOST_STEPS
-    ]
-    return [
-        tuple(
-            replace(kind, required=ladder[step])
-            for kind, ladder, step in zip(asked.kinds, ladders, chosen, strict=True)
-        )
-        for chosen in steps
-    ]
+    """The kinds with their preferred levels made hard, then relaxed step by step up to the required ones.
+
+    PodSets with the same levels are relaxed together; of very many steps the first and the last are tried.
+    """
+    ladders = {kind: _ladder(*kind) for kind in dict.fromkeys((k.required, k.preferred) for k in asked.kinds)}
+    steps = sorted(product(*(range(len(rungs)) for rungs in ladders.values())), key=lambda s: (sum(s), s))
+    chosen = [*steps[:_MOST_STEPS], *steps[-1:][: len(steps) > _MOST_STEPS]]
+    return [_relaxed(asked.kinds, dict(zip(ladders, step, strict=True)), ladders) for step in chosen]
+
+
+def _ladder(required: int, preferred: int) -> list[int]:
+    return [*range(preferred, required, -1), required]
+
+
+def _relaxed(
+    kinds: Iterable[Kind], step: dict[tuple[int, int], int], ladders: dict[tuple[int, int], list[int]]
+) -> tuple[Kind, ...]:
+    levels = {pair: ladders[pair][rung] for pair, rung in step.items()}
+    return _merged(replace(k, required=levels[k.required, k.preferred], preferred=ROOT) for k in kinds)

@@ -22,7 +22,7 @@ from planner.tree import Branch
 from planner.view import HostFit, View, matches, most, penalty
 
 BUDGET = 1_000_000
-"""Sums that one plan may try; about a second of work."""
+"""Sums of one kind of pods that one plan may try, about a third of a second; sums of several count more."""
 
 Option = tuple[Counts, int]
 Stage = dict[Counts, int]
@@ -60,6 +60,15 @@ class _Class:
     own: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """Pruning: most of each kind in one child, the cost of using one more child, the most to pay."""
+
+    most_pods: tuple[int, ...]
+    per_domain: int
+    ceiling: int
+
+
 class Search:
     """One gang's kinds in one view; `usable` says which hosts may be used. See the module's words."""
 
@@ -69,6 +78,7 @@ class Search:
         self._view, self._kinds, self._budget, self._beam = view, kinds, budget, beam
         topology = view.tree.topology
         self.counts: Algebra = algebra(kinds)
+        self._effort = 1 if len(kinds) == 1 else 4 + len(kinds)
         self._project = projections(kinds, self.counts, len(topology.levels))
         worst = sum(weight for kind in kinds for weight, _ in kind.shape.preferences)
         self.weights = weights(view, worst)
@@ -84,11 +94,14 @@ class Search:
         """At least as many of each kind as the branch can hold; exact for a single kind."""
         return self._reach[self.class_of(branch)]
 
-    def cost(self, branch: Branch) -> int | None:
-        """The least cost of the whole gang inside the branch, or None where it does not fit."""
+    def cost(self, branch: Branch, ceiling: int | None = None) -> int | None:
+        """The least cost of the whole gang inside the branch; None where it does not fit.
+
+        With a ceiling (which must not rise from one call to the next) also where it costs more than that.
+        """
         known = self.class_of(branch)
         if known not in self._best:
-            self._best[known] = self._least(known)
+            self._best[known] = self._least(known, ceiling)
         return self._best[known]
 
     def fits(self, branch: Branch) -> int:
@@ -174,21 +187,24 @@ class Search:
             options = self._options[known] = sorted(self._undominated(kept).items())
         return options
 
-    def _least(self, known: int) -> int | None:
+    def _least(self, known: int, ceiling: int | None) -> int | None:
         full = self.counts.full
         if not self.counts.covers(self._reach[known], full):
             return None
         made = self._classes[known]
         if made is None:
             return min((cost for counts, cost in self._options_of(known) if counts == full), default=None)
-        inner = self._stages(made.children, full)[-1].get(full)
+        inner_ceiling = None if ceiling is None else ceiling - made.own
+        inner = self._stages(made.children, full, inner_ceiling)[-1].get(full)
         return None if inner is None else inner + made.own
 
-    def _stages(self, children: Sequence[int], target: Counts | None) -> list[Stage]:
+    def _stages(
+        self, children: Sequence[int], target: Counts | None, ceiling: int | None = None
+    ) -> list[Stage]:
         """The least cost of each sum of the first 0, 1, … children's options.
 
         With a target, sums stop at it, and those that cannot reach it any more or cost more than a placement
-        already known are dropped.
+        already known (or than the ceiling) are dropped.
         """
         counts = self.counts
         goal = counts.full if target is None else target
@@ -196,7 +212,7 @@ class Search:
         for child in reversed(children):
             rest.append(counts.add(rest[-1], self._reach[child]))
         rest.reverse()
-        bound = None if target is None else self._bound(children, goal)
+        bound = None if target is None else self._bound(children, goal, ceiling)
         stages: list[Stage] = [{counts.zero: 0}]
         for place, child in enumerate(children):
             stage = self._sums(stages[-1], self._options_of(child), goal)
@@ -204,15 +220,12 @@ class Search:
                 ahead = rest[place + 1]
                 stage = {s: c for s, c in stage.items() if counts.covers(counts.add(s, ahead), goal)}
             if bound is not None:
-                most_pods, per_domain, ceiling = bound
-                stage = {
-                    s: c for s, c in stage.items() if c - (s - goal) // most_pods * per_domain <= ceiling
-                }
+                stage = self._within(stage, goal, bound)
             stages.append(self._undominated(stage))
         return stages
 
     def _sums(self, before: Stage, options: Sequence[Option], goal: Counts) -> Stage:
-        self._budget.spend(len(before) * (len(options) + 1))
+        self._budget.spend(len(before) * (len(options) + 1) * self._effort)
         add, least = self.counts.add, self.counts.least
         after = dict(before)
         for counts, cost in before.items():
@@ -224,22 +237,45 @@ class Search:
                     after[total] = cost + price
         return after
 
-    def _bound(self, children: Sequence[int], goal: Counts) -> tuple[int, int, int] | None:
-        """For one kind: most pods of a child, the least cost of using a child, the cost of largest-first."""
-        if not isinstance(self.counts, One) or not children:
+    def _bound(self, children: Sequence[int], goal: Counts, ceiling: int | None) -> _Bound | None:
+        """What prunes sums on the way to a goal; None where not even the largest-first way reaches it."""
+        tables = [self._options_of(child) for child in children]
+        largest = self._greedy(tables, goal)
+        if largest is None and ceiling is None:
             return None
-        largest = sorted((self._options_of(child) for child in children), key=lambda o: o[-1][0])
-        most_pods, need, cost = largest[-1][-1][0], goal, 0
-        for options in reversed(largest):
-            if need <= options[-1][0]:
-                cost += min(price for counts, price in options if counts >= need)
-                need = 0
-                break
-            cost += options[-1][1]
-            need -= options[-1][0]
+        ceilings = [cost for cost in (largest, ceiling) if cost is not None]
+        every = [self.counts.each(counts) for options in tables for counts, _ in options]
         made = self._classes[children[0]]
         level = made.level if made else len(self._project) - 1
-        return None if need > 0 else (most_pods, self.weights.domains[level], cost)
+        most_pods = tuple(max(column) for column in zip(*every, strict=True))
+        return _Bound(most_pods, self.weights.domains[level], min(ceilings))
+
+    def _greedy(self, tables: list[list[Option]], goal: Counts) -> int | None:
+        """The cost of covering the goal by the largest options first, the last one as cheap as serves."""
+        counts, need, cost = self.counts, goal, 0
+        largest = sorted(tables, key=lambda options: max(counts.size(c) for c, _ in options), reverse=True)
+        for options in largest:
+            enough = [price for more, price in options if counts.covers(more, need)]
+            if enough:
+                return cost + min(enough)
+            more, price = max(options, key=lambda o: (counts.size(counts.least(o[0], need)), -o[1]))
+            if counts.least(more, need) != counts.zero:
+                need, cost = counts.minus(need, more), cost + price
+        return None
+
+    def _within(self, stage: Stage, goal: Counts, bound: _Bound) -> Stage:
+        """The sums that a placement no dearer than the one already known may still go through."""
+        each, minus = self.counts.each, self.counts.minus
+        kept: Stage = {}
+        for counts, cost in stage.items():
+            needed = (
+                -(-left // most_pods)
+                for left, most_pods in zip(each(minus(goal, counts)), bound.most_pods, strict=True)
+                if left
+            )
+            if cost + max(needed, default=0) * bound.per_domain <= bound.ceiling:
+                kept[counts] = cost
+        return kept
 
     def _undominated(self, stage: Stage) -> Stage:
         """The sums that no larger sum costs as little as; at most the beam's number of them."""
