@@ -18,6 +18,8 @@ from webhook.cel import Function
 from webhook.workloads import pod_of, read
 
 Json = Any
+MOST_DEVICES = 10**6
+"""No container gets more devices than this; an absurd amount counts as so many, and shares stay countable."""
 _COMPUTE_SLICES = re.compile(r"(?:^|\.)(\d+)g\.")
 """In a profile such as "3g.40gb" or "1c.3g.20gb": the GPU's compute slices that it has."""
 
@@ -99,7 +101,7 @@ def _devices(container: Json) -> dict[str, int]:
 
 def _amount(value: Json) -> int:
     try:
-        return math.ceil(parse(value, Where()))
+        return min(math.ceil(parse(value, Where())), MOST_DEVICES)
     except ValueError:
         return 0
 

@@ -25,6 +25,7 @@ from tests.policies.helpers import (
 from tests.workloads.objects import CRON_JOB, EVERY, GPU, GROVE, JOB, POD, annotated, changed
 from webhook.admission import decide
 from webhook.commands.test import run_case
+from webhook.functions import FUNCTIONS
 from webhook.policy.request import from_object
 from webhook.policy.runner import Suite
 
@@ -138,3 +139,11 @@ def test_an_update_of_a_job_leaves_its_template_alone() -> None:
     request = from_object(old, "UPDATE", old_object=JOB, uid="uid")
     paths = [op["path"] for op in decide(request, policies(), None, "mutate").response.patch]
     assert not [path for path in paths if path.startswith("/spec")]
+
+
+def test_the_reference_names_every_folder_parameter_and_function() -> None:
+    """docs/policies-reference.md leaves nothing out."""
+    text = (POLICIES.parent / "docs" / "policies-reference.md").read_text()
+    keys = {key.removeprefix(key.partition(".")[0]) for key in PARAMETERS["data"]}
+    wanted = {*FOLDERS, *keys, *FUNCTIONS}
+    assert [name for name in sorted(wanted) if name not in text] == []
