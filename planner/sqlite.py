@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -74,9 +75,11 @@ class SqliteLedger:
         - shares a node that both only use (mode `nodes`) and came after the revision `planned_on`: what it
           takes there was not counted. What was there before was, so those two live side by side.
 
-        The same id and fingerprint gives what is there, unchanged. The same id with another fingerprint
-        replaces it in one step, or leaves it where there is a conflict. Raises `ValueError` for mode `none`,
-        which reserves nothing.
+        The same id and fingerprint gives what is there, unchanged, unless the plan knew it (`planned_on`)
+        and yet places the gang elsewhere: then the former place serves no more (a node went), and the new
+        one replaces it, claimed if that was. The same id with another fingerprint replaces it too. Both are
+        one step, and where there is a conflict the former stays. Raises `ValueError` for mode `none`, which
+        reserves nothing.
         """
         if reservation.mode == "none":
             raise ValueError(f"reservation {reservation.id}: mode none reserves nothing")
@@ -113,7 +116,10 @@ class SqliteLedger:
         with self._writing(connection, now):
             there = sqlite_book.find(connection, wanted.id)
             if there is not None and there.fingerprint == wanted.fingerprint:
-                return there
+                known = sqlite_book.since(connection, there.id) <= planned_on
+                if not known or _placement(there) == _placement(wanted):
+                    return there
+                wanted = _moved(there, wanted)
             holder = sqlite_book.in_the_way(connection, wanted, planned_on)
             if holder is not None:
                 raise Conflict(holder)
@@ -175,6 +181,23 @@ class SqliteLedger:
             self._connection.close()
             self._connection = None
             self._known, self._known_at = {}, -1
+
+
+def _placement(reservation: Reservation) -> tuple[object, ...]:
+    """Where the gang is and what it holds, without the time and the list of nodes in a held domain."""
+    return (
+        reservation.topology,
+        reservation.mode,
+        frozenset(reservation.domains),
+        frozenset(reservation.assignments),
+    )
+
+
+def _moved(former: Reservation, wanted: Reservation) -> Reservation:
+    """The same gang elsewhere: still its owner's, where it had one."""
+    if former.state != "claimed":
+        return wanted
+    return replace(wanted, state=former.state, expires=former.expires, owner_uid=former.owner_uid)
 
 
 @contextmanager

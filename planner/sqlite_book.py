@@ -135,6 +135,12 @@ def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | N
     return None if row is None else _reservation(row)
 
 
+def since(connection: sqlite3.Connection, reservation_id: str) -> int:
+    """The revision with which the reservation of that id, which is there, came."""
+    row = connection.execute("SELECT since FROM reservation WHERE id = ?", (reservation_id,)).fetchone()
+    return int(row[0])
+
+
 def in_the_way(connection: sqlite3.Connection, wanted: Reservation, planned_on: int) -> str | None:
     """The name of a gang that holds what `wanted` would take, the first by name; None where it is free."""
     held = _held_domains(wanted)

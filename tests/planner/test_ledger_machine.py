@@ -63,6 +63,11 @@ def wanted(draw):
     )
 
 
+def place(one):
+    """Where a gang is and what it holds."""
+    return one.topology, one.mode, set(one.domains), set(one.assignments)
+
+
 def overlap(one, other):
     """Do two sets of domains meet? A path holds whatever begins with it."""
     return any(a[: len(b)] == b or b[: len(a)] == a for a in one for b in other)
@@ -114,6 +119,10 @@ class Machine(RuleBasedStateMachine):
         planned_on = self.seen[max(0, len(self.seen) - 1 - back)]
         there = self.live().get(want.id)
         again = there is not None and there[0].fingerprint == want.fingerprint
+        if again and there[1] <= planned_on and place(there[0]) != place(want):
+            again = False
+            if there[0].state == "claimed":
+                want = replace(want, state="claimed", expires=None, owner_uid=there[0].owner_uid)
         holder = None if again else self.holder(want, planned_on)
         if holder is not None:
             with pytest.raises(Conflict, match=f"^already held by {holder}$"):

@@ -56,7 +56,7 @@ def part(gang, node, rack="r1", expires=100.0):
 @pytest.fixture
 async def ledger(tmp_path):
     """An empty ledger in a file."""
-    made = SqliteLedger(tmp_path / "bayplan.db", busy_seconds=0.2)
+    made = SqliteLedger(tmp_path / "bayplan.db")
     yield made
     await made.close()
 
@@ -193,11 +193,46 @@ async def test_a_claim_is_no_newcomer(ledger):
 
 
 async def test_the_same_request_again_gets_what_is_there(ledger):
-    """A retry changes nothing, whatever it planned this time, and keeps the first time to live."""
+    """A retry changes nothing and keeps the first time to live, though a node joined the rack since."""
     first = whole("a", "r1")
     await ledger.reserve(first, 0, 1.0)
     before = await ledger.book(1.0)
-    assert await ledger.reserve(replace(whole("a", "r2"), expires=500.0), 7, 2.0) == first
+    again = replace(first, expires=500.0, nodes=first.nodes | {"joined-later"})
+    assert await ledger.reserve(again, before.revision, 2.0) == first
+    assert await ledger.book(1.0) == before
+
+
+async def test_two_replicas_that_plan_one_gang_at_once_get_one_place(ledger):
+    """The second plan did not know the first one's reservation: it gets that instead of its own."""
+    seen = (await ledger.book(1.0)).revision
+    first = await ledger.reserve(whole("a", "r1"), seen, 1.0)
+    assert await ledger.reserve(whole("a", "r2"), seen, 1.0) == first
+    assert (await ledger.book(1.0)).reservations == (first,)
+
+
+async def test_a_gang_whose_place_went_is_moved_and_stays_claimed(ledger):
+    """A plan that knew the reservation and places the gang elsewhere replaces it; the owner keeps it."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    await ledger.claim(reservation_id("a"), "uid", 1.0)
+    seen = (await ledger.book(1.0)).revision
+    moved = await ledger.reserve(whole("a", "r2"), seen, 2.0)
+    assert (moved.domains, moved.state, moved.expires, moved.owner_uid) == (
+        (("z", "r2"),),
+        "claimed",
+        None,
+        "uid",
+    )
+    assert (await ledger.book(1.0)).reservations == (moved,)
+    await ledger.reserve(whole("b", "r1"), seen + 1, 2.0)
+
+
+async def test_a_gang_that_cannot_be_moved_stays(ledger):
+    """The other place was taken in between: the former reservation is as it was."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    await ledger.reserve(whole("b", "r2"), 1, 1.0)
+    before = await ledger.book(1.0)
+    with pytest.raises(Conflict, match="already held by b"):
+        await ledger.reserve(whole("a", "r2"), 1, 1.0)
     assert await ledger.book(1.0) == before
 
 
@@ -323,11 +358,13 @@ async def test_a_caller_that_gives_up_leaves_a_whole_book(ledger, tmp_path):
 async def test_a_locked_file_is_named_and_the_ledger_recovers(ledger, tmp_path):
     """Another process holds the lock: the message says so, and afterwards all is well."""
     other = sqlite3.connect(tmp_path / "bayplan.db", isolation_level=None)
+    impatient = SqliteLedger(tmp_path / "bayplan.db", busy_seconds=0.1)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerUnavailable, match=r"bayplan\.db: locked by another process.*after 0\.2 s"):
-        await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    with pytest.raises(LedgerUnavailable, match=r"bayplan\.db: locked by another process.*after 0\.1 s"):
+        await impatient.reserve(whole("a", "r1"), 0, 1.0)
     other.close()
-    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    await impatient.reserve(whole("a", "r1"), 0, 1.0)
+    await impatient.close()
 
 
 async def test_a_full_disk_loses_nothing(ledger, tmp_path):
