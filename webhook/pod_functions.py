@@ -15,7 +15,7 @@ from planner.errors import Where
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX
 from planner.quantity import parse
 from webhook.cel import Function
-from webhook.workloads import pod_of, read
+from webhook.workloads import read
 
 Json = Any
 MOST_DEVICES = 10**6
@@ -25,9 +25,20 @@ _COMPUTE_SLICES = re.compile(r"(?:^|\.)(\d+)g\.")
 
 
 def templates(obj: Json) -> list[Json]:
-    """`workload.templates(object)`: each pod template of a workload as a Pod; a Pod is its own."""
+    """`workload.templates(object)`: each pod template of a workload as a Pod; a Pod is its own.
+
+    What it gives shares its parts with the object: expressions read, they do not write.
+    """
     workload = read(_map(obj, "an object"))
-    return [pod_of(template, obj) for template in workload.templates]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": _at(obj, template.metadata_path) or {},
+            "spec": _at(obj, template.spec_path),
+        }
+        for template in workload.templates
+    ]
 
 
 def asked(pod: Json) -> bool:
@@ -104,6 +115,12 @@ def _amount(value: Json) -> int:
         return min(math.ceil(parse(value, Where())), MOST_DEVICES)
     except ValueError:
         return 0
+
+
+def _at(obj: Json, path: tuple[str | int, ...]) -> Json:
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, Mapping) else obj[step]
+    return obj
 
 
 def _map(value: Json, what: str) -> Mapping[str, Json]:
