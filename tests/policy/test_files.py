@@ -163,6 +163,14 @@ def test_a_configmap_mount_is_read_once_and_its_swap_noticed(tmp_path: Path) -> 
     assert names(store) == ["2026_2"]
 
 
+def test_folders_behind_symlinks_are_read_and_circles_end(tmp_path: Path) -> None:
+    """As in a mount whose files lie in folders."""
+    write(tmp_path / "..data" / "sub" / "p.yaml", "p")
+    (tmp_path / "sub").symlink_to("..data/sub")
+    (tmp_path / "..data" / "sub" / "again").symlink_to(tmp_path / "sub")
+    assert [policy.name for policy in load_paths([tmp_path]).policies] == ["p"]
+
+
 def test_a_store_does_not_start_on_bad_policies(tmp_path: Path) -> None:
     """The program ends with file, line and column."""
     write(tmp_path / "p.yaml", "p", "1 +")

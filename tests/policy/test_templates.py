@@ -131,3 +131,10 @@ def test_no_plan_is_null() -> None:
     read = patch('plan != null ? [] : [JSONPatch{op: "add", path: "/spec/nodeName", value: "x"}]')
     mutated = mutate([mutating(read, api=OURS)], deployment(), host(facts_for=lambda obj, pod_set: {}))
     assert mutated.object["spec"]["template"]["spec"]["nodeName"] == "x"
+
+
+def test_labels_that_a_policy_takes_away_stay_away() -> None:
+    """Though nothing else is left of the template's metadata."""
+    take = patch('[JSONPatch{op: "remove", path: "/metadata/labels"}]')
+    template = mutate([mutating(take, api=OURS)], deployment(), host()).object["spec"]["template"]
+    assert template["metadata"] == {}

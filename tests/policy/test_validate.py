@@ -149,23 +149,31 @@ def test_an_update_may_be_held_against_the_old_object() -> None:
     assert validate([policy], deployment(6), operation="UPDATE", old_object=deployment(10)).allowed
 
 
+@pytest.mark.parametrize("expression", ["false", "object.spec.priority > 1"])
 @pytest.mark.parametrize(
-    ("actions", "allowed", "warned", "audited"),
+    ("actions", "allowed", "warned", "noted"),
     [
         (["Deny"], False, False, False),
         (["Warn"], True, True, False),
         (["Audit"], True, False, True),
         (["Warn", "Audit"], True, True, True),
-        (["Deny", "Audit"], False, False, True),
     ],
 )
 def test_a_binding_says_what_a_finding_does(
-    actions: list[str], allowed: bool, warned: bool, audited: bool
+    actions: list[str], allowed: bool, warned: bool, noted: bool, expression: str
 ) -> None:
-    """Deny refuses, Warn tells the user, Audit only notes."""
-    policy = validating(check("false", message="no"))
+    """Deny refuses, Warn tells the user, Audit only notes; so too for an error under failurePolicy Fail."""
+    policy = validating(check(expression))
     found = validate([policy, binding(policy, validationActions=actions)], pod())
-    assert (found.allowed, bool(found.warnings), bool(found.audited)) == (allowed, warned, audited)
+    assert (found.allowed, bool(found.warnings)) == (allowed, warned)
+    assert ("validate.failure" in (found.audit_annotations or {})) is noted
+
+
+def test_what_is_denied_may_be_noted_as_well() -> None:
+    """Deny and Audit go together."""
+    policy = validating(check("false", message="no"))
+    found = validate([policy, binding(policy, validationActions=["Deny", "Audit"])], pod())
+    assert (found.allowed, found.audit_annotations) == (False, {"validate.failure": "no"})
 
 
 @pytest.mark.parametrize(
@@ -196,7 +204,7 @@ def test_audit_annotations_carry_the_policys_name() -> None:
     )
     found = validate([policy], pod())
     assert found.allowed
-    assert found.audit_annotations == {"validate/image": "first image busybox:1.36"}
+    assert found.audit_annotations == {"validate.image": "first image busybox:1.36"}
 
 
 @pytest.mark.parametrize(("policy", "allowed"), [("Fail", False), ("Ignore", True)])

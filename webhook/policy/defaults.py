@@ -43,7 +43,7 @@ def defaulted(obj: Mapping[str, Any], *, template: bool = False) -> Json:
     `template`: it is a pod template shown as a Pod, in which requests do not default to limits. So a policy
     that writes both finds them missing there, and writes them.
     """
-    fill = _template_pod if template else KINDS.get((obj.get("apiVersion"), obj.get("kind")))
+    fill = _template_pod if template else KINDS.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
     if fill is None:
         return copy.deepcopy(dict(obj))
     result: Json = _without_nulls(obj)

@@ -43,9 +43,14 @@ def find(paths: Sequence[str | Path]) -> list[Path]:
 
 def _walk(folder: Path) -> list[Path]:
     files = []
-    for root, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        files += [Path(root, name) for name in sorted(names) if _is_policy(name)]
+    visited: set[str] = set()
+    # A mounted ConfigMap or git-sync shows folders as symlinks too; `visited` ends a circle of them.
+    for root, folders, names in os.walk(folder, followlinks=True):
+        place = os.path.realpath(root)
+        fresh = place not in visited
+        visited.add(place)
+        folders[:] = sorted(name for name in folders if not name.startswith(".")) if fresh else []
+        files += [Path(root, name) for name in sorted(names) if fresh and _is_policy(name)]
     return files
 
 

@@ -32,6 +32,8 @@ class TestFailedError(PatchError):
 
 def apply(obj: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
     """The object after all operations. Raises PatchError (TestFailedError for a failing `test`)."""
+    if not operations:
+        return obj
     holder = {"": copy.deepcopy(obj)}
     for operation in operations:
         _apply_one(holder, operation)

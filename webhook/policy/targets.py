@@ -106,16 +106,19 @@ def as_pod(template: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 def _as_template(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[str, Any]:
     """Back from a Pod: what was added to show it is taken away again."""
-    result = {key: value for key, value in pod.items() if key not in ("apiVersion", "kind", "status")}
-    before = template.get("metadata")
-    metadata = dict(pod.get("metadata") or {})
-    metadata.pop("namespace", None)
-    if isinstance(before, Mapping) and "namespace" in before:
-        metadata["namespace"] = before["namespace"]
-    if metadata or "metadata" in template:
-        result["metadata"] = metadata if metadata or isinstance(before, Mapping) else before
-    else:
-        result.pop("metadata", None)
+    added = {"apiVersion", "kind", "status"} - template.keys()
+    result = {key: value for key, value in pod.items() if key not in added}
+    before, shown = template.get("metadata"), pod.get("metadata")
+    if isinstance(shown, Mapping):
+        metadata = {key: value for key, value in shown.items() if key != "namespace"}
+        if isinstance(before, Mapping) and "namespace" in before:
+            metadata["namespace"] = before["namespace"]
+        if metadata or isinstance(before, Mapping):
+            result["metadata"] = metadata
+        elif "metadata" in template:
+            result["metadata"] = before
+        else:
+            del result["metadata"]
     return {key: result[key] for key in (*template, *result) if key in result}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from webhook.cel import CelError
 from webhook.policy.activation import Activation
 from webhook.policy.host import Host
-from webhook.policy.model import Action, PolicySet, ValidatingPolicy, Validation
+from webhook.policy.model import Action, Binding, PolicySet, ValidatingPolicy, Validation
 from webhook.policy.mutate import Skipped, able_policies
 from webhook.policy.read import REASON_CODES
 from webhook.policy.request import AdmissionRequest
@@ -20,6 +20,9 @@ MESSAGE_LIMIT = 5 * 1024
 """Upstream's limit for what a messageExpression gives."""
 ANNOTATION_LIMIT = 10 * 1024
 """Upstream's limit for one audit annotation; longer ones are cut."""
+KEY_LIMIT = 63
+FAILURE_KEY = "failure"
+"""Under which a finding with the action Audit is noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ class Findings:
     """What the validating policies say.
 
     `denials` refuse the request, the first one gives it reason and code; `errors` (failures under
-    failurePolicy Fail) refuse it too. `warnings` are shown, `audited` only recorded. `passed` names the
+    failurePolicy Fail and a binding that denies) refuse it too. `warnings` are shown, `audited` are recorded,
+    in `audit_annotations` as `POLICY.failure` beside the policies' own, `POLICY.KEY`. `passed` names the
     policies that ran and found nothing.
     """
 
@@ -95,11 +99,14 @@ def run_validating(
     collected = _Collected()
     for policy in able:
         collected.run(session, policy, obj)
+    audited = collected.acting("Audit")
+    for finding in audited:
+        collected.annotate(finding.policy, FAILURE_KEY, finding.message)
     failures = list(dict.fromkeys(collected.failures))
     return Findings(
         denials=collected.acting("Deny"),
         warned=collected.acting("Warn"),
-        audited=collected.acting("Audit"),
+        audited=audited,
         errors=tuple(row for row in failures if row.fatal),
         ignored=tuple(row for row in failures if not row.fatal),
         audit_annotations=dict(collected.annotations),
@@ -124,6 +131,19 @@ class _Collected:
         """Findings whose binding asks for an action, each once."""
         return tuple(dict.fromkeys(row for row in self.findings if action in row.actions))
 
+    def annotate(self, policy: str, name: str, text: str) -> None:
+        """Several bindings or parameters may each have something to say under one key.
+
+        The API server puts the webhook's name and a slash before the key, so it has none of its own, and it
+        takes at most 63 characters.
+        """
+        key = f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_")
+        known = self.annotations.get(key)
+        if known is None:
+            self.annotations[key] = text[:ANNOTATION_LIMIT]
+        elif text not in known:
+            self.annotations[key] = f"{known}, {text}"[:ANNOTATION_LIMIT]
+
     def passed(self) -> list[str]:
         """Policies that ran, and found and failed at nothing."""
         bad = {row.policy for row in self.findings} | {row.policy for row in self.failures}
@@ -135,7 +155,7 @@ class _Collected:
             for binding in policy.bindings:
                 for run in session.runs(policy, binding, target):
                     if isinstance(run, Failure):
-                        self.failures.append(run)
+                        self._fail(run, binding)
                     else:
                         self._validate(session, policy, run, target)
 
@@ -144,7 +164,7 @@ class _Collected:
         activation = session.activation(run, target, seen)
         holds = session.conditions_hold(run, activation)
         if isinstance(holds, Failure):
-            self.failures.append(holds)
+            self._fail(holds, run.binding)
         if holds is not True:
             return
         self.ran.append(policy.name)
@@ -152,11 +172,22 @@ class _Collected:
             self._check(activation, run, validation)
         self._annotate(activation, run, policy)
 
+    def _fail(self, failed: Failure, binding: Binding) -> None:
+        """A failure under Fail does what the binding says of findings: one that warns does not refuse."""
+        actions = binding.actions
+        if failed.fatal and "Deny" not in actions:
+            row = Finding(
+                failed.policy, failed.binding, failed.label, failed.message, "Invalid", 422, actions
+            )
+            self.findings.append(row)
+        else:
+            self.failures.append(failed)
+
     def _check(self, activation: Activation, run: Run, validation: Validation) -> None:
         try:
             holds = activation.evaluate(validation.expression)
         except CelError as error:
-            self.failures.append(failure_of(run, validation.expression, error))
+            self._fail(failure_of(run, validation.expression, error), run.binding)
             return
         if holds is True:
             return
@@ -173,19 +204,15 @@ class _Collected:
         )
 
     def _annotate(self, activation: Activation, run: Run, policy: ValidatingPolicy) -> None:
-        """Audit annotations, keyed `policy/key`; null and "" leave one out."""
+        """The policy's own annotations; null and "" leave one out."""
         for row in policy.audit_annotations:
             try:
                 value = activation.evaluate(row.expression)
             except CelError as error:
-                self.failures.append(failure_of(run, row.expression, error))
+                self._fail(failure_of(run, row.expression, error), run.binding)
                 continue
             if isinstance(value, str) and value.strip():
-                key = f"{policy.name}/{row.name}"
-                known = self.annotations.get(key)
-                text = value.strip()[:ANNOTATION_LIMIT]
-                # Several bindings or parameters may each have something to say.
-                self.annotations[key] = text if known in (None, text) else f"{known}, {text}"
+                self.annotate(policy.name, row.name, value.strip())
 
 
 def _message(activation: Activation, validation: Validation) -> str:
