@@ -118,7 +118,7 @@ def pod_set(
     count: int, pod: PodShape | None = None, *, name: str = "worker", constraint: Constraint | None = None
 ) -> PodSet:
     """`count` pods of one shape."""
-    return PodSet(name, count, pod or shape(), constraint or Constraint())
+    return PodSet(name, count, pod or shape(), Constraint() if constraint is None else constraint)
 
 
 def gang(

@@ -1,0 +1,188 @@
+"""The three answers, and their words."""
+
+import pytest
+
+from planner.placement import plan, reservation_for
+from planner.podgroup import Constraint, Requirement, Toleration
+from planner.snapshot import snapshot
+from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
+
+
+def holding(moment, *groups):
+    """The cluster in which these gangs hold their places."""
+    for group in groups:
+        moment = moment.with_reservation(reservation_for(moment, group, plan(moment, group)))
+    return moment
+
+
+def test_a_gang_larger_than_every_rack_is_rejected_at_once():
+    """76 GPUs required in one rack of 72: the numbers, and what would work."""
+    answer = plan(racks(8, 18, gpu=4), gang(19, gpu=4, required="rack"))
+    assert (answer.decision, answer.reason) == ("rejected", "TooLargeForLevel")
+    assert "76 GPUs" in answer.message
+    assert "18 of 19 pods (72 GPUs)" in answer.message
+    assert "Would work: 18 pods" in answer.message
+
+
+def test_a_coarser_level_is_named_where_it_would_serve():
+    """Five pods do not fit a rack of four, but a block."""
+    answer = plan(racks(4, 4, block=2), gang(5, required="rack"))
+    assert answer.message.endswith("Would work: 4 pods, or required at block.")
+
+
+def test_what_would_work_does_work():
+    """The nearest request that a refusal names is admitted."""
+    moment = racks(4, 4, block=2)
+    assert plan(moment, gang(4, required="rack")).decision == "admitted"
+    assert plan(moment, gang(5, required="block")).decision == "admitted"
+
+
+def test_a_gang_that_fits_the_empty_cluster_is_queued():
+    """It says how close it came, who is in the way, and what would fit now."""
+    moment = holding(racks(2, 4), gang(3, name="default/Job/first"))
+    answer = plan(moment, gang(8))
+    assert (answer.decision, answer.reason) == ("queued", "NoRoomNow")
+    assert "4 of 8 pods" in answer.message
+    assert answer.obstacles == {"reserved by default/Job/first": 4}
+    assert "4 nodes reserved by default/Job/first" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("drawing", "cause"),
+    [
+        ("r1: a b cordoned", "cordoned"),
+        ("r1: a b notready", "not ready"),
+        ("r1: a b used=8", "insufficient nvidia.com/gpu"),
+        ("r1: a b taint=node.kubernetes.io/disk-pressure", "taint node.kubernetes.io/disk-pressure"),
+    ],
+)
+def test_what_passes_queues_a_gang(drawing, cause):
+    """Cordons, readiness, use and passing taints are of the moment."""
+    answer = plan(cluster(drawing), gang(2))
+    assert answer.decision == "queued"
+    assert answer.obstacles == {cause: 2}
+
+
+def test_a_taint_that_stays_rejects_a_gang():
+    """Nothing but a toleration helps against a node's own taint."""
+    moment = cluster("r1: a b taint=team/ml")
+    answer = plan(moment, gang(2))
+    assert (answer.decision, answer.reason) == ("rejected", "NoNodeMatches")
+    assert "taint team/ml (2 nodes)" in answer.message
+    tolerant = shape(gpu=8, tolerations=(Toleration("team/ml", "Exists"),))
+    assert plan(moment, gang(pod_set(2, tolerant))).decision == "admitted"
+
+
+def test_a_pod_that_tolerates_the_cordon_may_go_to_a_cordoned_node():
+    """As the scheduler has it, a cordon is a taint."""
+    tolerant = shape(gpu=8, tolerations=(Toleration("", "Exists"),))
+    assert plan(cluster("r1: a cordoned"), gang(pod_set(1, tolerant))).decision == "admitted"
+
+
+def test_a_pod_larger_than_any_node_is_rejected_with_the_most_that_one_has():
+    """One pod's resources come from one node."""
+    answer = plan(racks(2, 2), gang(1, gpu=9))
+    assert (answer.decision, answer.reason) == ("rejected", "PodFitsNoNode")
+    assert "the most that any node it may use has is 8" in answer.message
+
+
+def test_resources_that_no_node_has_together_are_told_so():
+    """GPUs on one node and cores on another do not make a pod."""
+    answer = plan(cluster("r1: a cpu=4 gpu=8\nr1: b cpu=64 gpu=0"), gang(pod_set(1, shape(cpu=32, gpu=1))))
+    assert answer.reason == "PodFitsNoNode"
+    assert "together" in answer.message
+
+
+def test_an_unknown_topology_is_rejected_with_the_known_ones():
+    """The message names the field's value and what there is."""
+    answer = plan(racks(1, 1), gang(1, topology="nvl72"))
+    assert (answer.decision, answer.reason) == ("rejected", "UnknownTopology")
+    assert "'nvl72'" in answer.message
+    assert "topo" in answer.message
+
+
+def test_an_unknown_level_is_rejected_with_the_known_ones():
+    """The message lists the levels of the topology."""
+    answer = plan(racks(1, 1, block=1), gang(1, required="example.com/rak"))
+    assert answer.reason == "UnknownLevel"
+    assert "block, rack, kubernetes.io/hostname" in answer.message
+
+
+def test_a_preferred_level_above_the_required_one_gets_a_warning():
+    """It has no effect, and the gang is placed all the same."""
+    answer = plan(racks(2, 2, block=1), gang(2, required="rack", preferred="block"))
+    assert answer.decision == "admitted"
+    assert "has no effect" in answer.warnings[0]
+
+
+def test_slices_that_do_not_divide_are_refused():
+    """Seven pods make no slices of two; six or eight do."""
+    sliced = pod_set(7, constraint=Constraint(slice_level="rack", slice_size=2))
+    answer = plan(racks(2, 8), gang(sliced))
+    assert answer.reason == "SlicesDoNotDivide"
+    assert "6 pods or 8 pods" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("group", "reason"),
+    [
+        (gang(), "NoPods"),
+        (gang(0), "NoPods"),
+        (gang(pod_set(3), pod_set(-1, name="x")), "NegativeCount"),
+        (gang(pod_set(1), pod_set(1)), "DuplicatePodSet"),
+        (gang(pod_set(200_000)), "TooManyPods"),
+        (gang(pod_set(1, shape(gpu=-1))), "AbsurdQuantity"),
+        (gang(pod_set(1, constraint=Constraint(slice_size=2))), "SlicesDoNotDivide"),
+        (gang(pod_set(2, constraint=Constraint(slice_size=2))), "SliceLevelMissing"),
+        (gang(pod_set(2, constraint=Constraint(slice_size=-2, slice_level="rack"))), "SlicesDoNotDivide"),
+    ],
+)
+def test_contradictions_are_rejected_with_their_own_token(group, reason):
+    """Nothing is searched for what can never be."""
+    answer = plan(racks(1, 2), group)
+    assert (answer.decision, answer.reason) == ("rejected", reason)
+    assert answer.message.endswith(".")
+
+
+def test_a_cluster_without_nodes_rejects_with_a_reason():
+    """No traceback, no division by nothing."""
+    answer = plan(snapshot([], [topology("rack")]), gang(1))
+    assert answer.decision == "rejected"
+    assert answer.message
+
+
+def test_an_answer_tells_how_many_pods_each_level_could_hold():
+    """The attempts, coarse to fine."""
+    answer = plan(racks(4, 4, block=2), gang(6))
+    assert [(a.level, a.fits) for a in answer.attempts] == [
+        ("block", 6),
+        ("rack", 4),
+        ("kubernetes.io/hostname", 1),
+    ]
+
+
+def test_node_affinity_is_kept():
+    """Required terms are ORed, the requirements in one are ANDed."""
+    terms = (
+        (Requirement("rack", "In", ("r2",)), Requirement("kubernetes.io/hostname", "NotIn", ("r2-n1",))),
+        (Requirement("metadata.name", "In", ("r3-n2",)),),
+    )
+    answer = plan(racks(3, 2), gang(pod_set(2, shape(gpu=8, affinity=terms))))
+    assert {a.node for a in answer.assignments} == {"r2-n2", "r3-n2"}
+
+
+def test_preferred_node_affinity_decides_among_equals():
+    """Equal in everything else, the node that the pod would rather have is taken."""
+    rather = ((50, (Requirement("disk", "Exists"),)),)
+    moment = snapshot([node("a"), node("b", labels={"disk": "nvme"})])
+    answer = plan(moment, gang(pod_set(1, shape(gpu=1, preferences=rather))))
+    assert [a.node for a in answer.assignments] == ["b"]
+
+
+def test_the_json_of_an_answer_is_the_contracts():
+    """An answer for no single domain has a null level."""
+    said = plan(racks(2, 2), gang(4)).to_json()
+    assert said["level"] is None
+    assert said["domain"] == []
+    assert said["reserves"] == [["r1"], ["r2"]]
+    assert said["assignments"][0] == {"podSet": "worker", "node": "r1-n1", "count": 1}
