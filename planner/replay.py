@@ -1,35 +1,44 @@
-"""The same gang asked again: is it the same request, and does its former plan still stand?"""
+"""The same gang asked again: is it the same request, and does its former plan still stand?
+
+The mutating pass writes the plan into the manifest: node affinity, a preferred level, a topology's name. So a
+request is the same when its pods are, and its plan stands while it meets what is asked for now.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 
 from planner.answer import Answer
+from planner.choose import candidates
 from planner.match import affinity_matches, selects
-from planner.podgroup import Constraint, PodGroup, PodSet
+from planner.podgroup import PodGroup, PodSet
+from planner.request import ROOT, Refusal, ask, resolve
 from planner.reservation import Reservation
 from planner.snapshot import Snapshot
+from planner.topology import Domain, Topology
 
 
 def fingerprint(group: PodGroup) -> str:
-    """A digest of what was asked for: PodSets, requests, constraints and the mode.
+    """A digest of what is to be placed: PodSets, requests, slices and the mode of reservation.
 
-    Node selectors and affinity are left out, for the mutating pass adds to them what the plan says.
+    Levels, node selectors and affinity are left out: the mutating pass adds to them what the plan says.
+    `replay` compares them with the placement instead.
     """
     asked = {
         "podSets": [
-            [p.name, p.count, sorted(p.shape.requests.items()), _constraint(p.constraint)]
+            [p.name, p.count, sorted(p.shape.requests.items()), *_slices(group, p)]
             for p in sorted(group.pod_sets, key=lambda p: p.name)
         ],
-        "constraint": _constraint(group.constraint),
         "reserve": group.reserve,
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _constraint(asked: Constraint) -> list[str | int]:
-    return [asked.topology, asked.required, asked.preferred, asked.slice_level, asked.slice_size]
+def _slices(group: PodGroup, pod_set: PodSet) -> list[str | int]:
+    asked = pod_set.constraint if pod_set.constraint.slice_level else group.constraint
+    return [asked.slice_level, asked.slice_size]
 
 
 def replay(snapshot: Snapshot, group: PodGroup, own: Reservation) -> Answer | None:
@@ -38,6 +47,13 @@ def replay(snapshot: Snapshot, group: PodGroup, own: Reservation) -> Answer | No
         return None
     sets = {pod_set.name: pod_set for pod_set in group.pod_sets}
     if not own.assignments or not all(_stands(snapshot, sets[a.pod_set], a.node) for a in own.assignments):
+        return None
+    try:
+        topology = next((t for t in candidates(snapshot, group) if t.name == own.topology), None)
+        warnings = ask(group, topology).warnings if topology else ()
+    except Refusal:
+        return None
+    if topology is None or not _together(snapshot, group, topology, own):
         return None
     return Answer(
         gang=group.name,
@@ -50,7 +66,7 @@ def replay(snapshot: Snapshot, group: PodGroup, own: Reservation) -> Answer | No
         reason="AlreadyReserved",
         message=f"{group.size} pods keep the place that was reserved for them"
         f"{' in ' + '/'.join(own.domain) if own.domain else ''}.",
-        warnings=group.warnings,
+        warnings=(*group.warnings, *warnings),
         replayed=True,
     )
 
@@ -60,3 +76,26 @@ def _stands(snapshot: Snapshot, pod_set: PodSet, name: str) -> bool:
     if node is None or not selects(pod_set.shape.node_selector, node.labels):
         return False
     return affinity_matches(pod_set.shape, node)
+
+
+def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, own: Reservation) -> bool:
+    """Whether the placement keeps every required level: the gang's, and each PodSet's own."""
+
+    def paths(pod_set: str) -> list[Domain]:
+        names = [a.node for a in own.assignments if not pod_set or a.pod_set == pod_set]
+        return [topology.path(name, snapshot.nodes[name].labels) for name in names]
+
+    asked = [("", group.constraint), *((p.name, p.constraint) for p in group.pod_sets)]
+    return all(_share(paths(name), _index(topology, c.required)) for name, c in asked)
+
+
+def _index(topology: Topology, level: str) -> int:
+    return topology.index(resolve(topology, level)) if level else ROOT
+
+
+def _share(paths: Iterable[Domain], level: int) -> bool:
+    """Whether all paths lie in one named domain of a level."""
+    if level == ROOT:
+        return True
+    domains = {path[: level + 1] for path in paths}
+    return len(domains) <= 1 and all(domain[level] for domain in domains)

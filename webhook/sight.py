@@ -12,7 +12,7 @@ from typing import Any
 
 from planner.answer import Answer
 from planner.facts import cluster_facts
-
+from planner.placement import fingerprint
 from planner.snapshot import Snapshot
 from webhook.planning import Placed, WorkloadPlan, plan_workload, replay_for_pod
 from webhook.policy.request import AdmissionRequest
@@ -68,7 +68,21 @@ class Sight:
     def workload(self, obj: Json) -> Workload:
         """The gangs of the object. Raises `InputError` where it is malformed."""
         request = self._request
-        return read(obj, namespace=request.namespace or "default", request_uid=request.uid)
+        workload = read(obj, namespace=request.namespace or "default", request_uid=request.uid)
+        return self._apart(workload) if workload.kind == "Pod" and workload.gangs else workload
+
+    def _apart(self, workload: Workload) -> Workload:
+        """A pod unlike those that its gang has a place for, as a gang of its own.
+
+        Pods come one at a time, and such a one must not take or replace what its fellows hold.
+        """
+        (group,) = workload.gangs
+        held = self._snapshot.holding(group.name) if self._snapshot is not None else None
+        if group.name == workload.name or held is None or held.fingerprint == fingerprint(group):
+            return workload
+        warning = f"unlike the pods that {group.name} has a place for: planned by itself"
+        own = replace(group, name=workload.name, warnings=(*group.warnings, warning))
+        return replace(workload, gangs=(own,))
 
     def plan(self, obj: Json) -> WorkloadPlan | None:
         """The plan of the object's gangs, None where there is nothing to plan. Raises as `workload` does."""

@@ -44,7 +44,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What an object asks for. `kind` is "" for one that the table does not have.
+    """What an object asks for. `kind` is "" for one that the table does not have, `name` NAMESPACE/KIND/NAME.
 
     `templates` are PodTemplateSpecs; `inlined` are pods written in another way (Grove's cliques have a
     podSpec and keep labels beside it), which only `pod_of` and `write_pod` know to show and put back.
@@ -56,6 +56,7 @@ class Workload:
     """
 
     kind: str = ""
+    name: str = ""
     templates: tuple[Template, ...] = ()
     inlined: tuple[Template, ...] = ()
     gangs: tuple[PodGroup, ...] = ()
@@ -141,6 +142,7 @@ class _Reader:
         name = f"{self.namespace}/{gang.name if gang and gang.name else f'{row.name}/{self.name}'}"
         return Workload(
             kind=row.name,
+            name=f"{self.namespace}/{row.name}/{self.name}",
             templates=tuple(one for one in templates if one.is_pod_template),
             inlined=tuple(one for one in templates if not one.is_pod_template),
             gangs=() if child else gangs(layout, name, chosen, top, sets, reserve),
