@@ -138,6 +138,40 @@ def test_a_kill_at_any_point_leaves_a_matching_pair(folder):
         read_pair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
 
 
+STARTER = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from certs.authority import service_names
+from certs.rotation import Rotation
+rotation = Rotation(Path(sys.argv[1]), service_names("bayplan", "gpu-system", loopback=True))
+print("ready", flush=True)
+sys.stdin.readline()
+for step in rotation.check(datetime(2026, 3, 1, 12, tzinfo=UTC)):
+    print(step)
+"""
+
+
+def test_processes_that_start_at_once_make_one_ca(folder):
+    """Of four checks of an empty folder one makes the CA, and the others find it."""
+    starters = [
+        subprocess.Popen(
+            [sys.executable, "-c", STARTER, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for starter in starters:
+        assert starter.stdout.readline() == "ready\n"
+    for starter in starters:
+        starter.stdin.write("go\n")
+        starter.stdin.flush()
+    said = "".join(starter.communicate(timeout=60)[0] for starter in starters)
+    assert said.count("made a CA") == said.count("made a serving certificate") == 1
+
+
 async def test_keeping_reports_what_goes_wrong_and_goes_on(folder):
     """A folder that cannot be read is reported at each check, and mended once the cause is gone."""
     Rotation(folder, NAMES).check(NOW)
