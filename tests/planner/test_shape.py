@@ -1,0 +1,185 @@
+"""What one pod asks for, by the kubelet's rules."""
+
+import copy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import InputError, Where
+from planner.podgroup import Requirement, Toleration
+from planner.shape import shape_of
+
+WHERE = Where("m.yaml", "Job default/a", "spec.template.spec")
+
+
+def container(**resources):
+    return {"name": "c", "image": "i", "resources": {"requests": resources}}
+
+
+def requests(**spec):
+    return shape_of(spec, WHERE).requests
+
+
+def test_the_containers_are_summed():
+    """cpu in millicores, and the pod itself counts against the node's pods."""
+    both = requests(containers=[container(cpu="500m"), container(cpu=1, memory="1Gi")])
+    assert both == {"cpu": 1500, "memory": 2**30, "pods": 1}
+
+
+def test_a_limit_without_a_request_is_the_request():
+    """As the API server defaults it on a pod."""
+    limited = {"resources": {"limits": {"nvidia.com/gpu": 8, "cpu": 4}, "requests": {"cpu": 2}}}
+    assert requests(containers=[limited]) == {"nvidia.com/gpu": 8, "cpu": 2000, "pods": 1}
+
+
+def test_a_large_init_container_raises_the_request():
+    """The larger of the containers' sum and the largest init container, by resource."""
+    spec = {
+        "containers": [container(cpu=1, memory="4Gi")],
+        "initContainers": [container(cpu=3, memory="1Gi")],
+    }
+    assert requests(**spec) == {"cpu": 3000, "memory": 4 * 2**30, "pods": 1}
+
+
+def test_a_sidecar_counts_with_the_containers_and_with_later_init_containers():
+    """max(app + sidecars, sidecars started before + init)."""
+    sidecar = {**container(cpu=1), "restartPolicy": "Always"}
+    assert requests(containers=[container(cpu=2)], initContainers=[sidecar])["cpu"] == 3000
+    later = {"containers": [container(cpu=2)], "initContainers": [sidecar, container(cpu=4)]}
+    assert requests(**later)["cpu"] == 5000
+    earlier = {"containers": [container(cpu=2)], "initContainers": [container(cpu=4), sidecar]}
+    assert requests(**earlier)["cpu"] == 4000
+
+
+def test_overhead_is_added_and_pod_level_resources_replace():
+    """The runtime class's overhead on top; `spec.resources` for what it names."""
+    spec = {
+        "containers": [container(cpu=1, memory="1Gi")],
+        "resources": {"requests": {"cpu": 6}},
+        "overhead": {"cpu": "250m"},
+    }
+    assert requests(**spec) == {"cpu": 6250, "memory": 2**30, "pods": 1}
+
+
+def test_nothing_asked_for_is_left_out():
+    """Zero of a resource fits a node that does not have it."""
+    assert requests(containers=[container(**{"nvidia.com/gpu": 0})]) == {"pods": 1}
+
+
+def test_selectors_affinity_and_tolerations_are_read():
+    """Terms as they stand; matchFields knows the node's name."""
+    node_affinity = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {
+                    "matchExpressions": [{"key": "rack", "operator": "In", "values": ["r1", "r2"]}],
+                    "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}],
+                }
+            ]
+        },
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 5, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+        ],
+    }
+    found = shape_of(
+        {
+            "nodeSelector": {"pool": "a"},
+            "affinity": {"nodeAffinity": node_affinity},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        },
+        WHERE,
+    )
+    assert found.node_selector == {"pool": "a"}
+    assert found.affinity == (
+        (Requirement("rack", "In", ("r1", "r2")), Requirement("metadata.name", "NotIn", ("n1",))),
+    )
+    assert found.preferences == ((5, (Requirement("disk", "Exists"),)),)
+    assert found.tolerations == (Toleration("nvidia.com/gpu", "Exists"),)
+
+
+def test_anti_affinity_counts_where_it_selects_the_pod_itself():
+    """A term that selects other pods says nothing about these."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    spec = {"affinity": {"podAntiAffinity": rule}}
+    assert shape_of(spec, WHERE, labels={"app": "a"}).anti_affinity == ("kubernetes.io/hostname",)
+    assert shape_of(spec, WHERE, labels={"app": "b"}).anti_affinity == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"containers": {"a": 1}}, "containers"),
+        ({"containers": ["x"]}, "containers[0]"),
+        ({"containers": [{"resources": []}]}, "containers[0].resources"),
+        ({"containers": [container(cpu="x")]}, "containers[0].resources.requests.cpu"),
+        ({"containers": [container(cpu=-1)]}, "containers[0].resources.requests.cpu"),
+        ({"initContainers": [None]}, "initContainers[0]"),
+        ({"nodeSelector": ["a"]}, "nodeSelector"),
+        ({"nodeSelector": {"a": 1}}, "nodeSelector.a"),
+        ({"affinity": "x"}, "affinity"),
+        ({"tolerations": {"key": "a"}}, "tolerations"),
+        ({"priority": "high"}, "priority"),
+    ],
+)
+def test_a_malformed_field_is_named(spec, field):
+    """File, object and the whole path from the object's root."""
+    with pytest.raises(InputError) as refused:
+        shape_of(spec, WHERE)
+    assert str(refused.value).startswith(f"m.yaml: Job default/a: spec.template.spec.{field}: ")
+
+
+FULL = {
+    "containers": [container(cpu=1)],
+    "initContainers": [{**container(cpu=1), "restartPolicy": "Always"}],
+    "nodeSelector": {"a": "b"},
+    "tolerations": [{"key": "a"}],
+    "overhead": {"cpu": 1},
+    "resources": {"limits": {"cpu": 2}},
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]
+            }
+        },
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "k",
+                    "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+                }
+            ]
+        },
+    },
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+def places(value, at=()):
+    """Every place in a document."""
+    yield at
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from places(inner, (*at, key))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from([place for place in places(FULL) if place]), JSON)
+def test_any_value_anywhere_is_read_or_refused(place, value):
+    """No other exception than `InputError` comes out."""
+    spec = copy.deepcopy(FULL)
+    at = spec
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = value
+    said = None
+    try:
+        said = shape_of(spec, WHERE, labels={"a": "b"})
+    except InputError as error:
+        said = str(error)
+    assert said
