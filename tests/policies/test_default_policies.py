@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from planner.snapshot import Snapshot
 from tests.policies.helpers import (
     FOLDERS,
     POLICIES,
@@ -28,6 +29,7 @@ from webhook.commands.test import run_case
 from webhook.functions import FUNCTIONS
 from webhook.policy.request import from_object
 from webhook.policy.runner import Suite
+from webhook.workloads import pod_of, read
 
 PARAMETERS = yaml.safe_load((POLICIES / "parameters.yaml").read_text())
 SCHEMA = json.loads((POLICIES / "parameters.schema.json").read_text())["properties"]["data"]
@@ -147,3 +149,40 @@ def test_the_reference_names_every_folder_parameter_and_function() -> None:
     keys = {key.removeprefix(key.partition(".")[0]) for key in PARAMETERS["data"]}
     wanted = {*FOLDERS, *keys, *FUNCTIONS}
     assert [name for name in sorted(wanted) if name not in text] == []
+
+
+def held(obj: Json) -> tuple[Json, Snapshot]:
+    """An object as the policies left it, and the cluster in which its gangs hold their places."""
+    decision = mutate(obj, on=cluster("superpod-32"))
+    assert decision.object is not None
+    snapshot = cluster("superpod-32")
+    for reservation in decision.plan.reservations if decision.plan else ():
+        snapshot = snapshot.with_reservation(reservation)
+    return dict(decision.object), snapshot
+
+
+def pods_of(obj: Json) -> list[Json]:
+    """A pod of each template, as its controller makes it."""
+    owner = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "name": "demo",
+        "uid": "u",
+        "controller": True,
+    }
+    return [
+        {**pod, "metadata": {**pod["metadata"], "generateName": "demo-", "ownerReferences": [owner]}}
+        for pod in (pod_of(template, obj) for template in read(obj).templates)
+    ]
+
+
+@pytest.mark.parametrize("obj", [row for row in KINDS if row.values[0] is not POD])
+def test_a_mended_template_needs_nothing_more_when_its_pods_arrive(obj: Json) -> None:
+    """Pods of a gang come as they shall be; those that are planned one by one still get their own place."""
+    mended, snapshot = held(obj)
+    workload = read(mended)
+    for pod in pods_of(mended):
+        decision = mutate(pod, on=snapshot)
+        assert decision.response.allowed, decision.response.message
+        changers = {effect.policy for effect in decision.effects}
+        assert changers <= (set() if workload.holds else {"node-affinity", "plan"})
