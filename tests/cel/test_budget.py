@@ -99,5 +99,18 @@ def test_a_lazy_value_is_charged_to_the_same_budget() -> None:
     assert budget.used > 2 * alone.used
 
 
+def test_the_cost_grows_linearly_with_the_object() -> None:
+    """Twice the containers cost twice as much, not four times."""
+    program = compile("l.all(c, c.env.all(e, e.size() < 64) && c.name.matches('^[a-z]+$'))", DECLARED)
+
+    def cost(containers: int) -> int:
+        budget = Budget()
+        container = {"name": "main", "env": ["value"] * 10}
+        assert program.evaluate({"l": [container] * containers}, budget) is True
+        return budget.used
+
+    assert cost(20) - cost(10) == cost(10) - cost(0)
+
+
 def _calls(program: Program, budget: Budget) -> Function:
     return Function(lambda: program.evaluate({"l": TEN}, budget), 0, 0)

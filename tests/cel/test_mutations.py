@@ -63,9 +63,8 @@ def test_an_unknown_kinds_fields_are_not_checked() -> None:
 
 def test_a_patch_tells_null_from_no_value() -> None:
     """`value: null` sets null; a remove has no value at all."""
-    null, none = _value(
-        "[JSONPatch{op: 'add', path: '/a', value: null}, JSONPatch{op: 'remove', path: '/a'}]", UNKNOWN
-    )
+    text = "[JSONPatch{op: 'add', path: '/a', value: null}, JSONPatch{op: 'remove', path: '/a'}]"
+    null, none = _value(text, UNKNOWN)
     assert null == JSONPatch("add", "/a", value=None, has_value=True)
     assert to_json(null) == {"op": "add", "path": "/a", "value": None}
     assert to_json(none) == {"op": "remove", "path": "/a"}

@@ -48,7 +48,8 @@ class Lazy(Mapping[str, Any]):
 
 def test_a_program_tells_the_variables_and_paths_that_it_reads() -> None:
     """Names bound by a macro are not variables; a path ends where it is no longer constant."""
-    text = "object.items.all(plan, plan.x > 1) && variables.foo.bar == object['kind'] && has(object.spec.replicas)"
+    text = "object.items.all(plan, plan.x > 1) && variables.foo.bar == object['kind']"
+    text += " && has(object.spec.replicas)"
     program = compile(text, ANY)
     assert program.references == {"object", "variables"}
     assert {"object.items", "variables.foo.bar", "object.kind", "object.spec.replicas"} <= program.reads
@@ -138,9 +139,9 @@ def test_a_hosts_refusal_is_an_error_with_its_words() -> None:
 
     functions = {"refuse": Function(refuse, 1, 1), "broken": Function(lambda x: {}[x], 1, 1)}
     declared = Declarations(functions=functions)
-    with pytest.raises(CelError, match="^refuse: no such product$"):
+    with pytest.raises(CelError, match=r"^refuse: no such product$"):
         compile("refuse(1)", declared).evaluate({})
-    with pytest.raises(CelError, match="^broken failed$"):
+    with pytest.raises(CelError, match=r"^broken failed$"):
         compile("broken(1)", declared).evaluate({})
 
 

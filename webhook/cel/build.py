@@ -67,7 +67,7 @@ class TreeBuilder(Transformer[Token, Node]):
         if len(c) == 1:
             return c[0]  # type: ignore[no-any-return]
         left, token, right = c
-        if isinstance(left, ast.Logic) and left.op == token and left.pos >= 0:
+        if isinstance(left, ast.Logic) and left.op == token:
             left.terms.append(right)
             left.depth = max(left.depth, right.depth + 1)
             left.weight += right.weight
@@ -158,10 +158,7 @@ class TreeBuilder(Transformer[Token, Node]):
         return ast.Ident(_at(c[0]), _name(c[0]))
 
     def paren_expr(self, c: list[Any]) -> Node:
-        node: Node = c[1]
-        if isinstance(node, ast.Logic):  # `(a && b) && c` need not be flattened into one chain
-            return node
-        return node
+        return c[1]  # type: ignore[no-any-return]
 
     def exprlist(self, c: list[Any]) -> Any:
         return _nodes(c)

@@ -5,18 +5,29 @@ A closure takes one list, the frame: the bindings, the meter, then a slot for ea
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from webhook.cel import aggregates, ast, mutations, operators, select, types
 from webhook.cel.build import dotted
 from webhook.cel.code import FIRST_SLOT, Code, Scope, constant, fold
 from webhook.cel.comprehensions import comprehension
 from webhook.cel.declarations import Declarations
-from webhook.cel.errors import CelError
+from webhook.cel.errors import CelError, FunctionError
 from webhook.cel.functions import Dispatcher, Table, caller, host_caller, possible
 from webhook.cel.hints import nearest
+from webhook.cel.regex import pattern
+from webhook.cel.temporal import parse_duration, parse_timestamp
 from webhook.cel.types import DYN, Type
 from webhook.cel.values import CelType
+
+_LITERAL_CHECKS: Final[dict[str, Callable[[str], object]]] = {
+    "matches": pattern,
+    "find": pattern,
+    "findAll": pattern,
+    "timestamp": parse_timestamp,
+    "duration": parse_duration,
+}
 
 
 class Compiler:
@@ -214,6 +225,7 @@ class Compiler:
             given = ", ".join(code.type.name for code in codes)
             self._conflict(f"no overload of {name} for ({given})", pos)
         result = types.join([Type(entry.result) for entry in matching])
+        self._check_literals(name, codes, pos)
         dispatcher = Dispatcher(name, overloads)
         code = Code(caller(dispatcher, [c.run for c in codes], pos), result)
         if name in ("dyn", "sort", "reverse", "distinct", "slice") or (
@@ -221,6 +233,16 @@ class Compiler:
         ):
             code.type = DYN if name == "dyn" else codes[0].type.element if name == "value" else codes[0].type
         return code if name == "dyn" else fold(code, codes)
+
+    def _check_literals(self, name: str, codes: list[Code], pos: int) -> None:
+        """Constant patterns, times and durations are read now, as the API server's validators do."""
+        check = _LITERAL_CHECKS.get(name)
+        text = codes[-1].constant if name in ("timestamp", "duration") else codes[1:] and codes[1].constant
+        if check is not None and isinstance(text, str):
+            try:
+                check(text)
+            except FunctionError as bad:
+                self._conflict(str(bad), pos)
 
     def _failing(self, message: str, pos: int) -> Code:
         def fail(f: list[Any]) -> Any:
@@ -330,7 +352,7 @@ class Compiler:
         if target.type.name not in ("dyn", "list", "map"):
             self._conflict(f"{node.kind} needs a list or a map, not {target.type.name}", node.pos)
         variables = [
-            (name, _variable_type(target.type, i, len(node.names))) for i, name in enumerate(node.names)
+            (name, types.variable(target.type, i, len(node.names))) for i, name in enumerate(node.names)
         ]
         inner = scope.bind(*variables)
         test = self.compile(node.test, inner) if node.test is not None else None
@@ -345,7 +367,7 @@ class Compiler:
         slot = FIRST_SLOT + scope.depth
         weight = 1 + (node.test.weight if node.test else 0) + node.result.weight
         run = comprehension(node, target.run, slot, test.run if test else None, result.run, weight)
-        return Code(run, _comprehension_type(node.kind, target.type, result.type))
+        return Code(run, types.macro(node.kind, target.type, result.type))
 
     def _bind(self, node: ast.Bind, scope: Scope) -> Code:
         if "bind" not in self.declared.libraries:
@@ -364,25 +386,6 @@ class Compiler:
         body = self.compile(node.body, scope.bind((node.name, target.type.element)))
         run = operators.optional_map(target.run, FIRST_SLOT + scope.depth, body.run, node.flat, node.pos)
         return Code(run, body.type if node.flat else Type("optional_type", body.type))
-
-
-def _variable_type(target: Type, position: int, count: int) -> Type:
-    """The type of a macro's variable: a list's element or index, a map's key or value."""
-    if target.name == "list":
-        return target.element if position == count - 1 else types.INT
-    if target.name == "map" and target.node is not None:
-        return types.STRING if position == 0 else DYN
-    return target.element if target.name == "map" and position == 1 else DYN
-
-
-def _comprehension_type(kind: str, target: Type, result: Type) -> Type:
-    if kind in ("all", "exists", "exists_one", "existsOne"):
-        return types.BOOL
-    if kind in ("map", "transformList"):
-        return Type("list", result)
-    if kind in ("filter", "sortBy"):
-        return target if target.name == "list" else types.LIST
-    return Type("map", result if kind == "transformMap" else None)
 
 
 def _span(least: int, most: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from webhook.cel.ast import Comprehension
 from webhook.cel.equality import compare
 from webhook.cel.errors import CelError, FunctionError
-from webhook.cel.values import BoolKey, from_key, to_key, type_name
+from webhook.cel.values import from_key, to_key, type_name
 
 Run = Callable[[list[Any]], Any]
 Each = Callable[[list[Any], Any], Iterable[Any]]
@@ -214,5 +214,3 @@ _MAKERS: Final[dict[str, Callable[[Run, Each, int, Run | None, Run, Comprehensio
     "transformMapEntry": _transform_entry,
     "sortBy": _sort_by,
 }
-
-__all__ = ["BoolKey", "comprehension", "sort_key"]

@@ -16,7 +16,7 @@ from webhook.cel.libraries import table
 from webhook.cel.temporal import format_duration, format_timestamp
 from webhook.cel.values import BoolKey, Duration, JSONPatch, Optional, Timestamp, UInt, from_key, type_name
 
-RESULT_LIMIT: Final = 2_000_000  # elements, and tenths of a string's length; a request is at most 3 MiB
+RESULT_LIMIT: Final = 500_000  # elements, and tenths of a string's length; a request is at most 3 MiB
 
 
 class Program:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from webhook.cel.errors import CelError, FunctionError
-from webhook.cel.values import ABSENT, HostObject, Optional, UInt, to_key, type_name
+from webhook.cel.errors import CelError
+from webhook.cel.values import ABSENT, Optional, UInt, to_key, type_name
 
 Run = Callable[[list[Any]], Any]
 _MISSING: Final = object()
@@ -139,6 +139,8 @@ def optional_index(value: Any, key: Any, pos: int) -> Optional:
         if not value.present:
             return ABSENT
         return optional_index(value.value, key, pos)
+    if isinstance(value, Mapping) and not isinstance(key, (str, int, float)):
+        return ABSENT
     found = _at(value, key, pos)
     return ABSENT if found is _MISSING else Optional(found)
 
@@ -157,8 +159,6 @@ def _at(value: Any, key: Any, pos: int) -> Any:
         if isinstance(key, bool) or not isinstance(key, int):
             raise CelError("evaluation", f"a list's index must be an int, not {type_name(key)}", pos)
         return value[key] if 0 <= key < len(value) else _MISSING
-    if isinstance(value, HostObject):
-        raise FunctionError("no such field")
     raise CelError("evaluation", f"a {type_name(value)} has no elements", pos)
 
 

@@ -64,3 +64,23 @@ def join(types: list[Type]) -> Type:
 def accepts(param: str, given: Type) -> bool:
     """Can a value of this static type be passed where `param` ("string", "int|uint", "dyn") is wanted?"""
     return "dyn" in (param, given.name) or given.name in param.split("|")
+
+
+def variable(target: Type, position: int, count: int) -> Type:
+    """The type of a macro's variable: a list's element or index, a map's key or value."""
+    if target.name == "list":
+        return target.element if position == count - 1 else INT
+    if target.name == "map" and target.node is not None:
+        return STRING if position == 0 else DYN
+    return target.element if target.name == "map" and position == 1 else DYN
+
+
+def macro(kind: str, target: Type, result: Type) -> Type:
+    """The type of a macro's value, from those of its target and of its last expression."""
+    if kind in ("all", "exists", "exists_one", "existsOne"):
+        return BOOL
+    if kind in ("map", "transformList"):
+        return Type("list", result)
+    if kind in ("filter", "sortBy"):
+        return target if target.name == "list" else LIST
+    return Type("map", result if kind == "transformMap" else None)

@@ -97,16 +97,6 @@ class Duration:
     nanos: int
 
 
-class HostObject:
-    """A value whose members only the host knows, such as the authorizer.
-
-    Subclasses set `cel_type` and register receiver functions for it (see `libraries.authorizer`).
-    """
-
-    __slots__ = ()
-    cel_type: str = "host"
-
-
 _NAMES: Final[dict[type, str]] = {
     bool: "bool",
     int: "int",
@@ -139,17 +129,9 @@ def type_name(value: Any) -> str:
         return known
     if isinstance(value, ObjectValue):
         return value.type_name
-    if isinstance(value, HostObject):
-        return value.cel_type
     if isinstance(value, Mapping):
         return "map"
     for python, name in _NAMES.items():
         if isinstance(value, python):
             return name
     return "dyn"
-
-
-TYPE_NAMES: Final = frozenset(
-    {"bool", "int", "uint", "double", "string", "bytes", "null_type", "list", "map", "type", "optional_type"}
-    | {"google.protobuf.Timestamp", "google.protobuf.Duration"}
-)

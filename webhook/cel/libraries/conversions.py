@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 import re
 from typing import Any, Final
@@ -16,7 +17,7 @@ from webhook.cel.temporal import (
     parse_timestamp,
     timestamp,
 )
-from webhook.cel.values import INT_MAX, INT_MIN, UINT_MAX, Timestamp, UInt
+from webhook.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt
 
 _INT: Final = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _UINT: Final = re.compile(r"\d{1,20}", re.ASCII)
@@ -66,19 +67,23 @@ def _bool(text: str) -> bool:
 
 
 def format_double(value: float) -> str:
-    """The shortest decimal, as Go prints it with %v: no `.0`, exponent from 1e21 and below 1e-4."""
+    """The shortest digits as Go's `%g` lays them out: with an exponent below 1e-4 and from 1e6 on."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
-    text = repr(value)
-    mantissa, _, exponent = text.partition("e")
-    if exponent:
-        power = int(exponent)
-        if 0 < power < 21:
-            return f"{value:.0f}"
-        return f"{mantissa.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02}"
-    return text.removesuffix(".0")
+    sign, digits, _ = decimal.Decimal(repr(value)).normalize().as_tuple()
+    power = decimal.Decimal(repr(value)).adjusted()
+    if value == 0 or -4 <= power < 6:
+        return plain_double(value)
+    text = "".join(map(str, digits))
+    mantissa = f"{text[0]}.{text[1:]}" if len(text) > 1 else text
+    return f"{'-' if sign else ''}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02}"
+
+
+def plain_double(value: float) -> str:
+    """The shortest digits without an exponent."""
+    return f"{decimal.Decimal(repr(value)):f}".removesuffix(".0")
 
 
 def _decode(value: bytes) -> str:
@@ -123,4 +128,3 @@ OVERLOADS: Final[tuple[Overload, ...]] = (
     overload("duration(google.protobuf.Duration) -> google.protobuf.Duration", _same),
     scanning("duration(string) -> google.protobuf.Duration", parse_duration),
 )
-__all__ = ["OVERLOADS", "Timestamp", "format_double"]

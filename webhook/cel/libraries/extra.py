@@ -34,13 +34,12 @@ def _extreme(op: str) -> Callable[..., Any]:
 
 
 def _whole(function: Callable[[float], int]) -> Callable[[float], float]:
-    return lambda x: float(function(x)) if math.isfinite(x) else x
+    return lambda x: math.copysign(float(function(x)), x) if math.isfinite(x) else x
 
 
-def _round(x: float) -> float:
-    if not math.isfinite(x) or abs(x) >= 2**53:
-        return x
-    return math.copysign(math.floor(abs(x) + 0.5), x) if x % 1 != 0.49999999999999994 else math.floor(x)
+def _half_away(x: float) -> int:
+    below = math.floor(abs(x))
+    return below + 1 if abs(x) - below >= 0.5 else below
 
 
 def _absolute(x: Any) -> Any:
@@ -92,7 +91,7 @@ MATH: Final[tuple[Overload, ...]] = (
     overload("math.ceil(double) -> double", _whole(math.ceil)),
     overload("math.floor(double) -> double", _whole(math.floor)),
     overload("math.trunc(double) -> double", _whole(math.trunc)),
-    overload("math.round(double) -> double", _round),
+    overload("math.round(double) -> double", _whole(_half_away)),
     overload("math.abs(int|uint|double) -> dyn", _absolute),
     overload("math.sign(int|uint|double) -> dyn", _sign),
     overload("math.sqrt(int|uint|double) -> double", _sqrt),

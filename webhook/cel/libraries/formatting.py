@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from webhook.cel.budget import Meter
 from webhook.cel.errors import FunctionError
-from webhook.cel.libraries.conversions import format_double
+from webhook.cel.libraries.conversions import format_double, plain_double
 from webhook.cel.temporal import format_duration, format_timestamp
 from webhook.cel.values import CelType, Duration, Timestamp, UInt, from_key, type_name
 
@@ -94,7 +94,7 @@ def _decimal(value: Any, digits: int) -> str:
     if type(value) in (int, UInt):
         return str(int(value))
     if type(value) is float:
-        return _special(value) or format_double(value)
+        return _special(value) or plain_double(value)
     raise _refuse("d", value)
 
 

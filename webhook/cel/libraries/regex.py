@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Final
 
-import re2
-
 from webhook.cel.budget import Meter
-from webhook.cel.errors import FunctionError
 from webhook.cel.functions import Overload, overload
+from webhook.cel.regex import pattern
 
-_OPTIONS: Final = re2.Options()
-_OPTIONS.log_errors = False
-_OPTIONS.max_mem = 4 << 20
 _CALL: Final = 20  # a pattern that no call before has used must be compiled
 _MATCH: Final = 25  # each match is a Python object
-
-
-@lru_cache(maxsize=1024)
-def pattern(source: str) -> Any:
-    """The compiled pattern; a FunctionError for one that RE2 does not accept."""
-    try:
-        return re2.compile(source, _OPTIONS)
-    except (re2.error, UnicodeError):
-        raise FunctionError("not a valid RE2 regular expression") from None
 
 
 def _charge(meter: Meter, text: str, source: str) -> Any:

@@ -40,8 +40,6 @@ def _char_at(text: str, at: int) -> str:
 
 def _index_of(text: str, part: str, start: int = 0) -> int:
     if not 0 <= start <= len(text):
-        if start >= 0 and part == "" and start > len(text):
-            raise FunctionError(f"indexOf() offset {start} out of range")
         raise FunctionError(f"indexOf() offset {start} out of range")
     return text.find(part, start)
 
