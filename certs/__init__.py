@@ -1,1 +1,1 @@
-"""The webhook's certificates: `authority` decides (pure), `rotation` keeps a folder, `reload` serves from it."""
+"""The webhook's certificates: `authority` decides (pure), `rotation` keeps a folder, `reload` serves it."""
