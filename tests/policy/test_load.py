@@ -279,6 +279,17 @@ def test_what_a_policy_reads_is_known_through_its_variables() -> None:
     assert loaded.needs_cluster
 
 
+def test_a_variable_that_is_picked_at_run_time_counts_as_any_of_them() -> None:
+    """So the policy still runs with those that read the plan."""
+    policy = mutating(
+        patch("variables.b > 0 && variables['a'] > 0 ? [] : []"),
+        api=OURS,
+        variables=[{"name": "a", "expression": "plan.nodes.size()"}, {"name": "b", "expression": "1"}],
+    )
+    (loaded,) = load([("p.yaml", yaml.safe_dump(policy))]).mutating
+    assert "plan" in loaded.uses
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -289,10 +300,10 @@ def test_what_a_policy_reads_is_known_through_its_variables() -> None:
         ("a: !foo b", "the tag '!foo' is not supported"),
         ("a: 0x", ""),
         ("just text", "is no Kubernetes object"),
-        ("[" * 5000, "nested too deeply"),
+        ("[" * 1500, "nested too deeply"),
         ("a:\n" + "".join(" " * i + "- \n" for i in range(1, 300)), ""),
         ("\x00", "not YAML"),
-        ("{" * 3000 + "}" * 3000, "nested too deeply"),
+        ("{" * 1500 + "}" * 1500, "nested too deeply"),
         ("a: &a [x]\n" + "".join(f"b{i}: &b{i} [*a, *a]\n" for i in range(3)), "is no Kubernetes object"),
         (
             "l0: &l0 [x]\n"

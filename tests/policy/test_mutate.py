@@ -407,3 +407,34 @@ def test_a_policy_for_another_kind_leaves_the_object_alone() -> None:
     """Nothing is evaluated."""
     mutated = mutate([mutating(SET_SCHEDULER)], deployment())
     assert (mutated.effects, mutated.cost) == ((), 0)
+
+
+def test_a_sidecar_is_added_by_json_patch_with_its_arguments() -> None:
+    """The documentation's other way: the list is made where it is missing, else appended to."""
+    sidecar = (
+        'Object.spec.initContainers{name: "mesh-proxy", image: "mesh/proxy:v1", args: ["proxy", "sidecar"]}'
+    )
+    policy = mutating(
+        patch(
+            "has(object.spec.initContainers) ? [] :"
+            ' [JSONPatch{op: "add", path: "/spec/initContainers", value: []}]'
+        ),
+        patch(f'[JSONPatch{{op: "add", path: "/spec/initContainers/-", value: {sidecar}}}]'),
+    )
+    added = {"name": "mesh-proxy", "image": "mesh/proxy:v1", "args": ["proxy", "sidecar"]}
+    first = {"name": "first", "image": "x:1"}
+    assert mutate([policy], pod()).object["spec"]["initContainers"] == [added]
+    assert mutate([policy], pod(initContainers=[first])).object["spec"]["initContainers"] == [first, added]
+
+
+def test_an_image_is_pulled_always_by_a_merge_on_every_container() -> None:
+    """The elements of the list find theirs by name; nothing else of them changes."""
+    pull = apply(
+        "Object{spec: Object.spec{containers: object.spec.containers.map(c,"
+        ' Object.spec.containers{name: c.name, imagePullPolicy: "Always"})}}'
+    )
+    containers = [{"name": name, "image": "x:1", "env": [{"name": "A", "value": "1"}]} for name in ("a", "b")]
+    mutated = mutate([mutating(pull)], pod(containers=containers))
+    assert mutated.object["spec"]["containers"] == [
+        {**row, "imagePullPolicy": "Always"} for row in containers
+    ]

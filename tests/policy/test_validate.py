@@ -281,3 +281,46 @@ def test_parameters_from_a_cluster_take_the_place_of_those_beside_the_policies()
     documents = [policy, bound, replica_limit("limit", 1)]
     assert not validate(documents, deployment(2)).allowed
     assert validate(documents, deployment(2), Host(params=Cluster())).allowed
+
+
+@pytest.mark.parametrize(
+    ("labels", "image", "allowed"),
+    [
+        ({"environment": "staging"}, "staging.example.com/app:1", True),
+        ({"environment": "staging"}, "prod.example.com/app:1", False),
+        ({}, "prod.example.com/app:1", True),
+        ({}, "staging.example.com/app:1", False),
+        ({}, "elsewhere.org/app:1", True),
+    ],
+)
+def test_images_must_be_of_the_namespaces_environment(
+    labels: dict[str, str], image: str, allowed: bool
+) -> None:
+    """The namespace's labels decide, and `prod` is what an unlabelled one is."""
+    policy = validating(
+        check(
+            "variables.exempt || variables.checked.all(c, c.image.startsWith(variables.environment + '.'))",
+            messageExpression="'only ' + variables.environment + ' images are allowed in '"
+            " + namespaceObject.metadata.name",
+        ),
+        rule=DEPLOYMENTS,
+        variables=[
+            {
+                "name": "environment",
+                "expression": "namespaceObject.metadata.?labels[?'environment'].orValue('prod')",
+            },
+            {"name": "exempt", "expression": "object.metadata.?labels[?'exempt'].orValue('') == 'true'"},
+            {
+                "name": "checked",
+                "expression": "object.spec.template.spec.containers.filter(c,"
+                " c.image.contains('example.com/'))",
+            },
+        ],
+    )
+    obj = deployment()
+    obj["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    space = {"metadata": {"name": "default", "labels": labels}}
+    found = validate([policy], obj, namespace_object=space)
+    assert found.allowed is allowed
+    obj["metadata"]["labels"] = {"exempt": "true"}
+    assert validate([policy], obj, namespace_object=space).allowed

@@ -32,7 +32,8 @@ an error of the expression.
 
 The parts, from the file inward: `files` (disk) → `document` (YAML with line numbers) → `load`, `read`,
 `fields`, `match`, `selectors` (the schema) → `expressions` (compiling) → `model` (what is run) → `runs`,
-`targets`, `activation`, `host` (one run) → `mutate` (`patching`, `merge`, `defaults`) and `validate`.
+`targets`, `activation`, `host` (one run) → `mutate` (`patching`, `merge`, `defaults`, `shape`), `validate`.
+`cases`, `runner`, `coverage` and `junit` are `bayplan test`.
 """
 
 from webhook.policy.errors import PolicyError, Problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +14,8 @@ from webhook.policy.errors import Problem
 from webhook.policy.fields import Fields
 from webhook.policy.model import FACTS, Expression, NamedExpression
 
+WHOLE = re.compile(r"(?<!\.)\bvariables\b(?!\s*\.)")
+"""`variables[name]` and the like: any of them may be read."""
 BASE_VARIABLES = ("object", "oldObject", "request", "namespaceObject", "authorizer")
 
 
@@ -86,6 +89,8 @@ class Compiler:
 
 def read_variables(program: Program) -> set[str] | None:
     """Names read as `variables.NAME`; None where the expression reads them in no such plain way."""
+    if WHOLE.search(program.text):
+        return None
     paths = (path.split(".") for path in program.reads)
     return {steps[1] for steps in paths if steps[0] == "variables" and len(steps) > 1} or None
 
