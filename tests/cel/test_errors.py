@@ -116,6 +116,14 @@ def test_an_error_of_evaluation_points_at_its_place() -> None:
     assert (caught.value.kind, caught.value.column) == ("evaluation", 14)
 
 
+def test_a_message_stays_short_whatever_the_names() -> None:
+    """A name of ten thousand letters is cut, in the message and in the line that is shown."""
+    with pytest.raises(CelError) as caught:
+        compile("a" * 10_000, DECLARED)
+    assert len(caught.value.message) < 310
+    assert len(caught.value.render()) < 600
+
+
 def test_null_may_be_compared_with_anything() -> None:
     """`== null` is how policies ask for an unset value, whatever the field's type."""
     assert compile("object.metadata.name == null", DECLARED).evaluate(

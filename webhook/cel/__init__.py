@@ -32,7 +32,7 @@ Values are plain: dict, list, str, int, float, bool, None, bytes. Besides: `UInt
 Whatever is wrong is a `CelError` with `kind` "syntax", "undeclared" or "type" (from compile), "evaluation" or
 "budget" (from evaluate), `message`, `line`, `column`, and `render()`:
 
-    policy.yaml:12:31: no overload of > for (map, int) (spec.validations[0].expression)
+    policy.yaml:12:33: no overload of > for (map, int) (spec.validations[0].expression)
       object.spec > 3
                   ^
 

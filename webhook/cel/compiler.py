@@ -340,9 +340,11 @@ class Compiler:
         fields = [
             (name, pos, self.compile(value, scope), optional) for name, pos, value, optional in node.fields
         ]
+        seen: set[str] = set()
         for name, pos, _, _ in fields:
-            if sum(other == name for other, *_ in fields) > 1:
+            if name in seen:
                 raise CelError("type", f"field {name!r} is set twice", pos)
+            seen.add(name)
         return mutations.struct(node, fields, self.declared)
 
     # Macros

@@ -7,8 +7,9 @@ hold secrets, and a message ends in a reply, a log line and a report.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
+MAX_MESSAGE: Final = 300  # characters; names in an expression may be as long as its author likes
 Kind = Literal["syntax", "undeclared", "type", "evaluation", "budget"]
 
 
@@ -40,9 +41,10 @@ class CelError(Exception):
     def __init__(
         self, kind: Kind, message: str, offset: int = 0, text: str = "", origin: Origin | None = None
     ) -> None:
-        super().__init__(message)
+        short = message if len(message) <= MAX_MESSAGE else message[:MAX_MESSAGE] + "…"
+        super().__init__(short)
         self.kind: Kind = kind
-        self.message = message
+        self.message = short
         self.offset = offset
         self.text = text
         self.origin = origin
