@@ -97,6 +97,8 @@ def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
 
     `now` False asks whether it may ever: cordons, readiness and passing taints are then left aside.
     """
+    if not (shape.node_selector or shape.affinity or node.taints or node.cordoned) and node.ready:
+        return ""  # the common case, first
     if shape.node_selector and not selects(shape.node_selector, node.labels):
         return "node selector"
     if not affinity_matches(shape, node):

@@ -12,6 +12,7 @@ sums at each step: what it finds is a valid placement, though perhaps not the be
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -194,17 +195,17 @@ class Search:
         made = self._classes[known]
         if made is None:
             return min((cost for counts, cost in self._options_of(known) if counts == full), default=None)
-        inner_ceiling = None if ceiling is None else ceiling - made.own
-        inner = self._stages(made.children, full, inner_ceiling)[-1].get(full)
+        bound = self._bound(made.children, full, None if ceiling is None else ceiling - made.own)
+        children = [made.children[place] for place in self._enough(made.children, bound)]
+        inner = self._stages(children, full, bound)[-1].get(full)
         return None if inner is None else inner + made.own
 
     def _stages(
-        self, children: Sequence[int], target: Counts | None, ceiling: int | None = None
+        self, children: Sequence[int], target: Counts | None, bound: _Bound | None = None
     ) -> list[Stage]:
         """The least cost of each sum of the first 0, 1, … children's options.
 
-        With a target, sums stop at it, and those that cannot reach it any more or cost more than a placement
-        already known (or than the ceiling) are dropped.
+        With a target, sums stop at it, and those that cannot reach it any more or pass the bound are dropped.
         """
         counts = self.counts
         goal = counts.full if target is None else target
@@ -212,7 +213,6 @@ class Search:
         for child in reversed(children):
             rest.append(counts.add(rest[-1], self._reach[child]))
         rest.reverse()
-        bound = None if target is None else self._bound(children, goal, ceiling)
         stages: list[Stage] = [{counts.zero: 0}]
         for place, child in enumerate(children):
             stage = self._sums(stages[-1], self._options_of(child), goal)
@@ -249,6 +249,19 @@ class Search:
         level = made.level if made else len(self._project) - 1
         most_pods = tuple(max(column) for column in zip(*every, strict=True))
         return _Bound(most_pods, self.weights.domains[level], min(ceilings))
+
+    def _enough(self, children: Sequence[int], bound: _Bound | None) -> list[int]:
+        """The places of the children that a search needs: of equal ones no more than it could pay for."""
+        if bound is None:
+            return list(range(len(children)))
+        copies = bound.ceiling // bound.per_domain
+        seen: Counter[int] = Counter()
+        found: list[int] = []
+        for place, child in enumerate(children):
+            seen[child] += 1
+            if seen[child] <= copies:
+                found.append(place)
+        return found
 
     def _greedy(self, tables: list[list[Option]], goal: Counts) -> int | None:
         """The cost of covering the goal by the largest options first, the last one as cheap as serves."""
@@ -307,9 +320,12 @@ class Search:
     def _cover(self, branch: Branch, target: Counts) -> Placed:
         if not branch.children:
             return [(branch.start, self.counts.each(target))]
-        children = [child for child in branch.children if self.class_of(child)]
+        able = [child for child in branch.children if self.class_of(child)]
+        bound = self._bound([self.class_of(child) for child in able], target, None)
+        first = self._enough([self.class_of(child) for child in able], bound)
+        children = [able[place] for place in first]
         classes = [self.class_of(child) for child in children]
-        stages = self._stages(classes, target)
+        stages = self._stages(classes, target, bound)
         placed: Placed = []
         cost = stages[-1].get(target)
         if cost is None:  # only a beam loses what its own options promised
@@ -342,18 +358,30 @@ _MOST_COMPARED = 256
 
 
 def packings(view: View, kinds: tuple[Kind, ...], usable: Sequence[bool]) -> list[tuple[Counts, ...]]:
-    """What each node could hold of the kinds, empty where it is not usable or nothing fits."""
-    nodes, host = view.tree.nodes, view.tree.topology.host_index
-    if len(kinds) == 1:
-        kind = kinds[0]
-        cap = 1 if host in kind.apart else kind.count
-        found: list[tuple[Counts, ...]] = []
-        for index, node in enumerate(nodes):
-            room = min(cap, most(view.free(index), kind.shape)) if usable[index] else 0
-            found.append((room,) if room > 0 and matches(kinds, node, now=view.now)[0] else ())
-        return found
-    fit = HostFit(kinds, host)
-    return [
-        fit.best(view.free(index), matches(kinds, node, now=view.now)) if usable[index] else ()
-        for index, node in enumerate(nodes)
-    ]
+    """What each node could hold of the kinds, empty where it is not usable or nothing fits.
+
+    Nodes that give the same and of which nothing is used are looked at once.
+    """
+    host = view.tree.topology.host_index
+    one, fit = kinds[0], HostFit(kinds, host)
+    cap = 1 if host in one.apart else one.count
+    known: dict[tuple[int, tuple[bool, ...]], tuple[Counts, ...]] = {}
+    found: list[tuple[Counts, ...]] = []
+    for index, node in enumerate(view.tree.nodes):
+        allowed = matches(kinds, node, now=view.now) if usable[index] else ()
+        if not any(allowed):
+            found.append(())
+            continue
+        free = view.free(index)
+        key = (id(free), allowed) if free is node.allocatable else None
+        best = known.get(key) if key else None
+        if best is None:
+            if len(kinds) == 1:
+                room = min(cap, most(free, one.shape))
+                best = (room,) if room else ()
+            else:
+                best = fit.best(free, allowed)
+            if key:
+                known[key] = best
+        found.append(best)
+    return found

@@ -44,6 +44,11 @@ class Fabric:
     ignored: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
+    def kept(self) -> dict[object, object]:
+        """What plans worked out about the empty cluster, for the next plan to use."""
+        return {}
+
+    @cached_property
     def trees(self) -> dict[str, Tree]:
         """The tree of each topology over the nodes that belong to it, by topology name."""
         members: dict[str, list[Node]] = {topology.name: [] for topology in self.topologies}
@@ -90,6 +95,11 @@ class Snapshot:
     def nodes(self) -> Mapping[str, Node]:
         """Every node by name, in natural order."""
         return self.base.nodes
+
+    @cached_property
+    def kept(self) -> dict[object, object]:
+        """What plans worked out about this snapshot, for the next plan to use."""
+        return {}
 
     @cached_property
     def used(self) -> dict[str, dict[str, int]]:
@@ -180,6 +190,12 @@ def _grow_graph(graph: nx.Graph[Domain | str], tree: Tree, branch: Branch) -> No
             graph.add_edge(branch.path, child.path, kind="within")
 
 
+def _sharing(node: Node, offers: dict[tuple[tuple[str, int], ...], Resources]) -> Node:
+    """The node, with the one mapping of what it gives that its equals share, so that plans look once."""
+    shared = offers.setdefault(tuple(sorted(node.allocatable.items())), node.allocatable)
+    return node if shared is node.allocatable else replace(node, allocatable=shared)
+
+
 def _add(total: dict[str, int], more: Resources, times: int) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount * times
@@ -195,6 +211,9 @@ def snapshot(
     ignored: Mapping[str, int] | None = None,
 ) -> Snapshot:
     """A snapshot of these things, in whatever order they come. Without a topology every node is a host."""
-    ordered = {node.name: node for node in sorted(nodes, key=lambda node: natural(node.name))}
+    offers: dict[tuple[tuple[str, int], ...], Resources] = {}
+    ordered = {
+        node.name: _sharing(node, offers) for node in sorted(nodes, key=lambda node: natural(node.name))
+    }
     known = tuple(sorted(topologies, key=lambda t: natural(t.name))) or (NO_TOPOLOGY,)
     return Snapshot(Fabric(known, ordered, links or {}, ignored or {}), tuple(pods), tuple(reservations))

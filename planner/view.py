@@ -7,7 +7,7 @@ made again within its own node affinity comes out the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -53,7 +53,15 @@ class View:
 
 
 def look(snapshot: Snapshot, tree: Tree, *, now: bool) -> View:
-    """The view of a tree in a snapshot that does not hold the gang itself."""
+    """The view of a tree in a snapshot that does not hold the gang itself; worked out once."""
+    kept = snapshot.kept if now else snapshot.base.kept
+    view = kept.get(tree)
+    if not isinstance(view, View):
+        view = kept[tree] = _look(snapshot, tree, now=now)
+    return view
+
+
+def _look(snapshot: Snapshot, tree: Tree, *, now: bool) -> View:
     taken = snapshot.taken if now else {}
     holders = snapshot.holders if now else {}
     users = snapshot.users if now else {}
@@ -75,8 +83,21 @@ def look(snapshot: Snapshot, tree: Tree, *, now: bool) -> View:
         held=[holders.get(node.name, "") for node in nodes],
         foreign=[0, *accumulate(node.name in users for node in nodes)],
         opened=[0, *accumulate(node.name in opened for node in nodes)],
-        worth=[0, *accumulate(_worth(free(index)) for index in range(len(nodes)))],
+        worth=[0, *accumulate(_worths(nodes, free))],
     )
+
+
+def _worths(nodes: Sequence[Node], free: Callable[[int], Resources]) -> Iterator[int]:
+    """What is free on each node; nodes that give the same and of which nothing is used share the sum."""
+    known: dict[int, int] = {}
+    for index, node in enumerate(nodes):
+        amounts = free(index)
+        if amounts is not node.allocatable:
+            yield _worth(amounts)
+            continue
+        if id(amounts) not in known:
+            known[id(amounts)] = _worth(amounts)
+        yield known[id(amounts)]
 
 
 def _sum(one: Resources, other: Resources) -> Resources:
