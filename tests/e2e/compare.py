@@ -1,0 +1,57 @@
+"""What of two objects must be the same, and what an API server adds to every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.errors import InputError, Where
+from planner.quantity import parse
+
+Json = dict[str, Any]
+OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
+
+
+def differences(wanted: Any, stored: Any, path: str = "") -> list[str]:
+    """Where what is wanted is not in what is stored; the API server may add fields, never list items."""
+    if isinstance(wanted, Mapping) and isinstance(stored, Mapping):
+        missing = [
+            f"{path}.{key} is missing" for key in wanted if key not in stored and wanted[key] is not None
+        ]
+        inner = [
+            line
+            for key in wanted
+            if key in stored
+            for line in differences(wanted[key], stored[key], f"{path}.{key}")
+        ]
+        return missing + inner
+    if isinstance(wanted, list) and isinstance(stored, list) and len(wanted) == len(stored):
+        pairs = enumerate(zip(wanted, stored, strict=True))
+        return [line for index, pair in pairs for line in differences(*pair, f"{path}[{index}]")]
+    return [] if wanted == stored or _same_quantity(wanted, stored) else [f"{path}: {wanted!r}, {stored!r}"]
+
+
+def content(obj: Json) -> Json:
+    """An object without what the API server says of its own: identity, time, owner of fields, status.
+
+    A Job's selector is its UID, so the UID is replaced wherever it stands.
+    """
+    uid = obj["metadata"].get("uid", "")
+    kept = {key: value for key, value in obj.items() if key != "status"}
+    kept["metadata"] = {key: value for key, value in obj["metadata"].items() if key not in OF_THE_SERVER}
+    return _replaced(kept, uid)  # type: ignore[no-any-return]
+
+
+def _replaced(value: Any, uid: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _replaced(item, uid) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, uid) for item in value]
+    return "UID" if value == uid else value
+
+
+def _same_quantity(one: Any, other: Any) -> bool:
+    try:
+        return parse(one, Where("")) == parse(other, Where(""))
+    except InputError:
+        return False

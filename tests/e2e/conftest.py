@@ -1,0 +1,115 @@
+"""One control plane for the whole run, one cluster of nodes and one webhook for each set of example clusters.
+
+Collected only where BAYPLAN_E2E is set: `make e2e` sets it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.binaries import ROOT, Missing, find
+from tests.e2e.controlplane import ControlPlane, ExistingCluster, named_cluster
+from tests.e2e.fleet import Fleet, namespace, objects_of
+from tests.e2e.hook import Hook
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.kubelet import Kubelet
+from tests.e2e.stage import NAMESPACES, Cluster, Site
+
+if not os.environ.get("BAYPLAN_E2E"):
+    collect_ignore_glob = ["test_*.py"]
+
+SUPERPOD = ("superpod-32.yaml",)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane that is up, with the examples' kinds and namespaces."""
+    named = named_cluster()
+    folder = tmp_path_factory.mktemp("controlplane")
+    if named:
+        plane: ControlPlane | ExistingCluster = ExistingCluster(named)
+        program = shutil.which("kubectl") or "kubectl"
+    else:
+        try:
+            programs = find()
+        except Missing as error:
+            pytest.exit(str(error), returncode=1)
+        plane = ControlPlane(programs, folder)
+        program = programs["kubectl"]
+    plane.start()
+    try:
+        kubectl = Kubectl(program, plane.kubeconfig)
+        made = kubectl("apply", "-f", str(ROOT / "tests" / "e2e" / "crds"))
+        assert made.status == 0, made.err
+        waited = kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        assert waited.status == 0, waited.err
+        for name in NAMESPACES:
+            namespace(plane.api, name)
+        with Kubelet(plane.api) as kubelet:
+            yield Cluster(plane.api, kubectl, kubelet)
+    finally:
+        plane.stop()
+
+
+@pytest.fixture(scope="session")
+def site(
+    request: pytest.FixtureRequest, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """The example clusters that the parameter names, as nodes and pods, and a webhook that sees them."""
+    with_policies = getattr(request, "param", (SUPERPOD, "default"))
+    yield from make_site(cluster, tmp_path_factory, *with_policies)
+
+
+def make_site(
+    cluster: Cluster, folders: pytest.TempPathFactory, clusters: tuple[str, ...], policies: str
+) -> Iterator[Site]:
+    """Set up and taken down: nodes, pods, `kubectl get` into a file, the webhook, its configurations."""
+    folder = folders.mktemp("site")
+    fleet = Fleet(cluster.api)
+    try:
+        fleet.make(objects_of(clusters))
+        hook = Hook(cluster.api, folder, picture(cluster.kubectl, folder), policy_set(policies, folder))
+        hook.start()
+        try:
+            hook.configure()
+            yield Site(cluster, fleet, hook)
+            hook.unconfigure()
+        finally:
+            hook.stop()
+    finally:
+        fleet.remove()
+
+
+def picture(kubectl: Kubectl, folder: Path) -> Path:
+    """The cluster as `kubectl get -o yaml` prints it."""
+    said = kubectl("get", "nodes,pods,topologies.kai.scheduler", "--all-namespaces", "-o", "yaml")
+    assert said.status == 0, said.err
+    path = folder / "cluster.yaml"
+    path.write_text(said.out)
+    return path
+
+
+def policy_set(name: str, folder: Path) -> tuple[str, ...]:
+    """The shipped policies ("default"), or the same with another scheduler as their parameter."""
+    if name == "default":
+        return ()
+    copy = folder / "policies"
+    shutil.copytree(ROOT / "policies", copy)
+    parameters = copy / "parameters.yaml"
+    text = parameters.read_text()
+    assert "scheduler-name.name: kai-scheduler" in text
+    parameters.write_text(text.replace("scheduler-name.name: kai-scheduler", f"scheduler-name.name: {name}"))
+    return (str(copy),)
+
+
+@pytest.fixture
+def clean(site: Site) -> Iterator[None]:
+    """Before and after the test nothing is applied and nothing is reserved."""
+    site.clear()
+    yield
+    site.clear()

@@ -1,0 +1,199 @@
+"""A real control plane on loopback: etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
+
+What is missing of a cluster is only its nodes' kubelets; `tests.e2e.kubelet` plays them. Certificates, RBAC,
+admission, garbage collection, the Job controller and the scheduler are the real ones, with their defaults.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import yaml
+
+from tests.e2e.api import Api, ApiError
+from tests.e2e.binaries import Programs
+from tests.e2e.pki import Authority
+from tests.e2e.processes import Process, free_port, start, wait_until
+
+START_SECONDS = 90.0
+SERVICE_RANGE = "10.0.0.0/24"
+NODE_GRACE = "24h"
+"""How long a node counts as ready without a heartbeat: nobody sends any, so for the whole run."""
+
+
+class ControlPlane:
+    """The four programs, started in order and stopped in the other; `kubeconfig` is an administrator's."""
+
+    def __init__(self, programs: Programs, folder: Path, node_grace: str = NODE_GRACE) -> None:
+        """Nothing runs yet. `folder` takes data, certificates and logs."""
+        self.programs = programs
+        self.folder = folder
+        self.node_grace = node_grace
+        self.authority = Authority(folder / "pki")
+        self.etcd_port, self.port = free_port(), free_port()
+        self.server = f"https://127.0.0.1:{self.port}"
+        self.kubeconfig = self.authority.kubeconfig(self.server, "admin", "system:masters")
+        self.api = Api(self.kubeconfig)
+        self._keys = self.authority.signing_key()
+        self._serving = self.authority.issue("kube-apiserver")
+        self._running: list[Process] = []
+
+    def start(self) -> None:
+        """Until pods can be made and are scheduled. Raises `RuntimeError` with a log where a program ends."""
+        try:
+            self.start_etcd()
+            self.start_apiserver()
+            self._controllers()
+            self._scheduler()
+            self._account()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End what was started, the last first."""
+        while self._running:
+            self._running.pop().stop()
+
+    def start_etcd(self) -> Process:
+        """The store; on a restart it has what it had."""
+        client, peer = f"http://127.0.0.1:{self.etcd_port}", f"http://127.0.0.1:{free_port()}"
+        process = self._start(
+            "etcd",
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",  # a test's store need not outlive the machine
+            "--log-level=warn",
+        )
+        process.wait_until(lambda: _healthy(f"{client}/health"), START_SECONDS)
+        return process
+
+    def start_apiserver(self) -> Process:
+        """The API server, at the same address after a restart."""
+        process = self._start(
+            "kube-apiserver",
+            f"--etcd-servers=http://127.0.0.1:{self.etcd_port}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",  # nobody looks for the API server behind a Service here
+            f"--secure-port={self.port}",
+            f"--service-cluster-ip-range={SERVICE_RANGE}",
+            f"--tls-cert-file={self._serving.cert}",
+            f"--tls-private-key-file={self._serving.key}",
+            f"--client-ca-file={self.authority.ca}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={self._keys}",
+            f"--service-account-signing-key-file={self._keys}",
+            "--authorization-mode=Node,RBAC",
+        )
+        process.wait_until(self._ready, START_SECONDS)
+        return process
+
+    def _controllers(self) -> None:
+        user = "system:kube-controller-manager"
+        process = self._start(
+            "kube-controller-manager",
+            f"--kubeconfig={self.authority.kubeconfig(self.server, user)}",
+            f"--service-account-private-key-file={self._keys}",
+            f"--root-ca-file={self.authority.ca}",
+            "--use-service-account-credentials",
+            "--leader-elect=false",
+            f"--node-monitor-grace-period={self.node_grace}",
+            "--kube-api-qps=200",
+            "--kube-api-burst=400",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={(port := free_port())}",
+        )
+        process.wait_until(lambda: _healthy(f"https://127.0.0.1:{port}/healthz"), START_SECONDS)
+
+    def _scheduler(self) -> None:
+        kubeconfig = self.authority.kubeconfig(self.server, "system:kube-scheduler")
+        config = self.folder / "scheduler.yaml"
+        connection = {"kubeconfig": str(kubeconfig), "qps": 200, "burst": 400}
+        config.write_text(
+            yaml.safe_dump(
+                {
+                    "apiVersion": "kubescheduler.config.k8s.io/v1",
+                    "kind": "KubeSchedulerConfiguration",
+                    "clientConnection": connection,
+                    "leaderElection": {"leaderElect": False},
+                }
+            )
+        )
+        port = free_port()
+        process = self._start(
+            "kube-scheduler", f"--config={config}", "--bind-address=127.0.0.1", f"--secure-port={port}"
+        )
+        process.wait_until(lambda: _healthy(f"https://127.0.0.1:{port}/healthz"), START_SECONDS)
+
+    def _account(self) -> None:
+        """The controller manager makes it; before that no pod can be."""
+        path = "/api/v1/namespaces/default/serviceaccounts/default"
+        wait_until(lambda: exists(self.api, path), "the default service account", START_SECONDS)
+
+    def _start(self, name: str, *arguments: str) -> Process:
+        process = start(name, [self.programs[name], *arguments], self.folder)
+        self._running = [one for one in self._running if one.popen.poll() is None]
+        self._running.append(process)
+        return process
+
+    def _ready(self) -> bool:
+        try:
+            return bool(self.api.get("/readyz")["text"] == "ok")
+        except (ApiError, OSError):
+            return False
+
+
+class ExistingCluster:
+    """A cluster that `BAYPLAN_E2E_KUBECONFIG` names; its API server must reach this machine's webhook."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        """Its kubeconfig."""
+        self.kubeconfig = kubeconfig
+        self.api = Api(kubeconfig)
+
+    def start(self) -> None:
+        """It runs already. Raises `ApiError` or `OSError` where it does not."""
+        self.api.get("/readyz")
+
+    def stop(self) -> None:
+        """It is not ours to stop."""
+
+
+def named_cluster() -> Path | None:
+    """The kubeconfig of an existing cluster to test on, if one is given."""
+    path = os.environ.get("BAYPLAN_E2E_KUBECONFIG")
+    return Path(path) if path else None
+
+
+def exists(api: Api, path: str) -> bool:
+    """Whether something is there. Raises `ApiError` for any other no than "not found"."""
+    try:
+        api.get(path)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return False
+    return True
+
+
+def _healthy(url: str) -> bool:
+    """Health endpoints, whose certificates the programs make themselves."""
+    blind = ssl.create_default_context()
+    blind.check_hostname = False
+    blind.verify_mode = ssl.CERT_NONE
+    try:
+        with urllib.request.urlopen(
+            url, timeout=2, context=blind if url.startswith("https") else None
+        ) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False

@@ -1,0 +1,85 @@
+"""Nodes, topologies and running pods in the API server, made from the example clusters' files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from tests.e2e.api import Api, ApiError, Json
+from tests.e2e.controlplane import exists
+from tests.e2e.processes import wait_until
+
+CLUSTERS = Path(__file__).parents[2] / "manifests" / "examples" / "clusters"
+TOPOLOGIES = "/apis/kai.scheduler/v1alpha1/topologies"
+NOT_READY = "node.kubernetes.io/not-ready"
+
+
+def objects_of(clusters: Sequence[str]) -> list[Json]:
+    """What stands in the files of these clusters."""
+    texts = [(CLUSTERS / name).read_text() for name in clusters]
+    return [item for text in texts for item in yaml.load(text, Loader=yaml.CSafeLoader)["items"]]
+
+
+@dataclass(slots=True)
+class Fleet:
+    """What was made, so that it can be taken away again; `pods` are those that ran before any test."""
+
+    api: Api
+    nodes: list[str] = field(default_factory=list)
+    topologies: list[str] = field(default_factory=list)
+    pods: list[tuple[str, str]] = field(default_factory=list)
+
+    def make(self, objects: Iterable[Json]) -> None:
+        """Nodes that are ready, topologies, and pods that run on the nodes."""
+        found = list(objects)
+        for item in found:
+            if item["kind"] == "Node":
+                self._node(item)
+            elif item["kind"] == "Topology":
+                self.api.create(TOPOLOGIES, item)
+                self.topologies.append(item["metadata"]["name"])
+        wait_until(self._ready, "the nodes' not-ready taints to go")
+        for item in found:
+            if item["kind"] == "Pod":
+                namespace(self.api, item["metadata"]["namespace"])
+                self.api.create(f"/api/v1/namespaces/{item['metadata']['namespace']}/pods", item)
+                self.pods.append((item["metadata"]["namespace"], item["metadata"]["name"]))
+        wait_until(lambda: set(self.pods) <= self._phase("Running"), "the fleet's own pods to run")
+
+    def remove(self) -> None:
+        """All of it."""
+        for place, name in self.pods:
+            self.api.delete(f"/api/v1/namespaces/{place}/pods/{name}", grace=0)
+        for name in self.topologies:
+            self.api.delete(f"{TOPOLOGIES}/{name}")
+        for name in self.nodes:
+            self.api.delete(f"/api/v1/nodes/{name}")
+
+    def _node(self, item: Json) -> None:
+        status = {"capacity": item["status"]["allocatable"], **item["status"]}
+        self.api.create("/api/v1/nodes", {**item, "status": status})
+        self.nodes.append(item["metadata"]["name"])
+
+    def _ready(self) -> bool:
+        """The node controller takes the taint away that every new node is born with."""
+        nodes = self.api.items("/api/v1/nodes")
+        return not any(t["key"] == NOT_READY for node in nodes for t in node["spec"].get("taints", ()))
+
+    def _phase(self, phase: str) -> set[tuple[str, str]]:
+        pods = self.api.items("/api/v1/pods", fieldSelector=f"status.phase={phase}")
+        return {(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods}
+
+
+def namespace(api: Api, name: str) -> None:
+    """Make it where it is not there, and wait for its service account, without which no pod can be made."""
+    try:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        api.create("/api/v1/namespaces", body)
+    except ApiError as error:
+        if error.status != 409:
+            raise
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    wait_until(lambda: exists(api, account), f"the service account of {name}")

@@ -1,0 +1,157 @@
+"""The webhook as it is deployed: `bayplan serve` over TLS, called by the API server as 70-webhooks.yaml says.
+
+Only where it is called differs from the manifest: a URL on loopback in place of a Service, and the real CA.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from planner.reservation import Reservation
+from planner.sqlite import SqliteLedger
+from tests.e2e.api import Api, ApiError, Json
+from tests.e2e.binaries import ROOT
+from tests.e2e.processes import Process, free_port, start, wait_until
+
+BAYPLAN = str(ROOT / ".venv" / "bin" / "bayplan")
+WEBHOOKS = ROOT / "manifests" / "70-webhooks.yaml"
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+PROBE: Json = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "probe", "namespace": "default", "annotations": {"bayplan.dev/skip": "true"}},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+
+
+@dataclass(slots=True)
+class Hook:
+    """One `bayplan serve`. `ledger` is its book, `picture` what it is told of the cluster."""
+
+    api: Api
+    folder: Path
+    picture: Path
+    policies: Sequence[str] = ()
+    port: int = field(default_factory=free_port)
+    process: Process | None = None
+    configured: list[str] = field(default_factory=list)
+
+    @property
+    def ledger(self) -> Path:
+        """The file of reservations."""
+        return self.folder / "ledger.db"
+
+    @property
+    def certs(self) -> Path:
+        """The folder of its certificates."""
+        return self.folder / "certs"
+
+    def start(self) -> None:
+        """Certificates where there are none, the server, and wait until it is ready."""
+        names = ["--service", "bayplan", "--namespace", "bayplan-system", "--loopback"]
+        bayplan("certs", "init", "--dir", str(self.certs), *names)
+        command = [BAYPLAN, "serve", "--port", str(self.port), "-c", str(self.picture)]
+        command += ["--tls-cert", str(self.certs / "tls.crt"), "--tls-key", str(self.certs / "tls.key")]
+        command += ["--ledger", str(self.ledger), *(("-p", *self.policies) if self.policies else ())]
+        self.process = start("bayplan", command, self.folder)
+        self.process.wait_until(self._ready)
+
+    def stop(self) -> None:
+        """The server ends, its book stays."""
+        if self.process is not None:
+            assert self.process.stop() == 0, self.process.tail()
+            self.process = None
+
+    def configure(self) -> None:
+        """The API server calls this server from now on, in both phases."""
+        for body in self.configurations():
+            path = f"{CONFIGURATIONS}/{body['kind'].lower()}s"
+            self.api.create(path, body)
+            self.configured.append(f"{path}/{body['metadata']['name']}")
+        wait_until(lambda: self._phases() == {"mutate", "validate"}, "the API server to call the webhook")
+
+    def unconfigure(self) -> None:
+        """The API server calls nobody any more."""
+        while self.configured:
+            self.api.delete(self.configured.pop())
+        wait_until(lambda: not self._phases(), "the API server to leave the webhook alone")
+
+    def configurations(self) -> list[Json]:
+        """The manifest's two configurations, for this server."""
+        bundle = base64.b64encode((self.certs / "ca-bundle.crt").read_bytes()).decode()
+        found = [body for body in yaml.safe_load_all(WEBHOOKS.read_text()) if body]
+        for body in found:
+            for webhook in body["webhooks"]:
+                path = webhook["clientConfig"]["service"]["path"]
+                webhook["clientConfig"] = {"url": f"https://127.0.0.1:{self.port}{path}", "caBundle": bundle}
+        return found
+
+    def reservations(self) -> list[Reservation]:
+        """What is held now, by gang."""
+        found = asyncio.run(_book(self.ledger))
+        return sorted(found, key=lambda reservation: reservation.gang)
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """The server's own log of what it decided."""
+        lines = self.process.log.read_text().splitlines() if self.process else []
+        found = [json.loads(line) for line in lines if line.startswith("{")]
+        return [line for line in found if line.get("event") == "decision"]
+
+    def clear(self) -> None:
+        """Give back every place."""
+        asyncio.run(_clear(self.ledger))
+
+    def _ready(self) -> bool:
+        try:
+            context = ssl.create_default_context(cafile=str(self.certs / "ca-bundle.crt"))
+            url = f"https://127.0.0.1:{self.port}/readyz"
+            with urllib.request.urlopen(url, timeout=2, context=context) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def _phases(self) -> set[str]:
+        """The phases for which a dry run of a pod reached it."""
+        before = len(self.decisions())
+        try:
+            self.api.create("/api/v1/namespaces/default/pods", PROBE, dryRun="All")
+        except ApiError as error:
+            return {str(error)}
+        return {one["phase"] for one in self.decisions()[before:]}
+
+
+def bayplan(*arguments: str, statuses: Sequence[int] = (0,)) -> str:
+    """Run bayplan; what it printed. Fails on any status but those."""
+    done = subprocess.run([BAYPLAN, *arguments], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode in statuses, f"bayplan {' '.join(arguments)}: {done.returncode} {done.stderr}"
+    return done.stdout
+
+
+async def _book(path: Path) -> tuple[Reservation, ...]:
+    ledger = SqliteLedger(path)
+    try:
+        return (await ledger.book(time.time())).reservations
+    finally:
+        await ledger.close()
+
+
+async def _clear(path: Path) -> None:
+    ledger = SqliteLedger(path)
+    try:
+        for reservation in (await ledger.book(time.time())).reservations:
+            await ledger.release(reservation.id)
+    finally:
+        await ledger.close()

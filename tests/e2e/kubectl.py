@@ -1,0 +1,60 @@
+"""kubectl as a person runs it: what it printed on which stream, and its exit status."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One call of kubectl."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The one object that it printed as YAML."""
+        found = yaml.safe_load(self.out)
+        assert isinstance(found, dict), self
+        return found
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        """The objects of a List that it printed as YAML, or the one."""
+        return list(self.object["items"]) if self.object["kind"] == "List" else [self.object]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What it printed after `Warning: `."""
+        return [
+            line.removeprefix("Warning: ") for line in self.err.splitlines() if line.startswith("Warning: ")
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """A kubectl and the kubeconfig that it uses."""
+
+    program: str
+    kubeconfig: Path
+
+    def __call__(self, *arguments: str, text: str | None = None) -> Said:
+        """Run it; `text` is its standard input."""
+        done = subprocess.run(
+            [self.program, f"--kubeconfig={self.kubeconfig}", *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            env={"PATH": os.environ["PATH"], "HOME": str(self.kubeconfig.parent)},
+        )
+        return Said(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,73 @@
+"""Plays the kubelets of all nodes: a bound pod runs, a deleted one goes. Nothing else of a node is played."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from tests.e2e.api import Api, ApiError, Json
+
+STRATEGIC = "application/strategic-merge-patch+json"
+Outcome = Literal["Succeeded", "Failed"]
+log = logging.getLogger(__name__)
+
+
+class Kubelet:
+    """Looks at the pods a few times a second, from `with` to its end, in a thread of its own."""
+
+    def __init__(self, api: Api, pause: float = 0.2) -> None:
+        """`pause` is in seconds, between two looks."""
+        self._api = api
+        self._pause = pause
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Starts."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stops."""
+        self._stop.set()
+        self._thread.join()
+
+    def finish(self, pod: Json, outcome: Outcome = "Succeeded") -> None:
+        """A pod's containers end."""
+        self._status(pod, {"phase": outcome, "conditions": [{"type": "Ready", "status": "False"}]})
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._pause):
+            try:
+                for pod in self._api.items("/api/v1/pods", fieldSelector="spec.nodeName!="):
+                    self._look(pod)
+            except (
+                ApiError,
+                OSError,
+            ) as error:  # a stopped API server, a pod that went meanwhile: look again
+                log.debug("kubelet: %s", error)
+
+    def _look(self, pod: Json) -> None:
+        if "deletionTimestamp" in pod["metadata"]:
+            self._api.delete(_path(pod), grace=0)
+        elif pod["status"].get("phase", "Pending") == "Pending":
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            self._status(pod, {"phase": "Running", "startTime": now, "conditions": _ready(now)})
+
+    def _status(self, pod: Json, status: dict[str, Any]) -> None:
+        self._api.call("PATCH", f"{_path(pod)}/status", {"status": status}, STRATEGIC)
+
+
+def _ready(now: str) -> list[Json]:
+    kinds = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
+    return [{"type": kind, "status": "True", "lastTransitionTime": now} for kind in kinds]
+
+
+def _path(pod: Json) -> str:
+    metadata = pod["metadata"]
+    return f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"

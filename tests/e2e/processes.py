@@ -1,0 +1,79 @@
+"""Programs that a test starts, watches and stops, each by its own process id."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+STOP_SECONDS = 15.0
+
+
+@dataclass(slots=True)
+class Process:
+    """A running program and the file that holds what it prints."""
+
+    name: str
+    popen: subprocess.Popen[bytes]
+    log: Path
+
+    def tail(self, size: int = 3000) -> str:
+        """The end of what it printed."""
+        return self.log.read_text(errors="replace")[-size:]
+
+    def stop(self, sign: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to end, and make it end where it does not; its exit status."""
+        if self.popen.poll() is None:
+            self.popen.send_signal(sign)
+            try:
+                self.popen.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+        return self.popen.wait()
+
+    def wait_until(self, ready: Callable[[], bool], seconds: float = 60.0) -> None:
+        """Until it is ready. Raises `RuntimeError` with its log where it ends or takes too long."""
+        try:
+            wait_until(lambda: self.popen.poll() is not None or ready(), f"{self.name} to be ready", seconds)
+        except TimeoutError:
+            raise RuntimeError(f"{self.name} is not ready after {seconds:g} s:\n{self.tail()}") from None
+        if self.popen.poll() is not None:
+            raise RuntimeError(f"{self.name} ended with status {self.popen.returncode}:\n{self.tail()}")
+
+
+def start(
+    name: str, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+) -> Process:
+    """Start a program; what it prints goes to NAME.log in the folder."""
+    log = folder / f"{name}.log"
+    with log.open("ab") as output:
+        popen = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+        )
+    return Process(name, popen, log)
+
+
+def free_port() -> int:
+    """A TCP port on loopback that is free now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def wait_until(true: Callable[[], bool], what: str, seconds: float = 30.0, pause: float = 0.1) -> None:
+    """Look again and again. Raises `TimeoutError` that says what was waited for."""
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {seconds:g} s for {what}")
+        time.sleep(pause)

@@ -1,0 +1,75 @@
+"""What a test stands on: an API server with nodes and pods, and a webhook that the API server calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.api import Api, Json
+from tests.e2e.fleet import Fleet
+from tests.e2e.hook import Hook
+from tests.e2e.kubectl import Kubectl, Said
+from tests.e2e.kubelet import Kubelet
+from tests.e2e.processes import wait_until
+
+NAMESPACES = ("research", "inference")
+"""Where the examples and the pods of the example clusters lie."""
+
+WORKLOADS = (
+    "/apis/batch/v1/namespaces/{}/jobs",
+    "/apis/apps/v1/namespaces/{}/deployments",
+    "/apis/apps/v1/namespaces/{}/replicasets",
+    "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",
+    "/apis/leaderworkerset.x-k8s.io/v1/namespaces/{}/leaderworkersets",
+    "/apis/kubeflow.org/v1/namespaces/{}/pytorchjobs",
+    "/apis/kubeflow.org/v2beta1/namespaces/{}/mpijobs",
+    "/apis/ray.io/v1/namespaces/{}/rayjobs",
+    "/apis/scheduling.run.ai/v2/namespaces/{}/podgroups",
+    "/api/v1/namespaces/{}/pods",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """An API server with its kubectl, and the player of its kubelets."""
+
+    api: Api
+    kubectl: Kubectl
+    kubelet: Kubelet
+
+
+@dataclass(slots=True)
+class Site:
+    """A cluster with nodes and pods, and the webhook that it calls."""
+
+    cluster: Cluster
+    fleet: Fleet
+    hook: Hook
+
+    def apply(self, path: Path, *arguments: str) -> Said:
+        """`kubectl apply -f PATH`."""
+        return self.cluster.kubectl("apply", "-f", str(path), *arguments)
+
+    def clear(self) -> None:
+        """Nothing is left of what a test applied, in the API server and in the book."""
+        for place in NAMESPACES:
+            for path in WORKLOADS:
+                for item in self.cluster.api.items(path.format(place)):
+                    name = item["metadata"]["name"]
+                    if (place, name) not in self.fleet.pods:
+                        self.cluster.api.delete(f"{path.format(place)}/{name}")
+        wait_until(lambda: not self.pods(), "the tests' pods to go", 60)
+        self.hook.clear()
+
+    def pods(self, **query: str) -> list[Json]:
+        """The pods of the namespaces, those that ran before any test left out."""
+        found = [
+            pod
+            for place in NAMESPACES
+            for pod in self.cluster.api.items(f"/api/v1/namespaces/{place}/pods", **query)
+        ]
+        return [
+            pod
+            for pod in found
+            if (pod["metadata"]["namespace"], pod["metadata"]["name"]) not in self.fleet.pods
+        ]

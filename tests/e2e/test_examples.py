@@ -1,0 +1,106 @@
+"""`kubectl apply` of every example: what a real API server stores, refuses and prints."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.e2e.compare import content, differences
+from tests.e2e.hook import bayplan
+from tests.e2e.stage import Site
+from tests.manifests.examples import EXAMPLES, Example, examples
+
+pytestmark = pytest.mark.usefixtures("clean")
+ALL = examples()
+LET_IN = [one for one in ALL if not one.refused]
+REFUSED = [one for one in ALL if one.refused]
+
+
+def each(rows: list[Example]) -> pytest.MarkDecorator:
+    """One test a row, those on the same clusters one after the other."""
+    ids = [f"{row.manifest} on {' and '.join(row.clusters)}" for row in rows]
+    values = [((row.clusters, "default"), row) for row in rows]
+    return pytest.mark.parametrize(("site", "example"), values, ids=ids, indirect=["site"])
+
+
+@each(LET_IN)
+def test_a_dry_run_answers_as_the_real_thing_does_and_reserves_nothing(site: Site, example: Example) -> None:
+    """`--dry-run=server` prints the object that is stored afterwards, with the same warnings."""
+    rehearsal = site.apply(EXAMPLES / example.manifest, "--dry-run=server", "-o", "yaml")
+    assert rehearsal.status == 0, rehearsal.err
+    assert site.hook.reservations() == []
+    performance = site.apply(EXAMPLES / example.manifest, "-o", "yaml")
+    assert [content(obj) for obj in performance.objects] == [content(obj) for obj in rehearsal.objects]
+    assert performance.warnings == rehearsal.warnings
+
+
+@each(LET_IN)
+def test_what_is_stored_is_what_bayplan_mutate_prints(site: Site, example: Example) -> None:
+    """The preview without a cluster connection, and the API server, agree field by field."""
+    manifest = EXAMPLES / example.manifest
+    preview = list(yaml.safe_load_all(bayplan("mutate", "-f", str(manifest), "-c", str(site.hook.picture))))
+    stored = site.apply(manifest, "-o", "yaml").objects
+    assert [line for pair in zip(preview, stored, strict=True) for line in differences(*pair)] == []
+
+
+@each([row for row in LET_IN if "admitted" in (row.decisions or ())])
+def test_what_is_reserved_is_what_bayplan_plan_says(site: Site, example: Example) -> None:
+    """The book holds the gangs, domains and nodes of the plan, and the plan is where the example says."""
+    manifest = EXAMPLES / example.manifest
+    plan = json.loads(bayplan("plan", "-c", str(site.hook.picture), "-f", str(manifest), "-o", "json"))
+    places = ["/".join(gang["domain"]) for gang in plan["gangs"]]
+    assert all(f"{f}/".startswith(f"{p}/") for f, p in zip(places, example.places, strict=True)), places
+    site.apply(manifest)
+    held = {one.gang: [list(domain) for domain in one.domains] for one in site.hook.reservations()}
+    assert held == {gang["name"]: gang["reserves"] for gang in plan["gangs"]}
+
+
+@each(REFUSED)
+def test_a_refusal_is_printed_by_kubectl_and_nothing_is_stored(site: Site, example: Example) -> None:
+    """What can never run is refused at once, with a reason and numbers; nothing is stored or reserved."""
+    said = site.apply(EXAMPLES / example.manifest)
+    assert said.status == 1
+    assert "denied the request" in said.err
+    assert [piece for piece in example.says if piece not in said.err] == []
+    assert site.cluster.kubectl("get", "-f", str(EXAMPLES / example.manifest)).status == 1
+    assert site.hook.reservations() == []
+
+
+@each([row for row in LET_IN if row.says])
+def test_warnings_are_printed_by_kubectl(site: Site, example: Example) -> None:
+    """A queued gang, or a request without effect, is let in with a line that says so."""
+    said = site.apply(EXAMPLES / example.manifest)
+    assert said.status == 0
+    assert [piece for piece in example.says if piece not in " ".join(said.warnings)] == []
+
+
+@each(LET_IN)
+def test_applying_the_same_manifest_again_changes_nothing(site: Site, example: Example) -> None:
+    """The second `kubectl apply` says "unchanged", and what is held stays as it was."""
+    site.apply(EXAMPLES / example.manifest)
+    held = [(one.id, one.domains, one.assignments) for one in site.hook.reservations()]
+    again = site.apply(EXAMPLES / example.manifest)
+    assert again.status == 0, again.err
+    assert all(line.endswith(" unchanged") for line in again.out.splitlines()), again.out
+    assert [(one.id, one.domains, one.assignments) for one in site.hook.reservations()] == held
+
+
+@each(LET_IN)
+def test_storing_again_what_is_stored_changes_nothing(site: Site, example: Example) -> None:
+    """An update with the stored object itself passes both webhooks, and the object keeps its generation."""
+    site.apply(EXAMPLES / example.manifest)
+    before = site.cluster.kubectl("get", "-f", str(EXAMPLES / example.manifest), "-o", "yaml")
+    replaced = site.cluster.kubectl("replace", "-f", "-", "-o", "yaml", text=before.out)
+    assert replaced.status == 0, replaced.err
+    assert [content(obj) for obj in replaced.objects] == [content(obj) for obj in before.objects]
+
+
+@each([row for row in LET_IN if "admitted" in (row.decisions or ())])
+def test_deleting_the_workload_gives_the_place_back(site: Site, example: Example) -> None:
+    """`kubectl delete -f` leaves no reservation behind."""
+    site.apply(EXAMPLES / example.manifest)
+    said = site.cluster.kubectl("delete", "-f", str(EXAMPLES / example.manifest), "--timeout=60s")
+    assert said.status == 0, said.err
+    assert [one.gang for one in site.hook.reservations()] == []
