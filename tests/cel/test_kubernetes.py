@@ -18,6 +18,9 @@ OBJECT = {
 }
 
 TRUE = (
+    # the language
+    "[1, 2,].size() == 2 && {'a': 1,}.size() == 1",
+    "true // a comment\n && 'a\\x62c' == 'abc'",
     # quantities
     "quantity('1Gi') == quantity('1024Mi')",
     "quantity('500m').add(quantity('1.5')).compareTo(quantity('2')) == 0",

@@ -28,11 +28,11 @@ _REPLACED: Final = {
     " | primary",
     "member_dot": 'member "." (IDENT | ESC_IDENT)',
     "member_index": 'member "[" expr "]"',
-    "member_object": 'member "{" [fieldinits [","]] "}"',
-    "list_lit": '"[" [listitems [","]] "]"',
-    "map_lit": '"{" [mapinits [","]] "}"',
-    "fieldinits": 'fieldinit ("," fieldinit)*',
-    "mapinits": 'mapinit ("," mapinit)*',
+    "member_object": 'member "{" [fieldinits] "}"',
+    "list_lit": '"[" [listitems] "]"',
+    "map_lit": '"{" [mapinits] "}"',
+    "fieldinits": 'fieldinit ("," fieldinit)* [","]',
+    "mapinits": 'mapinit ("," mapinit)* [","]',
     "literal": "UINT_LIT | FLOAT_LIT | INT_LIT | MLSTRING_LIT | STRING_LIT | BYTES_LIT",
     "FLOAT_LIT": r'/-?/ DIGIT* "." DIGIT+ EXPONENT? | /-?/ DIGIT+ EXPONENT',
     "STRING_LIT": r"""/[rR]"[^"\r\n]*"|[rR]'[^'\r\n]*'"""
@@ -47,7 +47,7 @@ _REMOVED: Final = ("BOOL_LIT", "NULL_LIT", "RESERVED.0")
 _ADDED: Final = r"""
 member_opt       : member "." "?" (IDENT | ESC_IDENT)
 member_opt_index : member "[" "?" expr "]"
-listitems        : listitem ("," listitem)*
+listitems        : listitem ("," listitem)* [","]
 listitem         : ["?"] expr
 mapinit          : ["?"] expr ":" expr
 fieldinit        : ["?"] (IDENT | ESC_IDENT) ":" expr
