@@ -65,13 +65,12 @@ class Summary:
         return [key for key in self.expressions if key not in self.reached]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Suite:
-    """What `bayplan test` works on: the policies under some paths, and the case files among them."""
+    """What `bayplan test` works on: the policies under some paths; the case files, each with its policies."""
 
     policies: PolicySet
-    files: list[CaseFile]
-    functions: Functions | None = None
+    files: tuple[tuple[CaseFile, PolicySet], ...]
 
     @classmethod
     def load(cls, paths: Sequence[str | Path], functions: Functions | None = None) -> Suite:
@@ -85,39 +84,40 @@ class Suite:
                 problems.extend(error.problems)
         if problems:
             raise PolicyError(problems)
-        folders = [path for path in paths if Path(path).name not in TEST_FILES]
-        alone = [Path(path).parent for path in paths if Path(path).name in TEST_FILES]
-        return cls(load_paths([*folders, *alone], functions=functions), files, functions)
+        folders = [Path(path).parent if Path(path).name in TEST_FILES else path for path in paths]
+        policies = load_paths(folders, functions=functions)
+        return cls(policies, tuple((file, _policies_of(file, policies, functions)) for file in files))
 
     def run(self, runner: Runner, clock: Callable[[], float]) -> Iterator[tuple[Result, Summary]]:
         """Run every case; each result comes with the summary so far."""
         summary = Summary(policies={policy.name: policy for policy in self.policies.policies})
-        for file in self.files:
-            policies = watch(self._policies_of(file), summary.reached.add)
+        for file, own in self.files:
+            policies = watch(own, summary.reached.add)
             for case in file.cases:
                 began = clock()
-                found = self._run_case(case, policies, runner)
+                found = _run_case(case, policies, runner)
                 summary.covered |= set(case.about) or {policy.name for policy in policies.policies}
                 summary.results.append(Result(case, tuple(found), clock() - began))
                 yield summary.results[-1], summary
 
-    def _run_case(self, case: Case, policies: PolicySet, runner: Runner) -> list[str]:
-        known = {policy.name for policy in policies.policies}
-        if missing := [name for name in case.about if name not in known]:
-            return [f"no policy {', '.join(missing)} runs here; known: {', '.join(sorted(known)) or 'none'}"]
-        return differences(case.expect, runner(case, case.with_params(policies)))
 
-    def _policies_of(self, file: CaseFile) -> PolicySet:
-        """The policies that a case file is for: those it names, else those that lie beside or below it."""
-        folder = Path(file.file).parent
-        if file.policies:
-            return load_paths([folder / path for path in file.policies], functions=self.functions)
-        own = self.policies
-        return replace(
-            own,
-            mutating=tuple(policy for policy in own.mutating if _below(policy.file, folder)),
-            validating=tuple(policy for policy in own.validating if _below(policy.file, folder)),
-        )
+def _run_case(case: Case, policies: PolicySet, runner: Runner) -> list[str]:
+    known = {policy.name for policy in policies.policies}
+    if missing := [name for name in case.about if name not in known]:
+        return [f"no policy {', '.join(missing)} runs here; known: {', '.join(sorted(known)) or 'none'}"]
+    return differences(case.expect, runner(case, case.with_params(policies)))
+
+
+def _policies_of(file: CaseFile, policies: PolicySet, functions: Functions | None) -> PolicySet:
+    """The policies that a case file is for: those it names, else those that lie beside or below it."""
+    folder = Path(file.file).parent
+    if file.policies:
+        return load_paths([folder / path for path in file.policies], functions=functions)
+    return replace(
+        policies,
+        mutating=tuple(policy for policy in policies.mutating if _below(policy.file, folder)),
+        validating=tuple(policy for policy in policies.validating if _below(policy.file, folder)),
+    )
 
 
 def _below(file: str, folder: Path) -> bool:
