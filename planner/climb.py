@@ -18,7 +18,7 @@ from planner.search import Budget, BudgetEnded, Placed, Search
 from planner.tree import Branch, Tree
 from planner.view import View
 
-_BEAMS = (64, 8)
+_BEAMS = (24, 6)
 _BEAM_BUDGET = 2_000_000
 
 

@@ -17,6 +17,8 @@ BUDGET_WARNING = (
     "SearchBudgetExhausted: the placement is valid, but the search ended before it was proved best"
 )
 
+UNPROVED_WARNING = "SearchBudgetExhausted: the search ended before every packing had been tried"
+
 
 @dataclass(frozen=True, slots=True)
 class Tried:
@@ -67,7 +69,7 @@ def placed(
 def too_large(group: PodGroup, one: Tried, ever: Nearest) -> str:
     """The message to a gang that no domain of its required level, or no cluster as this, can ever hold."""
     level = one.asked.required
-    what = f"{pods(group.size)}{_gpus(group)}"
+    what = f"{_whose(group, one)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the whole cluster", group, ever, "even when empty")
     else:
@@ -80,7 +82,7 @@ def too_large(group: PodGroup, one: Tried, ever: Nearest) -> str:
 def no_room(group: PodGroup, one: Tried, now: Nearest, obstacles: dict[str, int]) -> str:
     """The message to a gang that fits the empty cluster, and not the cluster as it is."""
     level = one.asked.required
-    what = f"{pods(group.size)}{_gpus(group)}"
+    what = f"{_whose(group, one)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the cluster", group, now, "now")
     else:
@@ -119,6 +121,12 @@ def matches_no_node(kind: Kind, causes: dict[str, int]) -> str:
     return (
         f"No node takes a pod of {whose}: {why}. Would work: selectors and tolerations that some node meets."
     )
+
+
+def _whose(group: PodGroup, one: Tried) -> str:
+    """The PodSet's name where its own level is at stake, not the gang's."""
+    own = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
+    return f"{group.pod_sets[0].name}: " if own and one.asked.required > ROOT else ""
 
 
 def _has_room(where: str, group: PodGroup, nearest: Nearest, when: str) -> str:

@@ -12,7 +12,7 @@ from planner.explain import Nearest, Tried
 from planner.match import obstacle
 from planner.obstacles import largest, obstacles
 from planner.podgroup import PodGroup
-from planner.request import ROOT, Kind
+from planner.request import ROOT, Kind, relaxations
 from planner.search import Budget
 from planner.snapshot import Snapshot
 from planner.view import View, look, most
@@ -26,12 +26,14 @@ def not_placed(
     """The queued or rejected answer, from what was tried in the cluster as it is and in the empty one."""
     one = max(now, key=lambda tried: (_best_attempt(tried).fits, -now.index(tried)))
     decision: Verdict = "queued"
+    unproved = () if all(tried.complete for tried in now) else (explain.UNPROVED_WARNING,)
     views = [look(snapshot, tried.tree, now=False) for tried in ever]
     current = look(snapshot, one.tree, now=True)
     causes = obstacles(snapshot, group, current, one.asked)
     if fits_empty:
         reason = "NoRoomNow"
-        message = explain.no_room(group, one, _nearest(snapshot, group, one, now=True), causes)
+        part, tight = _culprit(snapshot, group, one, now=True)
+        message = explain.no_room(part, tight, _nearest(snapshot, part, tight, now=True), causes)
     elif not all(tried.complete for tried in ever):
         reason = "SearchBudgetExhausted"
         message = (
@@ -46,7 +48,7 @@ def not_placed(
         topology=one.tree.topology.name,
         reason=reason,
         message=message,
-        warnings=(*group.warnings, *one.asked.warnings),
+        warnings=(*group.warnings, *one.asked.warnings, *unproved),
         obstacles=causes,
         attempts=tuple(reversed(one.attempts)),
     )
@@ -60,9 +62,25 @@ def _never(
         if reason is not None:
             return reason
     same = next((tried for tried in ever if tried.tree is one.tree), ever[0])
-    nearest = _nearest(snapshot, group, same, now=False)
-    reason_token = "TooLargeForCluster" if same.asked.required == ROOT else "TooLargeForLevel"
-    return reason_token, explain.too_large(group, same, nearest)
+    part, tight = _culprit(snapshot, group, same, now=False)
+    nearest = _nearest(snapshot, part, tight, now=False)
+    reason_token = "TooLargeForCluster" if tight.asked.required == ROOT else "TooLargeForLevel"
+    return reason_token, explain.too_large(part, tight, nearest)
+
+
+def _culprit(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> tuple[PodGroup, Tried]:
+    """The PodSet that has no domain of its own required level even alone; the whole gang where none is."""
+    view = look(snapshot, one.tree, now=now)
+    for kind in relaxations(one.asked)[-1]:
+        if kind.required <= one.asked.required:
+            continue
+        alone = replace(one.asked, required=kind.required, kinds=(replace(kind, required=ROOT),))
+        climb = Climb(view, alone, group.reserve, Budget(_NEAREST_BUDGET), [])
+        if climb.climb(alone.kinds, alone.required) is None:
+            names = {name for name, _ in kind.parts}
+            part = replace(group, pod_sets=tuple(p for p in group.pod_sets if p.name in names))
+            return part, Tried(one.tree, alone, None, tuple(climb.attempts), climb.complete)
+    return group, one
 
 
 def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:

@@ -186,3 +186,23 @@ def test_the_json_of_an_answer_is_the_contracts():
     assert said["domain"] == []
     assert said["reserves"] == [["r1"], ["r2"]]
     assert said["assignments"][0] == {"podSet": "worker", "node": "r1-n1", "count": 1}
+
+
+def test_the_pod_set_that_cannot_have_its_own_level_is_named():
+    """The gang asks for nothing, its workers for one rack: the message is about them."""
+    rack = Constraint(required="rack")
+    feeder = pod_set(1, shape(cpu=1), name="feeder")
+    answer = plan(racks(2, 4), gang(feeder, pod_set(5, shape(gpu=8), constraint=rack)))
+    assert (answer.decision, answer.reason) == ("rejected", "TooLargeForLevel")
+    assert answer.message.startswith("worker: 5 pods (40 GPUs) required in one rack can never fit")
+    assert "4 of 5 pods" in answer.message
+
+
+def test_a_pod_set_without_its_level_now_is_queued_with_its_name():
+    """Each rack has a node in use: no rack for four workers now, and three would do."""
+    moment = cluster("r1: a b c\nr1: d used=8\nr2: e f g\nr2: h used=8")
+    workers = pod_set(4, shape(gpu=8), constraint=Constraint(required="rack"))
+    answer = plan(moment, gang(pod_set(1, shape(cpu=1), name="feeder"), workers))
+    assert answer.decision == "queued"
+    assert answer.message.startswith("worker: 4 pods (32 GPUs) required in one rack")
+    assert "Would work now: 3 pods" in answer.message
