@@ -8,6 +8,7 @@ import sys
 import yaml
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from webhook.commands import inputs
 from webhook.policy.coverage import expressions_of
@@ -80,7 +81,8 @@ def _list(policies: PolicySet) -> None:
         kind = "mutating" if isinstance(policy, MutatingPolicy) else "validating"
         reads = ", ".join(sorted(policy.uses & {"gang", "plan", "cluster"}))
         bindings = ", ".join(_binding(binding) for binding in policy.bindings)
-        table.add_row(policy.name, kind, _matches(policy.match), reads, bindings, policy.file)
+        cells = (policy.name, kind, _matches(policy.match), reads, bindings, policy.file)
+        table.add_row(*map(Text, cells))
     console.print(table)
     console.print(f"revision {policies.revision}", highlight=False)
 

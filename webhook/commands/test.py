@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     suite = Suite.load(paths)
     if not suite.files:
         raise PolicyError([Problem(", ".join(paths), 0, 0, "", "", "no tests.yaml in here")])
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, emoji=False)
     summary = Summary()
     for result, summary in suite.run(run_case, time.perf_counter):  # noqa: B007 (the last one is used)
         _show(console, result)

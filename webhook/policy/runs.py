@@ -78,7 +78,7 @@ class Session:
     host: Host
     budget: Budget
     conditions_budget: Budget
-    known: Known = field(default_factory=lambda: Known())
+    known: Known = field(default_factory=Known)
 
     @classmethod
     def begin(cls, policies: PolicySet, request: AdmissionRequest, host: Host) -> Session:
