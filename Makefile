@@ -25,7 +25,7 @@ lint: .venv/.ready ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff format --check --quiet . || { echo "run: .venv/bin/ruff format ."; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-timing >/tmp/.bayplan-imports 2>&1 || { cat /tmp/.bayplan-imports; exit 1; }
+	@report=$$($(BIN)/lint-imports 2>&1) || { echo "$$report"; exit 1; }
 
 bench: .venv/.ready ## measure CEL and the planner, side by side with others in one run
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -90,7 +90,9 @@ class Ledger(Protocol):
 
         A conflict is any live reservation of another gang that shares a node or a held domain with this one
         and came after the revision `planned_on`, or that holds such a node or domain whole. The same id and
-        fingerprint again returns what is there; the same id with another fingerprint replaces it.
+        fingerprint again returns what is there, unless the plan knew it (it came at or before `planned_on`)
+        and gives the gang another place: then that replaces it in one step, and a claimed one stays claimed.
+        The same id with another fingerprint replaces it.
         """
         ...
 

@@ -221,15 +221,18 @@ def _changed(effects: Iterable[Effect]) -> str:
 
 
 def _reserving(plan: WorkloadPlan | None, sight: Sight) -> tuple[Step, ...]:
-    """What the plan newly holds; a replayed gang holds it already."""
+    """What the plan newly holds; a replayed gang holds just that already."""
     if plan is None:
         return ()
-    booked = {(held.id, held.fingerprint) for held in sight.booked}
+    booked = [promise(held) for held in sight.booked]
     return tuple(
-        Reserve(held, plan.snapshot.revision)
-        for held in plan.reservations
-        if (held.id, held.fingerprint) not in booked
+        Reserve(held, plan.snapshot.revision) for held in plan.reservations if promise(held) not in booked
     )
+
+
+def promise(held: Reservation) -> tuple[object, ...]:
+    """What makes two reservations the same promise: whose it is, of what, and where."""
+    return held.id, held.fingerprint, held.assignments, held.domains
 
 
 def _claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[Step, ...]:

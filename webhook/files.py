@@ -12,47 +12,13 @@ import orjson
 import yaml
 
 from planner.errors import InputError, Where
+from webhook import manifest_yaml
+from webhook.review import DEPTH_LIMIT, deeper_than
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
 FILE_LIMIT = 512 * 1024 * 1024
 """Bytes of one file; `kubectl get nodes,pods -o yaml` of 10,000 nodes stays below."""
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _StrictLoader(_Loader):  # type: ignore[misc]
-    """YAML as Kubernetes reads it: no dates, no duplicate keys in one mapping."""
-
-
-_StrictLoader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
-
-
-def _mapping_once(loader: Any, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-    seen: set[Any] = set()
-    for key_node, _ in node.value:
-        if key_node.tag == "tag:yaml.org,2002:merge":
-            continue
-        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
-        if key in seen:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"key {key!r} stands twice", key_node.start_mark
-            )
-        seen.add(key)
-    loader.flatten_mapping(node)
-    mapping: dict[Any, Any] = _Loader.construct_mapping(loader, node, deep=deep)
-    return mapping
-
-
-def _construct(loader: Any, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:
-    mapping: dict[Any, Any] = {}
-    yield mapping
-    mapping.update(_mapping_once(loader, node))
-
-
-_StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +78,10 @@ def _documents(file: str) -> list[Document]:
     try:
         if file.endswith(".json"):
             values = [orjson.loads(text)]
+            if deeper_than(values, DEPTH_LIMIT):
+                raise InputError(f"nested deeper than {DEPTH_LIMIT} levels", Where(file))
         else:
-            values = list(yaml.load_all(text, Loader=_StrictLoader))
+            values = manifest_yaml.load_all(text)
     except orjson.JSONDecodeError as error:
         raise InputError(f"no JSON: {error.msg}", Where(f"{file}:{error.lineno}:{error.colno}")) from None
     except yaml.MarkedYAMLError as error:

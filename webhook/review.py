@@ -70,7 +70,7 @@ def decode(body: bytes) -> AdmissionRequest:
     request = review.get("request")
     if not isinstance(request, dict):
         raise BadCall("the AdmissionReview has no request")
-    if _deeper_than(request, DEPTH_LIMIT):
+    if deeper_than(request, DEPTH_LIMIT):
         raise BadCall(f"the request is nested deeper than {DEPTH_LIMIT} levels")
     return _request(request)
 
@@ -177,7 +177,7 @@ def _text(request: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _deeper_than(value: object, limit: int) -> bool:
+def deeper_than(value: object, limit: int) -> bool:
     """Whether nesting passes `limit`; level by level, so that it never recurses itself."""
     level: list[object] = [value]
     for _ in range(limit):

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from planner.reservation import Conflict, Ledger, LedgerUnavailable
+from planner.reservation import Book, Conflict, Ledger, LedgerUnavailable, Reservation
 from planner.snapshot import Snapshot
-from webhook.admission import Claim, Decision, Phase, Release, Reserve, decide
+from webhook.admission import Claim, Decision, Phase, Release, Reserve, decide, promise
 from webhook.cluster import ClusterSource, NoCluster
 from webhook.policy.files import PolicyStore
 from webhook.policy.request import AdmissionRequest
@@ -42,9 +42,10 @@ class Service:
         holder = ""
         for _ in range(TRIES):
             try:
-                decision = await self._decide(request, phase)
+                book = await self.ledger.book(self.clock())
+                decision = await asyncio.to_thread(self._decide, request, phase, book)
                 if not request.dry_run:
-                    await self._do(decision)
+                    await self._do(decision, book)
             except Conflict as conflict:
                 holder = conflict.holder
                 continue
@@ -56,35 +57,39 @@ class Service:
         )
         return _refused(409, "Conflict", message, self)
 
-    async def _decide(self, request: AdmissionRequest, phase: Phase) -> Decision:
-        book = await self.ledger.book(self.clock())
-        base = self.cluster.snapshot
+    def _decide(self, request: AdmissionRequest, phase: Phase, book: Book) -> Decision:
+        picture: Snapshot | None = self.cluster.snapshot()
+        snapshot = picture.with_book(book) if picture is not None else None
+        return decide(request, self.policies.current, snapshot, phase)
 
-        def work() -> Decision:
-            picture: Snapshot | None = base()
-            snapshot = picture.with_book(book) if picture is not None else None
-            return decide(request, self.policies.current, snapshot, phase)
-
-        return await asyncio.to_thread(work)
-
-    async def _do(self, decision: Decision) -> None:
+    async def _do(self, decision: Decision, book: Book) -> None:
+        """Every step, or none of the reservations that this call would be the first to make."""
         now = self.clock()
-        done: list[str] = []
+        known = {held.id for held in book.reservations}
+        new: list[str] = []
         try:
             for step in decision.steps:
                 match step:
                     case Reserve(reservation, planned_on):
-                        hold = replace(reservation, created=now, expires=now + HOLD_SECONDS)
-                        await self.ledger.reserve(hold, planned_on, now)
-                        done.append(reservation.id)
+                        await self._reserve(reservation, planned_on, now)
+                        if reservation.id not in known:
+                            new.append(reservation.id)
                     case Claim(reservation_id, owner_uid):
                         await self.ledger.claim(reservation_id, owner_uid, now)
                     case Release(reservation_id):
                         await self.ledger.release(reservation_id)
         except (Conflict, LedgerUnavailable):
-            for reservation_id in done:
+            for reservation_id in new:
                 await self.ledger.release(reservation_id)
             raise
+
+    async def _reserve(self, reservation: Reservation, planned_on: int, now: float) -> None:
+        """Take it. Where another call has taken the gang's place already, elsewhere, that is a conflict too:
+        the answer must tell the place that the book holds."""
+        hold = replace(reservation, created=now, expires=now + HOLD_SECONDS)
+        held = await self.ledger.reserve(hold, planned_on, now)
+        if promise(held) != promise(hold):
+            raise Conflict(held.gang)
 
 
 def _refused(code: int, reason: str, message: str, service: Service) -> Decision:

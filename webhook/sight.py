@@ -50,6 +50,7 @@ class Sight:
         self._request = request
         self._snapshot = snapshot
         self.booked = snapshot.reservations if snapshot is not None else ()
+        self._read: tuple[Json, Workload] | None = None
         self._said: dict[str, Answer] = {}
         self._seen: tuple[Json, Workload, WorkloadPlan | None] | None = None
 
@@ -67,8 +68,11 @@ class Sight:
 
     def workload(self, obj: Json) -> Workload:
         """The gangs of the object. Raises `InputError` where it is malformed."""
-        request = self._request
-        workload = read(obj, namespace=request.namespace or "default", request_uid=request.uid)
+        if self._read is None or self._read[0] is not obj:
+            request = self._request
+            found = read(obj, namespace=request.namespace or "default", request_uid=request.uid)
+            self._read = (obj, found)
+        workload = self._read[1]
         return self._apart(workload) if workload.kind == "Pod" and workload.gangs else workload
 
     def _apart(self, workload: Workload) -> Workload:

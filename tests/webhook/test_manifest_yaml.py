@@ -1,0 +1,82 @@
+"""YAML as Kubernetes reads it, and files that mean harm."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from webhook.manifest_yaml import DEPTH_LIMIT, load_all
+
+
+def one(text: str) -> object:
+    """The only document of a text."""
+    (value,) = load_all(text.encode())
+    return value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2026-01-01", "2026-01-01"),
+        ("12:30", "12:30"),
+        ("1e3", 1000.0),
+        ("0644", 420),
+        ("yes", True),
+        ('"1"', "1"),
+        ("{1: a, true: b, null: c}", {"1": "a", "true": "b", "null": "c"}),
+        ("{a: &x {b: 1}, c: {<<: *x, d: 2}}", {"a": {"b": 1}, "c": {"b": 1, "d": 2}}),
+        ("{a: &x {b: 1}, c: {<<: *x, b: 2}}", {"a": {"b": 1}, "c": {"b": 2}}),
+    ],
+)
+def test_values_are_read_as_kubernetes_reads_them(text: str, value: object) -> None:
+    """No dates, no base 60, keys are text."""
+    assert one(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{a: 1, a: 2}", "'a' stands twice"),
+        ("a: 99999999999999999999999", "does not fit in 64 bits"),
+        ("a: .inf", "no number that JSON can hold"),
+        ("? [a]\n: b", "a key must be text"),
+        ("a: " + "[" * 100_000, f"nested deeper than {DEPTH_LIMIT}"),
+        ("a: " + "- " * 100_000, ""),
+        ("- " * 100_000, f"nested deeper than {DEPTH_LIMIT}"),
+        ("\n".join(" " * i + "a:" for i in range(2000)), f"nested deeper than {DEPTH_LIMIT}"),
+        ("? " * 50_000, f"nested deeper than {DEPTH_LIMIT}"),
+    ],
+    ids=["twice", "huge", "infinite", "key", "brackets", "inline dashes", "dashes", "indent", "questions"],
+)
+def test_what_no_manifest_holds_is_an_error_with_its_place(text: str, words: str) -> None:
+    """An error, never a crash of the parser below."""
+    with pytest.raises(yaml.MarkedYAMLError) as caught:
+        load_all(text.encode())
+    assert words in str(caught.value)
+    assert caught.value.problem_mark is not None
+
+
+def test_aliases_that_unfold_to_millions_are_refused() -> None:
+    """Ten lines that would be a hundred million values."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
+    with pytest.raises(yaml.MarkedYAMLError, match="unfold"):
+        load_all("\n".join(lines).encode())
+
+
+def test_an_alias_inside_its_own_anchor_is_an_error() -> None:
+    """A value that holds itself has no end."""
+    with pytest.raises(yaml.MarkedYAMLError):
+        load_all(b"a: &a [*a]")
+
+
+@given(st.text(max_size=300) | st.text("[]{}-?: *&a\n,'\"", max_size=400))
+@settings(max_examples=300, deadline=None)
+def test_whatever_the_text_the_loader_gives_values_or_a_yaml_error(text: str) -> None:
+    """Nothing else comes out."""
+    try:
+        load_all(text.encode("utf-8", "surrogatepass"))
+    except yaml.YAMLError as error:
+        assert str(error)  # noqa: PT017 - either outcome is right
