@@ -1,4 +1,4 @@
-"""The pods that real controllers make of what was stored, and the nodes to which a real scheduler binds them."""
+"""The pods that real controllers make, and the nodes to which a real scheduler binds them."""
 
 from __future__ import annotations
 
