@@ -306,13 +306,16 @@ class Search:
         return kept
 
     def _undominated_many(self, stage: Stage) -> Stage:
+        if self._beam and len(stage) > 3 * self._beam:
+            largest = sorted(stage.items(), key=lambda item: (-self.counts.size(item[0]), item[1], item[0]))
+            stage = dict(largest[: 3 * self._beam])
         if len(stage) > _MOST_COMPARED:
             return stage
         kept: list[Option] = []
         for counts, cost in sorted(stage.items(), key=lambda item: (item[1], -self.counts.size(item[0]))):
             if not any(self.counts.covers(other, counts) for other, _ in kept):
                 kept.append((counts, cost))
-        self._budget.spend(len(stage))
+        self._budget.spend(len(stage) * len(kept))
         return dict(kept)
 
     # -- the placement -------------------------------------------------------------------------------------
