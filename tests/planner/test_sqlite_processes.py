@@ -80,6 +80,12 @@ def start(script, *arguments):
     )
 
 
+def rest(process):
+    """What a killed process still said. (`communicate` would lose lines that `readline` has buffered.)"""
+    with process:
+        return process.stdout.read()
+
+
 async def book(path):
     """What the file holds, read by this process."""
     ledger = SqliteLedger(path)
@@ -144,7 +150,7 @@ def test_a_kill_at_any_moment_leaves_a_consistent_book(tmp_path):
         writer.stdout.readline()
         time.sleep(chance.uniform(0, 0.15))
         writer.kill()
-        confirmed = writer.communicate()[0].count("\n")
+        confirmed = rest(writer).count("\n")
         now = asyncio.run(book(path))
         assert inconsistencies(path) == []
         assert confirmed == 0 or now.revision > revision
@@ -177,9 +183,7 @@ def test_what_was_confirmed_before_a_kill_is_there_after_it(tmp_path):
         confirmed += 1
         time.sleep(0.05)
         writer.kill()
-        confirmed += len(
-            [line for line in writer.communicate()[0].splitlines(keepends=True) if line[-1] == "\n"]
-        )
+        confirmed += rest(writer).count("\n")
         gangs = {reservation.gang for reservation in asyncio.run(book(path)).reservations}
         assert {f"gang-{number}" for number in range(confirmed + 1)} <= gangs
         assert len(gangs) <= confirmed + 2
