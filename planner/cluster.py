@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planner import quantity
 from planner.errors import InputError, Where
@@ -25,6 +25,9 @@ from planner.topology import Topology
 
 RESERVATION_KEY = "bayplan.dev/reservation"
 MIG_STATE = "nvidia.com/mig.config.state"
+DEFAULT_PODS = 110
+SOURCES = ("kai.scheduler", "bayplan.dev", "kueue.x-k8s.io")
+"""Of two Topologies with one name, the kind that keeps it; requests by name mean that one."""
 _DEEPEST = 32
 
 
@@ -49,7 +52,7 @@ def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
         for item, where in _objects(document, Where(file), 0):
             _read_object(found, item, where)
     nodes = [node for node, _ in found.nodes.values()]
-    topologies = found.topologies or [infer(nodes)]
+    topologies = _named_apart(found.topologies) or [infer(nodes)]
     return snapshot(
         nodes,
         topologies,
@@ -115,13 +118,17 @@ def _read_node(found: _Found, item: Mapping[str, object], where: Where) -> None:
 
 
 def node_from(item: Mapping[str, object], where: Where) -> Node:
-    """A node. Raises `InputError` for malformed labels, taints, conditions or quantities."""
+    """A node; one that does not say how many pods it takes is given the kubelet's default, 110.
+
+    Raises `InputError` for malformed labels, taints, conditions or quantities.
+    """
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     spec = mapping(item.get("spec"), where.at("spec"))
     status = mapping(item.get("status"), where.at("status"))
     labels = texts(metadata.get("labels"), where.at("metadata.labels"))
     offers = "allocatable" if status.get("allocatable") is not None else "capacity"
     amounts = quantity.amounts(status.get(offers), where.at(f"status.{offers}"), up=False)
+    amounts.setdefault("pods", DEFAULT_PODS)
     settled = labels.get(MIG_STATE, "success") == "success"
     pending = {} if settled else {k: v for k, v in amounts.items() if k.startswith(MIG_PREFIX)}
     return Node(
@@ -181,15 +188,25 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
 
 def _read_topology(found: _Found, item: Mapping[str, object], where: Where) -> None:
     topology = topology_from(item, where)
-    same = next((known for known in found.topologies if known.name == topology.name), None)
-    if same is None:
-        found.topologies.append(topology)
-        found.links[topology.name] = links_of(item, where)
-    elif (same.levels, dict(same.node_selector)) != (topology.levels, dict(topology.node_selector)):
-        raise InputError(
-            f"another Topology has this name and other levels ({', '.join(same.levels)}); rename one",
-            where.at("metadata.name"),
-        )
+    for known in found.topologies:
+        if known.name == topology.name and known.source == topology.source:
+            raise InputError("two Topologies of one kind have this name", where.at("metadata.name"))
+    found.topologies.append(topology)
+    if links := links_of(item, where):
+        found.links[topology.name] = links
+
+
+def _named_apart(topologies: list[Topology]) -> list[Topology]:
+    """Each topology once by name: equal ones of two kinds are one, others get their kind added."""
+    kept: dict[str, Topology] = {}
+    for topology in sorted(topologies, key=lambda t: (SOURCES.index(t.source), t.name)):
+        same = kept.get(topology.name)
+        if same is None:
+            kept[topology.name] = topology
+        elif (same.levels, dict(same.node_selector)) != (topology.levels, dict(topology.node_selector)):
+            name = f"{topology.name} ({topology.source})"
+            kept[name] = replace(topology, name=name)
+    return list(kept.values())
 
 
 def _read_reservation(found: _Found, item: Mapping[str, object], where: Where) -> None:

@@ -14,9 +14,11 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: s
 
     Mode `domain`: a term for each reserved domain that the PodSet uses, by the labels of its whole path (the
     hostname alone for a host). Mode `nodes`: one term with the hostnames. Mode `none`: a term for each domain
-    that `domain` would have reserved; the caller writes it as a preference.
+    that `domain` would have reserved; the caller writes it as a preference. PodSets that nothing tells apart
+    are planned together and so get the same terms.
     """
-    nodes = [a.node for a in answer.assignments if a.pod_set == pod_set]
+    alike = _alike(group, pod_set)
+    nodes = [a.node for a in answer.assignments if a.pod_set in alike]
     topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
     if not nodes or topology is None:
         return ()
@@ -26,6 +28,12 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: s
     domains = answer.reserves if group.reserve == "domain" else _would_reserve(snapshot, topology, answer)
     used = [domain for domain in domains if any(_within(snapshot, topology, n, domain) for n in nodes)]
     return tuple(_term(topology, domain) for domain in used)
+
+
+def _alike(group: PodGroup, name: str) -> set[str]:
+    """The PodSets of the same shape and constraint, this one included; empty where there is none so named."""
+    own = next((p for p in group.pod_sets if p.name == name), None)
+    return {p.name for p in group.pod_sets if own and (p.shape, p.constraint) == (own.shape, own.constraint)}
 
 
 def _term(topology: Topology, domain: Domain) -> Term:

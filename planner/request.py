@@ -200,13 +200,20 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology) -> Kind:
     return Kind(
         parts=((pod_set.name, pod_set.count),),
         count=pod_set.count,
-        shape=pod_set.shape,
+        shape=_positive(pod_set.shape),
         required=required,
         preferred=_index(topology, own.preferred),
         slice_level=slice_level if size > 1 else ROOT,
         slice_size=size,
         apart=tuple(topology.index(k) for k in pod_set.shape.anti_affinity if k in topology.levels),
     )
+
+
+def _positive(shape: PodShape) -> PodShape:
+    """The shape without the resources of which it asks for nothing."""
+    if all(shape.requests.values()) and shape.requests:
+        return shape
+    return replace(shape, requests={name: n for name, n in shape.requests.items() if n} or {"pods": 1})
 
 
 def _multiples(count: int, size: int) -> str:

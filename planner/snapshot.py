@@ -133,7 +133,7 @@ class Snapshot:
         """The gang that holds a node whole, by node."""
         return {
             node: reservation.gang
-            for reservation in self.reservations
+            for reservation in self._by_gang
             if reservation.mode == "domain"
             for node in self.held_nodes(reservation)
         }
@@ -141,7 +141,12 @@ class Snapshot:
     @cached_property
     def users(self) -> dict[str, str]:
         """A gang that holds or uses a node, by node."""
-        return {node: r.gang for r in self.reservations for node in self.held_nodes(r)}
+        return {node: r.gang for r in self._by_gang for node in self.held_nodes(r)}
+
+    @property
+    def _by_gang(self) -> list[Reservation]:
+        """The reservations in the order of their gangs' names, whatever order the book has."""
+        return sorted(self.reservations, key=lambda reservation: natural(reservation.gang))
 
     def held_nodes(self, reservation: Reservation) -> frozenset[str]:
         """What a reservation touches now: its nodes, and those that have since joined its domains."""

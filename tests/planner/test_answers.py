@@ -3,7 +3,7 @@
 import pytest
 
 from planner.placement import plan, reservation_for
-from planner.podgroup import Constraint, Requirement, Toleration
+from planner.podgroup import Constraint, PodShape, Requirement, Toleration
 from planner.snapshot import snapshot
 from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
 
@@ -142,6 +142,13 @@ def test_contradictions_are_rejected_with_their_own_token(group, reason):
     answer = plan(racks(1, 2), group)
     assert (answer.decision, answer.reason) == ("rejected", reason)
     assert answer.message.endswith(".")
+
+
+def test_asking_for_none_of_a_resource_asks_for_nothing():
+    """Zero GPUs fit a node that has none."""
+    nothing = PodShape({"nvidia.com/gpu": 0, "cpu": 1000, "pods": 1})
+    assert plan(cluster("r1: a gpu=0"), gang(pod_set(1, nothing))).decision == "admitted"
+    assert plan(cluster("r1: a gpu=0"), gang(pod_set(1, PodShape()))).decision == "admitted"
 
 
 def test_a_cluster_without_nodes_rejects_with_a_reason():

@@ -89,6 +89,20 @@ def test_a_topology_gets_its_host_level_and_its_aliases():
     assert topology.aliases == {"cabinet": "rack"}
 
 
+def test_topologies_of_two_kinds_may_share_a_name():
+    """Equal ones are one; otherwise KAI's keeps the name and the other gets its kind added."""
+    kueue = changed(TOPOLOGY, "apiVersion", "kueue.x-k8s.io/v1beta1")
+    assert [t.name for t in snapshot_of(kueue, TOPOLOGY).topologies] == ["t"]
+    other = changed(kueue, "spec.levels", [{"nodeLabel": "rack"}])
+    names = {t.name: t.source for t in snapshot_of(other, TOPOLOGY).topologies}
+    assert names == {"t": "kai.scheduler", "t (kueue.x-k8s.io)": "kueue.x-k8s.io"}
+
+
+def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_the_default():
+    """A hand-written node is no reason to refuse every pod."""
+    assert snapshot_of(changed(NODE, "status.allocatable", {"cpu": 4})).nodes["n1"].allocatable["pods"] == 110
+
+
 def test_without_a_topology_the_levels_come_from_the_labels():
     """The preset of the source whose labels the nodes carry."""
     labels = {
@@ -134,6 +148,7 @@ def test_other_kinds_are_counted_and_left_aside():
 @pytest.mark.parametrize(
     ("documents", "words"),
     [
+        ((TOPOLOGY, TOPOLOGY), ("Topology t", "metadata.name", "two Topologies")),
         ((NODE, NODE), ("Node n1", "metadata.name", "two nodes")),
         ((changed(NODE, "status.allocatable.cpu", "lots"),), ("Node n1", "status.allocatable.cpu", "lots")),
         ((changed(NODE, "status.allocatable.cpu", "-4"),), ("status.allocatable.cpu", "negative")),
