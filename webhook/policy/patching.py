@@ -6,7 +6,8 @@
 - `test` on a missing key compares with null. A `test` that fails raises TestFailedError, which the layer
   above turns into a silent no-op of the whole patch.
 
-A patch works on a copy: the object given stays as it is, also when an operation in the middle fails.
+The object given stays as it is, also when an operation in the middle fails: containers are copied on the way
+to what is changed, and all others are shared with the result.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def apply(obj: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
     """The object after all operations. Raises PatchError (TestFailedError for a failing `test`)."""
     if not operations:
         return obj
-    holder = {"": copy.deepcopy(obj)}
+    draft = _Draft(obj)
     for operation in operations:
-        _apply_one(holder, operation)
-    return holder[""]
+        _apply_one(draft, operation)
+    return draft.holder[""]
 
 
 def tokens(pointer: str) -> list[str]:
@@ -49,16 +50,16 @@ def tokens(pointer: str) -> list[str]:
     return [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
 
 
-def _apply_one(holder: dict[str, Any], operation: Mapping[str, Any]) -> None:
+def _apply_one(draft: _Draft, operation: Mapping[str, Any]) -> None:
     op, path = operation.get("op"), operation.get("path")
     if not isinstance(path, str):
         raise PatchError("an operation needs a path")
     if op in ("add", "replace"):
-        _put(holder, path, copy.deepcopy(operation.get("value")), insert=op == "add")
+        _put(draft, path, operation.get("value"), insert=op == "add")
     elif op == "remove":
-        _take(holder, path)
+        _take(draft, path)
     elif op == "test":
-        if not equal(_read(holder, path, missing=None), operation.get("value")):
+        if not equal(_read(draft, path, missing=None), operation.get("value")):
             raise TestFailedError(f"test at {path} does not hold")
     elif op in ("move", "copy"):
         source = operation.get("from")
@@ -66,27 +67,35 @@ def _apply_one(holder: dict[str, Any], operation: Mapping[str, Any]) -> None:
             raise PatchError(f"{op} to {path} needs from")
         if op == "move" and path.startswith(source + "/"):
             raise PatchError(f"cannot move {source} into itself")
-        value = _take(holder, source) if op == "move" else copy.deepcopy(_read(holder, source))
-        _put(holder, path, value, insert=True)
+        value = _take(draft, source) if op == "move" else _read(draft, source)
+        _put(draft, path, value, insert=True)
     else:
         raise PatchError(f"unknown operation {str(op)[:20]!r}; known: {', '.join(OPERATIONS)}")
 
 
-def _parent(holder: dict[str, Any], path: str) -> tuple[Any, str]:
-    """The container that the last step of a path lies in, and that step."""
-    steps = ["", *tokens(path)]
-    node: Any = holder
-    for depth, step in enumerate(steps[:-1]):
-        node = _child(node, step)
-        if not isinstance(node, (dict, list)):
-            raise PatchError(f"path {path}: nothing at {'/'.join(steps[: depth + 1]) or 'the root'}")
-    return node, steps[-1]
+class _Draft:
+    """An object on its way through a patch; `own` are the containers that are its alone, by id."""
 
+    __slots__ = ("holder", "own")
 
-def _child(node: Any, step: str) -> Any:
-    if isinstance(node, list):
-        return node[_index(node, step, len(node) - 1)]
-    return node.get(step)
+    def __init__(self, obj: Any) -> None:
+        self.holder: dict[str, Any] = {"": obj}
+        self.own: dict[int, Any] = {}
+
+    def parent(self, path: str) -> tuple[Any, str]:
+        """The container that the last step of a path lies in, free to be changed, and that step."""
+        steps = ["", *tokens(path)]
+        node: Any = self.holder
+        for depth, step in enumerate(steps[:-1]):
+            key: Any = _index(node, step, len(node) - 1) if isinstance(node, list) else step
+            child = node[key] if isinstance(node, list) else node.get(key)
+            if not isinstance(child, (dict, list)):
+                raise PatchError(f"path {path}: nothing at {'/'.join(steps[: depth + 1]) or 'the root'}")
+            if id(child) not in self.own:
+                child = node[key] = copy.copy(child)
+                self.own[id(child)] = child
+            node = child
+        return node, steps[-1]
 
 
 def _index(node: list[Any], step: str, last: int) -> int:
@@ -98,8 +107,8 @@ def _index(node: list[Any], step: str, last: int) -> int:
     return index
 
 
-def _put(holder: dict[str, Any], path: str, value: Any, *, insert: bool) -> None:
-    node, step = _parent(holder, path)
+def _put(draft: _Draft, path: str, value: Any, *, insert: bool) -> None:
+    node, step = draft.parent(path)
     if isinstance(node, dict):
         node[step] = value
     elif not insert:
@@ -108,8 +117,8 @@ def _put(holder: dict[str, Any], path: str, value: Any, *, insert: bool) -> None
         node.insert(len(node) if step == "-" else _index(node, step, len(node)), value)
 
 
-def _take(holder: dict[str, Any], path: str) -> Any:
-    node, step = _parent(holder, path)
+def _take(draft: _Draft, path: str) -> Any:
+    node, step = draft.parent(path)
     if isinstance(node, list):
         return node.pop(_index(node, step, len(node) - 1))
     if step not in node:
@@ -120,8 +129,8 @@ def _take(holder: dict[str, Any], path: str) -> Any:
 _NEVER = object()
 
 
-def _read(holder: dict[str, Any], path: str, missing: Any = _NEVER) -> Any:
-    node, step = _parent(holder, path)
+def _read(draft: _Draft, path: str, missing: Any = _NEVER) -> Any:
+    node, step = draft.parent(path)
     if isinstance(node, list):
         return node[_index(node, step, len(node) - 1)]
     if step in node:
