@@ -23,13 +23,17 @@ def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[d
 
 def equal(left: Any, right: Any) -> bool:
     """JSON equality: unlike Python's, true is not 1."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(equal(value, right[key]) for key, value in left.items())
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(equal, left, right))
-    return bool(left == right)
+    if left is right:
+        return True
+    if isinstance(left, dict):
+        return (
+            isinstance(right, dict)
+            and len(left) == len(right)
+            and all(key in right and equal(value, right[key]) for key, value in left.items())
+        )
+    if isinstance(left, list):
+        return isinstance(right, list) and len(left) == len(right) and all(map(equal, left, right))
+    return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
 
 
 def escape(step: str) -> str:
@@ -43,7 +47,7 @@ def pointer(path: Sequence[Step]) -> str:
 
 
 def _differences(before: Any, after: Any, path: tuple[Step, ...]) -> Iterator[dict[str, Any]]:
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
+    if isinstance(before, dict) and isinstance(after, dict):
         yield from _of_maps(before, after, path)
     elif isinstance(before, list) and isinstance(after, list):
         yield from _of_lists(before, after, path)
