@@ -1,0 +1,63 @@
+"""The Reservation objects as they are known here: by the watch, by lists, and by our own writes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from webhook.kube import commits
+from webhook.kube.client import Event, Json
+from webhook.kube.commits import Entry
+
+log = logging.getLogger("bayplan")
+
+
+@dataclass(slots=True)
+class Objects:
+    """The Reservation objects as the watch and our own writes tell them."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set, and replaced by a fresh one, with every change."""
+    said: dict[str, str] = field(default_factory=dict)
+
+    def replaced(self, items: Iterable[Json]) -> None:
+        """These are all objects now."""
+        self.entries = {item["metadata"]["name"]: self._entry(item) for item in items}
+        self._wake()
+
+    def changed(self, event: Event) -> None:
+        """What the watch tells of one object."""
+        if event.type == "DELETED":
+            metadata = event.object["metadata"]
+            self.gone(metadata["name"], metadata["uid"])
+        else:
+            self.stored(event.object)
+
+    def stored(self, document: Json) -> None:
+        """One object, unless a newer state of it is known."""
+        entry = self._entry(document)
+        known = self.entries.get(entry.name)
+        if known is None or int(known.version) < int(entry.version):
+            self.entries[entry.name] = entry
+        self._wake()
+
+    def gone(self, name: str, uid: str) -> None:
+        """The object was deleted."""
+        known = self.entries.get(name)
+        if known is not None and known.uid == uid:
+            del self.entries[name]
+        self._wake()
+
+    def _entry(self, document: Json) -> Entry:
+        entry, problem = commits.entry_from(document)
+        if problem and self.said.get(entry.name) != entry.version:
+            self.said[entry.name] = entry.version
+            log.warning("reservation left out: %s", problem)
+        return entry
+
+    def _wake(self) -> None:
+        self.news.set()
+        self.news = asyncio.Event()
