@@ -1,7 +1,7 @@
 """A snapshot from what `kubectl get -o yaml` prints.
 
-Nodes, bound pods, Topologies (KAI's, Kueue's, ours) and Reservations are read; every other kind is counted
-and left aside. What cannot be used is refused with file, object and field.
+Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, ours) and Reservations are read;
+every other kind is counted and left aside. What cannot be used is refused with file, object and field.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class _Found:
     topologies: list[Topology] = field(default_factory=list)
     links: dict[str, tuple[Link, ...]] = field(default_factory=dict)
     reservations: dict[str, Reservation] = field(default_factory=dict)
+    flavors: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
 
 
@@ -52,7 +53,7 @@ def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
         for item, where in _objects(document, Where(file), 0):
             _read_object(found, item, where)
     nodes = [node for node, _ in found.nodes.values()]
-    topologies = _named_apart(found.topologies) or [infer(nodes)]
+    topologies = _named_apart(_pooled(found)) or [infer(nodes)]
     return snapshot(
         nodes,
         topologies,
@@ -196,6 +197,24 @@ def _read_topology(found: _Found, item: Mapping[str, object], where: Where) -> N
         found.links[topology.name] = links
 
 
+def _read_flavor(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    spec = mapping(item.get("spec"), where.at("spec"))
+    name = text(spec.get("topologyName"), where.at("spec.topologyName"))
+    labels = texts(spec.get("nodeLabels"), where.at("spec.nodeLabels"))
+    if name:
+        found.flavors.setdefault(name, []).append(labels)
+
+
+def _pooled(found: _Found) -> list[Topology]:
+    """The topologies, Kueue's with the node labels of the one ResourceFlavor that refers to it."""
+    return [
+        replace(t, node_selector=found.flavors[t.name][0])
+        if t.source == "kueue.x-k8s.io" and not t.node_selector and len(found.flavors.get(t.name, ())) == 1
+        else t
+        for t in found.topologies
+    ]
+
+
 def _named_apart(topologies: list[Topology]) -> list[Topology]:
     """Each topology once by name: equal ones of two kinds are one, others get their kind added."""
     kept: dict[str, Topology] = {}
@@ -222,6 +241,7 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("", "Pod"): _read_pod,
     ("kai.scheduler", "Topology"): _read_topology,
     ("kueue.x-k8s.io", "Topology"): _read_topology,
+    ("kueue.x-k8s.io", "ResourceFlavor"): _read_flavor,
     ("bayplan.dev", "Topology"): _read_topology,
     ("bayplan.dev", "Reservation"): _read_reservation,
 }

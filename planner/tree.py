@@ -123,12 +123,18 @@ def _paths(topology: Topology, nodes: Iterable[Node]) -> Iterable[tuple[Domain, 
 
 
 def belongs(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
-    """The topologies that a node is part of.
+    """The topologies that a node is part of; each scheduler's own are looked at by themselves.
 
     Those whose node selector picks it; where none does, those without a selector whose level labels (the
     hostname aside) it carries: all of them, or more of them than of any other topology.
     """
-    topologies = tuple(topologies)
+    by_source: dict[str, list[Topology]] = {}
+    for topology in topologies:
+        by_source.setdefault(topology.source, []).append(topology)
+    return [topology for kin in by_source.values() for topology in _belongs(node, kin)]
+
+
+def _belongs(node: Node, topologies: list[Topology]) -> list[Topology]:
     pools = [t for t in topologies if t.node_selector and selects(t.node_selector, node.labels)]
     if pools:
         return pools

@@ -98,6 +98,23 @@ def test_topologies_of_two_kinds_may_share_a_name():
     assert names == {"t": "kai.scheduler", "t (kueue.x-k8s.io)": "kueue.x-k8s.io"}
 
 
+def test_kueues_flavor_says_which_nodes_a_topology_is_for():
+    """The node labels of the one flavor that refers to it are its node pool."""
+    kueue = changed(TOPOLOGY, "apiVersion", "kueue.x-k8s.io/v1beta1")
+    flavor = {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": "f"},
+        "spec": {"topologyName": "t", "nodeLabels": {"rack": "r9"}},
+    }
+    moment = snapshot_of(NODE, kueue, flavor)
+    assert moment.topologies[0].node_selector == {"rack": "r9"}
+    assert moment.base.trees["t"].nodes == ()
+    assert len(snapshot_of(NODE, kueue).base.trees["t"].nodes) == 1
+    both = snapshot_of(NODE, TOPOLOGY, kueue, flavor).base.trees
+    assert {name: len(tree.nodes) for name, tree in both.items()} == {"t": 1, "t (kueue.x-k8s.io)": 0}
+
+
 def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_the_default():
     """A hand-written node is no reason to refuse every pod."""
     assert snapshot_of(changed(NODE, "status.allocatable", {"cpu": 4})).nodes["n1"].allocatable["pods"] == 110
