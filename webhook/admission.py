@@ -90,8 +90,7 @@ def decide(
 ) -> Decision:
     """Answer one request. Never raises for what an object holds: that is a refusal in words."""
     if request.object is None or request.sub_resource:
-        steps = _farewell(request, snapshot) if request.operation == "DELETE" else ()
-        return Decision(Response(True), request.object, steps, revision=policies.revision)
+        return _aside(request, policies, snapshot, phase)
     sight = Sight(request, snapshot)
     try:
         workload = sight.workload(request.object)
@@ -151,6 +150,29 @@ def _validate(request: AdmissionRequest, policies: PolicySet, sight: Sight, host
         obj,
         _claiming(request, plan) if refusal is None else (),
         plan,
+        findings=findings,
+        revision=policies.revision,
+    )
+
+
+def _aside(
+    request: AdmissionRequest, policies: PolicySet, snapshot: Snapshot | None, phase: Phase
+) -> Decision:
+    """A deletion or a subresource: there is no gang to plan, so those policies speak that need none."""
+    obj = request.object
+    host = Host()
+    mutated = run_mutating(policies, request, obj, host) if phase == "mutate" and obj is not None else None
+    result = mutated.object if mutated is not None else obj
+    findings = run_validating(policies, request, result, host)
+    refusal = _refusal(mutated.errors if mutated is not None else (), findings, None)
+    patch = patch_between(obj, result) if obj is not None and result is not None else []
+    ignored = mutated.warnings if mutated is not None else ()
+    return Decision(
+        _response(refusal or Response(True, patch), ignored, findings, None, policies.revision),
+        result if refusal is None else obj,
+        _farewell(request, snapshot) if refusal is None and phase == "validate" else (),
+        mutated=mutated,
+        effects=mutated.effects if mutated is not None else (),
         findings=findings,
         revision=policies.revision,
     )
@@ -245,7 +267,7 @@ def _claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[Ste
 
 def _farewell(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[Step, ...]:
     """A workload that is deleted gives back what its gangs hold (its own, or one of its replicas')."""
-    if snapshot is None or request.sub_resource:
+    if snapshot is None or request.sub_resource or request.operation != "DELETE":
         return ()
     own = f"{request.namespace}/{request.kind.kind}/{request.name}"
     return tuple(

@@ -231,3 +231,18 @@ def test_the_cluster_is_read_again_when_its_file_changes(tmp_path: Path) -> None
     )
     assert len(source.snapshot().nodes) == before + 1
     assert len(clusters("two-zones").snapshot().nodes) == before
+
+
+async def test_a_policy_may_refuse_a_deletion_or_a_scale(serve: Serve, tmp_path: Path) -> None:
+    """Policies speak on DELETE and on subresources too, as upstream has it; nothing is released then."""
+    file = tmp_path / "policy.yaml"
+    file.write_text(
+        DENY_ALL.replace("MESSAGE", "keep it").replace('operations: ["*"]', "operations: [DELETE]")
+    )
+    async with serve("superpod-32", policies=str(file)) as asked:
+        obj = example("job-two-nodes-one-rack")
+        await asked.mutate(obj)
+        response = await asked.validate(obj, operation="DELETE")
+        assert not response["allowed"]
+        assert "keep it" in response["status"]["message"]
+        assert len(await asked.holders()) == 1
