@@ -88,7 +88,7 @@ def test_kueues_pod_group_counts_in_an_annotation() -> None:
     [
         ("gpu", "kubernetes.io/hostname"),
         ("node", "kubernetes.io/hostname"),
-        ("nvlink-domain", "nvidia.com/gpu.clique"),
+        ("nvlink-domain", "nvlink-domain"),
         ("rack", "rack"),
         ("zone", "zone"),
     ],

@@ -70,7 +70,7 @@ _BY_NAME: Mapping[str, Key] = {key.name: key for key in KEYS}
 
 SCOPES: Mapping[str, str] = {
     "gpu": HOSTNAME,
-    "nvlink-domain": "nvidia.com/gpu.clique",
+    "nvlink-domain": "nvlink-domain",
     "node": HOSTNAME,
     "rack": "rack",
     "zone": "zone",
