@@ -217,6 +217,7 @@ class KubeLedger:
         chosen: list[tuple[_Wish, Reservation]] = []
         for wish, outcome in outcomes:
             if isinstance(outcome, Blocked):
+                await self._clear_away(wish.wanted.id)
                 wish.settle(Conflict(outcome.holder))
             elif isinstance(outcome, Kept):
                 # One that this batch itself is about to take is answered with the one who took it first.
@@ -282,6 +283,13 @@ class KubeLedger:
         self._objects.stored(made)
         return commits.entry_from(made)[0]
 
+    async def _clear_away(self, name: str) -> None:
+        """The object of a wish that lost, if no commit ever filled it."""
+        entry = self._objects.entries.get(name)
+        if entry is not None and not entry.since:
+            with suppress(_Retry):
+                await self._delete(entry)
+
     async def _apply(self, intent: Intent, version: str) -> bool:
         """Write what was committed into its object. False where that was deleted; done already is as good."""
         current: Json | None = None
@@ -320,13 +328,7 @@ class KubeLedger:
         return turn
 
     def _seen(self, turn: Turn) -> bool:
-        """Objects change in the order of commits, so whoever sees the last applied sees all before it."""
-        if self._complete >= turn.seq:
-            return True
-        entries = self._objects.entries
-        return bool(turn.intents) and all(
-            (entry := entries.get(one.name)) is not None and entry.since >= turn.seq for one in turn.intents
-        )
+        return self._complete >= turn.seq or self._objects.has_seen(turn)
 
     async def _finish(self, intent: Intent) -> None:
         current = await self._look(intent.name)
@@ -341,8 +343,11 @@ class KubeLedger:
         except ApiError as error:
             if error.status != 404:
                 raise
+        # The first commit ever, or somebody deleted the object: then numbers go on after what the book has seen.
+        await self._reflector.relist()
+        last = self._objects.newest + 1 if self._objects.newest else 0
         with suppress(ApiError):
-            await self._api.create(commits.LEDGERS, commits.ledger_object(0, "", ()))
+            await self._api.create(commits.LEDGERS, commits.ledger_object(last, "", ()))
         return commits.turn_from(await self._api.get(_ledger_path()))
 
     async def _relist(self, turn: Turn) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from webhook.kube import commits
 from webhook.kube.client import Event, Json
-from webhook.kube.commits import Entry
+from webhook.kube.commits import Entry, Turn
 
 log = logging.getLogger("bayplan")
 
@@ -22,10 +22,16 @@ class Objects:
     news: asyncio.Event = field(default_factory=asyncio.Event)
     """Set, and replaced by a fresh one, with every change."""
     said: dict[str, str] = field(default_factory=dict)
+    newest: int = 0
+    """The last commit of which something was seen."""
+    of_newest: set[str] = field(default_factory=set)
+    """The names of its reservations that were seen applied, whatever became of them since."""
 
     def replaced(self, items: Iterable[Json]) -> None:
         """These are all objects now."""
         self.entries = {item["metadata"]["name"]: self._entry(item) for item in items}
+        for entry in self.entries.values():
+            self._note(entry)
         self._wake()
 
     def changed(self, event: Event) -> None:
@@ -42,6 +48,7 @@ class Objects:
         known = self.entries.get(entry.name)
         if known is None or int(known.version) < int(entry.version):
             self.entries[entry.name] = entry
+        self._note(entry)
         self._wake()
 
     def gone(self, name: str, uid: str) -> None:
@@ -50,6 +57,17 @@ class Objects:
         if known is not None and known.uid == uid:
             del self.entries[name]
         self._wake()
+
+    def has_seen(self, turn: Turn) -> bool:
+        """Whether a commit was seen applied, whole. Objects change in its order, so all before were too."""
+        names = {intent.name for intent in turn.intents}
+        return self.newest > turn.seq or (self.newest == turn.seq > 0 and names <= self.of_newest)
+
+    def _note(self, entry: Entry) -> None:
+        if entry.since > self.newest:
+            self.newest, self.of_newest = entry.since, set()
+        if entry.since == self.newest:
+            self.of_newest.add(entry.name)
 
     def _entry(self, document: Json) -> Entry:
         entry, problem = commits.entry_from(document)

@@ -1,0 +1,91 @@
+"""Reservations and ledgers for the tests of the book in the API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from planner.answer import Assignment
+from planner.reservation import Reservation, reservation_id
+from tests.e2e.kubectl import Kubectl
+from webhook.kube import commits
+from webhook.kube.client import Api, connect
+from webhook.kube.ledger import KubeLedger
+
+CRDS = Path(__file__).parents[2] / "manifests" / "20-crds.yaml"
+
+
+def install(kubectl: Kubectl) -> None:
+    """Our kinds, served."""
+    made = kubectl("apply", "-f", str(CRDS))
+    assert made.status == 0, made.err
+    waited = kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    assert waited.status == 0, waited.err
+
+
+def rack(name: str, gang: str, *, hosts: int = 2, fingerprint: str = "f", lives: float = 1e12) -> Reservation:
+    """A gang that holds a rack of `hosts` hosts whole and uses the first."""
+    nodes = [f"{name}-n{place}" for place in range(1, hosts + 1)]
+    return Reservation(
+        id=reservation_id(gang),
+        gang=gang,
+        topology="t",
+        level="rack",
+        domain=("z", name),
+        mode="domain",
+        domains=(("z", name),),
+        nodes=frozenset(nodes),
+        assignments=(Assignment("worker", nodes[0], 1),),
+        requests=(("worker", {"nvidia.com/gpu": 8, "pods": 1}),),
+        fingerprint=fingerprint,
+        created=0.0,
+        expires=lives,
+    )
+
+
+def part(node: str, gang: str) -> Reservation:
+    """A gang that uses a part of a node."""
+    return replace(
+        rack(node.partition("-")[0], gang), mode="nodes", domains=(), nodes=frozenset({node}),
+        domain=("z", node.partition("-")[0], node), assignments=(Assignment("worker", node, 1),),
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def ledgers(kubeconfig: Path, count: int = 1) -> AsyncIterator[list[KubeLedger]]:
+    """So many replicas' ledgers on an empty book, each with a client of its own."""
+    apis = [await connect(str(kubeconfig)) for _ in range(count)]
+    made = [KubeLedger(api) for api in apis]
+    try:
+        await clear(apis[0])
+        for ledger in made:
+            await ledger.start()
+        for ledger in made:
+            await ready(ledger)
+        yield made
+    finally:
+        for ledger, api in zip(made, apis, strict=True):
+            await ledger.close()
+            await api.close()
+
+
+async def clear(api: Api) -> None:
+    """No reservation and no commit."""
+    for item in (await api.list(commits.RESERVATIONS))[0]:
+        await api.delete(f"{commits.RESERVATIONS}/{item['metadata']['name']}")
+    await api.delete(f"{commits.LEDGERS}/{commits.LEDGER}")
+
+
+async def ready(ledger: KubeLedger) -> None:
+    """Wait until it knows the book."""
+    await until(lambda: not ledger.waiting())
+
+
+async def until(done: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait until it is so; fails after `seconds`."""
+    async with asyncio.timeout(seconds):
+        while not done():  # noqa: ASYNC110 - what is waited for happens in an API server
+            await asyncio.sleep(0.02)

@@ -1,0 +1,249 @@
+"""The book of reservations in a real API server, written by several replicas at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from planner.reservation import Conflict, LedgerUnavailable, Reservation
+from tests.e2e.kube_ledgers import clear, install, ledgers, part, rack, ready
+from tests.e2e.stage import Cluster
+from webhook.kube import commits
+from webhook.kube.client import Api, Json, Unreachable, connect
+from webhook.kube.ledger import KubeLedger
+
+RACES = 200
+NOW = 1_000_000.0
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(cluster: Cluster) -> Path:
+    """An API server with our kinds."""
+    install(cluster.kubectl)
+    return cluster.kubectl.kubeconfig
+
+
+async def taken(ledger: KubeLedger, wanted: Reservation, planned_on: int = 0) -> str:
+    """ "won", or the name of the gang that holds it."""
+    try:
+        await ledger.reserve(wanted, planned_on, NOW)
+    except Conflict as conflict:
+        return conflict.holder
+    return "won"
+
+
+async def test_of_two_replicas_that_race_for_the_last_rack_exactly_one_wins_every_time(
+    kubeconfig: Path,
+) -> None:
+    """200 times: one wins, the other is told who, both see the same book, and nothing is left behind."""
+    wins = [0, 0]
+    started = time.perf_counter()
+    async with ledgers(kubeconfig, 2) as (one, other):
+        for round_ in range(RACES):
+            gangs = (f"research/Job/a-{round_}", f"research/Job/b-{round_}")
+            said = await asyncio.gather(taken(one, rack("r1", gangs[0])), taken(other, rack("r1", gangs[1])))
+            assert sorted(said) == sorted(["won", gangs[said.index("won")]])
+            wins[said.index("won")] += 1
+            books = [await ledger.book(NOW) for ledger in (one, other)]
+            assert [[held.gang for held in book.reservations] for book in books] == [
+                [gangs[said.index("won")]]
+            ] * 2
+            assert await other.release(books[0].reservations[0].id)
+        assert not (await one.book(NOW)).reservations
+        assert not one.uncommitted()
+    took = time.perf_counter() - started
+    print(f"\n{RACES} races in {took:.1f} s ({1000 * took / RACES:.0f} ms each), won {wins[0]} to {wins[1]}")
+
+
+async def test_300_gangs_through_three_replicas_never_share_a_rack(kubeconfig: Path) -> None:
+    """Each takes the first free rack of 40 that it knows: 40 hold one each, 260 are refused."""
+    started = time.perf_counter()
+
+    async def gang(ledger: KubeLedger, number: int) -> bool:
+        name = f"research/Job/g{number}"
+        while True:
+            book = await ledger.book(NOW)
+            held = {one.domain[1] for one in book.reservations}
+            free = [f"r{place}" for place in range(40) if f"r{place}" not in held]
+            if not free:
+                return False
+            try:
+                await ledger.reserve(rack(free[number % len(free)], name), book.revision, NOW)
+            except Conflict:
+                continue
+            except LedgerUnavailable:  # others were faster for too long: the webhook's caller tries again
+                continue
+            return True
+
+    async with ledgers(kubeconfig, 3) as replicas:
+        placed = await asyncio.gather(*(gang(replicas[n % 3], n) for n in range(300)))
+        books = [(await one.book(NOW)).reservations for one in replicas]
+    assert sum(placed) == 40
+    assert books[0] == books[1] == books[2]
+    assert len(books[0]) == 40
+    for one, other in combinations(books[0], 2):
+        assert not one.touched & other.touched
+    print(f"\n300 gangs through 3 replicas: {time.perf_counter() - started:.1f} s")
+
+
+async def test_a_batch_of_wishes_is_one_commit(kubeconfig: Path) -> None:
+    """Gangs that wait together are written with one change of the Ledger, and each in its own object."""
+    async with ledgers(kubeconfig) as (ledger,):
+        await taken(ledger, rack("r0", "research/Job/first"))
+        before = (await ledger.book(NOW)).revision
+        wishes = [rack(f"r{place}", f"research/Job/g{place}") for place in range(1, 9)]
+        assert await asyncio.gather(*(taken(ledger, wish) for wish in wishes)) == ["won"] * 8
+        assert (await ledger.book(NOW)).revision - before <= 2
+
+
+async def test_asked_again_a_gang_keeps_its_place_and_another_request_replaces_it(kubeconfig: Path) -> None:
+    """The same fingerprint gives what is there, on any replica; another one takes its place in one step."""
+    async with ledgers(kubeconfig, 2) as (one, other):
+        first = await one.reserve(rack("r1", "research/Job/a"), 0, NOW)
+        assert await other.reserve(rack("r2", "research/Job/a"), 0, NOW) == first
+        moved = rack("r2", "research/Job/a", fingerprint="g")
+        assert await other.reserve(moved, 0, NOW) == moved
+        assert (await one.book(NOW)).reservations == (moved,)
+
+
+async def test_a_claimed_gang_whose_place_went_moves_and_stays_its_owners(kubeconfig: Path) -> None:
+    """A plan that knew the former place and chose another replaces it, claimed as it was."""
+    async with ledgers(kubeconfig, 2) as (one, other):
+        held = await one.reserve(rack("r1", "research/Job/a"), 0, NOW)
+        assert await other.claim(held.id, "uid-1", NOW)
+        known = (await other.book(NOW)).revision
+        moved = await other.reserve(rack("r2", "research/Job/a"), known, NOW)
+        assert (moved.state, moved.owner_uid, moved.expires) == ("claimed", "uid-1", None)
+        assert (await one.book(NOW)).reservations == (moved,)
+
+
+async def test_two_gangs_share_a_node_only_if_the_later_knew_of_the_earlier(kubeconfig: Path) -> None:
+    """What came after the plan was made was not counted in it, so it is a conflict."""
+    async with ledgers(kubeconfig, 2) as (one, other):
+        before = (await one.book(NOW)).revision
+        assert await taken(one, part("r1-n1", "research/Job/a"), before) == "won"
+        assert await taken(other, part("r1-n1", "research/Job/b"), before) == "research/Job/a"
+        assert await taken(other, part("r1-n1", "research/Job/b"), before + 1) == "won"
+        assert await taken(other, rack("r1", "research/Job/c"), before + 2) == "research/Job/a"
+
+
+async def test_a_hold_that_nobody_claims_expires_and_a_claimed_one_stays(kubeconfig: Path) -> None:
+    """After its time it is out of the book, cannot be claimed, and is in nobody's way."""
+    async with ledgers(kubeconfig, 2) as (one, other):
+        await one.reserve(rack("r1", "research/Job/a", lives=NOW + 5), 0, NOW)
+        kept = await one.reserve(rack("r2", "research/Job/b", lives=NOW + 5), 0, NOW)
+        assert await other.claim(kept.id, "uid-b", NOW + 4)
+        later = NOW + 6
+        assert [held.gang for held in (await other.book(later)).reservations] == ["research/Job/b"]
+        assert not await other.claim(rack("r1", "research/Job/a").id, "uid-a", later)
+        await other.reserve(rack("r1", "research/Job/c"), 0, later)
+        gangs = {held.gang for held in (await one.book(later)).reservations}
+        assert gangs == {"research/Job/b", "research/Job/c"}
+        assert await other.sweep(later) == ()
+
+
+async def test_swept_holds_are_told_once(kubeconfig: Path) -> None:
+    """Of two replicas that sweep at once each expired hold is given by one."""
+    async with ledgers(kubeconfig, 2) as (one, other):
+        for place in range(6):
+            await one.reserve(rack(f"r{place}", f"research/Job/g{place}", lives=NOW + 5), 0, NOW)
+        swept = await asyncio.gather(one.sweep(NOW + 6), other.sweep(NOW + 6))
+        assert sorted(held.gang for part in swept for held in part) == [
+            f"research/Job/g{n}" for n in range(6)
+        ]
+
+
+class Dying(Api):
+    """A client whose process dies at a given write: what was not sent is never sent."""
+
+    def __init__(self, api: Api, write: int) -> None:
+        self._client = api._client
+        self.writes_left = write
+
+    async def _call(self, method: str, path: str, *rest: object, **named: object) -> Json:
+        if method != "GET":
+            if self.writes_left == 0:
+                raise asyncio.CancelledError
+            self.writes_left -= 1
+        return await super()._call(method, path, *rest, **named)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("write", "stands"), [(1, False), (2, False), (3, True), (4, True)])
+async def test_a_writer_that_dies_at_any_point_loses_no_commit_and_blocks_nobody(
+    kubeconfig: Path, write: int, stands: bool
+) -> None:
+    """Before the commit nothing is held; after it the next reader finishes it, whole."""
+    wishes = [rack("r1", "research/Job/a"), rack("r2", "research/Job/b")]
+    async with ledgers(kubeconfig) as (survivor,):
+        await survivor.book(NOW)
+        victim = KubeLedger(Dying(await connect(str(kubeconfig)), write))
+        await victim.start()
+        await ready(victim)
+        await asyncio.gather(*(victim.reserve(wish, 0, NOW) for wish in wishes), return_exceptions=True)
+        held = (await survivor.book(NOW)).reservations
+        assert [one.gang for one in held] == sorted(["research/Job/a", "research/Job/b"] if stands else [])
+        left = survivor.uncommitted()
+        assert bool(left) is not stands
+        assert await taken(survivor, rack("r1", "research/Job/c")) == ("research/Job/a" if stands else "won")
+        await survivor.sweep(NOW, left)
+        assert not survivor.uncommitted()
+        await victim.close()
+        await victim._api.close()
+
+
+async def test_an_answer_that_is_lost_does_not_lose_or_double_the_reservation(kubeconfig: Path) -> None:
+    """The commit went through but its answer did not: the writer finds it in the book."""
+
+    class Deaf(Dying):
+        async def _call(self, method: str, path: str, *rest: object, **named: object) -> Json:
+            found = await Api._call(self, method, path, *rest, **named)  # type: ignore[arg-type]
+            if method == "PUT" and commits.LEDGERS in path and self.writes_left:
+                self.writes_left -= 1
+                raise Unreachable("reset")
+            return found
+
+    async with ledgers(kubeconfig) as (other,):
+        deaf = KubeLedger(Deaf(await connect(str(kubeconfig)), 1))
+        await deaf.start()
+        await ready(deaf)
+        wish = rack("r1", "research/Job/a")
+        assert await deaf.reserve(wish, 0, NOW) == wish
+        assert (await other.book(NOW)).reservations == (wish,)
+        await deaf.close()
+        await deaf._api.close()
+
+
+async def test_a_ledger_object_that_was_deleted_is_made_again_and_the_book_stays(kubeconfig: Path) -> None:
+    """Its numbers go on after what was seen, so no replica takes an old picture for a new one."""
+    async with ledgers(kubeconfig, 2) as (one, other):
+        for place in range(3):
+            await one.reserve(rack(f"r{place}", f"research/Job/g{place}"), 0, NOW)
+        before = (await one.book(NOW)).revision
+        await one._api.delete(f"{commits.LEDGERS}/{commits.LEDGER}")
+        assert await taken(other, rack("r1", "research/Job/late")) == "research/Job/g1"
+        assert await taken(other, rack("r5", "research/Job/late")) == "won"
+        assert (await one.book(NOW)).revision > before
+        assert len((await one.book(NOW)).reservations) == 4
+
+
+async def test_kubectl_shows_the_book_worth_reading(kubeconfig: Path, cluster: Cluster) -> None:
+    """Gang, state, level, domain, nodes and GPUs stand in columns."""
+    async with ledgers(kubeconfig) as (ledger,):
+        await ledger.reserve(replace(rack("r1", "research/Job/a"), expires=None), 0, NOW)
+        said = await asyncio.to_thread(cluster.kubectl, "get", "reservations")
+        header, line = said.out.splitlines()
+        assert header.split() == ["NAME", "GANG", "STATE", "LEVEL", "DOMAIN", "NODES", "GPUS", "AGE"]
+        assert line.split()[1:7] == ["research/Job/a", "held", "rack", "z/r1", "1", "8"]
+
+
+async def test_the_tests_leave_nothing(kubeconfig: Path) -> None:
+    """An empty book for whoever comes next."""
+    api = await connect(str(kubeconfig))
+    await clear(api)
+    assert (await api.list(commits.RESERVATIONS))[0] == []
+    await api.close()
