@@ -11,7 +11,10 @@ from planner.errors import InputError
 from planner.reservation import LedgerUnavailable
 from webhook.policy.errors import PolicyError
 
-COMMANDS = ("plan", "mutate", "report", "test", "policies", "serve", "demo", "reservations", "certs")
+COMMANDS = (
+    "plan", "mutate", "report", "topology", "test", "policies", "serve", "demo",
+    "reservations", "certs",
+)  # fmt: skip
 EPILOG = """examples:
   bayplan plan -c cluster/ -f job.yaml            where would this gang go, and why there?
   bayplan mutate -c cluster/ -f job.yaml -o diff  what would the webhook write into it?
