@@ -27,6 +27,7 @@ from webhook.policy.validate import Findings, run_validating
 from webhook.review import Response
 from webhook.sight import Sight
 from webhook.stamp import policies_note, stamp
+from webhook.surroundings import Surroundings
 from webhook.workloads import Workload
 
 Phase = Literal["mutate", "validate"]
@@ -37,6 +38,8 @@ CHANGED = "changed"
 """The audit annotation that tells which policy changed what: JSON, policy name to JSON pointers."""
 CHANGES_TOLD = 16
 """Pointers told of each policy there; an audit log is no place for more."""
+
+_NOTHING_AROUND = Surroundings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +89,21 @@ class Decision:
 
 
 def decide(
-    request: AdmissionRequest, policies: PolicySet, snapshot: Snapshot | None, phase: Phase
+    request: AdmissionRequest,
+    policies: PolicySet,
+    snapshot: Snapshot | None,
+    phase: Phase,
+    around: Surroundings = _NOTHING_AROUND,
 ) -> Decision:
     """Answer one request. Never raises for what an object holds: that is a refusal in words."""
+    request = around.placed(request)
+    looked_up = Host(params=around.params_beside(policies), authorizer=around.authorizer(request.user_info))
     if request.object is None or request.sub_resource:
-        return _aside(request, policies, snapshot, phase)
+        return _aside(request, policies, snapshot, phase, looked_up)
     sight = Sight(request, snapshot)
     try:
         workload = sight.workload(request.object)
-        host = _host(request, workload, sight, snapshot is not None)
+        host = _host(looked_up, request, workload, sight, snapshot is not None)
         if phase == "mutate":
             return _mutate(request, workload, policies, sight, host)
         return _validate(request, policies, sight, host)
@@ -156,11 +165,10 @@ def _validate(request: AdmissionRequest, policies: PolicySet, sight: Sight, host
 
 
 def _aside(
-    request: AdmissionRequest, policies: PolicySet, snapshot: Snapshot | None, phase: Phase
+    request: AdmissionRequest, policies: PolicySet, snapshot: Snapshot | None, phase: Phase, host: Host
 ) -> Decision:
     """A deletion or a subresource: there is no gang to plan, so those policies speak that need none."""
     obj = request.object
-    host = Host()
     mutated = run_mutating(policies, request, obj, host) if phase == "mutate" and obj is not None else None
     result = mutated.object if mutated is not None else obj
     findings = run_validating(policies, request, result, host)
@@ -178,7 +186,7 @@ def _aside(
     )
 
 
-def _host(request: AdmissionRequest, workload: Workload, sight: Sight, cluster: bool) -> Host:
+def _host(base: Host, request: AdmissionRequest, workload: Workload, sight: Sight, cluster: bool) -> Host:
     """The engine's view: facts, and the templates that a policy may mend.
 
     The templates of an object that exists and whose kind does not let them change are left alone: a patch
@@ -187,7 +195,7 @@ def _host(request: AdmissionRequest, workload: Workload, sight: Sight, cluster: 
     fixed = request.operation == "UPDATE" and workload.template_immutable
     places = [] if fixed else [(one.path, one.pod_set) for one in workload.templates]
     known = frozenset({"gang", "cluster", "plan"} if cluster else {"gang", "cluster"})
-    return Host(facts_for=sight.facts, known=known, templates=lambda _: places)
+    return replace(base, facts_for=sight.facts, known=known, templates=lambda _: places)
 
 
 def _refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> Response | None:

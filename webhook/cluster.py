@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from planner.cluster import read
 from planner.errors import InputError
 from planner.snapshot import Snapshot
 from webhook.files import SUFFIXES, documents
+from webhook.surroundings import Surroundings
+
+
+def picture(paths: Sequence[str]) -> tuple[Snapshot, Surroundings]:
+    """What cluster files show. Raises `InputError` for what cannot be read."""
+    found = documents(paths)
+    snapshot = read((document.file, document.value) for document in found)
+    return snapshot, Surroundings.of_objects(_objects(document.value for document in found))
+
+
+def _objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    for value in values:
+        if isinstance(value, dict) and isinstance(value.get("items"), list):
+            yield from _objects(value["items"])
+        elif isinstance(value, dict):
+            yield value
 
 
 class ClusterSource(Protocol):
@@ -18,6 +34,10 @@ class ClusterSource(Protocol):
 
     def snapshot(self) -> Snapshot | None:
         """The newest picture, None where no cluster is known."""
+        ...
+
+    def surroundings(self) -> Surroundings:
+        """What policies may look up there."""
         ...
 
     def problem(self) -> str:
@@ -32,6 +52,10 @@ class NoCluster:
         """Nothing is known."""
         return
 
+    def surroundings(self) -> Surroundings:
+        """Nothing around."""
+        return Surroundings()
+
     def problem(self) -> str:
         """Nothing can be wrong with it."""
         return ""
@@ -45,7 +69,7 @@ class ClusterFiles:
         self._paths = tuple(paths)
         self._lock = threading.Lock()
         self._seen = self._stamp()
-        self._snapshot = self._read()
+        self._snapshot, self._around = self._read()
         self._problem = ""
 
     def snapshot(self) -> Snapshot:
@@ -55,17 +79,22 @@ class ClusterFiles:
             if seen != self._seen:
                 self._seen = seen
                 try:
-                    self._snapshot, self._problem = self._read(), ""
+                    self._snapshot, self._around = self._read()
+                    self._problem = ""
                 except InputError as error:
                     self._problem = str(error)
             return self._snapshot
+
+    def surroundings(self) -> Surroundings:
+        """Namespaces and parameters in the files that the picture was read from."""
+        return self._around
 
     def problem(self) -> str:
         """The last bad change, "" when the newest files were good."""
         return self._problem
 
-    def _read(self) -> Snapshot:
-        return read((document.file, document.value) for document in documents(self._paths))
+    def _read(self) -> tuple[Snapshot, Surroundings]:
+        return picture(self._paths)
 
     def _stamp(self) -> tuple[tuple[str, int, int], ...]:
         files = [file for path in self._paths for file in _found(Path(path))]

@@ -60,7 +60,7 @@ class Service:
     def _decide(self, request: AdmissionRequest, phase: Phase, book: Book) -> Decision:
         picture: Snapshot | None = self.cluster.snapshot()
         snapshot = picture.with_book(book) if picture is not None else None
-        return decide(request, self.policies.current, snapshot, phase)
+        return decide(request, self.policies.current, snapshot, phase, self.cluster.surroundings())
 
     async def _do(self, decision: Decision, book: Book) -> None:
         """Every step, or none of the reservations that this call would be the first to make."""

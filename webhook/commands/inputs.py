@@ -7,13 +7,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from planner.cluster import read
 from planner.errors import InputError, Where
 from planner.snapshot import Snapshot
-from webhook.files import Document, documents, objects
+from webhook.cluster import picture
+from webhook.files import Document, objects
 from webhook.functions import FUNCTIONS
 from webhook.policy.files import PolicyStore, load_paths
 from webhook.policy.model import PolicySet
+from webhook.surroundings import Surroundings
 
 
 def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -61,7 +62,12 @@ def cluster(paths: Sequence[str]) -> Snapshot | None:
     """The picture in cluster files, None without any. Raises `InputError` for bad ones."""
     if not paths:
         return None
-    return read((document.file, document.value) for document in documents(paths))
+    return picture(paths)[0]
+
+
+def cluster_and_surroundings(paths: Sequence[str]) -> tuple[Snapshot | None, Surroundings]:
+    """The same, with what policies may look up there."""
+    return picture(paths) if paths else (None, Surroundings())
 
 
 def manifests(paths: Sequence[str]) -> list[Document]:

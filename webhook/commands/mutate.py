@@ -19,6 +19,7 @@ from webhook.files import Document
 from webhook.policy.model import PolicySet
 from webhook.policy.mutate import skipped_notice
 from webhook.policy.request import from_object
+from webhook.surroundings import Surroundings
 
 EPILOG = """examples:
   bayplan mutate -f job.yaml                          policies that need no cluster
@@ -57,8 +58,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Decide and print. Raises `InputError` or `PolicyError` for bad input."""
-    policies, snapshot = inputs.policies(args.policies), inputs.cluster(args.cluster)
-    outcomes = decide_all(policies, snapshot, inputs.manifests(args.filename))
+    policies = inputs.policies(args.policies)
+    snapshot, around = inputs.cluster_and_surroundings(args.cluster)
+    outcomes = decide_all(policies, snapshot, inputs.manifests(args.filename), around)
     for outcome in outcomes:
         for warning in outcome.decision.response.warnings:
             inputs.note(f"Warning: {outcome.name}: {warning}")
@@ -73,13 +75,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def decide_all(
-    policies: PolicySet, snapshot: Snapshot | None, documents: Sequence[Document]
+    policies: PolicySet,
+    snapshot: Snapshot | None,
+    documents: Sequence[Document],
+    around: Surroundings,
 ) -> list[Outcome]:
     """Decide each object, each seeing what the former ones reserved."""
     outcomes = []
     for document in documents:
         request = from_object(document.value)
-        decision = decide(request, policies, snapshot, "mutate")
+        decision = decide(request, policies, snapshot, "mutate", around)
         if snapshot is not None and decision.response.allowed and decision.plan is not None:
             for reservation in decision.plan.reservations:
                 snapshot = snapshot.with_reservation(reservation)

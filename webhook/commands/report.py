@@ -45,8 +45,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Decide and report. Raises `InputError` or `PolicyError` for bad input."""
-    policies, snapshot = inputs.policies(args.policies), inputs.cluster(args.cluster)
-    outcomes = decide_all(policies, snapshot, inputs.manifests(args.filename))
+    policies = inputs.policies(args.policies)
+    snapshot, around = inputs.cluster_and_surroundings(args.cluster)
+    outcomes = decide_all(policies, snapshot, inputs.manifests(args.filename), around)
     report = Report(results(_subject(outcome) for outcome in outcomes), policies.revision)
     FORMATS[args.output](report, sys.stdout)
     if notice := left_out(policies, outcomes):

@@ -1,0 +1,89 @@
+"""What policies look up beside the object: namespaces, parameters, and who may do what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from webhook.admission import decide
+from webhook.cel.libraries.authorizer import Decision, Query
+from webhook.policy import load
+from webhook.policy.request import UserInfo, from_object
+from webhook.surroundings import Surroundings
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "ml"},
+    "spec": {"containers": []},
+}
+TEAM = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": {"tier": "gold"}}}
+LIMIT = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "limit", "namespace": "ml"},
+    "data": {"most": "0"},
+}
+
+
+def allowed(policy: str, around: Surroundings, **words: Any) -> bool:
+    """Whether the pod passes a policy in these surroundings."""
+    policies = load([("policy.yaml", policy)])
+    return decide(from_object(POD, **words), policies, None, "validate", around).response.allowed
+
+
+def _policy(expression: str, extra: str = "") -> str:
+    return f"""
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: p}}
+spec:
+  matchConstraints:
+    resourceRules: [{{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]}}]
+{extra}  validations: [{{expression: '{expression}'}}]
+"""
+
+
+def test_a_namespace_of_the_cluster_is_what_a_selector_reads() -> None:
+    """Its labels decide whether the policy matches."""
+    chosen = _policy("false").replace(
+        "    resourceRules", "    namespaceSelector: {matchLabels: {tier: gold}}\n    resourceRules"
+    )
+    assert not allowed(chosen, Surroundings.of_objects([TEAM]))
+    assert allowed(chosen, Surroundings.of_objects([]))
+
+
+def test_a_parameter_of_the_cluster_serves_as_one_beside_the_policies_does() -> None:
+    """A ConfigMap of the request's namespace, by the binding's name."""
+    policy = (
+        _policy('params.data.most == "1"', "  paramKind: {apiVersion: v1, kind: ConfigMap}\n")
+        + """
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: b}
+spec: {policyName: p, validationActions: [Deny], paramRef: {name: limit, parameterNotFoundAction: Deny}}
+"""
+    )
+    enough = {**LIMIT, "data": {"most": "1"}}
+    assert not allowed(policy, Surroundings()), "missing parameters deny"
+    assert not allowed(policy, Surroundings.of_objects([LIMIT]))
+    assert allowed(policy, Surroundings.of_objects([enough]))
+
+
+class _OnlyAnn:
+    """Ann may do everything, others nothing."""
+
+    def __init__(self, user: UserInfo) -> None:
+        self._user = user
+
+    def check(self, query: Query) -> Decision:
+        return Decision(self._user.username == "ann")
+
+
+def test_the_authorizer_answers_for_the_user_who_asks() -> None:
+    """As SubjectAccessReview would, through the host's Access."""
+    policy = _policy('authorizer.group("").resource("pods").check("create").allowed()')
+    around = Surroundings(access=_OnlyAnn)
+    assert allowed(policy, around, user_info=UserInfo("ann"))
+    assert not allowed(policy, around, user_info=UserInfo("bob"))
+    assert not allowed(policy, Surroundings(), user_info=UserInfo("ann")), "offline it fails closed"
