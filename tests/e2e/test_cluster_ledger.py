@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from planner.reservation import Conflict, LedgerUnavailable, Reservation
-from tests.e2e.kube_ledgers import clear, install, ledgers, part, rack, ready
+from tests.e2e.kube_ledgers import clear, install, ledgers, part, rack, ready, until
 from tests.e2e.stage import Cluster
 from webhook.kube import commits
 from webhook.kube.client import Api, Json, Unreachable, connect
@@ -187,8 +187,8 @@ async def test_a_writer_that_dies_at_any_point_loses_no_commit_and_blocks_nobody
         await asyncio.gather(*(victim.reserve(wish, 0, NOW) for wish in wishes), return_exceptions=True)
         held = (await survivor.book(NOW)).reservations
         assert [one.gang for one in held] == sorted(["research/Job/a", "research/Job/b"] if stands else [])
+        await until(lambda: bool(survivor.uncommitted()) is not stands)
         left = survivor.uncommitted()
-        assert bool(left) is not stands
         assert await taken(survivor, rack("r1", "research/Job/c")) == ("research/Job/a" if stands else "won")
         await survivor.sweep(NOW, left)
         assert not survivor.uncommitted()

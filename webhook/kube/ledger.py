@@ -343,7 +343,7 @@ class KubeLedger:
         except ApiError as error:
             if error.status != 404:
                 raise
-        # The first commit ever, or somebody deleted the object: then numbers go on after what the book has seen.
+        # The first commit ever, or somebody deleted the object: then numbers go on after what was seen.
         await self._reflector.relist()
         last = self._objects.newest + 1 if self._objects.newest else 0
         with suppress(ApiError):
