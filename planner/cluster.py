@@ -1,7 +1,8 @@
 """A snapshot from what `kubectl get -o yaml` prints.
 
-Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, ours) and Reservations are read;
-every other kind is counted and left aside. What cannot be used is refused with file, object and field.
+Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, ours), Reservations,
+NodeResourceTopologies, ResourceClaims with their templates, and ComputeDomains are read; every other kind is
+counted and left aside. What cannot be used is refused with file, object and field.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from planner import quantity
+from planner.claims import Claim, Claims, claim_from, domain_template
 from planner.errors import InputError, Where
 from planner.manifest import reservation_from
 from planner.node import BoundPod, Node, Taint
+from planner.numa import NumaNode, numa_from
 from planner.podgroup import MIG_PREFIX
 from planner.presets import infer
 from planner.reading import mapping, maps, sequence, text, texts
@@ -39,6 +42,10 @@ class _Found:
     links: dict[str, tuple[Link, ...]] = field(default_factory=dict)
     reservations: dict[str, Reservation] = field(default_factory=dict)
     flavors: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    numa: dict[str, NumaNode] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)
+    templates: dict[str, Claim] = field(default_factory=dict)
+    domains: dict[str, str] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
 
 
@@ -61,6 +68,8 @@ def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
         found.reservations.values(),
         links=found.links,
         ignored=dict(found.ignored),
+        numa=found.numa,
+        claims=Claims(found.claims, found.templates, found.domains),
     )
 
 
@@ -235,6 +244,26 @@ def _read_reservation(found: _Found, item: Mapping[str, object], where: Where) -
     found.reservations[reservation.gang] = reservation
 
 
+def _read_numa(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    numa = numa_from(item, where)
+    found.numa[numa.name] = numa
+
+
+def _read_claim(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    kept = found.claims if item["kind"] == "ResourceClaim" else found.templates
+    kept[_key(item, where)] = claim_from(item, where)
+
+
+def _read_domain(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    found.domains[_key(item, where)] = domain_template(item, where)
+
+
+def _key(item: Mapping[str, object], where: Where) -> str:
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    namespace = text(metadata.get("namespace"), where.at("metadata.namespace")) or "default"
+    return f"{namespace}/{metadata['name']}"
+
+
 _Reader = Callable[[_Found, Mapping[str, object], Where], None]
 _READERS: dict[tuple[str, str], _Reader] = {
     ("", "Node"): _read_node,
@@ -244,4 +273,8 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("kueue.x-k8s.io", "ResourceFlavor"): _read_flavor,
     ("bayplan.dev", "Topology"): _read_topology,
     ("bayplan.dev", "Reservation"): _read_reservation,
+    ("topology.node.k8s.io", "NodeResourceTopology"): _read_numa,
+    ("resource.k8s.io", "ResourceClaim"): _read_claim,
+    ("resource.k8s.io", "ResourceClaimTemplate"): _read_claim,
+    ("resource.nvidia.com", "ComputeDomain"): _read_domain,
 }

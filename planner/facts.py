@@ -5,6 +5,7 @@
 when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
 (`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
 `gpuShare`: by product and GPU resource, what one GPU's share of its node is (`planner.shares`).
+`numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`planner.hardware`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from planner.hardware import hardware_facts
 from planner.mig import profiles_of
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX
 from planner.quantity import Resources
@@ -44,6 +46,7 @@ def _facts(snapshot: Snapshot) -> dict[str, object]:
         "gpuShare": gpu_shares(snapshot.nodes.values()),
         "nodes": len(snapshot.nodes),
         "gpus": sum(_gpus(node.allocatable) for node in snapshot.nodes.values()),
+        **hardware_facts(snapshot),
     }
 
 

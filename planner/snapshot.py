@@ -14,7 +14,9 @@ from functools import cached_property
 
 import networkx as nx
 
+from planner.claims import NO_CLAIMS, Claims
 from planner.node import BoundPod, Node
+from planner.numa import NumaNode
 from planner.order import natural
 from planner.quantity import Resources
 from planner.reservation import Book, Reservation
@@ -42,6 +44,8 @@ class Fabric:
     nodes: Mapping[str, Node]
     links: Mapping[str, tuple[Link, ...]] = field(default_factory=dict)
     ignored: Mapping[str, int] = field(default_factory=dict)
+    numa: Mapping[str, NumaNode] = field(default_factory=dict)
+    claims: Claims = NO_CLAIMS
 
     @cached_property
     def kept(self) -> dict[object, object]:
@@ -214,6 +218,8 @@ def snapshot(
     *,
     links: Mapping[str, tuple[Link, ...]] | None = None,
     ignored: Mapping[str, int] | None = None,
+    numa: Mapping[str, NumaNode] | None = None,
+    claims: Claims = NO_CLAIMS,
 ) -> Snapshot:
     """A snapshot of these things, in whatever order they come. Without a topology every node is a host."""
     offers: dict[tuple[tuple[str, int], ...], Resources] = {}
@@ -221,4 +227,5 @@ def snapshot(
         node.name: _sharing(node, offers) for node in sorted(nodes, key=lambda node: natural(node.name))
     }
     known = tuple(sorted(topologies, key=lambda t: natural(t.name))) or (NO_TOPOLOGY,)
-    return Snapshot(Fabric(known, ordered, links or {}, ignored or {}), tuple(pods), tuple(reservations))
+    base = Fabric(known, ordered, links or {}, ignored or {}, numa or {}, claims)
+    return Snapshot(base, tuple(pods), tuple(reservations))

@@ -19,6 +19,9 @@ NO_CLUSTER: Mapping[str, Any] = {
     "resources": {},
     "gpuShare": [],
     "largestFree": {},
+    "numa": [],
+    "claims": {"claims": {}, "templates": {}, "domains": {}},
+    "cliques": {},
 }
 """What `cluster` is where nothing is known of one: the same keys, all empty."""
 

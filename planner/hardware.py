@@ -1,0 +1,56 @@
+"""What policies may know of the cluster's hardware, as parts of the CEL variable `cluster`. Plain JSON.
+
+`numa`: of every node, where any has a NodeResourceTopology, its labels, taints and allocatable, the Topology
+Manager's `policy` and `scope` ("none" where it has none) and its `zones`. `claims`: by NAMESPACE/NAME what
+ResourceClaims and ResourceClaimTemplates ask for, and the template of each ComputeDomain. `cliques`: of each
+node on multi-node NVLink its clique (`<ClusterUUID>.<CliqueID>`, a label of GPU feature discovery).
+"""
+
+from __future__ import annotations
+
+from planner.claims import Claim, Claims
+from planner.node import Node
+from planner.numa import NumaNode
+from planner.snapshot import Snapshot
+
+CLIQUE = "nvidia.com/gpu.clique"
+
+
+def hardware_facts(snapshot: Snapshot) -> dict[str, object]:
+    """The facts of a snapshot."""
+    nodes = snapshot.nodes
+    return {
+        "numa": [_numa(node, snapshot.base.numa.get(name)) for name, node in nodes.items()]
+        if snapshot.base.numa
+        else [],
+        "claims": claims_json(snapshot.base.claims),
+        "cliques": {name: node.labels[CLIQUE] for name, node in nodes.items() if node.labels.get(CLIQUE)},
+    }
+
+
+def _numa(node: Node, numa: NumaNode | None) -> dict[str, object]:
+    return {
+        "node": node.name,
+        "labels": node.labels,
+        "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in node.taints],
+        "allocatable": {**node.allocatable, **node.pending},
+        "policy": numa.policy if numa else "none",
+        "scope": numa.scope if numa else "container",
+        "zones": [
+            {"name": zone.name, "allocatable": zone.allocatable, "available": zone.available}
+            for zone in (numa.zones if numa else ())
+        ],
+    }
+
+
+def claims_json(claims: Claims) -> dict[str, object]:
+    """`{"claims": {name: [{class, count}]}, "templates": …, "domains": {name: template}}`."""
+    return {
+        "claims": {name: _requests(claim) for name, claim in claims.claims.items()},
+        "templates": {name: _requests(claim) for name, claim in claims.templates.items()},
+        "domains": dict(claims.domains),
+    }
+
+
+def _requests(claim: Claim) -> list[dict[str, object]]:
+    return [{"class": one.device_class, "count": one.count} for one in claim.requests]

@@ -1,0 +1,176 @@
+"""Whether the kubelet's Topology Manager will let a pod onto a node: NUMA zones and hints over them. Pure.
+
+Source: k8s.io/kubernetes pkg/kubelet/cm/topologymanager. A hint is a set of zones that can give what is asked
+of one resource; it is preferred where no smaller set could by capacity. `single-numa-node` admits what one
+zone gives of every resource; `restricted` admits where one set of zones is a preferred hint for every
+resource; other policies admit everything. What fails gets `TopologyAffinityError` and is not tried again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from planner import quantity
+from planner.errors import InputError, Where
+from planner.quantity import Resources
+from planner.reading import mapping, maps, text
+
+SINGLE = "single-numa-node"
+RESTRICTED = "restricted"
+MOST_ZONES = 8
+"""The Topology Manager itself starts on no node with more (its maxAllowableNUMANodes)."""
+
+_OLD_POLICIES = {
+    "SingleNUMANode": (SINGLE, "container"),
+    "SingleNUMANodeContainerLevel": (SINGLE, "container"),
+    "SingleNUMANodePodLevel": (SINGLE, "pod"),
+    "Restricted": (RESTRICTED, "container"),
+    "RestrictedContainerLevel": (RESTRICTED, "container"),
+    "RestrictedPodLevel": (RESTRICTED, "pod"),
+}
+"""`topologyPolicies[0]`, from before there were attributes; every other word admits everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A NUMA zone: what it can give when empty and what is left of it now, in base units."""
+
+    name: str
+    allocatable: Resources
+    available: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class NumaNode:
+    """A node's NodeResourceTopology. `policy` and `scope` (container or pod) are the kubelet's words."""
+
+    name: str
+    policy: str
+    scope: str
+    zones: tuple[Zone, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is aligned in one go: a container's request, or the pod's. `stays`: it keeps what it gets."""
+
+    name: str
+    requests: Resources
+    stays: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """The request that would fail, and of each resource in it how many zones it takes (0: not enough)."""
+
+    ask: Ask
+    zones: Mapping[str, int]
+
+
+def numa_from(item: Mapping[str, object], where: Where) -> NumaNode:
+    """A NodeResourceTopology (`topology.node.k8s.io`). Raises `InputError` for a malformed one."""
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    policy, scope = _policy(item, where)
+    zones = [
+        _zone(zone, where.at(f"zones[{index}]"))
+        for index, zone in enumerate(maps(item.get("zones"), where.at("zones")))
+        if text(zone.get("type"), where.at(f"zones[{index}].type")) == "Node"
+    ]
+    if len(zones) > MOST_ZONES:
+        raise InputError(
+            f"{len(zones)} NUMA zones; the Topology Manager knows at most {MOST_ZONES}", where.at("zones")
+        )
+    zones.sort(key=lambda zone: (len(zone.name), zone.name))
+    return NumaNode(text(metadata.get("name"), where.at("metadata.name")), policy, scope, tuple(zones))
+
+
+def _policy(item: Mapping[str, object], where: Where) -> tuple[str, str]:
+    attributes = {
+        text(one.get("name"), where.at("attributes")): text(one.get("value"), where.at("attributes"))
+        for one in maps(item.get("attributes"), where.at("attributes"))
+    }
+    policy = attributes.get("topologyManagerPolicy", "")
+    if policy:
+        return policy, attributes.get("topologyManagerScope", "") or "container"
+    old = item.get("topologyPolicies")
+    first = old[0] if isinstance(old, list) and old else ""
+    return _OLD_POLICIES.get(text(first, where.at("topologyPolicies[0]")), ("none", "container"))
+
+
+def _zone(zone: Mapping[str, object], where: Where) -> Zone:
+    allocatable: dict[str, int] = {}
+    available: dict[str, int] = {}
+    for index, entry in enumerate(maps(zone.get("resources"), where.at(f"{where.field}.resources"))):
+        at = where.at(f"{where.field}.resources[{index}]")
+        name = text(entry.get("name"), at)
+        offered = next((entry[key] for key in ("allocatable", "capacity") if entry.get(key) is not None), 0)
+        allocatable[name] = quantity.amount(name, offered, at, up=False)
+        left = entry.get("available")
+        available[name] = quantity.amount(name, offered if left is None else left, at, up=False)
+    return Zone(text(zone.get("name"), where.at(f"{where.field}.name")), allocatable, available)
+
+
+def misfit(node: NumaNode, asks: Sequence[Ask], *, now: bool) -> Misfit | None:
+    """The first of the requests, in their order, that the kubelet would refuse; None where it takes all.
+
+    `now` False asks of the empty node. Requests that stay leave less to those after them.
+    """
+    if node.policy not in (SINGLE, RESTRICTED) or not node.zones:
+        return None
+    free = [dict(zone.available if now else zone.allocatable) for zone in node.zones]
+    for ask in asks:
+        aligned = {name: amount for name, amount in ask.requests.items() if _is_aligned(node, name, amount)}
+        chosen = _chosen(node, free, aligned)
+        if chosen is None:
+            return Misfit(ask, {name: fewest(node, name, amount) for name, amount in aligned.items()})
+        if ask.stays:
+            _take(free, chosen, aligned)
+    return None
+
+
+def fewest(node: NumaNode, resource: str, amount: int) -> int:
+    """The fewest zones that could give so much when empty, 0 where all together could not."""
+    offers = sorted((zone.allocatable.get(resource, 0) for zone in node.zones), reverse=True)
+    totals = itertools.accumulate(offers)
+    return next((count for count, total in enumerate(totals, start=1) if total >= amount), 0)
+
+
+def most_in_one(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
+    """Of each resource that is aligned, the most that one empty zone gives."""
+    return {
+        name: max(zone.allocatable.get(name, 0) for zone in node.zones)
+        for name in resources
+        if any(name in zone.allocatable for zone in node.zones)
+    }
+
+
+def _is_aligned(node: NumaNode, resource: str, amount: int) -> bool:
+    """A resource that no zone lists is not the Topology Manager's affair."""
+    return amount > 0 and any(resource in zone.allocatable for zone in node.zones)
+
+
+def _chosen(node: NumaNode, free: Sequence[Resources], aligned: Mapping[str, int]) -> tuple[int, ...] | None:
+    """The zones that the kubelet takes: of those sets that admit, the narrowest, then the lowest."""
+    if not aligned:
+        return ()
+    widths = {fewest(node, name, amount) for name, amount in aligned.items()}
+    if node.policy == SINGLE:
+        widths = {1}
+    if len(widths) != 1:
+        return None
+    for zones in itertools.combinations(range(len(free)), widths.pop()):
+        if zones and all(
+            sum(free[zone].get(name, 0) for zone in zones) >= amount for name, amount in aligned.items()
+        ):
+            return zones
+    return None
+
+
+def _take(free: list[dict[str, int]], zones: Sequence[int], aligned: Mapping[str, int]) -> None:
+    for name, amount in aligned.items():
+        for zone in zones:
+            part = min(amount, free[zone].get(name, 0))
+            free[zone][name] = free[zone].get(name, 0) - part
+            amount -= part

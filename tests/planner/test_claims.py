@@ -1,0 +1,84 @@
+"""ResourceClaims and their templates as they are written in each API version."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.claims import Claim, DeviceRequest
+from planner.cluster import read
+from planner.errors import InputError
+from planner.facts import cluster_facts
+
+
+def template(*requests, name="gpus"):
+    """A ResourceClaimTemplate with these device requests."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {"spec": {"devices": {"requests": list(requests)}}},
+    }
+
+
+def read_one(request):
+    """What a template of one request asks for."""
+    (claim,) = read([("", template(request))]).base.claims.templates.values()
+    return claim
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        ({"exactly": {"deviceClassName": "gpu.nvidia.com", "count": 8}}, DeviceRequest("gpu.nvidia.com", 8)),
+        ({"exactly": {"deviceClassName": "gpu.nvidia.com"}}, DeviceRequest("gpu.nvidia.com", 1)),
+        ({"deviceClassName": "mig.nvidia.com", "count": 2}, DeviceRequest("mig.nvidia.com", 2)),
+        (
+            {"exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}},
+            DeviceRequest("gpu.nvidia.com", -1),
+        ),
+        (
+            {
+                "firstAvailable": [
+                    {"deviceClassName": "a.example", "count": 3},
+                    {"deviceClassName": "b.example"},
+                ]
+            },
+            DeviceRequest("a.example", 3),
+        ),
+    ],
+)
+def test_each_way_to_ask_for_devices_is_read(request_, expected):
+    """v1 and v1beta2 with `exactly`, v1beta1 without; all of a node is an unknown count."""
+    assert read_one(request_) == Claim((expected,))
+
+
+def test_claims_templates_and_compute_domains_are_facts():
+    """By namespace and name."""
+    claim = {**template({"deviceClassName": "gpu.nvidia.com"}, name="one"), "kind": "ResourceClaim"}
+    claim["spec"] = claim["spec"]["spec"]
+    domain = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": {"name": "train"},
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "train-channel"}}},
+    }
+    facts = cluster_facts(read([("", [claim, template(), domain])]))
+    assert facts["claims"] == {
+        "claims": {"team/one": [{"class": "gpu.nvidia.com", "count": 1}]},
+        "templates": {"team/gpus": []},
+        "domains": {"default/train": "train-channel"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        ({"exactly": {"count": "eight"}}, "exactly|count"),
+        ({"exactly": ["x"]}, "exactly"),
+        ({"deviceClassName": 3}, "deviceClassName"),
+    ],
+)
+def test_a_malformed_claim_is_refused_by_field(request_, field):
+    """With the place of the request."""
+    with pytest.raises(InputError, match=rf"spec\.spec\.devices\.requests\[0\]\.({field})"):
+        read_one(request_)

@@ -1,0 +1,158 @@
+"""The Topology Manager's answer, predicted from NodeResourceTopology."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.cluster import read
+from planner.errors import InputError, Where
+from planner.facts import cluster_facts
+from planner.numa import Ask, NumaNode, fewest, misfit, most_in_one, numa_from
+
+GPU = "nvidia.com/gpu"
+
+
+def topology(policy="single-numa-node", scope="container", **changes):
+    """A DGX-like node: two zones of 4 GPUs and 56 CPUs each; `changes` replace fields."""
+    zones = [
+        {
+            "name": f"node-{number}",
+            "type": "Node",
+            "resources": [
+                {"name": "cpu", "capacity": "56", "allocatable": "55", "available": "55"},
+                {"name": "memory", "capacity": "512Gi", "allocatable": "500Gi", "available": "500Gi"},
+                {"name": GPU, "capacity": "4", "allocatable": "4", "available": "4"},
+            ],
+        }
+        for number in (0, 1)
+    ]
+    attributes = [
+        {"name": "topologyManagerPolicy", "value": policy},
+        {"name": "topologyManagerScope", "value": scope},
+    ]
+    return {
+        "apiVersion": "topology.node.k8s.io/v1alpha2",
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": "dgx-1"},
+        "attributes": attributes,
+        "zones": zones,
+        **changes,
+    }
+
+
+def node(policy="single-numa-node", scope="container", **changes) -> NumaNode:
+    """The same, read."""
+    return numa_from(topology(policy, scope, **changes), Where())
+
+
+def ask(gpus=0, cpu=0, memory=0, name="main", stays=True):
+    """A request of so many GPUs, cores and Gi."""
+    return Ask(name, {GPU: gpus, "cpu": cpu * 1000, "memory": memory * 2**30, "rdma/ib": gpus}, stays)
+
+
+def test_what_one_zone_gives_is_admitted():
+    """Four GPUs and half the cores; a device that no zone lists is nobody's affair."""
+    assert misfit(node(), [ask(4, 55, 500)], now=True) is None
+
+
+def test_eight_gpus_over_two_zones_fail_single_numa_node_and_pass_restricted():
+    """Restricted looks at the fewest zones by capacity, which are two here, for cores as well."""
+    wanted = [ask(8, 110, 1000)]
+    found = misfit(node(), wanted, now=True)
+    assert found is not None
+    assert found.zones == {GPU: 2, "cpu": 2, "memory": 2}
+    assert misfit(node("restricted"), wanted, now=True) is None
+
+
+def test_restricted_wants_one_set_of_zones_for_every_resource():
+    """Eight GPUs take two zones and eight cores one, so no set is preferred for both."""
+    found = misfit(node("restricted"), [ask(8, 8)], now=True)
+    assert found is not None
+    assert found.zones == {GPU: 2, "cpu": 1}
+
+
+@pytest.mark.parametrize("policy", ["none", "best-effort", "", "no such policy"])
+def test_other_policies_admit_everything(policy):
+    """They only prefer."""
+    assert misfit(node(policy), [ask(8, 8)], now=True) is None
+
+
+def test_containers_take_from_their_zones_in_turn():
+    """Three containers of three GPUs: the third finds one left in each zone."""
+    wanted = [ask(3, name="a"), ask(3, name="b"), ask(2, name="c")]
+    found = misfit(node(), wanted, now=True)
+    assert found is not None
+    assert found.ask.name == "c"
+    assert misfit(node(), [ask(2, name="a"), ask(2, name="b"), ask(4, name="c")], now=True) is None
+
+
+def test_an_init_container_gives_back_what_it_took():
+    """It has ended when the next one starts."""
+    assert misfit(node(), [ask(4, stays=False), ask(4), ask(4)], now=True) is None
+
+
+def test_now_counts_what_is_available_and_empty_what_is_allocatable():
+    """Two GPUs in use in each zone leave two."""
+    busy = topology()
+    for zone in busy["zones"]:
+        zone["resources"][2]["available"] = "2"
+    wanted = [ask(4)]
+    assert misfit(numa_from(busy, Where()), wanted, now=True) is not None
+    assert misfit(numa_from(busy, Where()), wanted, now=False) is None
+
+
+def test_more_than_all_zones_have_is_zero_zones():
+    """No set of zones gives it."""
+    assert fewest(node(), GPU, 9) == 0
+    assert most_in_one(node(), [GPU, "rdma/ib"]) == {GPU: 4}
+
+
+@pytest.mark.parametrize(
+    ("old", "policy", "scope"),
+    [
+        ("SingleNUMANodePodLevel", "single-numa-node", "pod"),
+        ("SingleNUMANode", "single-numa-node", "container"),
+        ("RestrictedPodLevel", "restricted", "pod"),
+        ("BestEffort", "none", "container"),
+    ],
+)
+def test_the_deprecated_field_is_read_where_there_are_no_attributes(old, policy, scope):
+    """Attributes win where both are there."""
+    found = node(attributes=None, topologyPolicies=[old])
+    assert (found.policy, found.scope) == (policy, scope)
+    assert node(topologyPolicies=[old]).policy == "single-numa-node"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"zones": "all"}, "expected a list"),
+        ({"zones": [{"type": "Node", "name": 3}]}, "expected a string"),
+        ({"zones": [{"type": "Node", "resources": [{"name": "cpu", "capacity": "lots"}]}]}, "no quantity"),
+        ({"attributes": [{"name": "topologyManagerPolicy", "value": 3}]}, "put it in quotes"),
+        ({"zones": [{"type": "Node", "name": f"node-{n}"} for n in range(9)]}, "9 NUMA zones"),
+    ],
+)
+def test_a_malformed_topology_is_refused_by_field(change, said):
+    """In words, with the field."""
+    with pytest.raises(InputError, match=said):
+        node(**change)
+
+
+def test_zones_are_counted_in_the_order_of_their_numbers():
+    """node-10 comes after node-2, as the kubelet counts."""
+    names = ["node-1", "node-3", "node-2"]
+    assert [zone.name for zone in node(zones=[{"type": "Node", "name": n} for n in names]).zones] == sorted(
+        names
+    )
+
+
+def test_a_cluster_file_brings_its_topologies():
+    """They are facts for policies; nodes without one count as unaligned."""
+    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": n}} for n in ("dgx-1", "cpu-1")]
+    facts = cluster_facts(read([("cluster.yaml", [*nodes, topology()])]))
+    assert [(one["node"], one["policy"], len(one["zones"])) for one in facts["numa"]] == [
+        ("cpu-1", "none", 0),
+        ("dgx-1", "single-numa-node", 2),
+    ]
+    assert cluster_facts(read([("cluster.yaml", nodes)]))["numa"] == []
