@@ -4,7 +4,8 @@
 `largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
 when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
 (`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
-`gpuShare`: by product and GPU resource, what one GPU's share of its node is (`planner.shares`).
+`gpuShare`: by product and GPU resource, what one GPU's share of its node is (`planner.shares`). `domains`:
+every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their labels (`planner.inventory`).
 `numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`planner.hardware`).
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from planner.hardware import hardware_facts
+from planner.inventory import domains, gpu_nodes
 from planner.mig import profiles_of
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX
 from planner.quantity import Resources
@@ -44,9 +45,10 @@ def _facts(snapshot: Snapshot) -> dict[str, object]:
         "resources": _resources(snapshot),
         "mig": _mig(snapshot, free),
         "gpuShare": gpu_shares(snapshot.nodes.values()),
+        "domains": domains(snapshot),
+        "gpuNodes": gpu_nodes(snapshot.nodes.values()),
         "nodes": len(snapshot.nodes),
         "gpus": sum(_gpus(node.allocatable) for node in snapshot.nodes.values()),
-        **hardware_facts(snapshot),
     }
 
 

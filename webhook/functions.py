@@ -12,6 +12,7 @@ from typing import Any
 from webhook.cel import Function
 from webhook.mig_functions import MIG_FUNCTIONS
 from webhook.pod_functions import POD_FUNCTIONS
+from webhook.workload_functions import WORKLOAD_FUNCTIONS
 
 Json = Any
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -102,5 +103,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "nodeAffinity.prefer": Function(prefer, 3, 3),
     **MIG_FUNCTIONS,
     **POD_FUNCTIONS,
+    **WORKLOAD_FUNCTIONS,
 }
 """Name in CEL → the function, the fewest and the most arguments."""

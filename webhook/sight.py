@@ -60,7 +60,12 @@ class Sight:
         `plan` is missing where there is none: an object that needs no plan, or no cluster.
         """
         makers: dict[str, Callable[[], Any]] = {
-            "gang": lambda: gang_variable(self.workload(obj), self._request.namespace, pod_set),
+            "gang": lambda: gang_variable(
+                self.workload(obj),
+                self._request.namespace,
+                pod_set,
+                (obj.get("metadata") or {}).get("labels"),
+            ),
             "cluster": self._cluster,
             "plan": lambda: plan_variable(self.plan(obj), pod_set),
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.podgroup import PodGroup, Requirement, Term
+from planner.podgroup import Constraint, PodGroup, Requirement, Term
 from planner.reservation import reservation_id
 from webhook.planning import WorkloadPlan
 from webhook.workloads import Workload
@@ -19,6 +19,8 @@ NO_CLUSTER: Mapping[str, Any] = {
     "resources": {},
     "gpuShare": [],
     "largestFree": {},
+    "domains": [],
+    "gpuNodes": [],
     "numa": [],
     "claims": {"claims": {}, "templates": {}, "domains": {}},
     "cliques": {},
@@ -26,11 +28,12 @@ NO_CLUSTER: Mapping[str, Any] = {
 """What `cluster` is where nothing is known of one: the same keys, all empty."""
 
 
-def gang_variable(workload: Workload, namespace: str, pod_set: str) -> dict[str, Any]:
+def gang_variable(workload: Workload, namespace: str, pod_set: str, labels: Any = None) -> dict[str, Any]:
     """`gang`: who asks and for how much. Several gangs of one object are alike; the first speaks for them.
 
     Amounts are per pod, cpu in millicores, the rest in base units. `podSet` is the PodSet whose template is
-    shown, "" on the workload itself.
+    shown, "" on the workload itself; `labels` are the workload's own in both cases. A PodSet's `constraint`
+    is what it asks for besides the gang.
     """
     group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=())
     return {
@@ -42,6 +45,7 @@ def gang_variable(workload: Workload, namespace: str, pod_set: str) -> dict[str,
         "replicas": len(workload.gangs),
         "perPod": workload.per_pod,
         "podSet": pod_set,
+        "labels": dict(labels) if isinstance(labels, Mapping) else {},
         "podSets": [
             {
                 "name": one.name,
@@ -49,18 +53,25 @@ def gang_variable(workload: Workload, namespace: str, pod_set: str) -> dict[str,
                 "gpus": one.shape.gpus,
                 "resources": dict(one.shape.requests),
                 "mig": one.shape.mig_slices,
+                "constraint": _constraint_json(one.constraint),
             }
             for one in group.pod_sets
         ],
-        "constraint": {
-            "topology": group.constraint.topology,
-            "required": group.constraint.required,
-            "preferred": group.constraint.preferred,
-        },
+        "constraint": _constraint_json(group.constraint),
         "topologies": sorted({value for _, kind, value in group.origins if kind == "topology"}),
         "keys": [{"field": field, "kind": kind, "value": value} for field, kind, value in group.origins],
         "reserve": group.reserve,
         "onUnavailable": group.on_unavailable,
+    }
+
+
+def _constraint_json(constraint: Constraint) -> dict[str, Any]:
+    return {
+        "topology": constraint.topology,
+        "required": constraint.required,
+        "preferred": constraint.preferred,
+        "sliceLevel": constraint.slice_level,
+        "sliceSize": constraint.slice_size,
     }
 
 
