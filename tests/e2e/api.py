@@ -8,6 +8,7 @@ import json
 import ssl
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -15,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 import yaml
 
 Json = dict[str, Any]
+TRIES = 10
 MERGE = "application/merge-patch+json"
 
 
@@ -84,6 +86,11 @@ class Api:
         try:
             status, answer = self._exchange(method, target, data, headers)
         except (http.client.RemoteDisconnected, ConnectionError):  # a kept connection that the server closed
+            status, answer = self._exchange(method, target, data, headers)
+        for _ in range(TRIES):
+            if status != 429:
+                break
+            time.sleep(1)  # the server asks for patience, for one while it opens a new kind's storage
             status, answer = self._exchange(method, target, data, headers)
         if status >= 400:
             raise ApiError(status, _message(answer))

@@ -9,6 +9,7 @@ from planner.errors import InputError, Where
 from planner.quantity import parse
 
 Json = dict[str, Any]
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
 
 
@@ -32,13 +33,15 @@ def differences(wanted: Any, stored: Any, path: str = "") -> list[str]:
 
 
 def content(obj: Json) -> Json:
-    """An object without what the API server says of its own: identity, time, owner of fields, status.
+    """An object without what the API server and kubectl say of their own: identity, times, status.
 
     A Job's selector is its UID, so the UID is replaced wherever it stands.
     """
     uid = obj["metadata"].get("uid", "")
     kept = {key: value for key, value in obj.items() if key != "status"}
     kept["metadata"] = {key: value for key, value in obj["metadata"].items() if key not in OF_THE_SERVER}
+    annotations = kept["metadata"].get("annotations", {})
+    kept["metadata"]["annotations"] = {key: annotations[key] for key in annotations if key != LAST_APPLIED}
     return _replaced(kept, uid)  # type: ignore[no-any-return]
 
 
