@@ -44,6 +44,10 @@ class ClusterSource(Protocol):
         """Why the picture is older than it should be; "" where all is well."""
         ...
 
+    def waiting(self) -> str:
+        """What the first picture still lacks, so that no request should come yet; "" once it is whole."""
+        ...
+
 
 class NoCluster:
     """No cluster: policies run, nothing is planned."""
@@ -58,6 +62,10 @@ class NoCluster:
 
     def problem(self) -> str:
         """Nothing can be wrong with it."""
+        return ""
+
+    def waiting(self) -> str:
+        """Nothing is waited for."""
         return ""
 
 
@@ -92,6 +100,10 @@ class ClusterFiles:
     def problem(self) -> str:
         """The last bad change, "" when the newest files were good."""
         return self._problem
+
+    def waiting(self) -> str:
+        """Nothing: the files were read at the start."""
+        return ""
 
     def _read(self) -> tuple[Snapshot, Surroundings]:
         return picture(self._paths)

@@ -87,10 +87,12 @@ class Webhook:
         return web.Response(text="ok\n")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        """Ready while it serves; the detail tells the revision, and what could not be reloaded."""
-        problems = self.problems()
+        """Ready once the cluster is known and while it serves; the detail tells what is old or missing."""
+        problems, waiting = self.problems(), self.service.cluster.waiting()
         detail = {"revision": self.service.policies.current.revision, "problems": problems}
-        status = 503 if self.stopping else 200
+        if waiting:
+            detail["waiting"] = waiting
+        status = 503 if self.stopping or waiting else 200
         return web.Response(status=status, body=orjson.dumps(detail) + b"\n", content_type="application/json")
 
     async def _metrics(self, _: web.Request) -> web.Response:

@@ -16,6 +16,7 @@ from planner.sqlite import SqliteLedger
 from webhook.cluster import ClusterFiles, ClusterSource, NoCluster
 from webhook.commands import inputs
 from webhook.commands.reservations import default_ledger
+from webhook.kube.side import NAMESPACE, ClusterSide
 from webhook.server import DEADLINE, Webhook, start
 from webhook.service import Service
 
@@ -26,6 +27,7 @@ log = logging.getLogger("bayplan")
 EPILOG = """examples:
   bayplan certs init --dir certs.d --service bayplan --namespace bayplan-system
   bayplan serve --tls-cert certs.d/tls.crt --tls-key certs.d/tls.key -p policies/ -c cluster/
+  bayplan serve --in-cluster --host 0.0.0.0 --tls-cert … --tls-key …   any number of replicas
   bayplan serve --insecure --port 8080 -c cluster.yaml     plain HTTP on loopback, to try things
 
 /mutate and /validate take AdmissionReview v1; /healthz, /readyz, /metrics are for kubelet and Prometheus.
@@ -53,6 +55,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--insecure", action="store_true", help="plain HTTP; the API server never calls that")
     parser.add_argument("--ledger", metavar="FILE", default=None, help="the book of reservations, SQLite")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--kubeconfig", metavar="FILE", help="watch this cluster, and keep the book in it")
+    place.add_argument("--in-cluster", action="store_true", help="the same, as the pod's service account")
+    parser.add_argument("--namespace", default=NAMESPACE, help="of our own Lease (default: %(default)s)")
+    parser.add_argument("--no-controller", action="store_true", help="answer only; other replicas control")
     parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for one call")
     parser.set_defaults(run=run)
 
@@ -65,11 +72,26 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace) -> int:
-    cluster: ClusterSource = ClusterFiles(args.cluster) if args.cluster else NoCluster()
     policies = inputs.policy_store(args.policies)
-    ledger = SqliteLedger(args.ledger or default_ledger())
-    webhook = Webhook(Service(policies, ledger, cluster), args.deadline)
     tls = _tls(args)
+    if not (args.kubeconfig or args.in_cluster):
+        cluster: ClusterSource = ClusterFiles(args.cluster) if args.cluster else NoCluster()
+        ledger = SqliteLedger(args.ledger or default_ledger())
+        return await _until_stopped(args, Webhook(Service(policies, ledger, cluster), args.deadline), tls)
+    if args.cluster or args.ledger:
+        raise InputError("-c and --ledger are for serving without a cluster; leave them out here")
+    side = await ClusterSide.connect(
+        args.kubeconfig, in_cluster=args.in_cluster, namespace=args.namespace, controls=not args.no_controller
+    )
+    try:
+        service = Service(policies, side.ledger, side)
+        return await _until_stopped(args, Webhook(service, args.deadline), tls)
+    finally:
+        await side.close()
+
+
+async def _until_stopped(args: argparse.Namespace, webhook: Webhook, tls: ReloadingContext | None) -> int:
+    policies = webhook.service.policies
     try:
         running = await start(webhook, args.host, args.port, tls.context if tls else None)
     except OSError as error:

@@ -17,8 +17,8 @@ Read = TypeVar("Read")
 class Store(Generic[Read]):
     """The objects of one resource, read: by NAMESPACE/NAME (or NAME). `read` gives None for what is left out.
 
-    `stirred` is called with the key after each change of what was read. Changes are made under `lock`, so that
-    a thread that holds the lock sees no half of a list.
+    `stirred` is called with the key after each change of what was read. All is changed under `lock`: a
+    thread that holds it sees no half of a list.
     """
 
     def __init__(
