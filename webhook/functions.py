@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.cel import Function
+from webhook.device_functions import DEVICE_FUNCTIONS
 from webhook.mig_functions import MIG_FUNCTIONS
+from webhook.numa_functions import NUMA_FUNCTIONS
 from webhook.pod_functions import POD_FUNCTIONS
 from webhook.workload_functions import WORKLOAD_FUNCTIONS
 
@@ -101,7 +103,9 @@ def _contradicts(term: Mapping[str, Json]) -> bool:
 FUNCTIONS: Mapping[str, Function] = {
     "nodeAffinity.require": Function(require, 2, 2),
     "nodeAffinity.prefer": Function(prefer, 3, 3),
+    **DEVICE_FUNCTIONS,
     **MIG_FUNCTIONS,
+    **NUMA_FUNCTIONS,
     **POD_FUNCTIONS,
     **WORKLOAD_FUNCTIONS,
 }
