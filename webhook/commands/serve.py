@@ -7,6 +7,7 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from webhook.cluster import ClusterFiles, ClusterSource, NoCluster
 from webhook.commands import inputs
 from webhook.commands.reservations import default_ledger
 from webhook.kube.side import NAMESPACE, ClusterSide
+from webhook.policy.model import PolicySet
 from webhook.server import DEADLINE, Webhook, start
 from webhook.service import Service
 
@@ -33,6 +35,13 @@ EPILOG = """examples:
 /mutate and /validate take AdmissionReview v1; /healthz, /readyz, /metrics are for kubelet and Prometheus.
 Policies, cluster files and certificates are taken up when they change; a bad set keeps the last good one.
 """
+
+
+TakenUp = Callable[[PolicySet], None]
+
+
+def _nobody(policies: PolicySet) -> None:
+    """Without a cluster nobody waits for new policies."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -84,13 +93,16 @@ async def _serve(args: argparse.Namespace) -> int:
         args.kubeconfig, in_cluster=args.in_cluster, namespace=args.namespace, controls=not args.no_controller
     )
     try:
+        side.follow(policies.current)
         service = Service(policies, side.ledger, side)
-        return await _until_stopped(args, Webhook(service, args.deadline), tls)
+        return await _until_stopped(args, Webhook(service, args.deadline), tls, side.follow)
     finally:
         await side.close()
 
 
-async def _until_stopped(args: argparse.Namespace, webhook: Webhook, tls: ReloadingContext | None) -> int:
+async def _until_stopped(
+    args: argparse.Namespace, webhook: Webhook, tls: ReloadingContext | None, taken_up: TakenUp = _nobody
+) -> int:
     policies = webhook.service.policies
     try:
         running = await start(webhook, args.host, args.port, tls.context if tls else None)
@@ -103,7 +115,7 @@ async def _until_stopped(args: argparse.Namespace, webhook: Webhook, tls: Reload
     loop = asyncio.get_running_loop()
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, stop.set)
-    watchers = [asyncio.create_task(_reload(webhook))]
+    watchers = [asyncio.create_task(_reload(webhook, taken_up))]
     if tls:
         watchers.append(asyncio.create_task(tls.watch()))
     await stop.wait()
@@ -116,13 +128,14 @@ async def _until_stopped(args: argparse.Namespace, webhook: Webhook, tls: Reload
     return 0
 
 
-async def _reload(webhook: Webhook) -> None:
+async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
     """Take up changed policies; say once what is wrong with a bad set."""
     policies = webhook.service.policies
     said = ""
     while True:
         await asyncio.sleep(RELOAD_SECONDS)
         if await asyncio.to_thread(policies.reload_if_changed):
+            taken_up(policies.current)
             log.info("policies taken up: revision %s", policies.current.revision)
         problem = "; ".join(webhook.problems())
         if problem and problem != said:

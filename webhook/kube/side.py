@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from planner.snapshot import Snapshot
+from webhook.cel.libraries.authorizer import Access
+from webhook.kube.access import asking
 from webhook.kube.client import Api, connect
 from webhook.kube.ledger import KubeLedger
+from webhook.kube.params import ParamsWatch
 from webhook.kube.watch import ClusterWatch
+from webhook.policy.model import PolicySet
+from webhook.policy.request import UserInfo
 from webhook.surroundings import Surroundings
 
 NAMESPACE = "bayplan-system"
@@ -21,6 +28,8 @@ class ClusterSide:
     api: Api
     watch: ClusterWatch
     ledger: KubeLedger
+    params: ParamsWatch
+    access: Callable[[UserInfo], Access]
 
     @classmethod
     async def connect(
@@ -31,13 +40,15 @@ class ClusterSide:
         Raises `InputError` for a kubeconfig or service account that cannot be used.
         """
         api = await connect(kubeconfig, in_cluster=in_cluster)
-        side = cls(api, ClusterWatch(api), KubeLedger(api))
+        access = asking(api, asyncio.get_running_loop())
+        side = cls(api, ClusterWatch(api), KubeLedger(api), ParamsWatch(api), access)
         await side.watch.start()
         await side.ledger.start()
         return side
 
     async def close(self) -> None:
         """Stop, the last first."""
+        await self.params.close()
         await self.ledger.close()
         await self.watch.close()
         await self.api.close()
@@ -47,8 +58,12 @@ class ClusterSide:
         return self.watch.snapshot()
 
     def surroundings(self) -> Surroundings:
-        """What policies may look up there."""
-        return self.watch.surroundings()
+        """What policies may look up there: namespaces, the parameters that they name, and who may do what."""
+        return replace(self.watch.surroundings(), params=self.params, access=self.access)
+
+    def follow(self, policies: PolicySet) -> None:
+        """Watch the kinds of which these policies take parameters."""
+        self.params.follow(policies)
 
     def problem(self) -> str:
         """What is broken now: the picture or the book may be older than they should be."""
@@ -56,4 +71,4 @@ class ClusterSide:
 
     def waiting(self) -> str:
         """What has not been read yet for the first time."""
-        return self.watch.waiting() or self.ledger.waiting()
+        return self.watch.waiting() or self.ledger.waiting() or self.params.waiting()
