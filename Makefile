@@ -4,10 +4,10 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench test-exact lock clean
+.PHONY: help demo test lint check bench test-exact e2e lock clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .venv/.ready: pyproject.toml constraints.txt
 	@echo "setting up .venv (pinned in constraints.txt) …"
@@ -32,6 +32,10 @@ bench: .venv/.ready ## measure CEL and the planner, side by side with others in 
 
 test-exact: .venv/.ready ## the planner against exhaustive search on 100,000 random instances (long)
 	@BAYPLAN_EXACT=100000 $(BIN)/python -m pytest -n $(WORKERS) tests/exact
+
+e2e: .venv/.ready ## a real control plane (built once, with Go): apply, schedule, refuse, install
+	@assets=$${KUBEBUILDER_ASSETS:-$$(.ci/build-controlplane)} || exit 1; \
+	  BAYPLAN_E2E=1 KUBEBUILDER_ASSETS="$$assets" $(BIN)/python -m pytest tests/e2e
 
 lock: ## write constraints.txt anew from what is installed
 	@{ echo "# Every version that make installs, so that today and tomorrow run the same code. Made by \`make lock\`."; \
