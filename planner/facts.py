@@ -1,6 +1,7 @@
 """What policies may know of the cluster: plain JSON, the CEL variable `cluster`.
 
-`topologies`: name to levels. `levels`: every level key. `nodePools`: name to nodes, selector and topology.
+`topologies`: name to levels; `hostless`: those whose object does not list the hostname, which is added.
+`levels`: every level key. `nodePools`: name to nodes, selector and topology.
 `largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
 when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
 (`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from planner.hardware import hardware_facts
 from planner.inventory import domains, gpu_nodes
 from planner.mig import profiles_of
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX
@@ -39,6 +41,7 @@ def _facts(snapshot: Snapshot) -> dict[str, object]:
     topologies = [t for t in snapshot.topologies if t.source != "none"]
     return {
         "topologies": {t.name: list(t.levels) for t in topologies},
+        "hostless": [t.name for t in topologies if t.hostless],
         "levels": sorted({level for t in topologies for level in t.levels}),
         "nodePools": _pools(snapshot),
         "largestFree": {t.name: _largest(snapshot.base.trees[t.name], free) for t in topologies},
@@ -49,6 +52,7 @@ def _facts(snapshot: Snapshot) -> dict[str, object]:
         "gpuNodes": gpu_nodes(snapshot.nodes.values()),
         "nodes": len(snapshot.nodes),
         "gpus": sum(_gpus(node.allocatable) for node in snapshot.nodes.values()),
+        **hardware_facts(snapshot),
     }
 
 

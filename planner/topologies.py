@@ -37,6 +37,7 @@ def topology_from(item: Mapping[str, object], where: Where) -> Topology:
         reservable=reservable,
         source=text(item.get("apiVersion"), where.at("apiVersion")).partition("/")[0],
         aliases=aliases,
+        hostless=not any(entry.get("nodeLabel") == HOSTNAME for entry in maps(spec.get("levels"), where)),
     )
 
 

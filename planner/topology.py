@@ -34,6 +34,8 @@ class Topology:
     source: str = "bayplan.dev"
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other names of levels (KAI's `alias`), each with its label key."""
+    hostless: bool = False
+    """The object leaves the hostname out, so a scheduler that reads it knows no such level."""
 
     @property
     def host_index(self) -> int:

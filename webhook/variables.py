@@ -13,6 +13,7 @@ from webhook.workloads import Workload
 NO_CLUSTER: Mapping[str, Any] = {
     "known": False,
     "topologies": {},
+    "hostless": [],
     "levels": [],
     "nodePools": [],
     "mig": {},
