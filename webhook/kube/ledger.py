@@ -144,6 +144,16 @@ class KubeLedger:
                 with suppress(_Retry):
                     return await self._delete(entry)
 
+    async def give_back(self, seen: Reservation) -> bool:
+        """Release it only as it was seen: a gang that came again under the same name keeps its place."""
+        async with _reachable():
+            entry = await self._find(seen.id)
+            if entry is None or entry.reservation != seen:
+                return False
+            with suppress(_Retry):
+                return await self._delete(entry)
+        return False
+
     async def sweep(self, now: float, stale: Iterable[str] = ()) -> tuple[Reservation, ...]:
         """Delete the holds that expired, and of the uncommitted objects those whose UIDs are `stale`.
 

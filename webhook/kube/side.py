@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from planner.snapshot import Snapshot
 from webhook.cel.libraries.authorizer import Access
 from webhook.kube.access import asking
 from webhook.kube.client import Api, connect
+from webhook.kube.controller import Controller
+from webhook.kube.leader import Leader
 from webhook.kube.ledger import KubeLedger
 from webhook.kube.params import ParamsWatch
 from webhook.kube.watch import ClusterWatch
@@ -30,6 +33,7 @@ class ClusterSide:
     ledger: KubeLedger
     params: ParamsWatch
     access: Callable[[UserInfo], Access]
+    election: asyncio.Task[None] | None = None
 
     @classmethod
     async def connect(
@@ -44,10 +48,17 @@ class ClusterSide:
         side = cls(api, ClusterWatch(api), KubeLedger(api), ParamsWatch(api), access)
         await side.watch.start()
         await side.ledger.start()
+        if controls:
+            leader = Leader(api, namespace, Controller(api, side.watch, side.ledger).lead)
+            side.election = asyncio.create_task(leader.run())
         return side
 
     async def close(self) -> None:
-        """Stop, the last first."""
+        """Stop, the last first; the Lease is given up, so that another replica leads at once."""
+        if self.election is not None:
+            self.election.cancel()
+            with suppress(asyncio.CancelledError):
+                await self.election
         await self.params.close()
         await self.ledger.close()
         await self.watch.close()

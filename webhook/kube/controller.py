@@ -1,0 +1,277 @@
+"""The controller: looks at the cluster, asks `reconcile` what to do, and does it. One replica at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from planner.errors import Where
+from planner.podgroup import PodGroup
+from planner.reservation import Conflict, LedgerUnavailable, Reservation
+from planner.snapshot import Snapshot
+from planner.topology import HOSTNAME
+from webhook.kube import reconcile as rules
+from webhook.kube.client import Api, ApiError, Json
+from webhook.kube.events import Recorder
+from webhook.kube.gangs import Gang, Ref, Unbound, Work, answer_of, gangs_of, seconds, unbound_from, work_from
+from webhook.kube.ledger import KubeLedger
+from webhook.kube.reconcile import Action, Admit, ClaimFor, LetIn, MoveTo, Release, Stuck, Wait, World
+from webhook.kube.reflector import Reflector, served_path
+from webhook.kube.store import Store
+from webhook.kube.tighten import let_in
+from webhook.kube.watch import ClusterWatch
+from webhook.names import PLACEMENT, POD_SET, RESERVATION
+from webhook.planning import Placed, WorkloadPlan
+from webhook.service import HOLD_SECONDS
+from webhook.stamp import placement_note
+from webhook.workloads import KINDS, Kind
+
+SETTLE_SECONDS = 0.1
+"""After a change, so that what comes together is looked at together."""
+IDLE_SECONDS = 5.0
+"""Between two looks where nothing seems to change: time passes, and holds expire."""
+ORPHAN_SECONDS = 120.0
+"""Age from which a Reservation that no commit filled is taken for a dead writer's."""
+AT_ONCE = 16
+"""Pods that are let in at the same time."""
+log = logging.getLogger("bayplan")
+_NO_WORKLOADS = ("Pod", "PodGroup", "CronJob")
+
+
+class Controller:
+    """`lead` works until it is cancelled. `clock` gives seconds since the epoch."""
+
+    def __init__(
+        self, api: Api, watch: ClusterWatch, ledger: KubeLedger, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._api = api
+        self._watch = watch
+        self._ledger = ledger
+        self._clock = clock
+        self._recorder = Recorder(api)
+        self._seen: frozenset[str] = frozenset()
+        self._rows = [row for row in KINDS.values() if row.name not in _NO_WORKLOADS]
+        self._served: dict[str, str] = {}
+        """The path of each kind's objects, in the version that the server prefers; "" without CRD."""
+        self._works: list[Store[Work]] = []
+        self._unbound: Store[Unbound] | None = None
+
+    async def lead(self) -> None:
+        """Watch workloads and waiting pods, and keep everything as it should be."""
+        reflectors = self._begin()
+        tasks = [asyncio.create_task(one.run()) for one in reflectors]
+        try:
+            await self._watch.synced()
+            for one in reflectors:
+                await one.synced.wait()
+            while True:
+                await self._round()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._watch.news.wait(), IDLE_SECONDS)
+                await asyncio.sleep(SETTLE_SECONDS)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self) -> list[Reflector]:
+        lock = threading.Lock()
+        self._works = [
+            Store(partial(self._read_work, row=row), row.name, self._stirred, lock) for row in self._rows
+        ]
+        self._unbound = Store(unbound_from, "Pod", self._stirred, lock)
+        pending = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
+        return [
+            Reflector(self._api, "/api/v1/pods", self._unbound, query={"fieldSelector": pending}),
+            *(
+                Reflector(
+                    self._api,
+                    f"{row.resource}.{row.group}",
+                    store,
+                    find=partial(self._find, row),
+                )
+                for row, store in zip(self._rows, self._works, strict=True)
+            ),
+        ]
+
+    async def _find(self, row: Kind) -> str:
+        self._served[row.name] = await served_path(self._api, row.group, row.resource)
+        return self._served[row.name]
+
+    def _read_work(self, item: Json, where: Where, row: Kind) -> Work | None:
+        version = self._served[row.name].removeprefix("/apis/").rpartition("/")[0]
+        return work_from(item, where, version, row.name)
+
+    def _stirred(self, _: str) -> None:
+        self._watch.news.set()
+
+    async def _round(self) -> None:
+        """One look and everything that follows from it; what fails is tried again at the next."""
+        self._watch.news.clear()
+        try:
+            now = self._clock()
+            await self._ledger.sweep(now, self._orphans(now))
+            world = await self._world(now)
+            actions = await asyncio.to_thread(rules.reconcile, world)
+            self._seen = (self._seen & {r.id for r in world.snapshot.reservations}) | rules.alive(world)
+            for action in actions:
+                await self._do(action, world)
+            await self._tell_held(world)
+        except (Conflict, ApiError, LedgerUnavailable) as error:
+            log.info("controller: %s; looking again", error)
+            self._watch.news.set()
+            await asyncio.sleep(1)
+        except Exception as error:  # one bad object must not end the controller
+            log.error("controller: %s", type(error).__name__, exc_info=error)
+            await asyncio.sleep(IDLE_SECONDS)
+
+    async def _world(self, now: float) -> World:
+        picture = self._watch.snapshot()
+        assert picture is not None, "the watch is synced"
+        assert self._unbound is not None, "the controller leads"
+        works = tuple(work for store in self._works for work in store.items.values())
+        kinds = frozenset(row.name for row in self._rows)
+        book = await self._ledger.book(now)
+        return World(
+            picture.with_book(book), works, tuple(self._unbound.items.values()), kinds, self._seen, now
+        )
+
+    def _orphans(self, now: float) -> list[str]:
+        made = self._ledger.uncommitted().items()
+        return [uid for uid, time_ in made if time_ and now - seconds(time_) > ORPHAN_SECONDS]
+
+    async def _do(self, action: Action, world: World) -> None:
+        match action:
+            case Release(reservation, why, gang):
+                if await self._ledger.give_back(reservation):
+                    log.info("released %s: %s", reservation.gang, why)
+                    if gang is not None:
+                        await self._recorder.tell(
+                            gang.ref, "Released", f"{_place(reservation)} is free: {why}"
+                        )
+            case ClaimFor(reservation, gang):
+                await self._ledger.claim(reservation.id, gang.ref.uid, self._clock())
+            case MoveTo():
+                await self._move(action, world)
+            case LetIn(gang, reservation, pods):
+                await self._let_in(world.snapshot, gang, reservation, pods)
+            case Admit():
+                await self._admit(action, world)
+            case Stuck(gang, why, answer):
+                text = f"lost {why}, and has no other place now: {answer.message}"
+                await self._recorder.tell(gang.ref, "Replanned", text, warning=True)
+            case Wait(gang, position, of, answer):
+                waits = f"; waits for: {answer.message}" if answer is not None else ""
+                await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
+
+    async def _move(self, action: MoveTo, world: World) -> None:
+        gang, move = action.gang, action.move
+        await self._ledger.reserve(move.reservation, world.snapshot.revision, self._clock())
+        await self._note(gang, move.reservation, world.snapshot)
+        text = f"lost {action.why}: {move.moved} of {gang.group.size} pods go to {', '.join(move.to)}"
+        log.info("replanned %s: %s", gang.name, text)
+        await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {_place(move.reservation)}")
+
+    async def _admit(self, action: Admit, world: World) -> None:
+        """The reservation first: whatever breaks after it is made up for by the next look, which lets in."""
+        gang, now = action.gang, self._clock()
+        if action.reservation is not None:
+            hold = replace(action.reservation, created=now, expires=now + HOLD_SECONDS)
+            await self._ledger.reserve(hold, world.snapshot.revision, now)
+            await self._ledger.claim(hold.id, gang.ref.uid, now)
+            await self._note(gang, hold, world.snapshot)
+        log.info("admitted %s", gang.name)
+        await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
+
+    async def _let_in(
+        self, snapshot: Snapshot, gang: Gang, reservation: Reservation | None, pods: Iterable[Unbound]
+    ) -> None:
+        limit = asyncio.Semaphore(AT_ONCE)
+        gated = [pod for pod in pods if pod.gated]
+        await asyncio.gather(*(self._open(snapshot, gang, reservation, pod, limit) for pod in gated))
+        where = f" in {_place(reservation)}" if reservation is not None else ""
+        await self._recorder.tell(gang.ref, "Admitted", f"{gang.group.size} pods have their place{where}")
+
+    async def _open(
+        self,
+        snapshot: Snapshot,
+        gang: Gang,
+        reservation: Reservation | None,
+        pod: Unbound,
+        limit: asyncio.Semaphore,
+    ) -> None:
+        path = f"/api/v1/namespaces/{pod.ref.namespace}/pods/{pod.ref.name}"
+        async with limit:
+            try:
+                stored = await self._api.get(path)
+                if stored["metadata"]["uid"] != pod.ref.uid:
+                    return
+                await self._api.merge(path, _opened(stored, snapshot, gang.group, reservation, pod.pod_set))
+            except ApiError as error:
+                if error.status not in (404, 409):  # gone or changed: the next look sees what became of it
+                    raise
+
+    async def _note(self, gang: Gang, reservation: Reservation, snapshot: Snapshot) -> None:
+        """The workload's own annotations say where its gang is now."""
+        row = KINDS.get((gang.ref.api_version.rpartition("/")[0], gang.ref.kind))
+        if not gang.whole or row is None or gang.name != gang.ref.key:
+            return
+        note = _annotations(snapshot, gang.group, reservation)
+        try:
+            await self._api.merge(_path(gang.ref, row), {"metadata": {"annotations": note}})
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    async def _tell_held(self, world: World) -> None:
+        """Each gang that holds a place is told so once, whoever reserved it."""
+        gangs = gangs_of(world.works, world.pods)
+        for reservation in world.snapshot.reservations:
+            gang = gangs.get(reservation.gang)
+            if gang is not None and gang.ref.uid == reservation.owner_uid:
+                text = f"{gang.group.size} pods hold {_place(reservation)} ({reservation.mode})"
+                await self._recorder.tell(gang.ref, "Reserved", text)
+
+
+def _opened(
+    stored: dict[str, object], snapshot: Snapshot, group: PodGroup, reservation: Reservation | None, name: str
+) -> dict[str, object]:
+    """The merge patch for one stored pod."""
+    if reservation is None:
+        return let_in(stored, (), (), {})
+    nodes = reservation.nodes or {one.node for one in reservation.assignments}
+    hosts = sorted({_host(snapshot, node) for node in nodes})
+    notes = _annotations(snapshot, group, reservation) | ({POD_SET: name} if name else {})
+    return let_in(stored, _plan(snapshot, group, reservation).terms(name), hosts, notes)
+
+
+def _plan(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> WorkloadPlan:
+    placed = Placed(replace(group, reserve=reservation.mode), answer_of(reservation), reservation)
+    return WorkloadPlan((placed,), snapshot)
+
+
+def _annotations(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> dict[str, str]:
+    return {
+        PLACEMENT: placement_note(_plan(snapshot, group, reservation)),
+        RESERVATION: reservation.id,
+    }
+
+
+def _host(snapshot: Snapshot, name: str) -> str:
+    node = snapshot.nodes.get(name)
+    return (node.labels.get(HOSTNAME) if node is not None else "") or name
+
+
+def _place(reservation: Reservation) -> str:
+    nodes = {one.node for one in reservation.assignments}
+    return "/".join(reservation.domain) or f"{len(nodes)} nodes"
+
+
+def _path(ref: Ref, row: Kind) -> str:
+    return f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{row.resource}/{ref.name}"

@@ -1,0 +1,59 @@
+"""A gated pod let in: its gate away and its place written, in one merge patch. Pure.
+
+The API server allows a gated pod's node affinity only to be tightened: requirements may be added to each
+existing term, terms may not. So a plan with several terms is said in one, by hostname, where the pod has
+terms of its own already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from planner.podgroup import Requirement, Term
+from planner.topology import HOSTNAME
+from webhook.names import QUEUED_GATE
+
+Json = dict[str, Any]
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def let_in(
+    pod: Mapping[str, Any], terms: Sequence[Term], hosts: Iterable[str], annotations: Mapping[str, str]
+) -> Json:
+    """The merge patch that opens our gate and pins the pod to `terms` (ORed); `hosts` say the same by name.
+
+    Other gates stay. It holds only for the pod's version that was read.
+    """
+    spec = pod["spec"]
+    gates = [gate for gate in spec.get("schedulingGates") or [] if gate.get("name") != QUEUED_GATE]
+    patch: Json = {"schedulingGates": gates or None}
+    node = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED) or {}
+    former = node.get("nodeSelectorTerms") or []
+    if terms:
+        wanted = tightened(former, terms, hosts)
+        patch["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": wanted}}}
+    version = pod["metadata"]["resourceVersion"]
+    return {"metadata": {"resourceVersion": version, "annotations": dict(annotations)}, "spec": patch}
+
+
+def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts: Iterable[str]) -> list[Json]:
+    """The terms after: each former one with our requirements, or ours alone."""
+    ours = [[_expression(requirement) for requirement in term] for term in terms]
+    if not former:
+        return [{"matchExpressions": expressions} for expressions in ours]
+    if len(ours) > 1:
+        ours = [[_expression(Requirement(HOSTNAME, "In", tuple(hosts)))]]
+    return [_with(term, ours[0]) for term in former]
+
+
+def _with(term: Mapping[str, Any], expressions: list[Json]) -> Json:
+    known = list(term.get("matchExpressions") or [])
+    return {**term, "matchExpressions": known + [one for one in expressions if one not in known]}
+
+
+def _expression(requirement: Requirement) -> Json:
+    expression: Json = {"key": requirement.key, "operator": requirement.operator}
+    if requirement.values:
+        expression["values"] = list(requirement.values)
+    return expression
