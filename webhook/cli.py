@@ -12,7 +12,7 @@ from planner.reservation import LedgerUnavailable
 from webhook.policy.errors import PolicyError
 
 COMMANDS = (
-    "plan", "mutate", "report", "topology", "test", "policies", "serve", "demo",
+    "plan", "mutate", "report", "topology", "simulate", "test", "policies", "serve", "demo",
     "reservations", "certs",
 )  # fmt: skip
 EPILOG = """examples:
