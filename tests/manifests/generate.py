@@ -28,6 +28,10 @@ HEADER = """\
 GPU_KEY = (
     "k.startsWith('nvidia.com/') || k.startsWith('gpu.intel.com/') || k in ['amd.com/gpu', 'habana.ai/gaudi']"
 )
+MEMBER_KEYS = (
+    "['pod-group-name', 'scheduling.run.ai/pod-group', 'scheduling.k8s.io/group-name', "
+    "'kueue.x-k8s.io/pod-group-name']"
+)
 OUR_KEYS = ("bayplan.dev/", "kai.scheduler/topology", "kueue.x-k8s.io/podset-", "topology.scheduler/")
 
 
@@ -41,6 +45,13 @@ def keys(metadata: str) -> str:
     """A CEL expression: these metadata carry a key that is ours to read."""
     ours = " || ".join(f"k.startsWith('{prefix}')" for prefix in OUR_KEYS)
     return f"has({metadata}.annotations) && {metadata}.annotations.exists(k, {ours})"
+
+
+def member() -> str:
+    """A CEL expression: the pod says of which gang it is, as a launcher or router without a GPU does."""
+    places = ("object.metadata.annotations", "object.metadata.labels")
+    named = (f"(has({place}) && {place}.exists(k, k in {MEMBER_KEYS}))" for place in places)
+    return " || ".join((*named, "has(object.spec.schedulingGroup)"))
 
 
 def template(path: str) -> str:
@@ -125,9 +136,13 @@ def webhook(name: str, path: str, failure: str, rows: list[Json], condition: str
 
 
 def mutating() -> Json:
-    """The mutating configuration: let through what it cannot reach."""
+    """The mutating configuration: let through what it cannot reach.
+
+    It sees a gang's pods without a GPU too, so that the gang has one plan and one scheduler. The validating
+    one does not: it fails closed, and gangs that have nothing to do with GPUs name themselves alike.
+    """
     hooks = [
-        webhook(name, "/mutate", "Ignore", rules(kinds, _operations(name)), _condition(found))
+        webhook(name, "/mutate", "Ignore", rules(kinds, _operations(name)), _seen(name, found))
         | {"reinvocationPolicy": "IfNeeded"}
         for name, (kinds, found) in FAMILIES.items()
     ]
@@ -155,6 +170,10 @@ def _operations(name: str) -> list[str]:
 
 def _condition(found: str) -> str:
     return f"{found} || ({keys('object.metadata')})"
+
+
+def _seen(name: str, found: str) -> str:
+    return f"{_condition(found)} || {member()}" if name == "pods" else _condition(found)
 
 
 def _configuration(kind: str, hooks: list[Json]) -> Json:
