@@ -48,14 +48,52 @@ def places(obj: Json) -> list[Json]:
     return found
 
 
-def _wish(sets: list[PodSet], gang: Constraint) -> dict[str, Json]:
+def _wish(sets: list[PodSet], gang: Constraint, *, always: bool = False) -> dict[str, Json]:
     own = sets[0].constraint if sets else Constraint()
+    gang = gang if sets or always else Constraint()
     return {
-        "required": own.required or (gang.required if sets else ""),
-        "preferred": own.preferred or (gang.preferred if sets else ""),
+        "required": own.required or gang.required,
+        "preferred": own.preferred or gang.preferred,
         "sliceLevel": own.slice_level,
         "sliceSize": own.slice_size,
     }
+
+
+def kai_places(obj: Json) -> list[Json]:
+    """`kai.places(object)`: each `metadata` where KAI reads topology keys, with the wish that belongs there.
+
+    On the object itself for its gang; on the group templates of Ray; on the templates of a JobSet's jobs as
+    well. `path` leads to the metadata; wishes are as in `workload.places`. `alone`: the names of PodSets that
+    have wishes of their own for which KAI has no place.
+    """
+    every = places(obj)
+    kind = obj.get("kind")
+    if str(kind).startswith("Ray"):
+        return [{**one, "path": one["path"] + "/metadata", "alone": []} for one in every]
+    linked = [one for one in every if one["gpus"]] or every
+    group = next(iter(read(obj).gangs), PodGroup("", ()))
+    wish = linked[0] if len(linked) == 1 else _wish([], group.constraint, always=True)
+    worker = next((one for one in linked if one["podSet"] in ("worker", "") and one["sliceLevel"]), wish)
+    top = {
+        "path": "/metadata",
+        "podSet": "",
+        "metadata": obj.get("metadata") or {},
+        **{key: wish[key] for key in ("required", "preferred")},
+        **{key: worker[key] for key in ("sliceLevel", "sliceSize")},
+    }
+    jobs = [
+        {**one, "path": one["path"].removesuffix("/spec/template") + "/metadata", "metadata": metadata}
+        for one, metadata in zip(every, _job_metadata(obj), strict=False)
+        if kind == "JobSet"
+    ]
+    told = kind == "JobSet" or len(linked) == 1
+    own = [one.name for one in group.pod_sets if one.constraint.required or one.constraint.preferred]
+    return [{**one, "alone": [] if told else own} for one in (top, *jobs)]
+
+
+def _job_metadata(obj: Json) -> list[Json]:
+    jobs = (obj.get("spec") or {}).get("replicatedJobs") or []
+    return [job["template"].get("metadata") or {} for job in jobs]
 
 
 def level(levels: Json, word: Json) -> str:
@@ -70,6 +108,7 @@ def level(levels: Json, word: Json) -> str:
 
 WORKLOAD_FUNCTIONS: Mapping[str, Function] = {
     "workload.places": Function(places, 1, 1),
+    "kai.places": Function(kai_places, 1, 1),
     "topology.level": Function(level, 2, 2),
 }
 """Name in CEL → the function, the fewest and the most arguments."""
