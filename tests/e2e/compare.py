@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,10 @@ from planner.errors import InputError, Where
 from planner.quantity import parse
 
 Json = dict[str, Any]
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+OF_OTHERS = ("kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision")
+"""Annotations that kubectl and a controller write."""
+TOKEN = re.compile("kube-api-access-[a-z0-9]{5}")
+"""The volume of a pod's token, whose name is drawn anew at every admission."""
 OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
 
 
@@ -41,7 +45,7 @@ def content(obj: Json) -> Json:
     kept = {key: value for key, value in obj.items() if key != "status"}
     kept["metadata"] = {key: value for key, value in obj["metadata"].items() if key not in OF_THE_SERVER}
     annotations = kept["metadata"].get("annotations", {})
-    kept["metadata"]["annotations"] = {key: annotations[key] for key in annotations if key != LAST_APPLIED}
+    kept["metadata"]["annotations"] = {key: annotations[key] for key in annotations if key not in OF_OTHERS}
     return _replaced(kept, uid)  # type: ignore[no-any-return]
 
 
@@ -50,6 +54,8 @@ def _replaced(value: Any, uid: str) -> Any:
         return {key: _replaced(item, uid) for key, item in value.items()}
     if isinstance(value, list):
         return [_replaced(item, uid) for item in value]
+    if isinstance(value, str) and TOKEN.fullmatch(value):
+        return "TOKEN"
     return "UID" if value == uid else value
 
 

@@ -19,11 +19,23 @@ from tests.e2e.hook import Hook
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.stage import NAMESPACES, Cluster, Site
+from tests.manifests.examples import EXAMPLES
 
 if not os.environ.get("BAYPLAN_E2E"):
     collect_ignore_glob = ["test_*.py"]
 
 SUPERPOD = ("superpod-32.yaml",)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on the same site stand together in their module, so that each site is set up once."""
+    modules = {item.path: place for place, item in reversed(list(enumerate(items)))}
+    items.sort(key=lambda item: (modules[item.path], _site(item)))
+
+
+def _site(item: pytest.Item) -> str:
+    spec = getattr(item, "callspec", None)
+    return str(spec.params.get("site", "")) if spec is not None else ""
 
 
 @pytest.fixture(scope="session")
@@ -73,25 +85,18 @@ def make_site(
     fleet = Fleet(cluster.api)
     try:
         fleet.make(objects_of(clusters))
-        hook = Hook(cluster.api, folder, picture(cluster.kubectl, folder), policy_set(policies, folder))
+        hook = Hook(cluster.api, folder, folder / "cluster.yaml", policy_set(policies, folder))
+        site = Site(cluster, fleet, hook)
+        site.look()
         hook.start()
         try:
             hook.configure()
-            yield Site(cluster, fleet, hook)
+            yield site
             hook.unconfigure()
         finally:
             hook.stop()
     finally:
         fleet.remove()
-
-
-def picture(kubectl: Kubectl, folder: Path) -> Path:
-    """The cluster as `kubectl get -o yaml` prints it."""
-    said = kubectl("get", "nodes,pods,topologies.kai.scheduler", "--all-namespaces", "-o", "yaml")
-    assert said.status == 0, said.err
-    path = folder / "cluster.yaml"
-    path.write_text(said.out)
-    return path
 
 
 def policy_set(name: str, folder: Path) -> tuple[str, ...]:
@@ -108,8 +113,11 @@ def policy_set(name: str, folder: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def clean(site: Site) -> Iterator[None]:
-    """Before and after the test nothing is applied and nothing is reserved."""
+def clean(site: Site, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Before and after the test nothing is applied but its example's PodGroups, and nothing is reserved."""
     site.clear()
+    example = request.node.callspec.params.get("example") if hasattr(request.node, "callspec") else None
+    if example is not None:
+        site.found(EXAMPLES / example.manifest)
     yield
     site.clear()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from tests.e2e.api import Api, Json
 from tests.e2e.fleet import Fleet
 from tests.e2e.hook import Hook
@@ -12,6 +14,7 @@ from tests.e2e.kubectl import Kubectl, Said
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.processes import wait_until
 
+PICTURE = "nodes,pods,topologies.kai.scheduler,podgroups.scheduling.run.ai"
 NAMESPACES = ("research", "inference")
 """Where the examples and the pods of the example clusters lie."""
 
@@ -49,6 +52,24 @@ class Site:
     def apply(self, path: Path, *arguments: str) -> Said:
         """`kubectl apply -f PATH`."""
         return self.cluster.kubectl("apply", "-f", str(path), *arguments)
+
+    def look(self) -> None:
+        """The webhook's picture of the cluster is what `kubectl get -o yaml` prints now."""
+        said = self.cluster.kubectl("get", PICTURE, "--all-namespaces", "-o", "yaml")
+        assert said.status == 0, said.err
+        part = self.hook.picture.with_suffix(".part")
+        part.write_text(said.out)
+        part.replace(self.hook.picture)
+
+    def found(self, manifest: Path) -> None:
+        """The PodGroups of a manifest are there, and in the picture, before its pods come."""
+        groups = [
+            body for body in yaml.safe_load_all(manifest.read_text()) if body and body["kind"] == "PodGroup"
+        ]
+        for body in groups:
+            self.cluster.kubectl("apply", "-f", "-", text=yaml.safe_dump(body))
+        if groups:
+            self.look()
 
     def clear(self) -> None:
         """Nothing is left of what a test applied, in the API server and in the book."""
