@@ -1,8 +1,8 @@
 """A snapshot from what `kubectl get -o yaml` prints.
 
 Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, ours), Reservations,
-NodeResourceTopologies, ResourceClaims with their templates, and ComputeDomains are read; every other kind is
-counted and left aside. What cannot be used is refused with file, object and field.
+NodeResourceTopologies, ResourceClaims with their templates, ComputeDomains, LimitRanges and ResourceQuotas
+are read; every other kind is counted and left aside. What cannot be used is refused with file, object and field.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from planner import quantity
 from planner.claims import Claim, Claims, claim_from, domain_template
 from planner.errors import InputError, Where
+from planner.limits import Bound, Quota, bounds_from, quota_from
 from planner.manifest import reservation_from
 from planner.node import BoundPod, Node, Taint
 from planner.numa import NumaNode, numa_from
@@ -46,6 +47,8 @@ class _Found:
     claims: dict[str, Claim] = field(default_factory=dict)
     templates: dict[str, Claim] = field(default_factory=dict)
     domains: dict[str, str] = field(default_factory=dict)
+    bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
+    quotas: dict[str, Quota] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
 
 
@@ -70,6 +73,8 @@ def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
         ignored=dict(found.ignored),
         numa=found.numa,
         claims=Claims(found.claims, found.templates, found.domains),
+        bounds=found.bounds,
+        quotas=found.quotas,
     )
 
 
@@ -258,6 +263,15 @@ def _read_domain(found: _Found, item: Mapping[str, object], where: Where) -> Non
     found.domains[_key(item, where)] = domain_template(item, where)
 
 
+def _read_limit_range(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    found.bounds[_key(item, where)] = bounds_from(item, where)
+
+
+def _read_quota(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    if quota := quota_from(item, where):
+        found.quotas[_key(item, where)] = quota
+
+
 def _key(item: Mapping[str, object], where: Where) -> str:
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     namespace = text(metadata.get("namespace"), where.at("metadata.namespace")) or "default"
@@ -273,6 +287,8 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("kueue.x-k8s.io", "ResourceFlavor"): _read_flavor,
     ("bayplan.dev", "Topology"): _read_topology,
     ("bayplan.dev", "Reservation"): _read_reservation,
+    ("", "LimitRange"): _read_limit_range,
+    ("", "ResourceQuota"): _read_quota,
     ("topology.node.k8s.io", "NodeResourceTopology"): _read_numa,
     ("resource.k8s.io", "ResourceClaim"): _read_claim,
     ("resource.k8s.io", "ResourceClaimTemplate"): _read_claim,

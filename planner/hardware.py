@@ -4,6 +4,7 @@
 Manager's `policy` and `scope` ("none" where it has none) and its `zones`. `claims`: by NAMESPACE/NAME what
 ResourceClaims and ResourceClaimTemplates ask for, and the template of each ComputeDomain. `cliques`: of each
 node on multi-node NVLink its clique (`<ClusterUUID>.<CliqueID>`, a label of GPU feature discovery).
+`limits`: by namespace its LimitRanges' bounds (`ranges`) and what its ResourceQuotas have left (`quotas`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ def hardware_facts(snapshot: Snapshot) -> dict[str, object]:
         if snapshot.base.numa
         else [],
         "claims": claims_json(snapshot.base.claims),
+        "limits": _limits(snapshot),
         "cliques": {name: node.labels[CLIQUE] for name, node in nodes.items() if node.labels.get(CLIQUE)},
     }
 
@@ -41,6 +43,21 @@ def _numa(node: Node, numa: NumaNode | None) -> dict[str, object]:
             for zone in (numa.zones if numa else ())
         ],
     }
+
+
+def _limits(snapshot: Snapshot) -> dict[str, dict[str, list[dict[str, object]]]]:
+    found: dict[str, dict[str, list[dict[str, object]]]] = {}
+    for key, bounds in snapshot.base.bounds.items():
+        for one in bounds:
+            entry = {"name": one.name, "type": one.type, "min": one.least, "max": one.most}
+            _of(found, key)["ranges"].append(entry)
+    for key, quota in snapshot.base.quotas.items():
+        _of(found, key)["quotas"].append({"name": quota.name, "hard": quota.hard, "left": quota.left})
+    return found
+
+
+def _of(found: dict[str, dict[str, list[dict[str, object]]]], key: str) -> dict[str, list[dict[str, object]]]:
+    return found.setdefault(key.split("/")[0], {"ranges": [], "quotas": []})
 
 
 def claims_json(claims: Claims) -> dict[str, object]:

@@ -15,6 +15,7 @@ from functools import cached_property
 import networkx as nx
 
 from planner.claims import NO_CLAIMS, Claims
+from planner.limits import Bound, Quota
 from planner.node import BoundPod, Node
 from planner.numa import NumaNode
 from planner.order import natural
@@ -46,6 +47,8 @@ class Fabric:
     ignored: Mapping[str, int] = field(default_factory=dict)
     numa: Mapping[str, NumaNode] = field(default_factory=dict)
     claims: Claims = NO_CLAIMS
+    bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
 
     @cached_property
     def kept(self) -> dict[object, object]:
@@ -220,6 +223,8 @@ def snapshot(
     ignored: Mapping[str, int] | None = None,
     numa: Mapping[str, NumaNode] | None = None,
     claims: Claims = NO_CLAIMS,
+    bounds: Mapping[str, tuple[Bound, ...]] | None = None,
+    quotas: Mapping[str, Quota] | None = None,
 ) -> Snapshot:
     """A snapshot of these things, in whatever order they come. Without a topology every node is a host."""
     offers: dict[tuple[tuple[str, int], ...], Resources] = {}
@@ -227,5 +232,14 @@ def snapshot(
         node.name: _sharing(node, offers) for node in sorted(nodes, key=lambda node: natural(node.name))
     }
     known = tuple(sorted(topologies, key=lambda t: natural(t.name))) or (NO_TOPOLOGY,)
-    base = Fabric(known, ordered, links or {}, ignored or {}, numa or {}, claims)
+    base = Fabric(
+        known,
+        ordered,
+        links or {},
+        ignored or {},
+        numa=numa or {},
+        claims=claims,
+        bounds=bounds or {},
+        quotas=quotas or {},
+    )
     return Snapshot(base, tuple(pods), tuple(reservations))

@@ -25,6 +25,7 @@ NO_CLUSTER: Mapping[str, Any] = {
     "numa": [],
     "claims": {"claims": {}, "templates": {}, "domains": {}},
     "cliques": {},
+    "limits": {},
 }
 """What `cluster` is where nothing is known of one: the same keys, all empty."""
 
