@@ -1,0 +1,255 @@
+"""Several `bayplan serve --kubeconfig` behind one address, as a Service has them, on nodes of the test's own."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import socket
+import ssl
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.e2e.api import Api, ApiError, Json
+from tests.e2e.hook import BAYPLAN, CONFIGURATIONS, PROBE, WEBHOOKS, bayplan
+from tests.e2e.processes import Process, free_port, start, wait_until
+
+RACK = "example.com/rack"
+GPU = "nvidia.com/gpu"
+RESERVATIONS = "/apis/bayplan.dev/v1alpha1/reservations"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+
+
+class Balancer:
+    """Gives each connection to the next replica that takes it."""
+
+    def __init__(self, ports: Sequence[int]) -> None:
+        """Listens from now on; `close` it after use."""
+        self._ports = list(ports)
+        self._turn = 0
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port = int(self._listener.getsockname()[1])
+        threading.Thread(target=self._accept, name="balancer", daemon=True).start()
+
+    def close(self) -> None:
+        """No more connections."""
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        for _ in self._ports:
+            self._turn += 1
+            with suppress(OSError):
+                server = socket.create_connection(
+                    ("127.0.0.1", self._ports[self._turn % len(self._ports)]), 2
+                )
+                server.settimeout(None)
+                threading.Thread(target=_pump, args=(server, client), daemon=True).start()
+                _pump(client, server)
+                return
+        client.close()
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+    for one in (source, sink):
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass(slots=True)
+class Replicas:
+    """So many replicas that watch one cluster. `options` are added to each one's command line."""
+
+    api: Api
+    kubeconfig: Path
+    folder: Path
+    count: int = 1
+    policies: Sequence[str] = ()
+    options: Sequence[str] = ()
+    namespace: str = "default"
+    processes: list[Process] = field(default_factory=list)
+    ports: list[int] = field(default_factory=list)
+    balancer: Balancer | None = None
+    configured: list[str] = field(default_factory=list)
+
+    @property
+    def certs(self) -> Path:
+        """The folder of their certificates."""
+        return self.folder / "certs"
+
+    def start(self) -> None:
+        """All of them, until all are ready."""
+        names = ["--service", "bayplan", "--namespace", "bayplan-system", "--loopback"]
+        bayplan("certs", "init", "--dir", str(self.certs), *names)
+        self.ports = [free_port() for _ in range(self.count)]
+        self.processes = [self._start(number) for number in range(self.count)]
+        for process, port in zip(self.processes, self.ports, strict=True):
+            process.wait_until(lambda port=port: self.is_ready(port), 90)
+        self.balancer = Balancer(self.ports)
+
+    def restart(self, number: int) -> None:
+        """One that was killed, again at its port."""
+        self.processes[number] = self._start(number)
+
+    def kill(self, number: int) -> None:
+        """SIGKILL: nothing is finished, nothing is said."""
+        self.processes[number].popen.send_signal(signal.SIGKILL)
+        self.processes[number].popen.wait()
+
+    def stop(self) -> None:
+        """All of them."""
+        for process in self.processes:
+            process.popen.send_signal(signal.SIGTERM)
+        for process in self.processes:
+            process.stop()
+        if self.balancer is not None:
+            self.balancer.close()
+
+    def configure(self) -> None:
+        """The API server calls them from now on."""
+        bundle = base64.b64encode((self.certs / "ca-bundle.crt").read_bytes()).decode()
+        assert self.balancer is not None, "they run"
+        for body in (one for one in yaml.safe_load_all(WEBHOOKS.read_text()) if one):
+            for webhook in body["webhooks"]:
+                path = webhook["clientConfig"]["service"]["path"]
+                url = f"https://127.0.0.1:{self.balancer.port}{path}"
+                webhook["clientConfig"] = {"url": url, "caBundle": bundle}
+            where = f"{CONFIGURATIONS}/{body['kind'].lower()}s"
+            self.api.create(where, body)
+            self.configured.append(f"{where}/{body['metadata']['name']}")
+        wait_until(lambda: self._phases() == {"mutate", "validate"}, "the API server to call the replicas")
+
+    def unconfigure(self) -> None:
+        """The API server calls nobody any more."""
+        while self.configured:
+            self.api.delete(self.configured.pop())
+        wait_until(lambda: not self._phases(), "the API server to leave the replicas alone")
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What all of them logged as JSON."""
+        texts = [process.log.read_text().splitlines() for process in self.processes]
+        return [json.loads(line) for text in texts for line in text if line.startswith("{")]
+
+    def said(self) -> str:
+        """All that they printed."""
+        return "\n".join(process.log.read_text() for process in self.processes)
+
+    def is_ready(self, port: int) -> bool:
+        """What its /readyz says."""
+        return self.readiness(port)[0] == 200
+
+    def readiness(self, port: int) -> tuple[int, str]:
+        """Status and text of /readyz; 0 where nobody answers."""
+        context = ssl.create_default_context(cafile=str(self.certs / "ca-bundle.crt"))
+        try:
+            with urllib.request.urlopen(
+                f"https://127.0.0.1:{port}/readyz", timeout=2, context=context
+            ) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except (urllib.error.URLError, OSError):
+            return 0, ""
+
+    def _start(self, number: int) -> Process:
+        command = [BAYPLAN, "serve", "--port", str(self.ports[number]), "--kubeconfig", str(self.kubeconfig)]
+        command += ["--tls-cert", str(self.certs / "tls.crt"), "--tls-key", str(self.certs / "tls.key")]
+        command += ["--namespace", self.namespace, *self.options]
+        command += ["-p", *self.policies] if self.policies else []
+        return start(f"bayplan-{number}", command, self.folder)
+
+    def _phases(self) -> set[str]:
+        before = len(self.lines())
+        try:
+            self.api.create("/api/v1/namespaces/default/pods", PROBE, dryRun="All")
+        except ApiError as error:
+            return {str(error)}
+        return {one["phase"] for one in self.lines()[before:] if one.get("event") == "decision"}
+
+
+def nodes(racks: int, hosts: int, gpus: int = 8) -> list[Json]:
+    """Racks r1 … of hosts r1-n1 …, with the topology that names their level."""
+    found: list[Json] = [
+        {
+            "apiVersion": "kai.scheduler/v1alpha1",
+            "kind": "Topology",
+            "metadata": {"name": "racks"},
+            "spec": {"levels": [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]},
+        }
+    ]
+    for rack in range(1, racks + 1):
+        for host in range(1, hosts + 1):
+            name = f"r{rack}-n{host}"
+            offers = {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: str(gpus)}
+            found.append(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {
+                        "name": name,
+                        "labels": {RACK: f"r{rack}", "kubernetes.io/hostname": name},
+                    },
+                    "status": {
+                        "allocatable": offers,
+                        "conditions": [
+                            {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "played"}
+                        ],
+                    },
+                }
+            )
+    return found
+
+
+def job(name: str, pods: int, *, required: str = RACK, gpus: int = 8, **spec: Any) -> Json:
+    """A Job of so many pods of whole nodes, that must stay in one rack."""
+    annotations = {"kai.scheduler/topology": "racks"}
+    if required:
+        annotations["kai.scheduler/topology-required-placement"] = required
+    limits = {"cpu": "4", "memory": "8Gi", GPU: str(gpus)}
+    container = {"name": "train", "image": "busybox", "resources": {"limits": limits}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container], **spec}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "research", "annotations": annotations},
+        "spec": {"parallelism": pods, "completions": pods, "backoffLimit": 100, "template": template},
+    }
+
+
+def reservations(api: Api) -> dict[str, Json]:
+    """The committed reservations by gang."""
+    items = api.items(RESERVATIONS)
+    return {item["spec"]["gang"]: item for item in items if (item.get("status") or {}).get("since")}
+
+
+def events(api: Api, kind: str, name: str) -> list[tuple[str, str]]:
+    """Reason and message of what was told on a workload, oldest first."""
+    uid = api.get(f"/apis/batch/v1/namespaces/research/{kind.lower()}s/{name}")["metadata"]["uid"]
+    query = f"involvedObject.uid={uid}"
+    found = api.items("/api/v1/namespaces/research/events", fieldSelector=query)
+    ours = [one for one in found if one["source"].get("component") == "bayplan"]
+    ours.sort(key=lambda one: (one["firstTimestamp"], one["metadata"]["name"]))
+    return [(one["reason"], one["message"]) for one in ours]
+
+
+def racks_of(pods: Iterable[Json]) -> set[str]:
+    """The racks of the nodes that pods are bound to."""
+    return {pod["spec"]["nodeName"].partition("-")[0] for pod in pods if pod["spec"].get("nodeName")}

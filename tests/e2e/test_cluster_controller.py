@@ -1,0 +1,227 @@
+"""The cluster side as a whole: real API server, controllers and scheduler; `bayplan serve --kubeconfig`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.api import Json
+from tests.e2e.conftest import policy_set
+from tests.e2e.fleet import Fleet
+from tests.e2e.kube_ledgers import install
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import RACK, Replicas, events, job, nodes, racks_of, reservations
+from tests.e2e.stage import Cluster
+
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+PODS = "/api/v1/namespaces/research/pods"
+
+
+@pytest.fixture(scope="module")
+def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """Three racks of three nodes, and two replicas that the API server calls."""
+    install(cluster.kubectl)
+    folder = tmp_path_factory.mktemp("replicas")
+    fleet = Fleet(cluster.api)
+    policies = policy_set("default-scheduler", folder)
+    replicas = Replicas(cluster.api, cluster.kubectl.kubeconfig, folder, 2, policies)
+    try:
+        fleet.make(nodes(3, 3))
+        replicas.start()
+        replicas.configure()
+        yield replicas
+        replicas.unconfigure()
+    finally:
+        replicas.stop()
+        fleet.remove()
+
+
+@pytest.fixture(autouse=True)
+def clean(serving: Replicas) -> Iterator[None]:
+    """After each test nothing is applied, and what was reserved goes by itself."""
+    yield
+    for item in serving.api.items(JOBS):
+        serving.api.delete(f"{JOBS}/{item['metadata']['name']}")
+    wait_until(lambda: not serving.api.items(PODS), "the pods to go", 60)
+    wait_until(lambda: not reservations(serving.api), "the reservations to go", 60)
+
+
+def pods(serving: Replicas, name: str) -> list[Json]:
+    """A Job's pods that are not being deleted."""
+    found = serving.api.items(PODS, labelSelector=f"job-name={name}")
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def running(serving: Replicas, name: str, count: int) -> list[Json]:
+    """Wait until so many of a Job's pods are bound."""
+    wait_until(
+        lambda: sum("nodeName" in p["spec"] for p in pods(serving, name)) == count, f"{name} to run", 60
+    )
+    return pods(serving, name)
+
+
+def test_a_job_is_planned_held_claimed_and_bound_where_the_plan_put_it(serving: Replicas) -> None:
+    """The reservation is an object with the Job's UID; its pods lie in its rack; the Job tells so."""
+    stored = serving.api.create(JOBS, job("train", 3))
+    held = reservations(serving.api)["research/Job/train"]
+    assert held["status"]["state"] == "claimed"
+    assert held["status"]["ownerUID"] == stored["metadata"]["uid"]
+    assert stored["metadata"]["annotations"]["bayplan.dev/reservation"] == held["metadata"]["name"]
+    assert racks_of(running(serving, "train", 3)) == {held["status"]["where"]}
+    wait_until(lambda: "Reserved" in dict(events(serving.api, "Job", "train")), "the event")
+
+
+def test_a_dry_run_gives_the_same_and_reserves_nothing(serving: Replicas) -> None:
+    """`kubectl apply --dry-run=server`: the place is in the answer, and not in the book."""
+    said = serving.api.create(JOBS, job("dry", 3), dryRun="All")
+    assert "admitted" in said["metadata"]["annotations"]["bayplan.dev/placement"]
+    assert reservations(serving.api) == {}
+
+
+def test_a_deleted_job_gives_its_place_back(serving: Replicas) -> None:
+    """Within seconds, without a DELETE webhook."""
+    serving.api.create(JOBS, job("short", 3))
+    running(serving, "short", 3)
+    started = time.monotonic()
+    serving.api.delete(f"{JOBS}/short")
+    wait_until(lambda: not reservations(serving.api), "the place to be free")
+    print(f"\nreleased {time.monotonic() - started:.1f} s after the deletion")
+
+
+def test_a_finished_job_gives_its_place_back(serving: Replicas, cluster: Cluster) -> None:
+    """When its pods have succeeded and the Job says that it is complete."""
+    serving.api.create(JOBS, job("done", 2))
+    for pod in running(serving, "done", 2):
+        cluster.kubelet.finish(pod)
+    wait_until(lambda: not reservations(serving.api), "the place to be free", 60)
+    assert "Released" in dict(events(serving.api, "Job", "done"))
+
+
+def test_queued_gangs_are_let_in_by_priority_then_age_when_a_place_frees_up(serving: Replicas) -> None:
+    """Three racks are taken; of three that wait each gets in when one ends, the older first."""
+    for number in range(3):
+        serving.api.create(JOBS, job(f"first-{number}", 3))
+        running(serving, f"first-{number}", 3)
+    for name in ("old", "young"):
+        stored = serving.api.create(JOBS, job(name, 3))
+        assert '"queued"' in stored["metadata"]["annotations"]["bayplan.dev/placement"]
+        wait_until(lambda name=name: len(pods(serving, name)) == 3, "its pods")
+        time.sleep(1.1)  # creation times have seconds
+    wait_until(lambda: any(r == "Queued" for r, _ in events(serving.api, "Job", "young")), "its position")
+    assert any("position 2 of 2" in m for r, m in events(serving.api, "Job", "young"))
+    serving.api.delete(f"{JOBS}/first-1")
+    assert racks_of(running(serving, "old", 3)) == {"r2"}
+    held = reservations(serving.api)["research/Job/old"]
+    assert held["status"]["where"] == "r2"
+    stored = serving.api.get(f"{JOBS}/old")
+    assert stored["metadata"]["annotations"]["bayplan.dev/reservation"] == held["metadata"]["name"]
+    assert "Admitted" in dict(events(serving.api, "Job", "old"))
+    assert {pod["spec"].get("nodeName") for pod in pods(serving, "young")} == {None}
+    serving.api.delete(f"{JOBS}/first-0")
+    assert racks_of(running(serving, "young", 3)) == {"r1"}
+
+
+def test_a_small_gang_is_let_in_past_a_large_one_only_beside_its_place(serving: Replicas) -> None:
+    """The first that waits would take all racks, so nobody passes it although nodes are free."""
+    serving.api.create(JOBS, job("busy", 3))
+    running(serving, "busy", 3)
+    serving.api.create(JOBS, job("whole", 9, required=""))
+    wait_until(lambda: any("position 1" in m for _, m in events(serving.api, "Job", "whole")), "to wait")
+    held = reservations(serving.api)
+    assert set(held) == {"research/Job/busy"}
+
+
+@pytest.mark.parametrize("how", ["cordoned", "gone", "unlabelled"])
+def test_a_gang_that_loses_a_node_is_replanned_with_one_pod_moved(serving: Replicas, how: str) -> None:
+    """Its rack has a third node: the pod goes there, the others stay, within 30 seconds of the mark."""
+    serving.api.create(JOBS, job("train", 2))
+    before = {pod["spec"]["nodeName"] for pod in running(serving, "train", 2)}
+    planned = {one["node"] for one in reservations(serving.api)["research/Job/train"]["spec"]["assignments"]}
+    lost = sorted(planned)[0]
+    assert before <= {f"{lost.partition('-')[0]}-n{host}" for host in (1, 2, 3)}
+    former = serving.api.get(f"/api/v1/nodes/{lost}")
+    started = time.monotonic()
+    mark(serving, lost, how)
+    try:
+        wait_until(lambda: lost not in assigned(serving, "train"), "the gang to be replanned", 30)
+        took = time.monotonic() - started
+        after = assigned(serving, "train")
+        assert len(after - planned) == 1
+        assert {node.partition("-")[0] for node in after} == {lost.partition("-")[0]}
+        wait_until(lambda: "Replanned" in dict(events(serving.api, "Job", "train")), "the event")
+        (message,) = {m for r, m in events(serving.api, "Job", "train") if r == "Replanned"}
+        assert f"lost {lost}" in message
+        assert "1 of 2 pods go to" in message
+        print(f"\n{how}: replanned after {took:.1f} s: {message}")
+    finally:
+        heal(serving, former)
+
+
+def test_a_gang_whose_rack_is_lost_moves_and_its_new_pods_follow(serving: Replicas) -> None:
+    """All nodes of its rack are cordoned: the pods that replace its own go to the new rack."""
+    serving.api.create(JOBS, job("train", 2))
+    running(serving, "train", 2)
+    (rack,) = {node.partition("-")[0] for node in assigned(serving, "train")}
+    names = [f"{rack}-n{host}" for host in (1, 2, 3)]
+    try:
+        for name in names:
+            mark(serving, name, "cordoned")
+        wait_until(
+            lambda: rack not in {n.partition("-")[0] for n in assigned(serving, "train")}, "the move", 30
+        )
+        (new,) = {node.partition("-")[0] for node in assigned(serving, "train")}
+        for pod in pods(serving, "train"):
+            serving.api.delete(f"{PODS}/{pod['metadata']['name']}", grace=0)
+        wait_until(lambda: racks_of(pods(serving, "train")) == {new}, "the new pods to run there", 60)
+    finally:
+        for name in names:
+            serving.api.merge(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": None}})
+
+
+def test_the_leader_is_one_and_another_takes_over(serving: Replicas) -> None:
+    """Of two replicas one leads; when it is killed the other releases a place within 30 seconds."""
+    lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/bayplan-controller"
+    wait_until(lambda: bool(serving.api.get(lease)["spec"].get("holderIdentity")), "a leader")
+    holder = serving.api.get(lease)["spec"]["holderIdentity"]
+    leader = next(n for n, p in enumerate(serving.processes) if f"_{p.popen.pid}_" in holder)
+    serving.api.create(JOBS, job("train", 2))
+    running(serving, "train", 2)
+    serving.kill(leader)
+    started = time.monotonic()
+    serving.api.delete(f"{JOBS}/train")
+    wait_until(lambda: not reservations(serving.api), "another leader to release it", 40)
+    print(f"\nanother leader after {time.monotonic() - started:.1f} s")
+    serving.restart(leader)
+    wait_until(lambda: serving.is_ready(serving.ports[leader]), "the replica to come back", 60)
+
+
+def assigned(serving: Replicas, name: str) -> set[str]:
+    """The nodes that the reservation of a Job's gang gives it."""
+    held = reservations(serving.api).get(f"research/Job/{name}")
+    return {one["node"] for one in held["spec"]["assignments"]} if held else set()
+
+
+def mark(serving: Replicas, name: str, how: str) -> None:
+    """Take a node away in one of three ways."""
+    path = f"/api/v1/nodes/{name}"
+    if how == "cordoned":
+        serving.api.merge(path, {"spec": {"unschedulable": True}})
+    elif how == "unlabelled":
+        serving.api.merge(path, {"metadata": {"labels": {RACK: None}}})
+    else:
+        serving.api.delete(path)
+
+
+def heal(serving: Replicas, former: Json) -> None:
+    """The node as it was."""
+    name = former["metadata"]["name"]
+    fresh = {**former, "metadata": {"name": name, "labels": former["metadata"]["labels"]}}
+    path = Path("/api/v1/nodes")
+    if any(one["metadata"]["name"] == name for one in serving.api.items(str(path))):
+        patch = {"metadata": {"labels": former["metadata"]["labels"]}, "spec": {"unschedulable": None}}
+        serving.api.merge(f"{path}/{name}", patch)
+    else:
+        serving.api.create(str(path), {**fresh, "spec": {}})
