@@ -11,6 +11,7 @@ from typing import Any
 
 from webhook.cel import Function
 from webhook.device_functions import DEVICE_FUNCTIONS
+from webhook.limit_functions import LIMIT_FUNCTIONS
 from webhook.mig_functions import MIG_FUNCTIONS
 from webhook.numa_functions import NUMA_FUNCTIONS
 from webhook.pod_functions import POD_FUNCTIONS
@@ -104,6 +105,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "nodeAffinity.require": Function(require, 2, 2),
     "nodeAffinity.prefer": Function(prefer, 3, 3),
     **DEVICE_FUNCTIONS,
+    **LIMIT_FUNCTIONS,
     **MIG_FUNCTIONS,
     **NUMA_FUNCTIONS,
     **POD_FUNCTIONS,

@@ -1,0 +1,48 @@
+"""The named functions over LimitRanges and ResourceQuotas."""
+
+from __future__ import annotations
+
+from webhook.limit_functions import broken, exceeded
+
+GI = 2**30
+
+
+def pod(**limits):
+    """A pod of one container with these limits."""
+    return {"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}
+
+
+def bound(kind, least=None, most=None):
+    """An entry of `cluster.limits[ns].ranges`."""
+    return {"name": "sizes", "type": kind, "min": least or {}, "max": most or {}}
+
+
+def test_each_broken_bound_is_told_with_both_numbers():
+    """Containers one by one, the pod by its effective request."""
+    ranges = [bound("Container", {"memory": 8 * GI}, {"cpu": 4000}), bound("Pod", None, {"cpu": 5000})]
+    assert broken(pod(cpu="6", memory="4Gi"), ranges) == [
+        "container main has 6 cpu, and LimitRange sizes allows at most 4",
+        "container main has 4Gi memory, and LimitRange sizes wants at least 8Gi",
+        "the pod has 6 cpu, and LimitRange sizes allows at most 5",
+    ]
+
+
+def test_what_is_within_bounds_or_bounded_otherwise_is_silent():
+    """A PersistentVolumeClaim's bounds are no pod's."""
+    ranges = [
+        bound("Container", {"cpu": 1000}, {"cpu": 6000}),
+        bound("PersistentVolumeClaim", None, {"cpu": 1}),
+    ]
+    assert broken(pod(cpu="6"), ranges) == []
+    assert broken({"spec": None}, ranges) == []
+
+
+def test_all_pods_of_all_replicas_count_against_a_quota():
+    """Requests and limits alike."""
+    gang = {"replicas": 2, "podSets": [{"count": 3, "resources": {"cpu": 8000, "pods": 1}}]}
+    quota = {
+        "name": "team",
+        "hard": {"limits.cpu": 64_000, "pods": 9, "count/jobs.batch": 1},
+        "left": {"limits.cpu": 40_000, "pods": 6, "count/jobs.batch": 0},
+    }
+    assert exceeded(gang, [quota]) == ["its pods ask for 48 cpu, and ResourceQuota team has 40 of 64 left"]
