@@ -22,6 +22,7 @@ from planner.podgroup import MIG_PREFIX
 from planner.presets import infer
 from planner.reading import mapping, maps, sequence, text, texts
 from planner.reservation import Reservation
+from planner.settings import DEFAULTS, KNOWN, Settings, with_config
 from planner.shape import effective_request
 from planner.snapshot import Link, Snapshot, snapshot
 from planner.topologies import links_of, topology_from
@@ -49,6 +50,7 @@ class _Found:
     domains: dict[str, str] = field(default_factory=dict)
     bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: dict[str, Quota] = field(default_factory=dict)
+    settings: Settings = DEFAULTS
     ignored: Counter[str] = field(default_factory=Counter)
 
 
@@ -63,7 +65,7 @@ def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
         for item, where in _objects(document, Where(file), 0):
             _read_object(found, item, where)
     nodes = [node for node, _ in found.nodes.values()]
-    topologies = _named_apart(_pooled(found)) or [infer(nodes)]
+    topologies = [_aliased(t, found.settings) for t in _named_apart(_pooled(found)) or [infer(nodes)]]
     return snapshot(
         nodes,
         topologies,
@@ -71,6 +73,7 @@ def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
         found.reservations.values(),
         links=found.links,
         ignored=dict(found.ignored),
+        settings=found.settings,
         numa=found.numa,
         claims=Claims(found.claims, found.templates, found.domains),
         bounds=found.bounds,
@@ -278,10 +281,24 @@ def _key(item: Mapping[str, object], where: Where) -> str:
     return f"{namespace}/{metadata['name']}"
 
 
+def _read_config(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    if mapping(item.get("metadata"), where.at("metadata")).get("name") in KNOWN:
+        found.settings = with_config(found.settings, item, where)
+    else:
+        found.ignored["ConfigMap"] += 1
+
+
+def _aliased(topology: Topology, settings: Settings) -> Topology:
+    """The topology with those level names of KAI's ConfigMap that name a label of it."""
+    named = {name: label for name, label in settings.aliases.items() if label in topology.levels}
+    return replace(topology, aliases={**named, **topology.aliases}) if named else topology
+
+
 _Reader = Callable[[_Found, Mapping[str, object], Where], None]
 _READERS: dict[tuple[str, str], _Reader] = {
     ("", "Node"): _read_node,
     ("", "Pod"): _read_pod,
+    ("", "ConfigMap"): _read_config,
     ("kai.scheduler", "Topology"): _read_topology,
     ("kueue.x-k8s.io", "Topology"): _read_topology,
     ("kueue.x-k8s.io", "ResourceFlavor"): _read_flavor,

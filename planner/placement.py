@@ -24,6 +24,7 @@ from planner.snapshot import Snapshot
 from planner.topology import Domain, Topology
 from planner.tree import Tree
 from planner.view import look
+from planner.wishes import follow
 
 
 def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
@@ -34,6 +35,11 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
         if again is not None:
             return again
         snapshot = snapshot.without(group.name)
+    return follow(snapshot, group, _plan) if group.wishes else _plan(snapshot, group)
+
+
+def _plan(snapshot: Snapshot, group: PodGroup) -> Answer:
+    """The answer to what the constraints say, in a snapshot in which the gang holds nothing."""
     try:
         check(group)
         topologies = choose.candidates(snapshot, group)

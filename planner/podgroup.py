@@ -10,6 +10,7 @@ from planner.quantity import Resources
 
 ReserveMode = Literal["domain", "nodes", "none"]
 OnUnavailable = Literal["queue", "reject", "admit"]
+FabricStrategy = Literal["", "consolidated", "distributed", "balanced"]
 
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi")
 MIG_PREFIX = "nvidia.com/mig-"
@@ -91,13 +92,35 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
+class FabricWish:
+    """What nod-ai's leaf-spine interface asks for; any wish makes its rules hold (planner.leafspine).
+
+    `domain`: a leaf or spine by name, soft. `gbps`: least bandwidth between nodes, gigabits a second, hard.
+    `strategy` "" is balanced. `latency`: fewest hops first. `stated`: some key of that interface is there.
+    """
+
+    domain: str = ""
+    gbps: float = 0.0
+    strategy: FabricStrategy = ""
+    latency: bool = False
+    stated: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.domain or self.gbps or self.strategy or self.latency or self.stated)
+
+
+@dataclass(frozen=True, slots=True)
 class PodSet:
-    """`count` pods of one shape; `constraint` is this set's own, besides the gang's."""
+    """`count` pods of one shape; `constraint` is this set's own, besides the gang's.
+
+    `most`: an elastic set takes as many as fit, up to this number and at least `count`; 0 for a fixed number.
+    """
 
     name: str
     count: int
     shape: PodShape
     constraint: Constraint = Constraint()
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +139,17 @@ class PodGroup:
     on_unavailable: OnUnavailable = "queue"
     origins: tuple[tuple[str, str, str], ...] = ()
     warnings: tuple[str, ...] = ()
+    fabric: FabricWish = FabricWish()
+    policy: str = ""
+    """The name of a policy of KAI's ConfigMap, which gives the gang a level where it states none."""
+    balanced: bool = False
+    """Over several domains, the same number of pods in each."""
+
+    @property
+    def wishes(self) -> bool:
+        """Whether the gang asks for more than a constraint says (planner.wishes)."""
+        elastic = any(pod_set.most > pod_set.count for pod_set in self.pod_sets)
+        return bool(self.fabric or self.policy or self.balanced or elastic)
 
     @property
     def size(self) -> int:

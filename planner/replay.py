@@ -26,13 +26,17 @@ def fingerprint(group: PodGroup) -> str:
     Levels, node selectors and affinity are left out: the mutating pass adds to them what the plan says.
     `replay` compares them with the placement instead.
     """
-    asked = {
+    asked: dict[str, object] = {
         "podSets": [
             [p.name, p.count, sorted(p.shape.requests.items()), *_slices(group, p)]
             for p in sorted(group.pod_sets, key=lambda p: p.name)
         ],
         "reserve": group.reserve,
     }
+    if group.wishes:
+        wish = group.fabric
+        fabric = [wish.domain, wish.gbps, wish.strategy, wish.latency] if wish else []
+        asked["wishes"] = [fabric, group.policy, group.balanced, [[p.name, p.most] for p in group.pod_sets]]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
 
 

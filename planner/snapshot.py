@@ -21,6 +21,7 @@ from planner.numa import NumaNode
 from planner.order import natural
 from planner.quantity import Resources
 from planner.reservation import Book, Reservation
+from planner.settings import DEFAULTS, Settings
 from planner.topology import HOSTNAME, Domain, Topology
 from planner.tree import Branch, Tree, belongs, grow
 
@@ -49,6 +50,7 @@ class Fabric:
     claims: Claims = NO_CLAIMS
     bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: Mapping[str, Quota] = field(default_factory=dict)
+    settings: Settings = DEFAULTS
 
     @cached_property
     def kept(self) -> dict[object, object]:
@@ -225,6 +227,7 @@ def snapshot(
     claims: Claims = NO_CLAIMS,
     bounds: Mapping[str, tuple[Bound, ...]] | None = None,
     quotas: Mapping[str, Quota] | None = None,
+    settings: Settings = DEFAULTS,
 ) -> Snapshot:
     """A snapshot of these things, in whatever order they come. Without a topology every node is a host."""
     offers: dict[tuple[tuple[str, int], ...], Resources] = {}
@@ -241,5 +244,6 @@ def snapshot(
         claims=claims,
         bounds=bounds or {},
         quotas=quotas or {},
+        settings=settings,
     )
     return Snapshot(base, tuple(pods), tuple(reservations))

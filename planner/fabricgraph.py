@@ -1,0 +1,143 @@
+"""A leaf-spine fabric as a graph: switches and the cables between them, hops, and the narrowest link.
+
+Leaves are the domains of the topology's leaf level. Cables come from the Topology's links; a leaf without any
+hangs under the domains above it, whose cables have no known speed (0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import networkx as nx
+
+from planner.snapshot import Snapshot
+from planner.topology import HOSTNAME, Domain, Topology
+
+_LEAF_WORDS = ("leaf", "leafgroup", "tier-0", "local_block_id")
+FARTHEST = 99
+"""Hops to a leaf that cannot be reached."""
+
+Switch = str | Domain
+"""A switch by the name that links give it, or a domain that stands for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf switch with its nodes: `switch` is its vertex in the graph, `path` its domain."""
+
+    path: Domain
+    switch: Switch
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LeafSpine:
+    """A topology's leaves and the graph between them. `cabled`: some link's speed is known."""
+
+    topology: Topology
+    leaves: tuple[Leaf, ...]
+    graph: nx.Graph[Switch]
+    cabled: bool
+
+    def faster(self, gbps: float) -> LeafSpine:
+        """The fabric without links slower than this, leaves without any link left, and nodes behind them."""
+        speeds: Iterable[tuple[Switch, Switch, float]] = self.graph.edges(data="gbps")
+        slow = [(one, other) for one, other, speed in speeds if 0 < speed < gbps]
+        graph = self.graph.copy()
+        graph.remove_edges_from(slow)
+        cut = {one for pair in slow for one in pair if isinstance(one, str)}
+        gone = {one for one in cut if not graph.degree(one)}
+        leaves = (
+            Leaf(leaf.path, leaf.switch, tuple(name for name in leaf.nodes if name not in gone))
+            for leaf in self.leaves
+            if leaf.switch not in gone
+        )
+        return LeafSpine(self.topology, tuple(leaf for leaf in leaves if leaf.nodes), graph, self.cabled)
+
+    def hops(self, leaf: Leaf) -> dict[Switch, int]:
+        """Hops from a leaf to every switch that it reaches."""
+        return dict(nx.single_source_shortest_path_length(self.graph, leaf.switch))
+
+    def inside(self, name: str) -> tuple[Leaf, ...]:
+        """The leaves of a domain or under a spine of this name; empty for an unknown name."""
+        own = tuple(leaf for leaf in self.leaves if name in leaf.path or leaf.switch == name)
+        if own or name not in self.graph:
+            return own
+        return tuple(leaf for leaf in self.leaves if leaf.switch in self.graph[name])
+
+    def narrowest(self, one: Switch, other: Switch) -> float | None:
+        """The narrowest link on the widest way between two switches, Gb/s; None where it is unknown."""
+        if one == other:
+            return None
+        widest = nx.maximum_spanning_tree(self.graph, weight="gbps")
+        if one not in widest or other not in widest or not nx.has_path(widest, one, other):
+            return None
+        way = nx.shortest_path(widest, one, other)
+        speeds: list[float] = [widest.edges[pair].get("gbps") or 0.0 for pair in pairwise(way)]
+        return min(speeds) or None
+
+
+def leaf_level(topology: Topology) -> int:
+    """The index of the level whose domains are leaves: one that is called so, else the one above the host."""
+    above = topology.levels[: topology.host_index]
+    named = [place for place, key in enumerate(above) if key.endswith(_LEAF_WORDS)]
+    return named[-1] if named else topology.host_index - 1
+
+
+def leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
+    """The fabric of a topology, worked out once; None for one that knows only hosts."""
+    if topology.levels[:1] == (HOSTNAME,):
+        return None
+    kept = snapshot.base.kept
+    known = kept.get(("leaf-spine", topology.name))
+    if not isinstance(known, LeafSpine):
+        known = kept["leaf-spine", topology.name] = _build(snapshot, topology)
+    return known
+
+
+def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
+    tree = snapshot.base.trees[topology.name]
+    links = snapshot.base.links.get(topology.name, ())
+    graph: nx.Graph[Switch] = nx.Graph()
+    for link in links:
+        graph.add_edge(link.one, link.other, gbps=link.gbps)
+    leaves = []
+    for branch in tree.levels[leaf_level(topology)]:
+        if branch.named:
+            name = branch.path[-1]
+            leaf = Leaf(branch.path, name if name in graph else branch.path, tuple(tree.names(branch)))
+            leaves.append(leaf)
+            if leaf.switch == branch.path:
+                _hang(graph, branch.path)
+    return LeafSpine(topology, tuple(leaves), graph, any(link.gbps for link in links))
+
+
+def _hang(graph: nx.Graph[Switch], path: Domain) -> None:
+    """Put a leaf under the domains above it."""
+    graph.add_node(path)
+    while path:
+        graph.add_edge(path, path[:-1], gbps=0.0)
+        path = path[:-1]
+
+
+def closeness(spine: LeafSpine, leaves: Sequence[Leaf]) -> float:
+    """The mean hops between leaves, 0 for one."""
+    pairs = [
+        spine.hops(one).get(other.switch, FARTHEST)
+        for place, one in enumerate(leaves)
+        for other in leaves[place + 1 :]
+    ]
+    return sum(pairs) / len(pairs) if pairs else 0.0
+
+
+def names(spines: Iterable[LeafSpine]) -> list[str]:
+    """Every leaf and spine that a person may name."""
+    found: dict[str, None] = {}
+    for spine in spines:
+        found.update(dict.fromkeys(leaf.path[-1] for leaf in spine.leaves))
+        found.update(dict.fromkeys(leaf.path[-2] for leaf in spine.leaves if len(leaf.path) > 1))
+        hosts = {node for leaf in spine.leaves for node in leaf.nodes}
+        found.update(dict.fromkeys(s for s in spine.graph if isinstance(s, str) and s not in hosts))
+    return [name for name in found if name]

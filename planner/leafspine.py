@@ -1,0 +1,260 @@
+"""nod-ai's leaf-spine rules, as its interface promises them: few nodes on one leaf, more on adjacent ones.
+
+With at most `maxNodesPerLeaf` nodes (4) of a gang in a leaf, up to 4 nodes are one leaf, up to 8 two adjacent
+ones, up to 16 four; beyond, as few as hold it. Sets of leaves are ordered by the strategy and each is given
+to the planner until one holds the gang. The rules are soft: where no such set has room, the plan is made
+without them and says so. The least bandwidth is hard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from planner import explain
+from planner.answer import Answer
+from planner.choose import candidates
+from planner.fabricgraph import FARTHEST, Leaf, LeafSpine, closeness, leaf_spine, names
+from planner.match import NODE_NAME_FIELD, obstacle
+from planner.podgroup import GPU_RESOURCES, PodGroup, PodSet, Requirement
+from planner.request import Refusal, levels_asked, topologies_asked
+from planner.settings import Settings
+from planner.snapshot import Snapshot
+from planner.topology import HOSTNAME
+
+Plan = Callable[[Snapshot, PodGroup], Answer]
+_MOST_TRIES = 48
+
+
+def in_fabric(snapshot: Snapshot, group: PodGroup, plan: Plan) -> Answer:
+    """The answer that follows the gang's `FabricWish`; `plan` answers ordinary groups."""
+    try:
+        spines, group = _spines(snapshot, group)
+    except Refusal as refusal:
+        return explain.refused(group, refusal)
+    if not spines:
+        said = "the leaf-spine rules were not followed: no topology here has a level above the host"
+        return plan(snapshot, replace(group, warnings=(*group.warnings, said)))
+    spines, group = _fast_enough(spines, group)
+    if not spines:
+        return _too_slow(group)
+    plain = plan(snapshot, _within(group, [n for s in spines for leaf in s.leaves for n in leaf.nodes]))
+    spine = next((one for one in spines if one.topology.name == plain.topology), None)
+    if plain.decision != "admitted" or spine is None:
+        return plain
+    return _Fabric(snapshot, group, plan, spine).place(plain)
+
+
+def _spines(snapshot: Snapshot, group: PodGroup) -> tuple[list[LeafSpine], PodGroup]:
+    """The fabrics that the request may mean. Raises `Refusal` where its domain is in another topology."""
+    allowed = candidates(snapshot, group)
+    every = {t.name: s for t in snapshot.topologies if (s := leaf_spine(snapshot, t)) is not None}
+    spines = [every[t.name] for t in allowed if t.name in every]
+    domain = group.fabric.domain
+    if not domain:
+        return spines, group
+    having = [spine for spine in spines if spine.inside(domain)]
+    if having:
+        return having, group
+    elsewhere = next((name for name, spine in every.items() if spine.inside(domain)), "")
+    if elsewhere and (levels_asked(group) or topologies_asked(group)):
+        raise Refusal(
+            "MultipleTopologies",
+            f"The request points into two topologies: the preferred domain {domain!r} is in {elsewhere}, "
+            f"the rest means {', '.join(t.name for t in allowed)}. Name a domain of that one.",
+        )
+    said = f"the preferred domain {domain!r} is not known; known are {explain.some(names(spines), 12)}"
+    return spines, replace(group, warnings=(*group.warnings, said))
+
+
+def _fast_enough(spines: list[LeafSpine], group: PodGroup) -> tuple[list[LeafSpine], PodGroup]:
+    wanted = group.fabric.gbps
+    if not wanted:
+        return spines, group
+    unknown = [spine.topology.name for spine in spines if not spine.cabled]
+    if unknown:
+        said = f"the least bandwidth was not checked: the Topology {', '.join(unknown)} lists no links"
+        group = replace(group, warnings=(*group.warnings, said))
+    fast = (spine.faster(wanted) if spine.cabled else spine for spine in spines)
+    return [spine for spine in fast if spine.leaves], group
+
+
+def _too_slow(group: PodGroup) -> Answer:
+    message = (
+        f"{group.name} asks for links of {group.fabric.gbps:g} Gb/s between its nodes, and no leaf has one. "
+        "Would work: a lower topology.scheduler/network-bandwidth."
+    )
+    return Answer(group.name, "rejected", reason="NoLinkFastEnough", message=message, warnings=group.warnings)
+
+
+def _within(group: PodGroup, nodes: Sequence[str], *, apart: bool = False) -> PodGroup:
+    """The gang, held to these nodes; `apart`: no two pods of a PodSet on one."""
+    needed = Requirement(NODE_NAME_FIELD, "In", tuple(nodes))
+
+    def held(pod_set: PodSet) -> PodSet:
+        shape = pod_set.shape
+        terms = tuple((*term, needed) for term in shape.affinity) or ((needed,),)
+        keys = tuple(dict.fromkeys((*shape.anti_affinity, HOSTNAME))) if apart else shape.anti_affinity
+        return replace(pod_set, shape=replace(shape, affinity=terms, anti_affinity=keys))
+
+    return replace(group, pod_sets=tuple(held(pod_set) for pod_set in group.pod_sets))
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """A leaf with the nodes of it that the gang may use, the pods that these hold, and its shares."""
+
+    leaf: Leaf
+    nodes: tuple[str, ...]
+    pods: int
+    used: float
+    preferred: bool
+
+
+class _Fabric:
+    """One gang on one fabric."""
+
+    def __init__(self, snapshot: Snapshot, group: PodGroup, plan: Plan, spine: LeafSpine) -> None:
+        self._snapshot, self._group, self._plan, self._spine = snapshot, group, plan, spine
+        self._settings: Settings = snapshot.base.settings
+        inside = {leaf.path for leaf in spine.inside(group.fabric.domain)} if group.fabric.domain else set()
+        rooms = (self._room(leaf, leaf.path in inside) for leaf in spine.leaves)
+        self._rooms = [room for room in rooms if room.nodes]
+        self._hops = {room.leaf.path: spine.hops(room.leaf) for room in self._rooms}
+
+    def place(self, plain: Answer) -> Answer:
+        """The plan by the rules; `plain` is the one without them, which serves where they cannot be kept."""
+        if self._group.fabric.strategy == "distributed":
+            return self._distributed() or self._noted(plain, "distributed: no such spread has room")
+        hosts = len({one.node for one in plain.assignments})
+        rule = leaves_for(hosts, self._settings.nodes_per_leaf)
+        tries = 0
+        for size in range(rule, min(len(self._rooms), 4 * rule) + 1):
+            for rooms in self._sets(size):
+                tries += 1
+                answer = self._plan(self._snapshot, _within(self._group, [n for r in rooms for n in r.nodes]))
+                if answer.decision == "admitted":
+                    more = f"{size} leaves serve, where {rule} would have been the rule for {hosts} nodes"
+                    return answer if size == rule else self._noted(answer, more)
+                if tries >= _MOST_TRIES:
+                    break
+        return self._noted(plain, f"no {rule} adjacent leaves have room for {hosts} nodes")
+
+    def _noted(self, answer: Answer, what: str) -> Answer:
+        return replace(answer, warnings=(*answer.warnings, f"leaf-spine rules: {what}"))
+
+    # -- leaves ---------------------------------------------------------------------------------------------
+
+    def _room(self, leaf: Leaf, preferred: bool) -> _Room:
+        """The leaf's nodes with most room for the gang, within the limits on nodes and GPUs."""
+        held = sorted(((self._pods(name), name) for name in leaf.nodes), key=lambda pair: -pair[0])
+        nodes: list[str] = []
+        pods = gpus = 0
+        each = max((pod_set.shape.gpus for pod_set in self._group.pod_sets), default=0)
+        for count, name in held[: self._settings.nodes_per_leaf]:
+            if count and gpus + count * each <= self._settings.gpus_per_leaf:
+                nodes.append(name)
+                pods, gpus = pods + count, gpus + count * each
+        return _Room(leaf, tuple(nodes), pods, self._used(leaf), preferred)
+
+    def _pods(self, name: str) -> int:
+        """Pods of the gang that the node could take, at most the gang."""
+        node, taken = self._snapshot.nodes[name], self._snapshot.taken.get(name, {})
+        if name in self._snapshot.holders:
+            return 0
+        counts = []
+        for pod_set in self._group.pod_sets:
+            if not obstacle(pod_set.shape, node, now=True):
+                needs = pod_set.shape.requests.items()
+                room = min(
+                    ((node.allocatable.get(r, 0) - taken.get(r, 0)) // n for r, n in needs if n), default=0
+                )
+                counts.append(max(0, min(room, pod_set.count)))
+        return max(counts, default=0)
+
+    def _used(self, leaf: Leaf) -> float:
+        """The share of the leaf's GPUs that is in use or held."""
+        total = busy = 0
+        for name in leaf.nodes:
+            offered, taken = self._snapshot.nodes[name].allocatable, self._snapshot.taken.get(name, {})
+            gpus = sum(offered.get(gpu, 0) for gpu in GPU_RESOURCES)
+            total += gpus
+            in_use = sum(taken.get(gpu, 0) for gpu in GPU_RESOURCES)
+            busy += gpus if name in self._snapshot.holders else min(gpus, in_use)
+        return busy / total if total else 0.0
+
+    # -- sets of leaves -------------------------------------------------------------------------------------
+
+    def _sets(self, size: int) -> Iterator[tuple[_Room, ...]]:
+        """Sets of so many leaves, each around another leaf, in the order of the strategy."""
+        found: dict[frozenset[tuple[str, ...]], tuple[_Room, ...]] = {}
+        for seed in self._rooms:
+            hops = self._hops[seed.leaf.path]
+            near = sorted(
+                (room for room in self._rooms if room is not seed),
+                key=lambda room: (
+                    hops.get(room.leaf.switch, FARTHEST),
+                    not room.preferred,
+                    -room.pods,
+                    -room.used,
+                ),
+            )
+            chosen = (seed, *near[: size - 1])
+            if len(chosen) == size and sum(room.pods for room in chosen) >= self._least():
+                ordered = tuple(sorted(chosen, key=lambda room: room.leaf.path))
+                found.setdefault(frozenset(room.leaf.path for room in chosen), ordered)
+        return iter(sorted(found.values(), key=self._order))
+
+    def _least(self) -> int:
+        """The pods that the largest PodSet has: fewer can never be enough."""
+        return max(pod_set.count for pod_set in self._group.pod_sets)
+
+    def _order(self, rooms: tuple[_Room, ...]) -> tuple[object, ...]:
+        """Preferred leaves first; then by hops, or by the weighted score; then by name."""
+        hops = closeness(self._spine, [room.leaf for room in rooms])
+        outside = sum(not room.preferred for room in rooms)
+        names_ = tuple(room.leaf.path for room in rooms)
+        score = round(self._score(rooms, hops), 9)
+        if self._group.fabric.latency:
+            return (hops, outside, -score, names_)
+        if self._group.fabric.strategy == "consolidated":
+            used = -sum(room.used for room in rooms)
+            return (outside, hops, used, names_)
+        return (outside, -score, hops, names_)
+
+    def _score(self, rooms: Sequence[_Room], hops: float) -> float:
+        """The weighted sum of what is available (1 where it suffices), close, in use already, and proved."""
+        weights, count = self._settings.weights, len(rooms)
+        proved = (self._settings.history.get(room.leaf.path[-1], 1.0) for room in rooms)
+        return (
+            weights["resourceAvailability"] * min(1.0, sum(room.pods for room in rooms) / self._group.size)
+            + weights["topologyAlignment"] / (1 + hops / 2)
+            + weights["domainUtilization"] * sum(room.used for room in rooms) / count
+            + weights["historicalPerformance"] * sum(proved) / count
+        )
+
+    # -- distributed ----------------------------------------------------------------------------------------
+
+    def _distributed(self) -> Answer | None:
+        """One pod a node, over as many leaves as there are, in turns; preferred and emptier leaves first."""
+        rooms = sorted(self._rooms, key=lambda room: (not room.preferred, room.used, room.leaf.path))
+        depth = max((len(room.nodes) for room in rooms), default=0)
+        turns = [room.nodes[turn] for turn in range(depth) for room in rooms if turn < len(room.nodes)]
+        if len(turns) < self._group.size:
+            return None
+        wide = self._plan(self._snapshot, _within(self._group, turns[: self._group.size], apart=True))
+        if wide.decision == "admitted":
+            return wide
+        anywhere = self._plan(self._snapshot, _within(self._group, turns, apart=True))
+        return anywhere if anywhere.decision == "admitted" else None
+
+
+def leaves_for(nodes: int, per_leaf: int) -> int:
+    """Leaves that the rules give to so many nodes: 1, 2 or 4, beyond that as few as hold them."""
+    least = -(-nodes // per_leaf)
+    return next((leaves for leaves in (1, 2, 4) if least <= leaves), least)
+
+
+def averaged(before: float, ended_well: bool, weight: float = 0.3) -> float:
+    """A leaf's history after one more gang there has ended: an exponential moving average, 0 to 1."""
+    return (1 - weight) * before + weight * (1.0 if ended_well else 0.0)
