@@ -64,7 +64,7 @@ class Sight:
                 self.workload(obj),
                 self._request.namespace,
                 pod_set,
-                (obj.get("metadata") or {}).get("labels"),
+                obj.get("metadata"),
             ),
             "cluster": self._cluster,
             "plan": lambda: plan_variable(self.plan(obj), pod_set),

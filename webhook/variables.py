@@ -30,12 +30,12 @@ NO_CLUSTER: Mapping[str, Any] = {
 """What `cluster` is where nothing is known of one: the same keys, all empty."""
 
 
-def gang_variable(workload: Workload, namespace: str, pod_set: str, labels: Any = None) -> dict[str, Any]:
+def gang_variable(workload: Workload, namespace: str, pod_set: str, metadata: Any = None) -> dict[str, Any]:
     """`gang`: who asks and for how much. Several gangs of one object are alike; the first speaks for them.
 
     Amounts are per pod, cpu in millicores, the rest in base units. `podSet` is the PodSet whose template is
-    shown, "" on the workload itself; `labels` are the workload's own in both cases. A PodSet's `constraint`
-    is what it asks for besides the gang.
+    shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases. A
+    PodSet's `constraint` is what it asks for besides the gang.
     """
     group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=())
     return {
@@ -47,7 +47,8 @@ def gang_variable(workload: Workload, namespace: str, pod_set: str, labels: Any 
         "replicas": len(workload.gangs),
         "perPod": workload.per_pod,
         "podSet": pod_set,
-        "labels": dict(labels) if isinstance(labels, Mapping) else {},
+        "labels": _texts(metadata, "labels"),
+        "annotations": _texts(metadata, "annotations"),
         "podSets": [
             {
                 "name": one.name,
@@ -65,6 +66,11 @@ def gang_variable(workload: Workload, namespace: str, pod_set: str, labels: Any 
         "reserve": group.reserve,
         "onUnavailable": group.on_unavailable,
     }
+
+
+def _texts(metadata: Any, part: str) -> dict[str, str]:
+    found = metadata.get(part) if isinstance(metadata, Mapping) else None
+    return {key: str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}
 
 
 def _constraint_json(constraint: Constraint) -> dict[str, Any]:
