@@ -5,6 +5,7 @@ Manager's `policy` and `scope` ("none" where it has none) and its `zones`. `clai
 ResourceClaims and ResourceClaimTemplates ask for, and the template of each ComputeDomain. `cliques`: of each
 node on multi-node NVLink its clique (`<ClusterUUID>.<CliqueID>`, a label of GPU feature discovery).
 `limits`: by namespace its LimitRanges' bounds (`ranges`) and what its ResourceQuotas have left (`quotas`).
+`migNodes`: each way in which nodes are split into MIG slices, with how many nodes are.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 from planner.claims import Claim, Claims
 from planner.node import Node
 from planner.numa import NumaNode
+from planner.podgroup import MIG_PREFIX
+from planner.shares import PRODUCT
 from planner.snapshot import Snapshot
 
 CLIQUE = "nvidia.com/gpu.clique"
@@ -26,6 +29,7 @@ def hardware_facts(snapshot: Snapshot) -> dict[str, object]:
         else [],
         "claims": claims_json(snapshot.base.claims),
         "limits": _limits(snapshot),
+        "migNodes": _mig_nodes(snapshot),
         "cliques": {name: node.labels[CLIQUE] for name, node in nodes.items() if node.labels.get(CLIQUE)},
     }
 
@@ -45,11 +49,32 @@ def _numa(node: Node, numa: NumaNode | None) -> dict[str, object]:
     }
 
 
+def _mig_nodes(snapshot: Snapshot) -> list[dict[str, object]]:
+    """Each way in which some nodes are split, once, in the order of the nodes."""
+    found: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
+    for node in snapshot.nodes.values():
+        offers = {**node.allocatable, **node.pending}
+        slices = sorted(
+            (name.removeprefix(MIG_PREFIX), count) for name, count in offers.items() if _is_slice(name, count)
+        )
+        if slices:
+            key = (node.labels.get(PRODUCT, ""), tuple(slices))
+            found[key] = found.get(key, 0) + 1
+    return [
+        {"product": product, "slices": dict(slices), "nodes": count}
+        for (product, slices), count in found.items()
+    ]
+
+
+def _is_slice(resource: str, count: int) -> bool:
+    return resource.startswith(MIG_PREFIX) and count > 0
+
+
 def _limits(snapshot: Snapshot) -> dict[str, dict[str, list[dict[str, object]]]]:
     found: dict[str, dict[str, list[dict[str, object]]]] = {}
     for key, bounds in snapshot.base.bounds.items():
         for one in bounds:
-            entry = {"name": one.name, "type": one.type, "min": one.least, "max": one.most}
+            entry: dict[str, object] = {"name": one.name, "type": one.type, "min": one.least, "max": one.most}
             _of(found, key)["ranges"].append(entry)
     for key, quota in snapshot.base.quotas.items():
         _of(found, key)["quotas"].append({"name": quota.name, "hard": quota.hard, "left": quota.left})

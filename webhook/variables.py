@@ -26,6 +26,7 @@ NO_CLUSTER: Mapping[str, Any] = {
     "claims": {"claims": {}, "templates": {}, "domains": {}},
     "cliques": {},
     "limits": {},
+    "migNodes": [],
 }
 """What `cluster` is where nothing is known of one: the same keys, all empty."""
 

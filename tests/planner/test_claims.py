@@ -82,3 +82,20 @@ def test_a_malformed_claim_is_refused_by_field(request_, field):
     """With the place of the request."""
     with pytest.raises(InputError, match=rf"spec\.spec\.devices\.requests\[0\]\.({field})"):
         read_one(request_)
+
+
+def test_the_ways_in_which_nodes_are_split_are_counted():
+    """Once each, without the slices that a node has none of."""
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": "H100"}},
+            "status": {"allocatable": {"nvidia.com/mig-1g.10gb": count, "nvidia.com/mig-3g.40gb": "0"}},
+        }
+        for name, count in (("a", "7"), ("b", "7"), ("c", "14"))
+    ]
+    assert cluster_facts(read([("", nodes)]))["migNodes"] == [
+        {"product": "H100", "slices": {"1g.10gb": 7}, "nodes": 2},
+        {"product": "H100", "slices": {"1g.10gb": 14}, "nodes": 1},
+    ]
