@@ -1,0 +1,245 @@
+"""nod-ai's leaf-spine interface: rules by number of nodes, strategies, wishes and limits."""
+
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from planner.cluster import read
+from planner.errors import InputError, Where
+from planner.fabricgraph import leaf_level, leaf_spine
+from planner.leafspine import averaged, leaves_for
+from planner.placement import fingerprint, plan, reservation_for
+from planner.podgroup import FabricWish
+from planner.settings import DEFAULTS, WEIGHTS, with_config
+from planner.snapshot import Link, Snapshot, snapshot
+from planner.topology import HOSTNAME, Topology
+from tests.builders import gang, node, racks, topology
+
+FABRIC = Topology("fabric", ("spine", "leaf", HOSTNAME))
+
+
+def fabric(leaves: int = 6, hosts: int = 4, slow: tuple[int, ...] = (), **settings: object) -> Snapshot:
+    """Leaves l1 … of four hosts; l1 to l4 hang on spine s1, all on the spine s2, the rest on s2 alone.
+
+    s1 ─ l1 l2 l3 l4
+    s2 ─ l1 l2 l3 l4 l5 l6      400 Gb/s each, of the slow leaves 100
+    """
+    nodes = [
+        node(f"l{leaf}-n{host}", labels={"spine": "s", "leaf": f"l{leaf}"})
+        for leaf in range(1, leaves + 1)
+        for host in range(1, hosts + 1)
+    ]
+    links = [Link(f"l{n}", "s2", 100.0 if n in slow else 400.0) for n in range(1, leaves + 1)]
+    links += [Link(f"l{n}", "s1", 100.0 if n in slow else 400.0) for n in range(1, min(4, leaves) + 1)]
+    return snapshot(nodes, [FABRIC], links={"fabric": tuple(links)}, settings=replace(DEFAULTS, **settings))
+
+
+def wishing(pods: int, *, gpu: int = 8, reserve: str = "nodes", **wish: object):
+    """A gang of so many pods that uses the leaf-spine interface."""
+    return replace(gang(pods, gpu=gpu, reserve=reserve), fabric=FabricWish(stated=True, **wish))
+
+
+def leaves_of(answer) -> list[str]:
+    """The leaves that an answer uses, each once."""
+    return list(dict.fromkeys(a.node.split("-")[0] for a in answer.assignments))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "leaves"), [(1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (8, 2), (9, 4), (16, 4), (20, 5)]
+)
+def test_the_rule_gives_leaves_by_the_number_of_nodes(nodes, leaves):
+    """Up to 4 nodes one leaf, up to 8 two, up to 16 four; beyond as few as hold them."""
+    assert leaves_for(nodes, 4) == leaves
+
+
+@pytest.mark.parametrize(("pods", "leaves"), [(2, 1), (4, 1), (6, 2), (8, 2), (12, 4), (16, 4)])
+def test_a_gang_is_on_as_many_leaves_as_the_rule_says_at_most(pods, leaves):
+    """Within those the planner takes as few as it needs."""
+    answer = plan(fabric(), wishing(pods))
+    assert answer.decision == "admitted"
+    assert len(leaves_of(answer)) <= leaves
+    assert not any("rule" in warning for warning in answer.warnings)
+
+
+def test_no_more_nodes_of_a_leaf_are_used_than_the_limit():
+    """Leaves of eight nodes: the gang of six takes four of one and two of another at most."""
+    answer = plan(fabric(hosts=8), wishing(6))
+    counts = [sum(a.node.startswith(f"{leaf}-") for a in answer.assignments) for leaf in leaves_of(answer)]
+    assert max(counts) <= 4
+    assert len(counts) == 2
+    wide = plan(fabric(hosts=8, nodes_per_leaf=8, gpus_per_leaf=64), wishing(6))
+    assert len(leaves_of(wide)) == 1
+
+
+def test_no_more_gpus_of_a_leaf_are_used_than_the_limit():
+    """16 GPUs a leaf are two nodes of eight."""
+    answer = plan(fabric(gpus_per_leaf=16), wishing(4))
+    counts = [sum(a.node.startswith(f"{leaf}-") for a in answer.assignments) for leaf in leaves_of(answer)]
+    assert counts == [2, 2]
+    assert "2 leaves serve, where 1 would have been the rule" in answer.warnings[-1]
+
+
+def test_adjacent_leaves_share_a_spine():
+    """l4 and l5 hang on no common spine where s2 is cut: two leaves of s1 are taken."""
+    moment = fabric()
+    links = tuple(link for link in moment.base.links["fabric"] if link.other == "s1")
+    moment = snapshot(moment.nodes.values(), [FABRIC], links={"fabric": (*links, Link("l5", "s9", 400.0))})
+    answer = plan(moment, wishing(8, latency=True))
+    assert set(leaves_of(answer)) <= {"l1", "l2", "l3", "l4"}
+
+
+def test_hops_and_the_narrowest_link_come_from_the_graph():
+    """Leaf, spine, leaf are two hops; the narrowest link on the way is the slow leaf's."""
+    spine = leaf_spine(fabric(slow=(2,)), FABRIC)
+    assert spine.hops(spine.leaves[0])["l5"] == 2
+    assert spine.narrowest("l1", "l3") == 400.0
+    assert spine.narrowest("l1", "l2") == 100.0
+    assert spine.narrowest("l1", "l1") is None
+
+
+def test_without_cables_the_domains_above_are_the_spines():
+    """Leaves of one block are two hops apart, of two blocks four."""
+    spine = leaf_spine(racks(4, 2, block=2), topology("block", "rack"))
+    assert spine.hops(spine.leaves[0])[spine.leaves[1].switch] == 2
+    assert spine.hops(spine.leaves[0])[spine.leaves[2].switch] == 4
+    assert spine.narrowest(spine.leaves[0].switch, spine.leaves[1].switch) is None
+
+
+def test_the_leaf_level_is_the_one_that_is_called_so():
+    """Else the level just above the host."""
+    assert leaf_level(Topology("t", ("x/spine", "x/leaf", "x/accelerator", HOSTNAME))) == 1
+    assert leaf_level(Topology("t", ("zone", "rack", HOSTNAME))) == 1
+
+
+def test_a_preferred_leaf_is_taken_while_it_has_room():
+    """By the leaf's name, or by a spine's; when it is full another serves."""
+    assert leaves_of(plan(fabric(), wishing(2, domain="l5"))) == ["l5"]
+    assert leaves_of(plan(fabric(), wishing(2, domain="s1"))) == ["l1"]
+    full = fabric()
+    other = gang(4, name="default/Job/other", reserve="nodes", required="leaf")
+    full = full.with_reservation(reservation_for(full, other, plan(full, other)))
+    assert plan(full, wishing(2, domain="l1")).decision == "admitted"
+    assert leaves_of(plan(full, wishing(2, domain="l1"))) != ["l1"]
+
+
+def test_an_unknown_preferred_domain_is_a_warning_with_the_known_ones():
+    """The gang is placed all the same."""
+    answer = plan(fabric(), wishing(2, domain="leaf-77"))
+    assert answer.decision == "admitted"
+    assert "'leaf-77' is not known; known are l1, l2" in answer.warnings[0]
+
+
+def test_a_domain_of_another_topology_than_the_requests_is_refused():
+    """It is a request over two topologies."""
+    others = [node(f"x{n}", labels={"zone": "z", "rack": f"r{n}"}) for n in range(2)]
+    both = snapshot(
+        [*fabric().nodes.values(), *others], [FABRIC, Topology("halls", ("zone", "rack", HOSTNAME))]
+    )
+    group = replace(gang(1, required="leaf"), fabric=FabricWish("r1"))
+    answer = plan(both, group)
+    assert (answer.decision, answer.reason) == ("rejected", "MultipleTopologies")
+    free = plan(both, replace(gang(1), fabric=FabricWish("r1")))
+    assert [a.node for a in free.assignments] == ["x1"]
+
+
+def test_leaves_with_slower_links_are_left_out():
+    """200 Gb/s rule out the leaves of 100; what is faster than every link is refused with a way out."""
+    answer = plan(fabric(slow=(1, 2, 3)), wishing(4, gbps=200.0))
+    assert not {"l1", "l2", "l3"} & set(leaves_of(answer))
+    never = plan(fabric(), wishing(4, gbps=800.0))
+    assert (never.decision, never.reason) == ("rejected", "NoLinkFastEnough")
+    assert "Would work" in never.message
+
+
+def test_a_bandwidth_that_nothing_can_check_is_told():
+    """A topology without links: the plan is made, and a warning says what was not looked at."""
+    answer = plan(racks(2, 4), wishing(2, gbps=200.0))
+    assert answer.decision == "admitted"
+    assert "lists no links" in answer.warnings[0]
+
+
+def test_distributed_spreads_over_nodes_and_leaves():
+    """Six pods of two GPUs, which one node and a half could hold: six leaves."""
+    answer = plan(fabric(), wishing(6, gpu=2, strategy="distributed"))
+    assert len(leaves_of(answer)) == 6
+    assert {a.count for a in answer.assignments} == {1}
+    together = plan(fabric(), wishing(6, gpu=2, strategy="consolidated"))
+    assert len(leaves_of(together)) == 1
+
+
+def test_distributed_keeps_the_required_level():
+    """Spread over the nodes of one leaf, for the level is hard."""
+    group = replace(wishing(4, gpu=2, strategy="distributed"), constraint=gang(1, required="leaf").constraint)
+    answer = plan(fabric(), group)
+    assert len(leaves_of(answer)) == 1
+    assert len(answer.assignments) == 4
+
+
+def test_a_leaf_whose_past_gangs_ended_badly_comes_last_among_equals():
+    """historicalPerformance weighs the moving average of how gangs ended."""
+    settings = {"history": {"l1": 0.2, "l2": 1.0}}
+    assert leaves_of(plan(fabric(2, **settings), wishing(3))) == ["l2"]
+    assert averaged(1.0, False) == pytest.approx(0.7)
+
+
+def test_the_wish_is_part_of_the_request():
+    """Another strategy is another request, so it is not answered by the old reservation."""
+    plain, wish = gang(2), wishing(2, reserve="domain", strategy="distributed")
+    assert fingerprint(plain) != fingerprint(wish)
+    moment = fabric()
+    held = moment.with_reservation(reservation_for(moment, wish, plan(moment, wish)))
+    assert plan(held, wish).replayed
+
+
+def test_a_gang_that_cannot_fit_gets_the_ordinary_answer():
+    """Its words and numbers are those of any other gang."""
+    assert plan(fabric(), wishing(25)).decision == "rejected"
+
+
+def test_without_a_level_above_the_host_the_rules_are_not_followed():
+    """A cluster that knows only hosts."""
+    answer = plan(snapshot([node("a"), node("b")]), wishing(2))
+    assert answer.decision == "admitted"
+    assert "not followed" in answer.warnings[0]
+
+
+def config(**spec: object) -> dict[str, object]:
+    """The ConfigMap of the leaf-spine scheduler."""
+    content = {"apiVersion": "topology.scheduler/v1alpha1", "kind": "SchedulerConfig", "spec": spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "topology-scheduler-config", "namespace": "kube-system"},
+        "data": {"config.yaml": yaml.safe_dump(content)},
+    }
+
+
+def test_weights_and_limits_are_read_from_the_config_map():
+    """Weights are normalised; what is not stated keeps its default, and other ConfigMaps are left aside."""
+    stated = config(scoringWeights={"topologyAlignment": 3, "domainUtilization": 1})
+    limits = config(topologyConstraints={"maxNodesPerLeaf": 8})
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": ": no yaml ["}}
+    found = read([("c.yaml", [stated, limits, other])]).base.settings
+    assert found.weights["topologyAlignment"] == 0.75
+    assert sum(found.weights.values()) == 1
+    assert (found.nodes_per_leaf, found.gpus_per_leaf) == (8, 32)
+    assert sum(WEIGHTS.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"scoringWeights": {"topologyAlignment": -1}}, "not zero or more"),
+        ({"scoringWeights": {"luck": 1}}, "is no weight"),
+        ({"scoringWeights": {"topologyAlignment": "much"}}, "expected a number"),
+        ({"scoringWeights": {"topologyAlignment": 0}}, "above zero"),
+        ({"topologyConstraints": {"maxNodesPerLeaf": 0}}, "1 or more"),
+        ({"topologyConstraints": {"maxGPUsPerLeaf": True}}, "1 or more"),
+    ],
+)
+def test_a_bad_config_names_its_field(spec, said):
+    """One line with the key of the data and what is wrong."""
+    with pytest.raises(InputError, match=said) as caught:
+        with_config(DEFAULTS, config(**spec), Where("c.yaml", "ConfigMap x"))
+    assert caught.value.where.field == "data[config.yaml]"
