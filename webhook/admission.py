@@ -75,7 +75,7 @@ class Decision:
     `object` is the object as it shall be (as it came, where it is refused or nothing changed it).
     `plan` is None where nothing was planned. `effects` say which policy changed what, the plan's own writing
     among them under the name `plan`; `mutated` and `findings` are what the policy engine says, None where it
-    was not asked.
+    was not asked. `malformed`: the object could not be read.
     """
 
     response: Response
@@ -85,6 +85,7 @@ class Decision:
     mutated: Mutated | None = None
     effects: tuple[Effect, ...] = ()
     findings: Findings | None = None
+    malformed: bool = False
     revision: str = ""
 
 
@@ -109,14 +110,16 @@ def decide(
         return _validate(request, policies, sight, host)
     except InputError as error:
         response = Response(False, code=422, reason="Invalid", message=str(error))
-        return Decision(response, request.object, revision=policies.revision)
+        return Decision(response, request.object, malformed=True, revision=policies.revision)
 
 
 def _mutate(
     request: AdmissionRequest, workload: Workload, policies: PolicySet, sight: Sight, host: Host
 ) -> Decision:
     original: Json = request.object or {}
-    mutated = Mutated(original) if workload.skip else run_mutating(policies, request, original, host)
+    mutated = (
+        Mutated(original) if workload.skip else run_mutating(policies, request, sight.freed(original), host)
+    )
     effects = list(mutated.effects)
     result: Json = mutated.object
     plan = sight.plan(result)

@@ -16,6 +16,7 @@ from planner.placement import fingerprint
 from planner.snapshot import Snapshot
 from webhook.planning import Placed, WorkloadPlan, plan_workload, replay_for_pod
 from webhook.policy.request import AdmissionRequest
+from webhook.unpin import repinned
 from webhook.variables import NO_CLUSTER, gang_variable, plan_variable
 from webhook.workloads import KINDS, Workload, read, wants_plan
 
@@ -92,6 +93,12 @@ class Sight:
         warning = f"unlike the pods that {group.name} has a place for: planned by itself"
         own = replace(group, name=workload.name, warnings=(*group.warnings, warning))
         return replace(workload, gangs=(own,))
+
+    def freed(self, obj: Json) -> Json:
+        """The object as it came, or a pod without the pin to a place that its gang has left since."""
+        if self._snapshot is None or obj.get("kind") != "Pod":
+            return obj
+        return repinned(obj, self._snapshot)
 
     def plan(self, obj: Json) -> WorkloadPlan | None:
         """The plan of the object's gangs, None where there is nothing to plan. Raises as `workload` does."""

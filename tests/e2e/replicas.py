@@ -1,4 +1,4 @@
-"""Several `bayplan serve --kubeconfig` behind one address, as a Service has them, on nodes of the test's own."""
+"""Several `bayplan serve --kubeconfig` behind one address, as a Service has them, and nodes for them."""
 
 from __future__ import annotations
 

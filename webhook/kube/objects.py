@@ -27,9 +27,10 @@ class Objects:
     of_newest: set[str] = field(default_factory=set)
     """The names of its reservations that were seen applied, whatever became of them since."""
 
-    def replaced(self, items: Iterable[Json]) -> None:
-        """These are all objects now."""
-        self.entries = {item["metadata"]["name"]: self._entry(item) for item in items}
+    def replaced(self, items: Iterable[Json], version: int) -> None:
+        """These were all objects at a resource version; what we wrote later stays."""
+        later = {name: entry for name, entry in self.entries.items() if int(entry.version) > version}
+        self.entries = {item["metadata"]["name"]: self._entry(item) for item in items} | later
         for entry in self.entries.values():
             self._note(entry)
         self._wake()

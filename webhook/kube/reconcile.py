@@ -19,7 +19,7 @@ from planner.reservation import Reservation
 from planner.snapshot import Snapshot
 from webhook.kube.gangs import POD_GANGS, Gang, Unbound, Work, gangs_of
 from webhook.kube.replan import Move, lost_nodes, replan
-from webhook.kube.unpin import terms_of, unpinned
+from webhook.unpin import terms_of, unpinned
 
 GRACE_SECONDS = 60.0
 """How long a reservation may be there before its workload: the validating pass comes before the storing."""

@@ -25,8 +25,8 @@ log = logging.getLogger("bayplan")
 class Handler(Protocol):
     """What is told of a resource's objects; both are called on the event loop and must not raise."""
 
-    def replaced(self, items: Iterable[Json]) -> None:
-        """These are all objects now."""
+    def replaced(self, items: Iterable[Json], version: int) -> None:
+        """These were all objects at a resource version."""
         ...
 
     def changed(self, event: Event) -> None:
@@ -53,6 +53,8 @@ class Reflector:
     """Seconds (monotonic) since when `problem` stands."""
     _version: str = ""
     _listed: int = 0
+    _held: list[Event] | None = None
+    _relisting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self) -> None:
         """For ever, whatever the API server does."""
@@ -74,10 +76,21 @@ class Reflector:
                 pause = min(pause * 2, LONGEST_PAUSE)
 
     async def relist(self) -> None:
-        """List now, consistently, beside the watch; what the watch then still tells of before is left out."""
-        items, version = await self.api.list(self.path, **self.query)
-        self._listed = max(self._listed, int(version))
-        self.handler.replaced(items)
+        """List now, consistently, beside the watch.
+
+        What the watch tells meanwhile waits, and of it only what is newer than the list is then told: so the
+        handler never goes back behind what it knew.
+        """
+        async with self._relisting:
+            self._held = []
+            try:
+                items, version = await self.api.list(self.path, **self.query)
+                self._listed = max(self._listed, int(version))
+                self.handler.replaced(items, self._listed)
+            finally:
+                held, self._held = self._held, None
+                for event in held:
+                    self._tell(event)
 
     async def _list(self) -> bool:
         if self.find is not None:
@@ -89,19 +102,26 @@ class Reflector:
         except ApiError as error:
             if error.status != 404:
                 raise
-            self.handler.replaced(())
+            self.handler.replaced((), 2**62)
             self._trouble("")
             self.synced.set()
             return False
-        self.handler.replaced(items)
+        self._listed = int(self._version)
+        self.handler.replaced(items, self._listed)
         self.synced.set()
         return True
 
     async def _follow(self) -> None:
         async for event in self.api.watch(self.path, self._version, **self.query):
             self._version = event.object["metadata"]["resourceVersion"]
-            if event.type != "BOOKMARK" and int(self._version) > self._listed:
-                self.handler.changed(event)
+            if self._held is not None:
+                self._held.append(event)
+            else:
+                self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        if event.type != "BOOKMARK" and int(event.object["metadata"]["resourceVersion"]) > self._listed:
+            self.handler.changed(event)
 
     def _trouble(self, problem: str) -> None:
         if problem and not self.problem:

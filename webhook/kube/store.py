@@ -36,7 +36,7 @@ class Store(Generic[Read]):
         self._stirred = stirred
         self._lock = lock
 
-    def replaced(self, items: Iterable[Json]) -> None:
+    def replaced(self, items: Iterable[Json], version: int) -> None:
         """These are all objects now."""
         fresh = {key_of(item): item for item in items}
         with self._lock:

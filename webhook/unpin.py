@@ -7,11 +7,15 @@ plan wrote is known from the place: the labels of each domain's whole path, or t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
 from planner.podgroup import PodGroup, Requirement, Term
+from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME, Domain
+from webhook.names import PLACEMENT, RESERVATION
 
 Json = Mapping[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -78,3 +82,42 @@ def _stripped(term: Json, ours: list[list[dict[str, Any]]]) -> dict[str, Any]:
 
 def _expression(requirement: Requirement) -> dict[str, Any]:
     return {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
+
+
+def repinned(pod: Json, snapshot: Snapshot) -> Json:
+    """A pod that its template pins to a place which its gang has left, free of that pin; else the pod itself.
+
+    Templates can mostly not be changed, so what the former plan wrote is taken away when the pod arrives, and
+    the policies write the plan as it is now. The pod's own note tells where the former plan was.
+    """
+    metadata = pod.get("metadata")
+    annotations = (metadata.get("annotations") if isinstance(metadata, Mapping) else None) or {}
+    ids = str(annotations.get(RESERVATION, "")).split(",")
+    note = _note(annotations)
+    held = [one for one in snapshot.reservations if one.id in ids]
+    now = {domain for one in held for domain in one.domains}
+    former = [domain for domain in note.domains if domain not in now]
+    levels = next((t.levels for t in snapshot.topologies if t.name == note.topology), ())
+    spec = pod.get("spec")
+    if not held or not former or not levels or not isinstance(spec, Mapping):
+        return pod
+    affinity = spec.get("affinity")
+    if not isinstance(affinity, Mapping):
+        return pod
+    return {**pod, "spec": {**spec, "affinity": unpinned_affinity(affinity, terms_of(levels, former))}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    topology: str = ""
+    domains: tuple[Domain, ...] = ()
+
+
+def _note(annotations: Json) -> _Note:
+    """What `bayplan.dev/placement` says; nothing where it does not read, for anybody can write there."""
+    try:
+        note = orjson.loads(str(annotations.get(PLACEMENT, "")))
+        domains = tuple(tuple(str(value) for value in domain) for domain in note.get("reserves") or [])
+        return _Note(str(note.get("topology", "")), domains)
+    except (orjson.JSONDecodeError, AttributeError, TypeError):
+        return _Note()
