@@ -1,4 +1,7 @@
-"""Functions of policies over claims, RDMA adapters and capabilities: plain JSON in, plain JSON out."""
+"""Functions of policies over containers, claims, RDMA adapters and capabilities: plain JSON.
+
+What is malformed counts as not there: the API server says what is wrong with a pod, these only look at it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from planner.claims import CHANNEL_CLASS, UNKNOWN
 from planner.errors import Where
 from planner.quantity import amount
 from webhook.cel import Function
+from webhook.pod_functions import count
 
 Json = Any
 GPU_CLASSES = ("gpu.nvidia.com", "vfio.gpu.nvidia.com")
@@ -30,20 +34,23 @@ def claimed(pod: Json, known: Json, namespace: Json) -> list[dict[str, Json]]:
     """
     spec = _map(_map(pod).get("spec"))
     used = {
-        _map(one).get("name")
-        for container in (*_list(spec.get("containers")), *_list(spec.get("initContainers")))
-        for one in _list(_map(_map(container).get("resources")).get("claims"))
+        _text(one.get("name"))
+        for part in ("containers", "initContainers")
+        for container in _maps(spec.get(part))
+        for one in _maps(_map(container.get("resources")).get("claims"))
     }
     return [
-        _claim(_map(entry), _map(known), str(namespace), used) for entry in _list(spec.get("resourceClaims"))
+        _claim(entry, _map(known), str(namespace), used)
+        for entry in _maps(spec.get("resourceClaims"))
+        if _text(entry.get("name"))
     ]
 
 
 def _claim(
-    entry: Mapping[str, Json], known: Mapping[str, Json], namespace: str, used: set[Json]
+    entry: Mapping[str, Json], known: Mapping[str, Json], namespace: str, used: set[str]
 ) -> dict[str, Json]:
     template = entry.get("resourceClaimTemplateName")
-    source = str(template or entry.get("resourceClaimName") or "")
+    source = _text(template) or _text(entry.get("resourceClaimName"))
     key = f"{namespace}/{source}"
     requests = _map(known.get("templates" if template else "claims")).get(key)
     of_domain = bool(template) and any(
@@ -52,7 +59,7 @@ def _claim(
     )
     counted = _list(requests)
     return {
-        "name": str(entry.get("name", "")),
+        "name": entry["name"],
         "source": source,
         "known": requests is not None or of_domain,
         "used": entry.get("name") in used,
@@ -82,33 +89,65 @@ def _stated(container: Json) -> Iterator[tuple[str, Json]]:
             yield str(name), value
 
 
-def with_capability(security: Json, capability: Json) -> dict[str, Json]:
+def with_capability(security: Json, capability: Json) -> Json:
     """`capabilities.add(securityContext, "IPC_LOCK")`: the context with it, once."""
-    context = dict(_map(security))
-    capabilities = dict(_map(context.get("capabilities")))
-    have = _list(capabilities.get("add"))
-    if capability in have or "ALL" in have:
-        return context
+    context = _map(security)
+    capabilities = context.get("capabilities") or {}
+    have = _map(capabilities).get("add") or []
+    if (
+        not isinstance(capabilities, Mapping)
+        or not isinstance(have, list)
+        or {"ALL", capability} & {*map(str, have)}
+    ):
+        return security
     return {**context, "capabilities": {**capabilities, "add": [*have, capability]}}
 
 
+def containers(pod: Json) -> list[dict[str, Json]]:
+    """`containers.of(pod)`: the containers (not the init containers) that have a name, in short.
+
+    Each has `index`, `name`, `env` (name and value, as texts), `envFrom` (whether it takes more from
+    elsewhere), `mounts` (paths), `security`, `limits`, `gpus` (whole ones) and `rdma` (adapters by name).
+    """
+    listed = _list(_map(_map(pod).get("spec")).get("containers"))
+    return [
+        {
+            "index": index,
+            "name": one["name"],
+            "env": [
+                {"name": str(entry.get("name", "")), "value": _text(entry.get("value"))}
+                for entry in _maps(one.get("env"))
+            ],
+            "envFrom": bool(one.get("envFrom")),
+            "mounts": [_text(mount.get("mountPath")) for mount in _maps(one.get("volumeMounts"))],
+            "security": one.get("securityContext"),
+            "limits": _map(_map(one.get("resources")).get("limits")),
+            "gpus": count(one),
+            "rdma": rdma(one),
+        }
+        for index, one in enumerate(listed)
+        if isinstance(one, Mapping) and isinstance(one.get("name"), str)
+    ]
+
+
 def _map(value: Json) -> Mapping[str, Json]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise ValueError("expected a mapping")
-    return value
+    return value if isinstance(value, Mapping) else {}
 
 
 def _list(value: Json) -> list[Json]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise ValueError("expected a list")
-    return value
+    return value if isinstance(value, list) else []
+
+
+def _maps(value: Json) -> list[Mapping[str, Json]]:
+    return [one for one in _list(value) if isinstance(one, Mapping)]
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
 
 
 DEVICE_FUNCTIONS: Mapping[str, Function] = {
+    "containers.of": Function(containers, 1, 1),
     "devices.claimed": Function(claimed, 3, 3),
     "rdma.asked": Function(rdma, 1, 1),
     "capabilities.add": Function(with_capability, 2, 2),
