@@ -134,17 +134,20 @@ def needs_renewal(certificate: x509.Certificate, now: datetime, ahead: timedelta
     return now >= certificate.not_valid_after_utc - ahead or now < certificate.not_valid_before_utc
 
 
-def renewed(material: Material, names: Names, now: datetime) -> tuple[Material, tuple[str, ...]]:
+def renewed(
+    material: Material, names: Names, now: datetime, *, known: bool = True
+) -> tuple[Material, tuple[str, ...]]:
     """The material as it should be at `now`, and what was done to it in words (nothing: the same material).
 
     A renewed CA is trusted at once but signs the leaf only at the next look, 12 hours later, so that clients
-    have the new bundle by then. A leaf that cannot serve (absent, ended, of other names, of a CA that nobody
-    trusts any more) is made at once.
+    have the new bundle by then; at a later one while `known` says that they have it not. A leaf that cannot
+    serve (absent, ended, of other names, of a CA that nobody trusts any more) is made at once.
     """
     done = []
     ca, leaf = material.ca, material.leaf
-    fresh = ca is None or needs_renewal(ca.certificate, now)
-    if ca is None or fresh:
+    fresh = not known
+    if ca is None or needs_renewal(ca.certificate, now):
+        fresh = True
         done.append("made a CA" if ca is None else "renewed the CA")
         ca = new_authority(now)
     trusted = _live((ca.certificate, *material.trusted), now)

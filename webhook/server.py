@@ -13,6 +13,7 @@ import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from planner.reservation import LedgerUnavailable
 from webhook.admission import Decision, Phase
 from webhook.metrics import Metrics, metrics
 from webhook.policy.request import AdmissionRequest
@@ -62,6 +63,12 @@ class Webhook:
         @web.middleware
         async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
             """The road of bad calls: a status and one line of text, never a traceback."""
+            answer = await guarded(request, handler)
+            if self.stopping:  # the caller's next call goes to another replica
+                answer.force_close()
+            return answer
+
+        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
             try:
                 return await handler(request)
             except BadCall as error:
@@ -88,7 +95,7 @@ class Webhook:
 
     async def _readyz(self, _: web.Request) -> web.Response:
         """Ready once the cluster is known and while it serves; the detail tells what is old or missing."""
-        problems, waiting = self.problems(), self.service.cluster.waiting()
+        problems, waiting = [*self.problems(), *await self._ledger_problem()], self.service.cluster.waiting()
         detail = {"revision": self.service.policies.current.revision, "problems": problems}
         if waiting:
             detail["waiting"] = waiting
@@ -100,6 +107,14 @@ class Webhook:
         return web.Response(
             body=self.metrics.exposition(revision, not self.problems()), content_type="text/plain"
         )
+
+    async def _ledger_problem(self) -> list[str]:
+        """Why nothing can be reserved now. It does not make the server unready: it says so to who asks."""
+        try:
+            await self.service.ledger.book(self.service.clock())
+        except LedgerUnavailable as error:
+            return [str(error)]
+        return []
 
     def problems(self) -> list[str]:
         """What is older than it should be: policies or cluster files whose newest version is bad."""
@@ -158,6 +173,14 @@ class Running:
     runner: web.AppRunner
     webhook: Webhook
     port: int
+
+    async def drain(self, seconds: float) -> None:
+        """Say no to readiness and serve on for a while: callers learn later than we that we stop.
+
+        Each connection is closed after the next answer, so that none is cut when the listener goes.
+        """
+        self.webhook.stopping = True
+        await asyncio.sleep(seconds)
 
     async def stop(self) -> None:
         """Say no to readiness, stop listening, finish what is in flight."""

@@ -6,17 +6,21 @@ import argparse
 import asyncio
 import logging
 import signal
+import ssl
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
+from certs.authority import CertificateError, service_names
 from certs.reload import ReloadingContext
 from planner.errors import InputError, Where
 from planner.sqlite import SqliteLedger
 from webhook.cluster import ClusterFiles, ClusterSource, NoCluster
 from webhook.commands import inputs
 from webhook.commands.reservations import default_ledger
+from webhook.kube.certificates import SecretCertificates
 from webhook.kube.side import NAMESPACE, ClusterSide
 from webhook.policy.model import PolicySet
 from webhook.server import DEADLINE, Webhook, start
@@ -29,7 +33,7 @@ log = logging.getLogger("bayplan")
 EPILOG = """examples:
   bayplan certs init --dir certs.d --service bayplan --namespace bayplan-system
   bayplan serve --tls-cert certs.d/tls.crt --tls-key certs.d/tls.key -p policies/ -c cluster/
-  bayplan serve --in-cluster --host 0.0.0.0 --tls-cert … --tls-key …   any number of replicas
+  bayplan serve --in-cluster --host 0.0.0.0 --certificate-secret bayplan-tls   any number of replicas
   bayplan serve --insecure --port 8080 -c cluster.yaml     plain HTTP on loopback, to try things
 
 /mutate and /validate take AdmissionReview v1; /healthz, /readyz, /metrics are for kubelet and Prometheus.
@@ -38,6 +42,19 @@ Policies, cluster files and certificates are taken up when they change; a bad se
 
 
 TakenUp = Callable[[PolicySet], None]
+
+
+class Tls(Protocol):
+    """Certificates that change while they are served."""
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """For the server."""
+        ...
+
+    async def watch(self) -> None:
+        """Take up new ones, for ever."""
+        ...
 
 
 def _nobody(policies: PolicySet) -> None:
@@ -59,6 +76,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--port", type=int, default=8443, help="0 picks a free one (default: %(default)s)")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serving certificate, PEM")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
+    _add_secret(parser)
     parser.add_argument(
         "--client-ca", type=Path, metavar="FILE", help="demand client certificates of this CA"
     )
@@ -70,7 +88,34 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--namespace", default=NAMESPACE, help="of our own Lease (default: %(default)s)")
     parser.add_argument("--no-controller", action="store_true", help="answer only; other replicas control")
     parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for one call")
+    parser.add_argument(
+        "--drain", type=float, default=0.0, metavar="SECONDS", help="when told to stop, serve on for so long"
+    )
     parser.set_defaults(run=run)
+
+
+def _add_secret(parser: argparse.ArgumentParser) -> None:
+    """Certificates that replicas share, in place of files."""
+    group = parser.add_argument_group("certificates in the cluster, with --in-cluster or --kubeconfig")
+    group.add_argument(
+        "--certificate-secret", metavar="NAME", help="make, renew and serve what lies in this Secret"
+    )
+    group.add_argument(
+        "--webhook-configurations",
+        nargs="+",
+        default=["bayplan"],
+        metavar="NAME",
+        help="put the CA into these, mutating and validating (default: bayplan)",
+    )
+    group.add_argument(
+        "--service",
+        default="bayplan",
+        metavar="NAME",
+        help="the Service that is called (default: %(default)s)",
+    )
+    group.add_argument(
+        "--certificate-names", nargs="+", default=[], metavar="NAME", help="further DNS names or addresses"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,17 +127,20 @@ def run(args: argparse.Namespace) -> int:
 
 async def _serve(args: argparse.Namespace) -> int:
     policies = inputs.policy_store(args.policies)
-    tls = _tls(args)
+    files = _tls(args)
     if not (args.kubeconfig or args.in_cluster):
         cluster: ClusterSource = ClusterFiles(args.cluster) if args.cluster else NoCluster()
         ledger = SqliteLedger(args.ledger or default_ledger())
-        return await _until_stopped(args, Webhook(Service(policies, ledger, cluster), args.deadline), tls)
+        return await _until_stopped(args, Webhook(Service(policies, ledger, cluster), args.deadline), files)
     if args.cluster or args.ledger:
         raise InputError("-c and --ledger are for serving without a cluster; leave them out here")
     side = await ClusterSide.connect(
         args.kubeconfig, in_cluster=args.in_cluster, namespace=args.namespace, controls=not args.no_controller
     )
     try:
+        if args.certificate_secret:
+            side.certificates = _in_secret(args, side)
+        tls = side.certificates or files
         side.follow(policies.current)
         service = Service(policies, side.ledger, side)
         return await _until_stopped(args, Webhook(service, args.deadline), tls, side.follow)
@@ -101,7 +149,7 @@ async def _serve(args: argparse.Namespace) -> int:
 
 
 async def _until_stopped(
-    args: argparse.Namespace, webhook: Webhook, tls: ReloadingContext | None, taken_up: TakenUp = _nobody
+    args: argparse.Namespace, webhook: Webhook, tls: Tls | None, taken_up: TakenUp = _nobody
 ) -> int:
     policies = webhook.service.policies
     try:
@@ -119,6 +167,7 @@ async def _until_stopped(
     if tls:
         watchers.append(asyncio.create_task(tls.watch()))
     await stop.wait()
+    await running.drain(args.drain)
     for watcher in watchers:
         watcher.cancel()
         with suppress(asyncio.CancelledError):
@@ -134,6 +183,7 @@ async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
     said = ""
     while True:
         await asyncio.sleep(RELOAD_SECONDS)
+        await asyncio.to_thread(webhook.service.cluster.snapshot)  # cluster files, asked for or not
         if await asyncio.to_thread(policies.reload_if_changed):
             taken_up(policies.current)
             log.info("policies taken up: revision %s", policies.current.revision)
@@ -143,11 +193,30 @@ async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
         said = problem
 
 
+def _in_secret(args: argparse.Namespace, side: ClusterSide) -> SecretCertificates:
+    try:
+        names = service_names(args.service, args.namespace, extra=args.certificate_names)
+    except CertificateError as error:
+        raise InputError(str(error), Where("--service, --namespace, --certificate-names")) from None
+    place = (args.namespace, args.certificate_secret)
+    return SecretCertificates(side.api, *place, names, args.webhook_configurations)
+
+
 def _tls(args: argparse.Namespace) -> ReloadingContext | None:
+    if args.certificate_secret:
+        if args.insecure or args.tls_cert or args.tls_key or args.client_ca:
+            raise InputError(
+                "--certificate-secret is instead of --tls-cert, --tls-key, --client-ca, --insecure"
+            )
+        if not (args.kubeconfig or args.in_cluster):
+            raise InputError("--certificate-secret lies in a cluster; add --in-cluster or --kubeconfig")
+        return None
     if args.insecure:
         return None
     if args.tls_cert is None or args.tls_key is None:
-        raise InputError("needs --tls-cert and --tls-key (`bayplan certs init` makes them), or --insecure")
+        raise InputError(
+            "needs --tls-cert and --tls-key (`bayplan certs init` makes them), or --certificate-secret"
+        )
     try:
         return ReloadingContext(args.tls_cert, args.tls_key, client_ca=args.client_ca, report=log.info)
     except OSError as error:

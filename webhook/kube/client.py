@@ -32,6 +32,7 @@ WATCH_SECONDS = 290
 SILENCE_SECONDS = 90.0
 """A watch that says nothing for so long, not even a bookmark (one a minute), is taken for dead."""
 MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
 
@@ -97,6 +98,10 @@ class Api:
     async def merge(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
         """PATCH with a JSON merge patch; a `metadata.resourceVersion` in it is a precondition."""
         return await self._call("PATCH", path, query, body, MERGE)
+
+    async def merge_lists(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
+        """PATCH with a strategic merge patch, for built-in kinds: entries of lists are found by their key."""
+        return await self._call("PATCH", path, query, body, STRATEGIC)
 
     async def delete(self, path: str, *, version: str = "", uid: str = "") -> bool:
         """DELETE, only this version or UID where they are given. False where it was not there (any more)."""

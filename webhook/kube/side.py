@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from planner.snapshot import Snapshot
 from webhook.cel.libraries.authorizer import Access
 from webhook.kube.access import asking
+from webhook.kube.certificates import SecretCertificates
 from webhook.kube.client import Api, connect
 from webhook.kube.controller import Controller
 from webhook.kube.leader import Leader
@@ -34,6 +35,8 @@ class ClusterSide:
     params: ParamsWatch
     access: Callable[[UserInfo], Access]
     election: asyncio.Task[None] | None = None
+    certificates: SecretCertificates | None = None
+    """Where they lie in a Secret of the cluster."""
 
     @classmethod
     async def connect(
@@ -78,8 +81,10 @@ class ClusterSide:
 
     def problem(self) -> str:
         """What is broken now: the picture or the book may be older than they should be."""
-        return "; ".join(filter(None, (self.watch.problem(), self.ledger.problem())))
+        certificates = self.certificates.problem if self.certificates else ""
+        return "; ".join(filter(None, (self.watch.problem(), self.ledger.problem(), certificates)))
 
     def waiting(self) -> str:
         """What has not been read yet for the first time."""
-        return self.watch.waiting() or self.ledger.waiting() or self.params.waiting()
+        read = self.watch.waiting() or self.ledger.waiting() or self.params.waiting()
+        return read or (self.certificates.waiting() if self.certificates else "")

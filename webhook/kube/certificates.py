@@ -1,0 +1,309 @@
+"""The CA and the serving certificate in a Secret that all replicas share, and the CA where callers look.
+
+Every replica looks every few seconds; whoever finds something due does it; resource versions decide races.
+
+Invariants:
+1. A CA is in every webhook configuration, and has rested there, before it signs what is served; the former
+   one stays beside it until it ends. So at any moment the API server trusts any replica's certificate.
+2. A bundle is never replaced by an older one: configurations are read before the Secret, and only what was
+   read is patched. Whoever published a newer bundle in between makes that patch a conflict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+import ssl
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from certs.authority import (
+    CertificateError,
+    KeyPair,
+    Material,
+    Names,
+    bundle_pem,
+    issue,
+    new_authority,
+    read_bundle,
+    read_pair,
+    renewed,
+)
+from certs.reload import ReloadingContext
+from certs.rotation import CA_BUNDLE, CA_CERT, CA_KEY, TLS_CERT, TLS_KEY
+from webhook.kube.client import Api, ApiError, Json
+
+EVERY = 5.0
+"""Seconds between two looks; one is a read of the Secret and of each configuration."""
+AGAIN = 0.2
+"""Seconds until the next look after one that changed something."""
+REST = 20.0
+"""Seconds that a bundle must have stood in every configuration before its CA signs: API servers take up a
+changed configuration by a watch, each in its own time, normally within a second."""
+_KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+_CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+log = logging.getLogger("bayplan")
+
+
+class SecretCertificates:
+    """Serves the Secret NAMESPACE/NAME by `context`, and keeps it and the configurations as they should be.
+
+    `configurations` are names; of each name there is a mutating and a validating one. Until the Secret was
+    read, `context` serves a certificate of its own that no caller trusts, so that probes are answered.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        namespace: str,
+        name: str,
+        names: Names,
+        configurations: Sequence[str],
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._api = api
+        self._namespace, self._name = namespace, name
+        self._names = names
+        self._paths = [f"{_CONFIGURATIONS}/{kind}/{one}" for one in configurations for kind in _KINDS]
+        self._clock = clock
+        self._serving = _Serving(issue(new_authority(clock()), names, clock()))
+        self._published = ""
+        self._published_at = 0.0
+        self._ready = False
+        self.problem = ""
+        """What is wrong now; what was good goes on serving."""
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """For the server; a new certificate is taken up at the next handshake."""
+        return self._serving.context
+
+    def waiting(self) -> str:
+        """What the first good look still lacks; "" once callers trust what is served."""
+        return "" if self._ready else self.problem or f"{self._where}: not read yet"
+
+    async def watch(self) -> None:
+        """Look for ever, whatever the API server does."""
+        try:
+            while True:
+                changed = False
+                try:
+                    changed = await self.look()
+                    self._trouble("")
+                except (ApiError, CertificateError, OSError) as error:
+                    self._trouble(str(error))
+                await asyncio.sleep(AGAIN if changed else EVERY)
+        finally:
+            self._serving.close()
+
+    async def look(self) -> bool:
+        """Do what is due; True where something changed, so that another look is worth while soon.
+
+        Raises `ApiError` where the API server says no, `CertificateError` where the Secret cannot be used.
+        """
+        configurations, failure = await self._configurations()
+        version, held = await self._read()
+        changed = False
+        if held.trusted and failure is None:
+            changed = await self._publish(configurations, held)
+        material, done = renewed(held, self._names, self._clock(), known=self._rested())
+        if done:
+            if await self._write(version, material):
+                log.info("%s: %s", self._where, "; ".join(done))
+            return True
+        if material.leaf is not None:
+            self._serving.take(material.leaf)
+        if failure is not None:
+            raise failure
+        self._ready = self._ready or not changed
+        return changed
+
+    async def _configurations(self) -> tuple[list[Json], ApiError | None]:
+        """As they are now. A failure hinders no look at the Secret, but nothing is signed that needs them."""
+        try:
+            return [await self._get(path) for path in self._paths], None
+        except ApiError as error:
+            self._published = ""
+            return [], error
+
+    async def _get(self, path: str) -> Json:
+        try:
+            return await self._api.get(path)
+        except ApiError as error:
+            if error.status == 404:
+                _, _, what = path.partition(f"{_CONFIGURATIONS}/")
+                message = f"{what} is not there to take the CA; apply manifests/70-webhooks.yaml"
+                raise ApiError(404, error.reason, message) from None
+            raise
+
+    async def _publish(self, configurations: Sequence[Json], held: Material) -> bool:
+        """Put the CAs into every configuration; True where one had others."""
+        bundle = base64.b64encode(bundle_pem(held.trusted)).decode()
+        changed = False
+        for path, found in zip(self._paths, configurations, strict=True):
+            others = [
+                webhook["name"]
+                for webhook in found.get("webhooks") or []
+                if webhook["clientConfig"].get("caBundle") != bundle
+            ]
+            if others:
+                await self._patch(path, found, [_trusting(name, bundle) for name in others])
+                changed = True
+        if changed:
+            self._published = ""
+        elif self._published != bundle:
+            self._published, self._published_at = bundle, time.monotonic()
+        return changed
+
+    async def _patch(self, path: str, found: Json, webhooks: Sequence[Json]) -> None:
+        version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+        try:
+            await self._api.merge_lists(path, {"metadata": version, "webhooks": webhooks})
+        except ApiError as error:
+            if error.status != 409:  # another replica did it, or somebody changed it: the next look sees
+                raise
+        else:
+            log.info("%s: the CA was put into it", path.removeprefix(f"{_CONFIGURATIONS}/"))
+
+    def _rested(self) -> bool:
+        return bool(self._published) and time.monotonic() - self._published_at >= REST
+
+    async def _read(self) -> tuple[str, Material]:
+        """The Secret's resource version, "" where there is none, and what it holds."""
+        try:
+            found = await self._api.get(self._path)
+        except ApiError as error:
+            if error.status == 404:
+                return "", Material()
+            raise
+        try:
+            return str(found["metadata"]["resourceVersion"]), material_from(found.get("data") or {})
+        except CertificateError as error:
+            raise CertificateError(
+                f"{self._where}: {error}; delete its data to have them made anew"
+            ) from None
+
+    async def _write(self, version: str, material: Material) -> bool:
+        """True where ours was written; False where another replica was first."""
+        data = data_of(material)
+        try:
+            if version:
+                await self._api.merge(self._path, {"metadata": {"resourceVersion": version}, "data": data})
+            else:
+                await self._api.create(self._folder, self._secret(data))
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            return False
+        return True
+
+    def _secret(self, data: dict[str, str]) -> Json:
+        labels = {"app.kubernetes.io/name": "bayplan"}
+        metadata = {"name": self._name, "namespace": self._namespace, "labels": labels}
+        kind = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls"}
+        return {**kind, "metadata": metadata, "data": data}
+
+    def _trouble(self, problem: str) -> None:
+        if problem and problem != self.problem:
+            log.warning("certificates: %s", problem)
+        self.problem = f"certificates: {problem}" if problem else ""
+
+    @property
+    def _folder(self) -> str:
+        return f"/api/v1/namespaces/{self._namespace}/secrets"
+
+    @property
+    def _path(self) -> str:
+        return f"{self._folder}/{self._name}"
+
+    @property
+    def _where(self) -> str:
+        return f"secret {self._namespace}/{self._name}"
+
+
+def material_from(data: Json) -> Material:
+    """What a Secret's `data` holds; a pair of which nothing is there is None.
+
+    Raises `CertificateError` that names the key that is bad, missing beside its other half, or no base64.
+    """
+    bundle = _decoded(data, CA_BUNDLE)
+    return Material(
+        ca=_pair(data, CA_CERT, CA_KEY),
+        leaf=_pair(data, TLS_CERT, TLS_KEY),
+        trusted=read_bundle(bundle) if bundle else (),
+    )
+
+
+def data_of(material: Material) -> dict[str, str]:
+    """A Secret's `data`, in base64. The material must be whole."""
+    if material.ca is None or material.leaf is None:
+        raise ValueError("only complete material is written")
+    parts = {
+        CA_CERT: material.ca.certificate_pem,
+        CA_KEY: material.ca.key_pem,
+        CA_BUNDLE: bundle_pem(material.trusted),
+        TLS_CERT: material.leaf.certificate_pem,
+        TLS_KEY: material.leaf.key_pem,
+    }
+    return {key: base64.b64encode(content).decode() for key, content in parts.items()}
+
+
+def _pair(data: Json, certificate: str, key: str) -> KeyPair | None:
+    halves = _decoded(data, certificate), _decoded(data, key)
+    if halves == (b"", b""):
+        return None
+    if b"" in halves:
+        raise CertificateError(f"of {certificate} and {key} one is missing")
+    try:
+        return read_pair(*halves)
+    except CertificateError as error:
+        raise CertificateError(f"{certificate}, {key}: {error}") from None
+
+
+def _decoded(data: Json, key: str) -> bytes:
+    try:
+        return base64.b64decode(data.get(key) or "", validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise CertificateError(f"{key} is no base64") from None
+
+
+def _trusting(name: str, bundle: str) -> Json:
+    return {"name": name, "clientConfig": {"caBundle": bundle}}
+
+
+class _Serving:
+    """A context that serves the pair that it was given last; OpenSSL takes pairs from files only."""
+
+    def __init__(self, pair: KeyPair) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="bayplan-")  # only this user may enter it
+        self._certificate, self._key = (Path(self._folder.name) / name for name in (TLS_CERT, TLS_KEY))
+        self._pair = self._store(pair)
+        self._reloading = ReloadingContext(self._certificate, self._key, report=self._report)
+        self.context = self._reloading.context
+
+    def take(self, pair: KeyPair) -> None:
+        """Serve this one from the next handshake on."""
+        if pair.certificate_pem != self._pair:
+            self._pair = self._store(pair)
+            self._reloading.reload_if_changed()
+            log.info("serving a certificate that ends %s", f"{pair.certificate.not_valid_after_utc:%Y-%m-%d}")
+
+    def close(self) -> None:
+        """Remove the files."""
+        self._folder.cleanup()
+
+    def _store(self, pair: KeyPair) -> bytes:
+        for path, content in ((self._certificate, pair.certificate_pem), (self._key, pair.key_pem)):
+            path.unlink(missing_ok=True)  # a new file, so that the change is seen whatever its time and size
+            path.touch(mode=0o600)
+            path.write_bytes(content)
+        return pair.certificate_pem
+
+    def _report(self, message: str) -> None:
+        """A failure would be ours: what was read from the Secret is a pair already."""
+        log.debug("%s", message)
