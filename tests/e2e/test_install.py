@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import base64
 from collections.abc import Iterator
-from pathlib import Path
+from datetime import UTC, datetime
 
 import pytest
 import yaml
 
+from certs.authority import bundle_pem, new_authority
+
 from tests.e2e.api import ApiError, Json
 from tests.e2e.binaries import ROOT
 from tests.e2e.controlplane import exists
-from tests.e2e.pki import write_kubeconfig
 from tests.e2e.processes import wait_until
 from tests.e2e.stage import Cluster
 
 MANIFESTS = ROOT / "manifests"
 SYSTEM = "bayplan-system"
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+BUNDLE = base64.b64encode(bundle_pem([new_authority(datetime.now(UTC)).certificate])).decode()
 FOLDER = f"/api/v1/namespaces/{SYSTEM}"
 
 
@@ -57,17 +60,43 @@ def test_everything_applies_at_once_without_a_warning(installed: str) -> None:
     assert len(installed.splitlines()) == len(list(documents()))
 
 
-def test_our_own_pod_is_let_in_while_nothing_serves(cluster: Cluster, installed: str) -> None:
-    """The Deployment's pod passes PodSecurity `restricted`, and our own webhooks do not stand in its way."""
-    wait_until(lambda: bool(cluster.api.items(f"{FOLDER}/pods")), "the Deployment's pod", 60)
-    (found,) = cluster.api.items(f"{FOLDER}/pods")
-    assert found["spec"]["serviceAccountName"] == "bayplan"
+def test_applying_again_changes_nothing_that_replicas_wrote(cluster: Cluster, installed: str) -> None:
+    """The Secret keeps its content and the configurations their caBundle."""
+    secret = f"{FOLDER}/secrets/bayplan-tls"
+    cluster.api.merge(secret, {"data": {"ca-bundle.crt": "eA=="}})
+    paths = [f"{CONFIGURATIONS}/{kind}/bayplan" for kind in KINDS]
+    for path in paths:
+        webhooks = cluster.api.get(path)["webhooks"]
+        for webhook in webhooks:
+            webhook["clientConfig"]["caBundle"] = BUNDLE
+        cluster.api.merge(path, {"webhooks": webhooks})
+    said = cluster.kubectl("apply", "-k", str(MANIFESTS))
+    assert said.status == 0, said.err
+    assert cluster.api.get(secret)["data"] == {"ca-bundle.crt": "eA=="}
+    for path in paths:
+        bundles = {webhook["clientConfig"].get("caBundle") for webhook in cluster.api.get(path)["webhooks"]}
+        assert bundles == {BUNDLE}
+
+
+def test_our_own_pods_are_let_in_while_nothing_serves(cluster: Cluster, installed: str) -> None:
+    """All replicas pass PodSecurity `restricted`, and our own webhooks do not stand in their way."""
+    wait_until(lambda: len(cluster.api.items(f"{FOLDER}/pods")) == 3, "the Deployment's pods", 60)
+    accounts = {found["spec"]["serviceAccountName"] for found in cluster.api.items(f"{FOLDER}/pods")}
+    assert accounts == {"bayplan"}
 
 
 def test_other_workloads_pass_while_nothing_serves(cluster: Cluster, installed: str) -> None:
-    """With every replica down, a pod without a GPU is made as ever."""
+    """With every replica down, a pod without a GPU is made as ever, and so is a Deployment with its pods."""
     cluster.api.create("/api/v1/namespaces/default/pods", pod("plain", cpu="1"))
     cluster.api.delete("/api/v1/namespaces/default/pods/plain", grace=0)
+    labels = {"app": "plain"}
+    template = {"metadata": {"labels": labels}, "spec": pod("plain", cpu="1")["spec"]}
+    folder = "/apis/apps/v1/namespaces/default/deployments"
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    cluster.api.create(folder, {"metadata": {"name": "plain"}, "spec": spec})
+    pods = "/api/v1/namespaces/default/pods"
+    wait_until(lambda: len(cluster.api.items(pods, labelSelector="app=plain")) == 2, "the Deployment's pods")
+    cluster.api.delete(f"{folder}/plain")
 
 
 def test_gpu_workloads_are_refused_while_nothing_serves(cluster: Cluster, installed: str) -> None:
@@ -86,40 +115,34 @@ def test_gpu_pods_of_the_system_namespaces_pass_while_nothing_serves(
     cluster.api.delete(f"{path}/pods/gpu", grace=0)
 
 
-def test_the_sidecars_own_script_reads_the_cluster_with_its_service_account(
-    cluster: Cluster, installed: str, tmp_path: Path
-) -> None:
-    """What 40-deployment.yaml runs, run here with a token of the service account, fills the folder."""
-    environment = as_sidecar(cluster, tmp_path)
-    found = tmp_path / "cluster"
-    found.mkdir()
-    running = subprocess.Popen(
-        ["sh", "-c", script().replace("/cluster/", f"{found}/")], env=environment, stderr=subprocess.PIPE
-    )
-    try:
-        wait_until(lambda: (found / "topologies.bayplan.dev.yaml").exists(), "the folder to be filled")
-    finally:
-        running.kill()
-    files = {path.name for path in found.iterdir() if path.suffix == ".yaml"}
-    assert files == {
-        "nodes.yaml",
-        "pods.yaml",
-        "topologies.kai.scheduler.yaml",
-        "topologies.bayplan.dev.yaml",
-    }
+@pytest.mark.parametrize(
+    ("verb", "resource"),
+    [
+        ("create", "pods"),
+        ("delete", "pods"),
+        ("delete", "nodes"),
+        ("patch", "nodes"),
+        ("list", "secrets"),
+        ("get", "secrets"),
+        ("create", "secrets"),
+        ("get", "configmaps/other"),
+        ("patch", "mutatingwebhookconfigurations/kai-admission"),
+        ("delete", "mutatingwebhookconfigurations/bayplan"),
+        ("create", "clusterrolebindings"),
+    ],
+)
+def test_the_service_account_may_not(cluster: Cluster, installed: str, verb: str, resource: str) -> None:
+    """RBAC gives it what it works with, and no more."""
+    assert not may(cluster, verb, resource)
 
 
 @pytest.mark.parametrize(
     ("verb", "resource"),
-    [("create", "pods"), ("delete", "nodes"), ("patch", "pods"), ("get", "secrets"), ("list", "configmaps")],
+    [("get", "secrets/bayplan-tls"), ("patch", "validatingwebhookconfigurations/bayplan"), ("list", "nodes")],
 )
-def test_the_service_account_may_not_write_nor_read_secrets(
-    cluster: Cluster, installed: str, verb: str, resource: str
-) -> None:
-    """RBAC gives it what the sidecar reads, and no more."""
-    user = f"--as=system:serviceaccount:{SYSTEM}:bayplan"
-    said = cluster.kubectl("auth", "can-i", verb, resource, user, "--all-namespaces")
-    assert (said.status, said.out.strip()) == (1, "no")
+def test_the_service_account_may(cluster: Cluster, installed: str, verb: str, resource: str) -> None:
+    """What is named, it may."""
+    assert may(cluster, verb, resource)
 
 
 def test_uninstalling_leaves_nothing_behind(cluster: Cluster, installed: str) -> None:
@@ -128,6 +151,11 @@ def test_uninstalling_leaves_nothing_behind(cluster: Cluster, installed: str) ->
     assert said.status == 0, said.err
     left = cluster.kubectl("get", "-k", str(MANIFESTS), "--ignore-not-found", "-o", "name")
     assert left.out == ""
+    kinds = (
+        "clusterroles,clusterrolebindings,crd,mutatingwebhookconfigurations,validatingwebhookconfigurations"
+    )
+    labelled = cluster.kubectl("get", kinds, "-o", "name")
+    assert [name for name in labelled.out.split() if "bayplan" in name] == []
 
 
 def documents() -> Iterator[Json]:
@@ -136,25 +164,7 @@ def documents() -> Iterator[Json]:
         yield from (body for body in yaml.safe_load_all((MANIFESTS / name).read_text()) if body)
 
 
-def script() -> str:
-    """The shell script of the Deployment's sidecar."""
-    (deployment,) = (body for body in documents() if body["kind"] == "Deployment")
-    (sidecar,) = deployment["spec"]["template"]["spec"]["initContainers"]
-    assert sidecar["command"] == ["sh", "-c"]
-    return str(sidecar["args"][0])
-
-
-def as_sidecar(cluster: Cluster, folder: Path) -> dict[str, str]:
-    """The environment in which kubectl acts as the service account; ours comes first on the path."""
-    token = cluster.kubectl("create", "token", "bayplan", "-n", SYSTEM)
-    assert token.status == 0, token.err
-    config = yaml.safe_load(cluster.kubectl.kubeconfig.read_text())
-    target = config["clusters"][0]["cluster"]
-    path = write_kubeconfig(
-        folder / "sidecar.kubeconfig",
-        target["server"],
-        Path(target["certificate-authority"]),
-        {"token": token.out.strip()},
-    )
-    programs = Path(cluster.kubectl.program).parent
-    return {"PATH": f"{programs}:{os.environ['PATH']}", "KUBECONFIG": str(path), "HOME": str(folder)}
+def may(cluster: Cluster, verb: str, resource: str) -> bool:
+    """What the API server says of our service account, in our own namespace or of what has none."""
+    user = f"--as=system:serviceaccount:{SYSTEM}:bayplan"
+    return cluster.kubectl("auth", "can-i", verb, resource, user, "-n", SYSTEM).out.strip() == "yes"

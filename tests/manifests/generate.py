@@ -20,7 +20,7 @@ LEFT_OUT = ("kube-system", "kube-node-lease", "kube-public", NAMESPACE)
 
 HEADER = """\
 # Written by `python -m tests.manifests.generate` from the table of kinds (webhook/workloads/kinds.py).
-# caBundle is a placeholder (an empty line); put in what `bayplan certs bundle --dir certs.d --base64` prints.
+# caBundle is left out: the replicas put their CA there (or cert-manager does), and applying again leaves it.
 # kube-system and Bayplan's own namespace are left out, so that both start while every webhook is down.
 # The name sorts before KAI's own webhook, which looks at the schedulerName that ours sets.
 """
@@ -118,7 +118,6 @@ def webhook(name: str, path: str, failure: str, rows: list[Json], condition: str
         "name": f"{name}.bayplan.dev",
         "admissionReviewVersions": ["v1"],
         "clientConfig": {
-            "caBundle": "Cg==",
             "service": {"namespace": NAMESPACE, "name": SERVICE, "path": path, "port": 443},
         },
         "failurePolicy": failure,

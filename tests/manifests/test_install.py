@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +24,8 @@ from tests.manifests.examples import EXAMPLES
 from tests.workloads import objects as o
 from webhook.cel import Declarations, compile
 from webhook.cli import parser
+from webhook.kube.watch import EXTRAS
+from webhook.server import STOP_SECONDS
 from webhook.workloads import KINDS
 
 CRD = "CustomResourceDefinition"
@@ -36,14 +40,21 @@ def listed() -> list[str]:
     return list(yaml.safe_load((MANIFESTS / "kustomization.yaml").read_text())["resources"])
 
 
-def every() -> dict[str, Any]:
-    """Every object, by kind, the custom resource definitions by the kind that they define."""
+def every() -> list[Any]:
+    """Every object."""
     texts = [(MANIFESTS / name).read_text() for name in listed()]
-    found = [one for text in texts for one in yaml.safe_load_all(text)]
-    return {one["spec"]["names"]["kind"] if one["kind"] == CRD else one["kind"]: one for one in found}
+    return [one for text in texts for one in yaml.safe_load_all(text)]
 
 
-OBJECTS = every()
+def by_kind(objects: list[Any]) -> dict[str, Any]:
+    """The first of each kind; custom resource definitions by the kind that they define."""
+    return {
+        one["spec"]["names"]["kind"] if one["kind"] == CRD else one["kind"]: one for one in reversed(objects)
+    }
+
+
+EVERY = every()
+OBJECTS = by_kind(EVERY)
 DEPLOYMENT = OBJECTS["Deployment"]
 POD = DEPLOYMENT["spec"]["template"]
 CONTAINER = POD["spec"]["containers"][0]
@@ -57,7 +68,7 @@ def test_kustomize_builds_every_file() -> None:
         done = subprocess.run(
             [kubectl, "kustomize", str(MANIFESTS)], capture_output=True, text=True, check=True
         )
-        assert len(list(yaml.safe_load_all(done.stdout))) == len(OBJECTS)
+        assert len(list(yaml.safe_load_all(done.stdout))) == len(EVERY)
 
 
 def test_the_webhooks_are_what_the_table_of_kinds_gives() -> None:
@@ -127,19 +138,38 @@ def test_the_service_reaches_the_container() -> None:
 
 
 def test_the_container_is_started_with_flags_that_exist() -> None:
-    """`bayplan serve` takes the Deployment's arguments; every path is mounted or baked in."""
+    """`bayplan serve` takes the Deployment's arguments, and they name objects that are there."""
     args = parser().parse_args([CONTAINER["command"][1], *CONTAINER["args"]])
-    mounts = {mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
-    assert {str(args.tls_cert.parent), *args.cluster, args.ledger.rpartition("/")[0]} <= mounts
     assert args.policies == ["/policies"]
+    assert (args.in_cluster, args.namespace) == (True, OBJECTS["Namespace"]["metadata"]["name"])
+    assert args.service == OBJECTS["Service"]["metadata"]["name"]
+    assert args.certificate_secret == OBJECTS["Secret"]["metadata"]["name"]
+    configurations = {
+        one["metadata"]["name"] for one in EVERY if one["kind"].endswith("WebhookConfiguration")
+    }
+    assert set(args.webhook_configurations) == configurations
     volumes = {volume["name"] for volume in POD["spec"]["volumes"]}
-    assert {mount["name"] for mount in CONTAINER["volumeMounts"]} <= volumes
+    assert {mount["name"] for mount in CONTAINER["volumeMounts"]} == volumes
 
 
-def test_one_writer_for_the_ledger() -> None:
-    """SQLite is one file: one replica, and the old one goes before the new one comes."""
+def test_a_stopping_replica_has_time_to_finish() -> None:
+    """It serves on while callers learn of it, and then finishes, all before the kubelet kills it."""
+    args = parser().parse_args([CONTAINER["command"][1], *CONTAINER["args"]])
+    assert args.drain > 0
+    assert args.drain + STOP_SECONDS < POD["spec"]["terminationGracePeriodSeconds"]
+
+
+def test_there_is_never_a_replica_less_than_there_should_be() -> None:
+    """An upgrade starts the new before it stops the old; a drain leaves two."""
     spec = DEPLOYMENT["spec"]
-    assert (spec["replicas"], spec["strategy"]["type"]) == (1, "Recreate")
+    assert (spec["replicas"], spec["strategy"]["rollingUpdate"]["maxUnavailable"]) == (3, 0)
+    assert OBJECTS["PodDisruptionBudget"]["spec"]["minAvailable"] < spec["replicas"]
+
+
+def test_applying_again_wipes_no_certificate() -> None:
+    """Neither the Secret's content nor a caBundle stands in the manifests: what replicas wrote stays."""
+    assert not {"data", "stringData"} & OBJECTS["Secret"].keys()
+    assert not any("caBundle" in hook["clientConfig"] for hook in WEBHOOKS)
 
 
 def test_the_pods_are_restricted() -> None:
@@ -147,19 +177,77 @@ def test_the_pods_are_restricted() -> None:
     assert OBJECTS["Namespace"]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
     context = POD["spec"]["securityContext"]
     assert (context["runAsNonRoot"], context["seccompProfile"]["type"]) == (True, "RuntimeDefault")
-    for container in POD["spec"]["containers"] + POD["spec"]["initContainers"]:
+    for container in POD["spec"]["containers"]:
         own = container["securityContext"]
         assert not own["allowPrivilegeEscalation"]
         assert own["readOnlyRootFilesystem"]
         assert own["capabilities"] == {"drop": ["ALL"]}
 
 
-def test_the_token_only_reads_and_only_where_it_is_needed() -> None:
-    """No verb writes, and the webhook's own container has no token."""
-    verbs = {verb for rule in OBJECTS["ClusterRole"]["rules"] for verb in rule["verbs"]}
-    assert verbs == {"get", "list"}
-    assert POD["spec"]["automountServiceAccountToken"] is False
-    assert "token" not in {mount["name"] for mount in CONTAINER["volumeMounts"]}
+def rules(name: str) -> list[Any]:
+    """The rules of a Role and a ClusterRole of this name, the namespaced ones first."""
+    roles = [
+        one for one in EVERY if one["kind"] in ("Role", "ClusterRole") and one["metadata"]["name"] == name
+    ]
+    return [rule for role in sorted(roles, key=lambda one: one["kind"] != "Role") for rule in role["rules"]]
+
+
+def test_what_is_secret_or_ours_is_named() -> None:
+    """The Secret and the webhook configurations may be read and patched by their names alone."""
+    for rule in rules("bayplan-certificates"):
+        assert (rule["resourceNames"] != [], rule["verbs"]) == (True, ["get", "patch"])
+    open_to_all = [resource for rule in rules("bayplan") for resource in rule["resources"]]
+    assert not {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"} & set(
+        open_to_all
+    )
+
+
+def test_no_right_is_for_everything() -> None:
+    """No wildcard, and nothing but our own kinds may be deleted."""
+    for rule in rules("bayplan") + rules("bayplan-certificates"):
+        assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
+        assert "delete" not in rule["verbs"] or rule["apiGroups"] == ["bayplan.dev"]
+
+
+def test_every_kind_of_workload_may_be_watched() -> None:
+    """For each row of the table of kinds the controller may list and watch it; so for each extra kind."""
+    watched = {
+        (group, resource)
+        for rule in rules("bayplan")
+        if {"list", "watch"} <= set(rule["verbs"])
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    kinds = {(row.group, row.resource) for row in KINDS.values() if row.name != "CronJob"}
+    assert kinds | {(one.group, one.resource) for one in EXTRAS} <= watched
+
+
+def test_cert_manager_takes_the_place_of_our_own_certificates(tmp_path: Path) -> None:
+    """With the component there is no Secret of ours, no right to one, and the Deployment serves its files."""
+    kubectl = shutil.which("kubectl")
+    if not kubectl:
+        return
+    relative = os.path.relpath(MANIFESTS, tmp_path)
+    (tmp_path / "kustomization.yaml").write_text(
+        f"resources: [{relative}]\ncomponents: [{relative}/components/cert-manager]\n"
+    )
+    done = subprocess.run([kubectl, "kustomize", str(tmp_path)], capture_output=True, text=True, check=True)
+    found = list(yaml.safe_load_all(done.stdout))
+    assert "bayplan-certificates" not in {one["metadata"]["name"] for one in found}
+    container = by_kind(found)["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    args = parser().parse_args([container["command"][1], *container["args"]])
+    assert args.certificate_secret is None
+    assert str(args.tls_cert.parent) in {mount["mountPath"] for mount in container["volumeMounts"]}
+    certificate = next(one for one in found if one["kind"] == "Certificate" and "dnsNames" in one["spec"])
+    assert certificate["spec"]["secretName"] in {
+        volume.get("secret", {}).get("secretName")
+        for volume in by_kind(found)["Deployment"]["spec"]["template"]["spec"]["volumes"]
+    }
+    assert tuple(certificate["spec"]["dnsNames"]) == service_names("bayplan", "bayplan-system").dns
+    for one in found:
+        if one["kind"].endswith("WebhookConfiguration"):
+            source = one["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
+            assert source == f"bayplan-system/{certificate['metadata']['name']}"
 
 
 def faults(schema: Any, value: Any, path: str = "") -> list[str]:
