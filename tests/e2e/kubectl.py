@@ -28,8 +28,9 @@ class Said:
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """The objects of a List that it printed as YAML, or the one."""
-        return list(self.object["items"]) if self.object["kind"] == "List" else [self.object]
+        """The objects that it printed as YAML: one, a List, or several documents."""
+        found = [body for body in yaml.safe_load_all(self.out) if body]
+        return [item for body in found for item in (body["items"] if body["kind"] == "List" else [body])]
 
     @property
     def warnings(self) -> list[str]:
