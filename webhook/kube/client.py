@@ -27,10 +27,10 @@ PAGE = 500
 """Objects of one page of a list, as kubectl and client-go ask for."""
 CALL_SECONDS = 10.0
 """Time for one call that is no watch."""
-WATCH_SECONDS = 290
+WATCH_SECONDS = 60
 """How long the server is asked to keep one watch open; then it is resumed where it ended."""
-SILENCE_SECONDS = 90.0
-"""A watch that says nothing for so long, not even a bookmark (one a minute), is taken for dead."""
+SILENCE_SECONDS = 75.0
+"""A watch that says nothing for so long, not even that it ends, is taken for dead."""
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"

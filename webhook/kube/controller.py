@@ -234,7 +234,7 @@ class Controller:
         gangs = gangs_of(world.works, world.pods)
         for reservation in world.snapshot.reservations:
             gang = gangs.get(reservation.gang)
-            if gang is not None and gang.ref.uid == reservation.owner_uid:
+            if gang is not None and reservation.expires is None:
                 text = f"{gang.group.size} pods hold {_place(reservation)} ({reservation.mode})"
                 await self._recorder.tell(gang.ref, "Reserved", text)
 

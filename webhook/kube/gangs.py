@@ -19,12 +19,14 @@ from planner.podgroup import PodGroup
 from planner.reservation import Reservation
 from webhook.names import PLACEMENT, POD_SET, QUEUED_GATE, RESERVATION
 from webhook.planning import REPLICA_INDEX
-from webhook.workloads import read, wants_plan
+from webhook.workloads import KINDS, read, wants_plan
 
 Json = Mapping[str, Any]
 DONE = ("Complete", "Completed", "Failed", "Succeeded")
 """Conditions that say that a Job, JobSet or training job will start no more pods."""
 DONE_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
+GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
+"""Kinds that are planned as a whole."""
 POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")
 """Kinds in gangs' names whose gangs live as long as their pods."""
 
@@ -113,12 +115,16 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
     )
 
 
-def unbound_from(item: Json, where: Where) -> Unbound:
-    """A stored pod without a node. Raises `InputError`."""
+def unbound_from(item: Json, where: Where) -> Unbound | None:
+    """A stored pod without a node, None for one that is being deleted. Raises `InputError`."""
+    if item["metadata"].get("deletionTimestamp"):
+        return None
     document = {**item, "apiVersion": "v1", "kind": "Pod"}
     metadata, spec = item["metadata"], item["spec"]
     workload = read(document, namespace=metadata.get("namespace", ""), where=where)
     annotations = metadata.get("annotations") or {}
+    # A Job's pod is never a gang by itself, not even when its Job is gone and it is about to go too.
+    alone = not workload.owner or workload.owner.split("/")[1] not in GANG_KINDS
     return Unbound(
         _ref(item, "v1", "Pod"),
         seconds(metadata.get("creationTimestamp", "")),
@@ -128,7 +134,7 @@ def unbound_from(item: Json, where: Where) -> Unbound:
         str(annotations.get(POD_SET, "")),
         str((metadata.get("labels") or {}).get(REPLICA_INDEX, "")),
         int(spec.get("priority") or 0),
-        workload.gangs[0] if workload.gangs else None,
+        workload.gangs[0] if workload.gangs and alone else None,
     )
 
 
