@@ -96,6 +96,12 @@ def check(group: PodGroup) -> None:
 def _check_set(pod_set: PodSet) -> None:
     if pod_set.count < 0:
         raise Refusal("NegativeCount", f"{pod_set.name} has {pod_set.count} pods; use 0 or more.")
+    if 0 < pod_set.most < pod_set.count:
+        raise Refusal(
+            "MinimumAboveMaximum",
+            f"{pod_set.name} needs {pod_set.count} pods at least and may have {pod_set.most} at most; "
+            f"use a minimum of {pod_set.most} or less.",
+        )
     for resource, amount in pod_set.shape.requests.items():
         if not 0 <= amount <= LARGEST:
             raise Refusal("AbsurdQuantity", f"{pod_set.name} asks for {amount} of {resource}; use 0 or more.")

@@ -81,6 +81,7 @@ def grown(group: PodGroup, extra: int) -> PodGroup:
     for pod_set in group.pod_sets:
         more = min(extra, max(0, pod_set.most - pod_set.count))
         extra -= more
+        more -= more % max(1, pod_set.constraint.slice_size or group.constraint.slice_size)
         sets.append(replace(pod_set, count=pod_set.count + more, most=0))
     return replace(group, pod_sets=tuple(sets))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import InputError
-from planner.podgroup import Constraint
+from planner.podgroup import Constraint, FabricWish
 from tests.workloads import objects as o
 from webhook.workloads import read
 
@@ -118,10 +118,46 @@ def test_a_gpu_count_that_differs_is_told() -> None:
     assert "8" in wrong[0]
 
 
-def test_what_is_not_followed_is_told() -> None:
-    """A least bandwidth is read, and its owner learns that this version does not weigh it."""
-    gang = read(o.annotated(o.JOB, {"topology.scheduler/network-bandwidth": "200Gb"})).gangs[0]
-    assert "not followed" in gang.warnings[0]
+@pytest.mark.parametrize(
+    ("stated", "gbps"),
+    [("200Gb", 200.0), ("200Gbps", 200.0), ("0.4Tb/s", 400.0), ("25000Mb", 25.0), ("50", 50.0)],
+)
+def test_a_bandwidth_is_read_in_every_spelling(stated: str, gbps: float) -> None:
+    """Gigabits a second, whatever the unit."""
+    gang = read(o.annotated(o.JOB, {"topology.scheduler/network-bandwidth": stated})).gangs[0]
+    assert gang.fabric.gbps == pytest.approx(gbps)
+
+
+def test_the_leaf_spine_wishes_are_carried() -> None:
+    """Domain, strategy and latency; any of the interface's keys makes its rules hold."""
+    spine = "topology.scheduler"
+    keys = {
+        f"{spine}/preferred-domain": "leaf-1",
+        f"{spine}/placement-strategy": "distributed",
+        f"{spine}/latency-sensitive": "true",
+    }
+    gang = read(o.annotated(o.JOB, keys)).gangs[0]
+    assert gang.fabric == FabricWish("leaf-1", 0.0, "distributed", True, True)
+    assert gang.reserve == "nodes"
+    assert read(o.annotated(o.JOB, {f"{spine}/gpu-count": "8"})).gangs[0].fabric
+    assert not read(o.JOB).gangs[0].fabric
+
+
+def test_a_policy_of_the_config_map_is_carried_by_name() -> None:
+    """The older recipe's annotation, where it is no scope."""
+    key = "scheduling.run.ai/topology-policy"
+    assert read(o.annotated(o.POD, {key: "tight"})).gangs[0].policy == "tight"
+    scoped = read(o.annotated(o.POD, {key: "rack"})).gangs[0]
+    assert (scoped.policy, scoped.constraint.required) == ("", "rack")
+
+
+def test_balanced_slices_and_a_least_size_are_read() -> None:
+    """Our own annotations: equal parts, and the fewest pods that may start."""
+    keys = {"bayplan.dev/balanced-slices": "true", "bayplan.dev/gang-min": "2"}
+    job = o.changed(o.changed(o.JOB, ("spec", "parallelism"), 6), ("spec", "completions"), 6)
+    gang = read(o.annotated(job, keys)).gangs[0]
+    assert gang.balanced
+    assert [(one.count, one.most) for one in gang.pod_sets] == [(2, 6)]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +168,8 @@ def test_what_is_not_followed_is_told() -> None:
         ("bayplan.dev/skip", "yes", "true, false"),
         ("topology.scheduler/placement-strategy", "spread", "consolidated, distributed, balanced"),
         ("topology.scheduler/gpu-count", "many", "whole number"),
+        ("topology.scheduler/network-bandwidth", "fast", "200Gb"),
+        ("bayplan.dev/balanced-slices", "yes", "true, false"),
         ("bayplan.dev/gang-size", "0", "1 to"),
     ],
 )

@@ -275,3 +275,22 @@ def test_slices_alone_hold_no_host() -> None:
         "nodes",
         "domain",
     ]
+
+
+def test_an_elastic_training_job_has_from_its_least_to_its_most_pods() -> None:
+    """elasticPolicy: at least two pods, the master among them, and at most six."""
+    elastic = {"minReplicas": 2, "maxReplicas": 6}
+    gang = read(o.changed(o.PYTORCH_JOB, ("spec", "elasticPolicy"), elastic)).gangs[0]
+    found = {one.name: (one.count, one.most) for one in gang.pod_sets}
+    assert found == {"master": (1, 0), "worker": (1, 5)}
+
+
+def test_a_ray_group_has_from_its_least_to_its_most_workers() -> None:
+    """minReplicas to maxReplicas, each of so many hosts; a most that bounds nothing is none."""
+    group = {"replicas": 3, "minReplicas": 2, "maxReplicas": 5, "numOfHosts": 2}
+    unbounded = {"replicas": 3, "minReplicas": 2, "maxReplicas": 2**31 - 1}
+    where = ("spec", "workerGroupSpecs", 0)
+    for stated, expected in ((group, (4, 10)), (unbounded, (2, 3))):
+        old = o.RAY_CLUSTER["spec"]["workerGroupSpecs"][0]
+        gang = read(o.changed(o.RAY_CLUSTER, where, {**old, "numOfHosts": 1, **stated})).gangs[0]
+        assert [(one.count, one.most) for one in gang.pod_sets] == [(1, 0), expected]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from planner.podgroup import Constraint, PodGroup, PodSet, PodShape, Requirement, ReserveMode
+from planner.podgroup import Constraint, FabricWish, PodGroup, PodSet, PodShape, Requirement, ReserveMode
 from planner.shape import shape_of
 from webhook.workloads.keys import TEMPLATE, Asked, asked
 from webhook.workloads.layouts import Layout, Member
@@ -38,7 +38,7 @@ def shaped(one: Member, own: bool) -> Shaped:
     shares = any(key in annotations for key in GPU_SHARE_ANNOTATIONS)
     shares = shares or bool(shape.requests.get(SHARED_GPU) or shape.mig_slices)
     claims = bool(one.spec.get("resourceClaims").items())
-    return Shaped(PodSet(one.pod_set, one.count, shape, found.constraint), found, shares, claims)
+    return Shaped(PodSet(one.pod_set, one.count, shape, found.constraint, one.most), found, shares, claims)
 
 
 def gangs(
@@ -67,9 +67,32 @@ def _gang(
     origins = dict.fromkeys((*top.origins, *(origin for one in parts for origin in one.asked.origins)))
     theirs = (warning for one in parts for warning in one.asked.warnings)
     said = dict.fromkeys((*warnings, *top.warnings, *theirs, *notes))
-    mode, otherwise = chosen.reserve or reserve, chosen.on_unavailable
-    group = PodGroup("", pod_sets, constraint, mode, otherwise, tuple(origins))
+    asked_ = [top, *(one.asked for one in parts)]
+    wish = next((one.fabric for one in asked_ if one.fabric), FabricWish())
+    if wish.strategy == "distributed":
+        reserve = "nodes"  # whole leaves held for a pod on each would be absurd
+    group = PodGroup(
+        "",
+        _at_least(pod_sets, chosen.gang_min),
+        constraint,
+        chosen.reserve or reserve,
+        chosen.on_unavailable,
+        tuple(origins),
+        fabric=wish,
+        policy=next((one.policy for one in asked_ if one.policy), ""),
+        balanced=chosen.balanced,
+    )
     return replace(group, warnings=(*said, *_counted(group, top)))
+
+
+def _at_least(sets: tuple[PodSet, ...], gang_min: int | None) -> tuple[PodSet, ...]:
+    """The PodSets of a gang that starts with so many pods: the largest has fewer, and at most what it had."""
+    if gang_min is None:
+        return sets
+    largest = max(sets, key=lambda one: one.count)
+    others = sum(one.count for one in sets if one is not largest)
+    least = replace(largest, count=max(1, gang_min - others), most=largest.most or largest.count)
+    return tuple(least if one is largest else one for one in sets)
 
 
 def _constrained(parts: list[Shaped], top: Asked) -> tuple[Constraint, tuple[PodSet, ...], tuple[str, ...]]:

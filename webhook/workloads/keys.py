@@ -6,11 +6,12 @@ LeaderWorkerSet's exclusive placement; nod-ai's leaf-spine scheduler; Run:ai's P
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
-from planner.podgroup import Constraint, Requirement
+from planner.podgroup import Constraint, FabricStrategy, FabricWish, Requirement
 from planner.topology import HOSTNAME
 from webhook.workloads.field import Field
 
@@ -24,10 +25,12 @@ Origin = tuple[str, str, str]
 NAMED: tuple[Meaning, ...] = ("topology", "required", "preferred")
 """What origins tell of: the keys that name a topology or a level of one."""
 
-UNFOLLOWED: tuple[Meaning, ...] = ("preferred-domain", "bandwidth", "latency", "strategy")
-"""Meanings that the planner has no word for yet; whoever states one is told so. A consolidated or balanced
-placement is what the planner does anyway."""
+_LEAF_SPINE: tuple[Meaning, ...] = ("gpu-count", "preferred-domain", "bandwidth", "latency", "strategy")
+"""The meanings of nod-ai's interface: whoever states one is placed by its leaf-spine rules."""
+_BANDWIDTH = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(?:([MGT])(?:b|bps|b/s|bit|bit/s))?")
+_GIGABITS = {"M": 0.001, "G": 1.0, "T": 1000.0, None: 1.0}
 _NO_CONSTRAINT = Constraint()
+_NO_WISH = FabricWish()
 BOTH: frozenset[Place] = frozenset({"object", "template"})
 OBJECT: frozenset[Place] = frozenset({"object"})
 TEMPLATE: frozenset[Place] = frozenset({"template"})
@@ -82,7 +85,8 @@ in the topology at hand."""
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What the metadata of one place ask for. `together`: the PodSet group's name; `gpus`: nod-ai's count
-    with its field. `affinity`: node requirements that every pod must meet. `stated`: any key is there."""
+    with its field. `affinity`: node requirements that every pod must meet. `stated`: any key is there.
+    `fabric`: nod-ai's wishes. `policy`: the name of a policy of KAI's ConfigMap."""
 
     constraint: Constraint = _NO_CONSTRAINT
     origins: tuple[Origin, ...] = ()
@@ -91,6 +95,8 @@ class Asked:
     gpus: tuple[str, int] | None = None
     affinity: tuple[Requirement, ...] = ()
     stated: bool = False
+    fabric: FabricWish = _NO_WISH
+    policy: str = ""
 
 
 def asked(places: frozenset[Place], *metadata: Field) -> Asked:
@@ -127,12 +133,6 @@ def _sum_up(said: Mapping[Meaning, list[Field]], warnings: list[str]) -> Asked:
     if not level and first("slice-preferred"):
         wish = f"preferred segment level {first('slice-preferred')}"
         warnings.append(f"{wish} is not followed; only a required segment level is")
-    warnings.extend(
-        f"{field.where.field} is read, and not followed by this version"
-        for meaning in UNFOLLOWED
-        for field in said.get(meaning, ())
-        if field.text() not in ("false", "consolidated", "balanced")
-    )
     of_slice = size if level and size else 0
     gpus = said["gpu-count"][0].count_in_text() if "gpu-count" in said else None
     return Asked(
@@ -142,7 +142,31 @@ def _sum_up(said: Mapping[Meaning, list[Field]], warnings: list[str]) -> Asked:
         first("together"),
         (said["gpu-count"][0].where.field, gpus) if gpus is not None else None,
         stated=bool(said),
+        fabric=_fabric(said),
     )
+
+
+def _fabric(said: Mapping[Meaning, list[Field]]) -> FabricWish:
+    """nod-ai's wishes. Raises `InputError` for a bandwidth that is none."""
+
+    def first(meaning: Meaning) -> str:
+        return said[meaning][0].text() if meaning in said else ""
+
+    return FabricWish(
+        first("preferred-domain"),
+        _gigabits(said["bandwidth"][0]) if "bandwidth" in said else 0.0,
+        cast(FabricStrategy, first("strategy")),
+        first("latency") == "true",
+        any(meaning in said for meaning in _LEAF_SPINE),
+    )
+
+
+def _gigabits(field: Field) -> float:
+    """Gigabits a second: "200Gb", "200Gbps", "0.4Tb", or a number of gigabits."""
+    found = _BANDWIDTH.fullmatch(field.text().strip())
+    if found is None:
+        raise field.error(f"{field.text()!r} is no bandwidth; write for example 200Gb")
+    return float(found[1]) * _GIGABITS[found[2]]
 
 
 def _origin(field: Field, meaning: Meaning) -> Origin:
@@ -206,4 +230,6 @@ def merged(parts: Iterable[Asked], affinity: tuple[Requirement, ...] = ()) -> As
         next((one.gpus for one in listed if one.gpus is not None), None),
         affinity or next((one.affinity for one in listed if one.affinity), ()),
         any(one.stated for one in listed),
+        next((one.fabric for one in listed if one.fabric), _NO_WISH),
+        next((one.policy for one in listed if one.policy), ""),
     )

@@ -20,7 +20,8 @@ class Member:
     """One PodSet of a gang: `count` pods of one template.
 
     `metadata` and `spec` are the pod's; `template` holds both (the object itself for a Pod). `annotated`
-    are further metadata that speak for this PodSet alone (a JobSet's job template).
+    are further metadata that speak for this PodSet alone (a JobSet's job template). `most`: an elastic set
+    may have up to so many pods; 0 for `count` and no more.
     """
 
     pod_set: str
@@ -29,6 +30,7 @@ class Member:
     metadata: Field
     spec: Field
     annotated: tuple[Field, ...] = ()
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ def leader_worker_set(obj: Field) -> Layout:
     return Layout((leader, worker), (gang,) * count, indexed=True)
 
 
+_WORKER = "worker"
 _RANKS = ("Chief", "Master", "Launcher", "PS", "Evaluator", "Server", "Scheduler")
 """Replica types of which a job needs all; what a smaller gang leaves out are workers."""
 
@@ -151,7 +154,14 @@ def training_job(obj: Field, replicas: str) -> Layout:
     run = spec.get("runPolicy", "schedulingPolicy", "minAvailable")
     elastic = spec.get("elasticPolicy", "minReplicas")
     minimum = run if run.value is not None else elastic
-    return together(ordered if minimum.value is None else _cut(ordered, minimum))
+    if minimum.value is None:
+        return together(ordered)
+    kept = _cut(ordered, minimum)
+    if run.value is not None:
+        return together(kept)
+    most = spec.get("elasticPolicy", "maxReplicas").count(sum(one.count for one in ordered))
+    others = sum(one.count for one in kept if one.pod_set != _WORKER)
+    return together([replace(one, most=most - others) if one.pod_set == _WORKER else one for one in kept])
 
 
 def _cut(members: list[Member], minimum: Field) -> list[Member]:
@@ -177,15 +187,19 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> Layout:
     members = [member("head", 1, spec.get("headGroupSpec").needed_map().get("template"))]
     for group in spec.get("workerGroupSpecs").items():
         name = group.needed_map().get("groupName").text("worker")
-        count = 0 if group.get("suspend").flag() else _ray_workers(group)
-        members.append(member(name, count, group.get("template")))
+        least, most = (0, 0) if group.get("suspend").flag() else _ray_workers(group)
+        members.append(replace(member(name, least, group.get("template")), most=most))
     return together(_unique(members))
 
 
-def _ray_workers(group: Field) -> int:
+def _ray_workers(group: Field) -> tuple[int, int]:
+    """The fewest and the most pods of a group; the most is 0 where only one number is stated."""
     replicas = group.get("replicas").count(1)
     hosts = group.get("numOfHosts").count(1, least=1)
-    return (group.get("minReplicas").count(0) or replicas) * hosts
+    least = group.get("minReplicas").count(0) or replicas
+    stated = group.get("maxReplicas").count(0)
+    most = max(replicas, stated if stated <= LARGEST_GANGS else 0)
+    return least * hosts, most * hosts if most > least else 0
 
 
 def grove(obj: Field) -> Layout:

@@ -13,6 +13,8 @@ GANG = "bayplan.dev/gang"
 GANG_SIZE = "bayplan.dev/gang-size"
 RESERVE = "bayplan.dev/reserve"
 ON_UNAVAILABLE = "bayplan.dev/on-unavailable"
+BALANCED = "bayplan.dev/balanced-slices"
+GANG_MIN = "bayplan.dev/gang-min"
 
 RESERVE_MODES = ("domain", "nodes", "none")
 ON_UNAVAILABLE_MODES = ("queue", "reject", "admit")
@@ -27,6 +29,8 @@ class Options:
     reserve: ReserveMode | None = None
     on_unavailable: OnUnavailable = "queue"
     skip: bool = False
+    balanced: bool = False
+    gang_min: int | None = None
     stated: bool = False
     """True where any of them but `skip` is there."""
 
@@ -41,11 +45,15 @@ def options(*metadata: Field) -> Options:
     gang, size = field(GANG).name(), field(GANG_SIZE).count_in_text()
     reserve = field(RESERVE).choice(RESERVE_MODES)
     on_unavailable = field(ON_UNAVAILABLE).choice(ON_UNAVAILABLE_MODES)
+    balanced = field(BALANCED).choice(("true", "false")) == "true"
+    least = field(GANG_MIN).count_in_text()
     return Options(
         gang,
         size,
         cast(ReserveMode, reserve) if reserve else None,
         cast(OnUnavailable, on_unavailable or "queue"),
         field(SKIP).choice(("true", "false")) == "true",
-        bool(gang or size or reserve or on_unavailable),
+        balanced,
+        least,
+        bool(gang or size or reserve or on_unavailable or balanced or least),
     )

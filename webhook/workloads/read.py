@@ -11,14 +11,14 @@ from planner.errors import InputError, Where
 from planner.podgroup import PodGroup
 from webhook.workloads.field import Field, Path
 from webhook.workloads.gangs import Shaped, asks_for_gpus, default_reserve, gangs, shaped
-from webhook.workloads.keys import BOTH, OBJECT, Asked, asked, asked_by_pod_group, merged, scope_asked
+from webhook.workloads.keys import BOTH, OBJECT, SCOPES, Asked, asked, asked_by_pod_group, merged, scope_asked
 from webhook.workloads.kinds import Kind, row_of
 from webhook.workloads.layouts import Layout
 from webhook.workloads.membership import Membership, PodGroups, membership, subgroup
 from webhook.workloads.options import Options, options
 
 OLD_SCOPE = "scheduling.run.ai/topology-policy"
-"""The older recipe's annotation on pods: a scope, or the name of a policy that only its scheduler knows."""
+"""The older recipe's annotation on pods: a scope, or the name of a policy of KAI's ConfigMap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +170,10 @@ class _Reader:
             return asked(OBJECT, self.metadata)
         found = [asked(BOTH, self.metadata)]
         scope = self.metadata.get("annotations", OLD_SCOPE)
-        if scope.text() in ("gpu", "nvlink-domain", "node", "rack", "zone"):
+        if scope.text() in SCOPES:
             found.append(scope_asked(scope))
+        elif scope.text():
+            found.append(Asked(policy=scope.text(), stated=True))
         if gang is not None:
             found.append(Asked(warnings=gang.warnings))
             if gang.group is not None:
