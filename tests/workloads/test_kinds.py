@@ -293,4 +293,4 @@ def test_a_ray_group_has_from_its_least_to_its_most_workers() -> None:
     for stated, expected in ((group, (4, 10)), (unbounded, (2, 3))):
         old = o.RAY_CLUSTER["spec"]["workerGroupSpecs"][0]
         gang = read(o.changed(o.RAY_CLUSTER, where, {**old, "numOfHosts": 1, **stated})).gangs[0]
-        assert [(one.count, one.most) for one in gang.pod_sets] == [(1, 0), expected]
+        assert [(one.count, one.most) for one in gang.pod_sets] == [(1, 0), expected, (3, 0)]
