@@ -13,7 +13,7 @@ from webhook.policy.errors import PolicyError
 
 COMMANDS = (
     "plan", "mutate", "report", "topology", "simulate", "test", "policies", "serve", "demo",
-    "reservations", "certs",
+    "reservations", "certs", "doctor",
 )  # fmt: skip
 EPILOG = """examples:
   bayplan plan -c cluster/ -f job.yaml            where would this gang go, and why there?
