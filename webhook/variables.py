@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.podgroup import Constraint, PodGroup, Requirement, Term
+from planner.ranks import ranks
 from planner.reservation import reservation_id
 from webhook.planning import WorkloadPlan
 from webhook.workloads import Workload
@@ -91,6 +92,7 @@ NO_PLAN: Mapping[str, Any] = {
     "domain": [],
     "reserves": [],
     "nodes": [],
+    "ranks": [],
     "requirements": [],
     "reservation": "",
     "reason": "",
@@ -100,7 +102,10 @@ NO_PLAN: Mapping[str, Any] = {
 
 
 def plan_variable(plan: WorkloadPlan | None, pod_set: str) -> Mapping[str, Any]:
-    """`plan`: what the planner says, for the PodSet whose template is shown or for the whole object."""
+    """`plan`: what the planner says, for the PodSet whose template is shown or for the whole object.
+
+    `ranks`: the node of each rank of that PodSet, in the order of the topology; empty for the whole object.
+    """
     if plan is None:
         return NO_PLAN
     answer = plan.first.answer
@@ -117,6 +122,7 @@ def plan_variable(plan: WorkloadPlan | None, pod_set: str) -> Mapping[str, Any]:
         "domain": list(answer.domain),
         "reserves": [list(domain) for placed in plan.placed for domain in placed.answer.reserves],
         "nodes": list(nodes),
+        "ranks": list(ranks(answer, pod_set)) if pod_set else [],
         "requirements": [term_json(term) for term in plan.terms(pod_set)],
         "reservation": ",".join(r.id for r in plan.reservations),
         "reason": answer.reason,

@@ -13,7 +13,9 @@ from rich.text import Text
 
 from planner.answer import Answer
 from planner.errors import Where
+from planner.explain import some
 from planner.podgroup import PodGroup
+from planner.ranks import ranks, runs
 from planner.snapshot import Snapshot
 from planner.topology import Domain
 from webhook.commands import inputs
@@ -147,3 +149,10 @@ def _explain(out: Console, answer: Answer) -> None:
         out.print(f"  {'  ' * depth}└ {level}: best {place}, {fits}{note}")
     for cause, count in sorted(answer.obstacles.items(), key=lambda item: (-item[1], item[0])):
         out.print(f"  {count} node{'s' if count != 1 else ''} left out: {cause}")
+    for pod_set in dict.fromkeys(assignment.pod_set for assignment in answer.assignments):
+        laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
+        out.print(f"  ranks of {pod_set}: {some(laid)}")
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}–{last}"
