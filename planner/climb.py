@@ -7,19 +7,24 @@ above the reservable level only hosts whose reservable domain is clear may be us
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.answer import Attempt
+from planner.cost import Weights
+from planner.matching import Match
 from planner.podgroup import ReserveMode
+from planner.rank import Best, Rank
 from planner.request import ROOT, Ask, Kind
-from planner.search import Budget, BudgetEnded, Placed, Search
-from planner.tree import Branch, Tree
+from planner.search import Budget, BudgetEnded, Placed, Search, Use
+from planner.tree import Branch
 from planner.view import View
 
 _BEAMS = (24, 6)
 _BEAM_BUDGET = 2_000_000
+_MOST = 400_000
+"""Entries after which what is remembered for one request is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,10 @@ class Climb:
 
     def climb(self, kinds: tuple[Kind, ...], required: int) -> Found | None:
         """The best placement with these kinds inside one domain of the `required` level (ROOT: anywhere)."""
+        with self.view.base.memory.lock:
+            return self._climb_within(kinds, required)
+
+    def _climb_within(self, kinds: tuple[Kind, ...], required: int) -> Found | None:
         try:
             return self._climb(kinds, required, 0)
         except BudgetEnded:
@@ -57,73 +66,46 @@ class Climb:
         return None
 
     def _climb(self, kinds: tuple[Kind, ...], required: int, beam: int) -> Found | None:
-        searches: dict[bool, Search] = {}
         self.attempts.clear()
+        content, match = self.view.content, self.view.match(kinds)
+        weights = self.view.weights(kinds)
+        ranks: dict[Use, Rank] = {}
         for level in range(self.view.tree.topology.host_index, required - 1, -1):
-            whole = self.mode != "domain" or level >= self.view.tree.topology.reservable_index
-            if whole not in searches:
-                usable = self._usable(whole)
-                searches[whole] = Search(self.view, kinds, usable, self.budget, beam)
-            found = self._best_of(searches[whole], level, kinds, required)
-            if found is not None:
-                return found if not beam else Found(found.branch, kinds, found.placed, found.cost, False)
+            use = self._use(level)
+            if use not in ranks:
+                ranks[use] = self._rank(kinds, required, use, weights, beam)
+            rank, clear = ranks[use], use == "clear"
+            best = rank.best(content, match, level, clear=clear)
+            if best is not None:
+                return self._found(rank, match, best, kinds, exact=not beam)
+            self._note_failure(rank, match, level, kinds, clear=clear)
         return None
 
-    def _usable(self, whole: bool) -> Sequence[bool]:
-        """Hosts that may be used: those not held by others; for several domains those in clear domains."""
-        view, tree = self.view, self.view.tree
+    def _use(self, level: int) -> Use:
+        """In mode `domain` a domain is held whole, or each reservable domain inside it that is used."""
         if self.mode != "domain":
-            return [not gang for gang in view.held]
-        hosts = tree.levels[tree.topology.host_index]
-        if whole:
-            return [view.clear(host) for host in hosts]
-        usable = [view.clear(host) for host in hosts]
-        for branch in tree.levels[tree.topology.reservable_index]:
-            if branch.named and not view.clear(branch):
-                usable[branch.start : branch.end] = [False] * len(branch)
-        return usable
+            return "shared"
+        return "clear" if level >= self.view.tree.topology.reservable_index else "apart"
 
-    def _best_of(self, search: Search, level: int, kinds: tuple[Kind, ...], required: int) -> Found | None:
-        best: tuple[tuple[int, ...], Branch] | None = None
-        for branch in self._candidates(search, level, kinds, required):
-            cost = search.cost(branch, None if best is None else best[0][0])
-            if cost is None:
-                continue
-            key = self._key(search, branch, cost)
-            if best is None or key < best[0]:
-                best = (key, branch)
-        if best is not None:
-            self._note(level, best[1], search.counts.size(search.counts.full), kinds)
-            return Found(best[1], kinds, search.place(best[1]), best[0][0])
-        self._note_failure(search, level, kinds, required)
-        return None
+    def _rank(self, kinds: tuple[Kind, ...], required: int, use: Use, weights: Weights, beam: int) -> Rank:
+        """A rank for these; that of one kind of pods is kept for later plans, for its work has an end."""
+        bare = tuple(replace(kind, parts=()) for kind in kinds)
+        if beam or len(kinds) > 1:
+            return Rank(Search(bare, use, weights, self.budget, beam), bare, required)
+        key = ("rank", _key(bare[0]), required, use, weights)
+        return self.view.base.memory.keep(
+            key,
+            lambda: Rank(Search(bare, use, weights), bare, required),
+            large=lambda rank: rank.size > _MOST,
+        )
 
-    def _candidates(
-        self, search: Search, level: int, kinds: tuple[Kind, ...], required: int
-    ) -> Iterator[Branch]:
-        full = search.counts.full
-        for branch in self._domains(search, level, kinds, required):
-            if search.counts.covers(search.reach(branch), full) and _apart(kinds, branch):
-                yield branch
-
-    def _domains(
-        self, search: Search, level: int, kinds: tuple[Kind, ...], required: int
-    ) -> Iterator[Branch]:
-        """Domains of the level that the constraints and the mode allow, whether or not the gang fits."""
-        tree = self.view.tree
-        together = {required, *(kind.required for kind in kinds), *(kind.slice_level for kind in kinds)}
-        named = [above for above in together if ROOT < above <= level]
-        whole = self.mode == "domain" and level >= tree.topology.reservable_index
-        for branch in branches(tree, level):
-            if all(branch.path[above] for above in named) and not (whole and not self.view.clear(branch)):
-                yield branch
-
-    def _key(self, search: Search, branch: Branch, cost: int) -> tuple[int, ...]:
-        """The order among candidates: cost, the pristine domains around it, then the fullest around it."""
-        around = ancestors(self.view.tree, branch)
-        weights = search.weights
-        opened = sum(weights.opened[b.level] for b in around if self.view.pristine(b))
-        return (cost + opened, *(self.view.measure(b) for b in reversed(around)), branch.start)
+    def _found(self, rank: Rank, match: Match, best: Best, kinds: tuple[Kind, ...], *, exact: bool) -> Found:
+        branch, content = self.view.at(best.way)
+        for place in best.way:
+            match = match.children[place] if match.children else match
+        placed = [(branch.start + at, counts) for at, counts in rank.search.place(content, match)]
+        self._note(branch.level, branch, rank.search.counts.size(rank.search.counts.full), kinds)
+        return Found(branch, kinds, placed, best.key[0], exact)
 
     def _note(self, level: int, branch: Branch, fits: int, kinds: Sequence[Kind], note: str = "") -> None:
         wanted = sum(kind.count for kind in kinds)
@@ -132,38 +114,25 @@ class Climb:
     def _key_of(self, level: int) -> str:
         return self.view.tree.topology.levels[level] if level > ROOT else ""
 
-    def _note_failure(self, search: Search, level: int, kinds: tuple[Kind, ...], required: int) -> None:
+    def _note_failure(
+        self, rank: Rank, match: Match, level: int, kinds: tuple[Kind, ...], *, clear: bool
+    ) -> None:
         """Record how many pods the level's best domain holds."""
-        size = search.counts.size
-        branches_ = list(self._domains(search, level, kinds, required))
-        if not branches_:
-            self.attempts.append(
-                Attempt(self._key_of(level), (), 0, sum(kind.count for kind in kinds), "no domain is free")
-            )
+        nearest = rank.nearest(self.view.content, match, level, clear=clear)
+        if nearest is None:
+            wanted = sum(kind.count for kind in kinds)
+            self.attempts.append(Attempt(self._key_of(level), (), 0, wanted, "no domain is free"))
             return
-        nearest = max(branches_, key=lambda b: (size(search.reach(b)), -b.start))
-        fits = size(search.reach(nearest)) if len(kinds) == 1 else search.fits(nearest)
-        self._note(level, nearest, fits, kinds)
+        branch, content = self.view.at(nearest.way)
+        for place in nearest.way:
+            match = match.children[place] if match.children else match
+        fits = nearest.fits if len(kinds) == 1 else rank.search.fits(content, match)
+        self._note(level, branch, fits, kinds)
 
 
-def branches(tree: Tree, level: int) -> Sequence[Branch]:
-    """The branches of a level, in order; of ROOT the whole tree."""
-    return tree.levels[level] if level > ROOT else (tree.root,)
-
-
-def ancestors(tree: Tree, branch: Branch) -> list[Branch]:
-    """The branches above a branch, coarse to fine, the root left out."""
-    found: list[Branch] = []
-    at = tree.root
-    while at.level < branch.level - 1:
-        at = next(child for child in at.children if child.start <= branch.start < child.end)
-        found.append(at)
-    return found
-
-
-def _apart(kinds: Sequence[Kind], branch: Branch) -> bool:
-    """Whether pods that must differ over a level can all be in this branch."""
-    return not any(
-        kind.count > 1 and any(level <= branch.level and branch.path[level] for level in kind.apart)
-        for kind in kinds
-    )
+def _key(kind: Kind) -> Hashable:
+    """All that a search looks at in a kind of pods; labels are the match's affair."""
+    shape = kind.shape
+    requests = tuple(sorted(shape.requests.items()))
+    levels = (kind.required, kind.preferred, kind.slice_level, kind.slice_size, kind.apart)
+    return (kind.count, requests, shape.tolerations, levels)

@@ -1,16 +1,19 @@
 """What a placement costs, as one number whose order is the order of choice.
 
 From the most to the least significant digit: the domains used, level by level from the coarsest down to the
-hosts; the pristine domains opened, in the same order; how far the hosts fall short of the preferred node
-affinity; what is free in the domains used (so that the fullest that serve are taken), in the same order.
-Each digit is wide enough never to carry, and costs of disjoint parts add up.
+hosts; the pristine domains opened, from the coarsest down to the reservable level; the reservable domains in
+which no gang holds anything yet, for a hold inside one keeps every gang that wants it whole away; the
+pristine domains opened below; how far the hosts fall short of the preferred node affinity; what is free in
+the domains used (so that the fullest that serve are taken), in the same order as the first. Each digit is
+wide enough never to carry, and costs of disjoint parts add up.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.view import View
+from planner.content import Content
+from planner.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,26 +22,44 @@ class Weights:
 
     domains: tuple[int, ...]
     opened: tuple[int, ...]
+    unheld: int
+    reservable: int
     penalty: int
     free: tuple[int, ...]
 
+    def breaks(self, content: Content) -> int:
+        """What touching the domain breaks: a pristine one, or one of the reservable level without holder."""
+        opened = 0 if content.opened else self.opened[content.level]
+        return opened + (self.unheld if content.level == self.reservable and not content.gang else 0)
 
-def weights(view: View, worst_penalty: int) -> Weights:
-    """Weights for a view in which one host's penalty is at most `worst_penalty`."""
-    levels = len(view.tree.topology.levels)
-    hosts = len(view.tree.nodes)
-    count_bits = (hosts + 1).bit_length()
-    free_bits = (view.worth[-1] + 1).bit_length()
-    penalty_bits = (worst_penalty * hosts + 1).bit_length()
+    def own(self, content: Content) -> int:
+        """What touching the domain costs, what is inside it aside."""
+        level = content.level
+        return self.domains[level] + self.breaks(content) + self.free[level] * content.worth
+
+
+def weights(topology: Topology, empty: Content, worst_penalty: int) -> Weights:
+    """Weights for a topology with this content when empty, where a host's penalty is `worst_penalty` at most.
+
+    They are the same whatever runs in it, for what is free is never more than when it is empty.
+    """
+    levels, reservable = len(topology.levels), topology.reservable_index
+    count_bits = (empty.size + 1).bit_length()
+    free_bits = (empty.worth + 1).bit_length()
+    penalty_bits = (worst_penalty * empty.size + 1).bit_length()
     shift = 0
-    steps: list[int] = []
-    for bits in [free_bits] * levels + [penalty_bits] + [count_bits] * (2 * levels):
-        steps.append(1 << shift)
-        shift += bits
-    free, rest = steps[:levels], steps[levels:]
-    return Weights(
-        domains=tuple(reversed(rest[1 + levels :])),
-        opened=tuple(reversed(rest[1 : 1 + levels])),
-        penalty=rest[0],
-        free=tuple(reversed(free)),
-    )
+
+    def digits(bits: int, count: int) -> list[int]:
+        """So many digits of these bits, the most significant first."""
+        nonlocal shift
+        steps = [1 << (shift + bits * place) for place in range(count)]
+        shift += bits * count
+        return steps[::-1]
+
+    free = digits(free_bits, levels)
+    (penalty,) = digits(penalty_bits, 1)
+    below = digits(count_bits, levels - 1 - reservable)
+    (unheld,) = digits(count_bits, 1)
+    above = digits(count_bits, reservable + 1)
+    domains = digits(count_bits, levels)
+    return Weights(tuple(domains), (*above, *below), unheld, reservable, penalty, tuple(free))

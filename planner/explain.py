@@ -10,7 +10,7 @@ from planner.climb import Found
 from planner.podgroup import PodGroup
 from planner.quantity import show
 from planner.request import ROOT, Ask, Kind, Refusal
-from planner.topology import HOSTNAME, Domain, Topology
+from planner.topology import Domain, Topology, short
 from planner.tree import Tree
 
 BUDGET_WARNING = (
@@ -164,10 +164,3 @@ def some(names: Sequence[str], most: int = 8) -> str:
 def pods(count: int) -> str:
     """A number of pods in words."""
     return f"{count} pod{'' if count == 1 else 's'}"
-
-
-def short(level: str) -> str:
-    """A level's label key as a person says it: its last word."""
-    if level == HOSTNAME:
-        return "node"
-    return level.rsplit("/", 1)[-1].removeprefix("topology-")

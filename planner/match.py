@@ -29,6 +29,11 @@ PASSING_TAINTS = frozenset(
 )
 """Taints that say how a node is now, not what it is for; a cluster "when empty" has none of them."""
 
+GPU = "nvidia.com/gpu"
+SHARED_GPU = "nvidia.com/gpu.shared"
+PRODUCT = "nvidia.com/gpu.product"
+_SHARED = "-SHARED"
+
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
@@ -82,9 +87,9 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return bool(toleration.key) and toleration.value == taint.value
 
 
-def untolerated(shape: PodShape, node: Node, *, passing: bool) -> Taint | None:
+def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> Taint | None:
     """The first taint that keeps the pod away, or None. `passing`: look at passing taints too."""
-    for taint in node.taints:
+    for taint in taints:
         if taint.effect == "PreferNoSchedule" or (not passing and taint.key in PASSING_TAINTS):
             continue
         if not any(tolerates(toleration, taint) for toleration in shape.tolerations):
@@ -92,24 +97,61 @@ def untolerated(shape: PodShape, node: Node, *, passing: bool) -> Taint | None:
     return None
 
 
-def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
-    """Why the pod may not be on the node whatever its capacity, or "" where it may.
+def divided(labels: Mapping[str, str]) -> bool:
+    """Whether the node's GPU resource gives parts of GPUs: MIG instances (strategy single) or time slices."""
+    product = labels.get(PRODUCT, "")
+    return "-MIG-" in product or product.endswith(_SHARED)
 
-    `now` False asks whether it may ever: cordons, readiness and passing taints are then left aside.
+
+def label_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
+    """Why the node's labels keep the pod away for ever, or "". `linked`: its gang asks for a topology.
+
+    A node whose product says `-MIG-` gives MIG instances as `nvidia.com/gpu`, one `-SHARED` time slices of
+    GPUs. A pod's instances have no link between them, nor have those of a gang; and of time slices a pod
+    gets one, however many it asks for (NVIDIA's device plugin, facts of MIG strategy single and of sharing).
     """
-    if not (shape.node_selector or shape.affinity or node.taints or node.cordoned) and node.ready:
-        return ""  # the common case, first
     if shape.node_selector and not selects(shape.node_selector, node.labels):
         return "node selector"
     if not affinity_matches(shape, node):
         return "node affinity"
-    if now and not node.ready:
+    if shape.requests.get(SHARED_GPU, 0) > 1:
+        return "GPU shared by time: one a pod"
+    gpus = shape.requests.get(GPU, 0)
+    if gpus and divided(node.labels):
+        if node.labels[PRODUCT].endswith(_SHARED):
+            return "GPU shared by time: one a pod" if gpus > 1 else ""
+        if gpus > 1:
+            return "GPUs split by MIG: one instance a pod"
+        if linked:
+            return "GPUs split by MIG: no link between instances"
+    return ""
+
+
+def condition_obstacle(
+    shape: PodShape, *, ready: bool, cordoned: bool, taints: tuple[Taint, ...], passing: bool = True
+) -> str:
+    """Why a node in this condition does not take the pod, or ""; `passing`: look at passing taints too."""
+    if not ready:
         return "not ready"
-    if now and node.cordoned and not any(tolerates(t, CORDON) for t in shape.tolerations):
+    if cordoned and not any(tolerates(t, CORDON) for t in shape.tolerations):
         return "cordoned"
-    if node.taints and (taint := untolerated(shape, node, passing=now)) is not None:
+    if taints and (taint := untolerated(shape, taints, passing=passing)) is not None:
         return f"taint {taint.key}"
     return ""
+
+
+def obstacle(shape: PodShape, node: Node, *, now: bool, linked: bool = False) -> str:
+    """Why the pod may not be on the node whatever its capacity, or "" where it may.
+
+    `now` False asks whether it may ever: cordons, readiness and passing taints are then left aside.
+    """
+    return label_obstacle(shape, node, linked=linked) or condition_obstacle(
+        shape,
+        ready=node.ready or not now,
+        cordoned=node.cordoned and now,
+        taints=node.taints,
+        passing=now,
+    )
 
 
 def preference(shape: PodShape, node: Node) -> int:

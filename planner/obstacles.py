@@ -4,41 +4,134 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from planner.match import obstacle
+from planner.content import Content, hosts
+from planner.match import condition_obstacle
+from planner.matching import Match
+from planner.order import natural
+from planner.packing import most
 from planner.podgroup import PodGroup
 from planner.quantity import Resources
+from planner.rank import Way
 from planner.request import ROOT, Ask, Kind
-from planner.snapshot import Snapshot
-from planner.tree import Branch, Tree
-from planner.view import View, most
+from planner.topology import short
+from planner.tree import Branch
+from planner.view import View
+
+FITS = ""
+"""The cause of nodes that take a pod."""
+_LARGE = 100_000
 
 
-def obstacles(snapshot: Snapshot, group: PodGroup, view: View, asked: Ask) -> dict[str, int]:
+@dataclass(frozen=True, slots=True)
+class _Partly:
+    """A reservable domain that the gang cannot have whole, with the nodes in it that would take a pod."""
+
+    way: Way
+    gangs: tuple[str, ...]
+    nodes: int
+
+
+_Counts = tuple[dict[str, int], tuple[_Partly, ...]]
+
+
+class _Tally:
+    """Counts by cause, worked out from the hosts up and remembered by content.
+
+    `whole`: the gang would hold reservable domains whole, so that those which others hold a part of are lost.
+    """
+
+    def __init__(
+        self, view: View, kinds: Sequence[Kind], required: int, *, shared: bool, whole: bool
+    ) -> None:
+        topology = view.tree.topology
+        self._kinds, self._shared = kinds, shared
+        self._required = required
+        self._unlabelled = f"no label {topology.levels[required]}" if required > ROOT else ""
+        self._reservable = topology.reservable_index if whole and not shared else None
+        self._known: dict[tuple[Content, Match], _Counts] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self._known)
+
+    def of(self, content: Content, match: Match) -> _Counts:
+        """The counts of one domain."""
+        known = self._known.get((content, match))
+        if known is None:
+            known = self._known[content, match] = self._count(content, match)
+        return known
+
+    def _count(self, content: Content, match: Match) -> _Counts:
+        if content.level == self._required and self._unlabelled and not content.named:
+            return {self._unlabelled: content.size}, ()
+        if content.free is not None:
+            return {self._cause(content, content.free, match): 1}, ()
+        causes: Counter[str] = Counter()
+        partly: list[_Partly] = []
+        inside = match.inside(len(content.children))
+        for place, (child, its) in enumerate(zip(content.children, inside, strict=True)):
+            more, lost = self.of(child, its)
+            causes.update(more)
+            partly += [_Partly((place, *one.way), one.gangs, one.nodes) for one in lost]
+        if content.level == self._reservable and content.named and content.gang and causes[FITS]:
+            gangs = {host.gang for host in hosts(content) if host.gang}
+            partly.append(_Partly((), tuple(sorted(gangs, key=natural)), causes.pop(FITS)))
+        return dict(causes), tuple(partly)
+
+    def _cause(self, content: Content, free: Resources, match: Match) -> str:
+        reasons = [
+            why
+            or condition_obstacle(
+                kind.shape, ready=content.ready, cordoned=content.cordoned, taints=content.taints
+            )
+            for kind, why in zip(self._kinds, match.why, strict=True)
+        ]
+        if all(reasons):
+            return reasons[0]
+        gang = content.held if self._shared else content.gang
+        if gang:
+            return f"reserved by {gang}"
+        lacking = [short_of(free, k) for k, reason in zip(self._kinds, reasons, strict=True) if not reason]
+        return f"insufficient {lacking[0]}" if all(lacking) else FITS
+
+
+def obstacles(group: PodGroup, view: View, asked: Ask) -> dict[str, int]:
     """Nodes left out, by cause, most frequent first: "taint KEY", "cordoned", "insufficient RESOURCE" …"""
-    causes: Counter[str] = Counter()
-    foreign = _touched(snapshot, group, view) if view.now else {}
-    for index in range(len(view.tree.nodes)):
-        cause = _cause(view, asked, index, foreign)
-        if cause:
-            causes[cause] += 1
-    return dict(sorted(causes.items(), key=lambda item: (-item[1], item[0])))
+    topology = view.tree.topology
+    whole = group.size > 1 and asked.required < topology.host_index
+    shared = group.reserve != "domain"
+    causes, partly = _tally(view, asked.kinds, asked.required, shared=shared, whole=whole)
+    found = {cause: count for cause, count in causes.items() if cause != FITS}
+    for one in partly:
+        branch, _ = view.at(one.way)
+        found[_partly_held(topology.levels[branch.level], branch, one.gangs)] = one.nodes
+    return dict(sorted(found.items(), key=lambda item: (-item[1], natural(item[0]))))
 
 
-def _cause(view: View, asked: Ask, index: int, foreign: dict[str, str]) -> str:
-    """Why the node takes no pod of any kind; "" where it takes one."""
-    node = view.tree.nodes[index]
-    path = view.tree.levels[view.tree.topology.host_index][index].path
-    if asked.required > ROOT and not path[asked.required]:
-        return f"no label {view.tree.topology.levels[asked.required]}"
-    reasons = [obstacle(kind.shape, node, now=view.now) for kind in asked.kinds]
-    if all(reasons):
-        return reasons[0]
-    if node.name in foreign:
-        return f"reserved by {foreign[node.name]}"
-    free = view.free(index)
-    lacking = [short_of(free, kind) for kind, reason in zip(asked.kinds, reasons, strict=True) if not reason]
-    return f"insufficient {lacking[0]}" if all(lacking) else ""
+def _partly_held(level: str, branch: Branch, gangs: Sequence[str]) -> str:
+    more = f" and {len(gangs) - 1} more" if len(gangs) > 1 else ""
+    name = "/".join(value or "-" for value in branch.path)
+    return f"in {short(level)} {name}, which is partly held by {gangs[0]}{more}"
+
+
+def causes_for(view: View, kind: Kind) -> dict[str, int]:
+    """For one kind of pods alone, all nodes by cause; those of `FITS` take one."""
+    return _tally(view, (kind,), ROOT, shared=True, whole=False)[0]
+
+
+def _tally(view: View, kinds: Sequence[Kind], required: int, *, shared: bool, whole: bool) -> _Counts:
+    memory = view.base.memory
+    asked = tuple((tuple(sorted(k.shape.requests.items())), k.shape.tolerations) for k in kinds)
+    key = ("tally", view.tree.topology.levels, asked, required, shared, whole)
+    with memory.lock:
+        tally = memory.keep(
+            key,
+            lambda: _Tally(view, kinds, required, shared=shared, whole=whole),
+            large=lambda one: one.size > _LARGE,
+        )
+        return tally.of(view.content, view.match(kinds))
 
 
 def short_of(free: Resources, kind: Kind) -> str:
@@ -49,33 +142,31 @@ def short_of(free: Resources, kind: Kind) -> str:
     return min(lacking, key=lambda name: ("/" not in name, name))
 
 
-def _touched(snapshot: Snapshot, group: PodGroup, view: View) -> dict[str, str]:
-    """Nodes that another gang keeps from this one, with that gang's name."""
-    if group.reserve != "domain":
-        return snapshot.holders
-    users = snapshot.users
-    tree = view.tree
-    found = {name: gang for name, gang in users.items() if name in tree.index}
-    level = tree.topology.reservable_index
-    for branch in tree.levels[level]:
-        if branch.named and not view.clear(branch) and group.size > 1:
-            gang = _gang_in(tree, branch, users)
-            found.update({name: found.get(name, gang) for name in tree.names(branch)})
-    return found
-
-
-def _gang_in(tree: Tree, branch: Branch, users: dict[str, str]) -> str:
-    return next(users[name] for name in tree.names(branch) if name in users)
-
-
 def largest(views: Sequence[View], kind: Kind, resource: str) -> int:
     """The most of a resource that any node which the pod may be on has."""
     return max(
         (
-            view.free(index).get(resource, 0)
+            (host.free or {}).get(resource, 0)
             for view in views
-            for index, node in enumerate(view.tree.nodes)
-            if not obstacle(kind.shape, node, now=view.now)
+            for host, match in _hosts(view.content, view.match((kind,)))
+            if not match.why[0]
+            and not condition_obstacle(
+                kind.shape, ready=host.ready, cordoned=host.cordoned, taints=host.taints
+            )
         ),
         default=0,
     )
+
+
+def _hosts(content: Content, match: Match) -> list[tuple[Content, Match]]:
+    """The hosts with their matches; equal ones once."""
+    seen: dict[tuple[Content, Match], None] = {}
+
+    def walk(content: Content, match: Match) -> None:
+        if (content, match) not in seen:
+            seen[content, match] = None
+            for child, its in zip(content.children, match.inside(len(content.children)), strict=True):
+                walk(child, its)
+
+    walk(content, match)
+    return [(one, its) for one, its in seen if one.free is not None]

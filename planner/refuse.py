@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from planner import explain
 from planner.answer import Answer, Attempt, Verdict
 from planner.climb import Climb
+from planner.content import hosts
 from planner.explain import Nearest, Tried
-from planner.match import obstacle
-from planner.obstacles import largest, obstacles
+from planner.obstacles import FITS, causes_for, largest, obstacles
 from planner.podgroup import PodGroup
 from planner.request import ROOT, Kind, relaxations
 from planner.search import Budget
 from planner.snapshot import Snapshot
-from planner.view import View, look, most
+from planner.view import View, look
 
 _NEAREST_BUDGET = 200_000
 
@@ -29,7 +30,7 @@ def not_placed(
     unproved = () if all(tried.complete for tried in now) else (explain.UNPROVED_WARNING,)
     views = [look(snapshot, tried.tree, now=False) for tried in ever]
     current = look(snapshot, one.tree, now=True)
-    causes = obstacles(snapshot, group, current, one.asked)
+    causes = obstacles(group, current, one.asked)
     if fits_empty:
         reason = "NoRoomNow"
         part, tight = _culprit(snapshot, group, one, now=True)
@@ -85,17 +86,13 @@ def _culprit(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> t
 
 def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
     """Why not even one pod of the kind has a node in the empty cluster; None where it has."""
-    causes: dict[str, int] = {}
+    causes: Counter[str] = Counter()
     for view in views[:1] if len({len(v.tree.nodes) for v in views}) == 1 else views:
-        for index, node in enumerate(view.tree.nodes):
-            cause = obstacle(kind.shape, node, now=False)
-            if cause:
-                causes[cause] = causes.get(cause, 0) + 1
-            elif most(view.free(index), kind.shape):
-                return None
-    nodes = sum(len(view.tree.nodes) for view in views)
-    if sum(causes.values()) >= nodes:
-        return "NoNodeMatches", explain.matches_no_node(kind, causes)
+        causes.update(causes_for(view, kind))
+    if causes[FITS]:
+        return None
+    if not any(cause.startswith("insufficient") for cause in causes):
+        return "NoNodeMatches", explain.matches_no_node(kind, {c: n for c, n in causes.items() if n})
     have = {name: largest(views, kind, name) for name in kind.shape.requests}
     lacking = {
         n: have[n] for n in sorted(have, key=lambda n: "/" not in n) if have[n] < kind.shape.requests[n]
@@ -109,8 +106,8 @@ def _devices(views: Sequence[View]) -> list[str]:
         {
             name
             for view in views
-            for index in range(len(view.tree.nodes))
-            for name, amount in view.free(index).items()
+            for content in {*hosts(view.content)}
+            for name, amount in (content.free or {}).items()
             if "/" in name and amount > 0
         }
     )

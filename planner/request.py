@@ -47,6 +47,8 @@ class Kind:
     slice_level: int = ROOT
     slice_size: int = 1
     apart: tuple[int, ...] = ()
+    linked: bool = False
+    """Whether the gang, or this PodSet, asks for a topology: its pods talk to one another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ def ask(group: PodGroup, topology: Topology) -> Ask:
     for pod_set in group.pod_sets:
         if pod_set.count:
             kind = _kind(pod_set, gang, topology)
+            if group.size > 1 and (gang or pod_set.constraint):
+                kind = replace(kind, linked=True)
             warnings += _no_effect(topology, f"{pod_set.name}: ", kind.required, kind.preferred)
             warnings += _apart_elsewhere(pod_set, topology)
             kinds.append(kind)

@@ -4,31 +4,42 @@ For each domain the search keeps its *options*: what it could hold (counts of ea
 of holding it. A host's options are its largest packings; a domain's are the sums of its children's, kept
 to what the domain may hold (a kind that must be together is there wholly or not at all). Costs are whole
 numbers that add up, so the least cost of covering the gang is the true optimum, not a greedy one. Domains
-with equal contents are of one class and share their options, so the work follows the number of classes.
+whose contents come to the same are of one class and share their options, so the work follows the number of
+classes; and since classes hang on contents alone, a search serves every snapshot and gets faster with use.
 
-The work is counted; past the budget `BudgetEnded` is raised. A search with a `beam` keeps only that many
-sums at each step: what it finds is a valid placement, though perhaps not the best.
+The work is counted; past the budget `BudgetEnded` is raised. So that the end of a budget does not hang on
+what an earlier plan left behind, a search that is kept for later plans has a budget for each class instead.
+A search with a `beam` keeps only that many sums at each step: what it finds is a valid placement, though
+perhaps not the best.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
-from planner.cost import weights
+from planner.content import Content
+from planner.cost import Weights
 from planner.counts import Algebra, Counts, One, algebra, projections
+from planner.match import condition_obstacle
+from planner.matching import Match
+from planner.packing import HostFit, most
 from planner.request import Kind
-from planner.tree import Branch
-from planner.view import HostFit, View, matches, most, penalty
 
 BUDGET = 1_000_000
 """Sums of one kind of pods that one plan may try, about a third of a second; sums of several count more."""
 
+Use = Literal["shared", "clear", "apart"]
+"""Which nodes may be used: those that no gang holds whole; those that no gang touches; or of these only those
+whose reservable domain no gang touches either, for it will be held."""
+
 Option = tuple[Counts, int]
 Stage = dict[Counts, int]
 Placed = list[tuple[int, tuple[int, ...]]]
-"""Nodes (by their place in the tree) with the number of pods of each kind."""
+"""Nodes (by their place in the domain) with the number of pods of each kind."""
 
 EMPTY = 0
 """The class of a domain that can hold nothing."""
@@ -71,70 +82,125 @@ class _Bound:
 
 
 class Search:
-    """One gang's kinds in one view; `usable` says which hosts may be used. See the module's words."""
+    """One gang's kinds in the domains of one topology of so many levels. See the module's words.
+
+    Without a budget each class has its own, and what is found stays good for later plans.
+    """
 
     def __init__(
-        self, view: View, kinds: tuple[Kind, ...], usable: Sequence[bool], budget: Budget, beam: int = 0
+        self,
+        kinds: tuple[Kind, ...],
+        use: Use,
+        weights: Weights,
+        budget: Budget | None = None,
+        beam: int = 0,
     ) -> None:
-        self._view, self._kinds, self._budget, self._beam = view, kinds, budget, beam
-        topology = view.tree.topology
+        self._kinds, self._use, self._beam = kinds, use, beam
+        self.weights = weights
+        self._own_budgets = budget is None
+        self._budget = budget or Budget()
+        self._levels = len(weights.domains)
         self.counts: Algebra = algebra(kinds)
         self._effort = 1 if len(kinds) == 1 else 4 + len(kinds)
-        self._project = projections(kinds, self.counts, len(topology.levels))
-        worst = sum(weight for kind in kinds for weight, _ in kind.shape.preferences)
-        self.weights = weights(view, worst)
+        self._project = projections(kinds, self.counts, self._levels)
         self._classes: list[_Class | None] = [None]
         self._options: list[list[Option] | None] = [[]]
         self._reach: list[Counts] = [self.counts.zero]
         self._known: dict[object, int] = {}
-        self._of: dict[Branch, int] = {}
-        self._best: dict[int, int | None] = {}
-        self._packings = packings(view, kinds, usable)
+        self._of: dict[tuple[Content, Match], int] = {}
+        self._best: dict[int, tuple[int | None, int | None]] = {}
+        self._hard: set[object] = set()
+        self._covers: dict[tuple[Content, Match, Counts], Placed] = {}
+        self._fit = HostFit(kinds, self._levels - 1)
 
-    def reach(self, branch: Branch) -> Counts:
-        """At least as many of each kind as the branch can hold; exact for a single kind."""
-        return self._reach[self.class_of(branch)]
+    @property
+    def size(self) -> int:
+        """How much it remembers."""
+        return len(self._of) + len(self._covers)
 
-    def cost(self, branch: Branch, ceiling: int | None = None) -> int | None:
-        """The least cost of the whole gang inside the branch; None where it does not fit.
+    def reach(self, content: Content, match: Match) -> Counts:
+        """At least as many of each kind as the domain can hold; exact for a single kind."""
+        return self._reach[self.class_of(content, match)]
 
-        With a ceiling (which must not rise from one call to the next) also where it costs more than that.
+    def holds_all(self, content: Content, match: Match) -> bool:
+        """Whether the domain's reach is the whole gang: where not, neither it nor what is inside serves."""
+        return self.counts.covers(self._reach[self.class_of(content, match)], self.counts.full)
+
+    def least_cost(self, content: Content, match: Match) -> int:
+        """No placement of the whole gang in the domain costs less; cheap to tell."""
+        made = self._classes[self.class_of(content, match)]
+        if made is None or self._own_budgets is False:
+            return 0
+        each = max(self.counts.size(self._reach[child]) for child in made.children)
+        fewest = -(-self.counts.size(self.counts.full) // each) if each else 0
+        below = made.level + 1
+        return made.own + fewest * (self.weights.domains[below] if below < self._levels else 0)
+
+    def cost(self, content: Content, match: Match, ceiling: int | None = None) -> int | None:
+        """The least cost of the whole gang inside the domain; None where it does not fit.
+
+        With a ceiling (which a search that is kept leaves aside) also where it costs more than that.
         """
-        known = self.class_of(branch)
-        if known not in self._best:
-            self._best[known] = self._least(known, ceiling)
-        return self._best[known]
+        known = self.class_of(content, match)
+        if self._own_budgets:
+            ceiling = None
+        cost, tried = self._best.get(known, (None, -1))
+        if cost is None and tried is not None and (ceiling is None or ceiling > tried):
+            with self._one("cost", known):
+                cost = self._least(known, ceiling)
+            self._best[known] = (cost, ceiling)
+        return cost
 
-    def fits(self, branch: Branch) -> int:
-        """The most pods of the gang that the branch can hold at once."""
-        sizes = (self.counts.size(counts) for counts, _ in self._options_of(self.class_of(branch)))
+    def fits(self, content: Content, match: Match) -> int:
+        """The most pods of the gang that the domain can hold at once."""
+        sizes = (self.counts.size(counts) for counts, _ in self._options_of(self.class_of(content, match)))
         return max(sizes, default=0)
 
-    def place(self, branch: Branch) -> Placed:
-        """The cheapest placement inside a branch that holds the gang; ties fill earlier nodes."""
-        return self._cover(branch, self.counts.full)
+    def place(self, content: Content, match: Match) -> Placed:
+        """The cheapest placement inside a domain that holds the gang; ties fill earlier nodes."""
+        return self._cover(content, match, self.counts.full)
+
+    @contextmanager
+    def _one(self, *work: object) -> Iterator[None]:
+        """One piece of work, with a budget of its own where the search has none; too hard once is so ever."""
+        if not self._own_budgets:
+            yield
+            return
+        if work in self._hard:
+            raise BudgetEnded
+        outer, self._budget.left = self._budget.left, BUDGET
+        try:
+            yield
+        except BudgetEnded:
+            self._hard.add(work)
+            raise
+        finally:
+            self._budget.left = outer
 
     # -- classes -------------------------------------------------------------------------------------------
 
-    def class_of(self, branch: Branch) -> int:
-        """The branch's class; `EMPTY` where it can hold nothing."""
-        known = self._of.get(branch)
+    def class_of(self, content: Content, match: Match) -> int:
+        """The class of a domain; `EMPTY` where it can hold nothing."""
+        known = self._of.get((content, match))
         if known is None:
-            host = branch.level == len(self._project) - 1
-            known = self._of[branch] = self._host_class(branch) if host else self._domain_class(branch)
+            made = self._host_class if content.free is not None else self._domain_class
+            known = self._of[content, match] = made(content, match)
         return known
 
-    def _host_class(self, branch: Branch) -> int:
-        best = self._packings[branch.start]
-        project = self._project[branch.level]
+    def _usable(self, content: Content) -> bool:
+        if self._use == "shared":
+            return not content.held
+        return not content.gang
+
+    def _host_class(self, content: Content, match: Match) -> int:
+        best = self._packings(content, match) if self._usable(content) else ()
+        project = self._project[content.level]
         if project:
-            kept = (project(counts, True) for counts in best)
+            kept = (project(counts, content.named) for counts in best)
             best = tuple(dict.fromkeys(counts for counts in kept if counts != self.counts.zero))
         if not best:
             return EMPTY
-        own = self._own(branch)
-        if any(kind.shape.preferences for kind in self._kinds):
-            own += self.weights.penalty * penalty(self._kinds, self._view.tree.nodes[branch.start])
+        own = self.weights.own(content) + self.weights.penalty * match.penalty
         known = self._known.get((best, own))
         if known is None:
             each = [self.counts.each(counts) for counts in best]
@@ -142,11 +208,35 @@ class Search:
             known = self._new((best, own), None, [(counts, own) for counts in best], reach)
         return known
 
-    def _domain_class(self, branch: Branch) -> int:
-        children = tuple(sorted(filter(None, map(self.class_of, branch.children))))
+    def _packings(self, content: Content, match: Match) -> tuple[Counts, ...]:
+        """What the host could hold of the kinds, empty where nothing fits."""
+        allowed = tuple(
+            not why
+            and not condition_obstacle(
+                kind.shape, ready=content.ready, cordoned=content.cordoned, taints=content.taints
+            )
+            for kind, why in zip(self._kinds, match.why, strict=True)
+        )
+        if not any(allowed):
+            return ()
+        assert content.free is not None, "only hosts are packed"
+        if len(self._kinds) > 1:
+            return self._fit.best(content.free, allowed)
+        kind = self._kinds[0]
+        room = min(1 if self._levels - 1 in kind.apart else kind.count, most(content.free, kind.shape))
+        return (room,) if room else ()
+
+    def _domain_class(self, content: Content, match: Match) -> int:
+        held = content.level == self.weights.reservable and content.named and content.gang
+        if held and self._use == "apart":
+            return EMPTY
+        inside = match.inside(len(content.children))
+        classes = [self.class_of(c, m) for c, m in zip(content.children, inside, strict=True)]
+        children = tuple(sorted([one for one in classes if one]))
         if not children:
             return EMPTY
-        key = _Class(branch.level, branch.named, children, self._own(branch) if branch.level >= 0 else 0)
+        own = self.weights.own(content) if content.level >= 0 else 0
+        key = _Class(content.level, content.named, children, own)
         known = self._known.get(key)
         if known is None:
             reach = self.counts.zero
@@ -163,11 +253,6 @@ class Search:
         self._known[key] = len(self._classes) - 1
         return self._known[key]
 
-    def _own(self, branch: Branch) -> int:
-        level, view = branch.level, self._view
-        opened = self.weights.opened[level] if view.pristine(branch) else 0
-        return self.weights.domains[level] + opened + self.weights.free[level] * view.measure(branch)
-
     def _kept(self, made: _Class, counts: Counts) -> Counts:
         project = self._project[made.level] if made.level >= 0 else None
         return project(counts, made.named) if project else counts
@@ -179,7 +264,8 @@ class Search:
         if options is None:
             made = self._classes[known]
             assert made is not None, "only a domain's options are worked out later"
-            stage = self._stages(made.children, None)[-1]
+            with self._one("options", known):
+                stage = self._stages(made.children, None)[-1]
             kept: Stage = {}
             for counts, cost in stage.items():
                 allowed = self._kept(made, counts)
@@ -244,9 +330,9 @@ class Search:
         if largest is None and ceiling is None:
             return None
         ceilings = [cost for cost in (largest, ceiling) if cost is not None]
-        every = [self.counts.each(counts) for options in tables for counts, _ in options]
+        every = [self.counts.each(counts) for one in set(children) for counts, _ in self._options_of(one)]
         made = self._classes[children[0]]
-        level = made.level if made else len(self._project) - 1
+        level = made.level if made else self._levels - 1
         most_pods = tuple(max(column) for column in zip(*every, strict=True))
         return _Bound(most_pods, self.weights.domains[level], min(ceilings))
 
@@ -320,27 +406,39 @@ class Search:
 
     # -- the placement -------------------------------------------------------------------------------------
 
-    def _cover(self, branch: Branch, target: Counts) -> Placed:
-        if not branch.children:
-            return [(branch.start, self.counts.each(target))]
-        able = [child for child in branch.children if self.class_of(child)]
-        bound = self._bound([self.class_of(child) for child in able], target, None)
-        first = self._enough([self.class_of(child) for child in able], bound)
-        children = [able[place] for place in first]
-        classes = [self.class_of(child) for child in children]
-        stages = self._stages(classes, target, bound)
-        placed: Placed = []
+    def _cover(self, content: Content, match: Match, target: Counts) -> Placed:
+        if not content.children:
+            return [(0, self.counts.each(target))]
+        placed = self._covers.get((content, match, target))
+        if placed is None:
+            with self._one("cover", content, match, target):
+                placed = self._covers[content, match, target] = self._covered(content, match, target)
+        return placed
+
+    def _covered(self, content: Content, match: Match, target: Counts) -> Placed:
+        inside = match.inside(len(content.children))
+        able: list[tuple[int, Content, Match, int]] = []
+        start = 0
+        for child, its in zip(content.children, inside, strict=True):
+            if known := self.class_of(child, its):
+                able.append((start, child, its, known))
+            start += child.size
+        every = [known for *_, known in able]
+        bound = self._bound(every, target, None)
+        children = [able[place] for place in self._enough(every, bound)]
+        stages = self._stages([known for *_, known in children], target, bound)
+        parts: list[Placed] = []
         cost = stages[-1].get(target)
         if cost is None:  # only a beam loses what its own options promised
             raise BudgetEnded
         for place in range(len(children) - 1, -1, -1):
-            before = stages[place]
-            price, rest = self._step(before, self._options_of(classes[place]), target, cost)
+            start, child, its, known = children[place]
+            price, rest = self._step(stages[place], self._options_of(known), target, cost)
             given = self.counts.minus(target, rest)
             if given != self.counts.zero:
-                placed = [*self._cover(children[place], given), *placed]
+                parts.append([(start + at, counts) for at, counts in self._cover(child, its, given)])
             target, cost = rest, cost - price
-        return placed
+        return [one for part in reversed(parts) for one in part]
 
     def _step(
         self, before: Stage, options: Sequence[Option], target: Counts, cost: int
@@ -358,33 +456,3 @@ class Search:
 
 
 _MOST_COMPARED = 256
-
-
-def packings(view: View, kinds: tuple[Kind, ...], usable: Sequence[bool]) -> list[tuple[Counts, ...]]:
-    """What each node could hold of the kinds, empty where it is not usable or nothing fits.
-
-    Nodes that give the same and of which nothing is used are looked at once.
-    """
-    host = view.tree.topology.host_index
-    one, fit = kinds[0], HostFit(kinds, host)
-    cap = 1 if host in one.apart else one.count
-    known: dict[tuple[int, tuple[bool, ...]], tuple[Counts, ...]] = {}
-    found: list[tuple[Counts, ...]] = []
-    for index, node in enumerate(view.tree.nodes):
-        allowed = matches(kinds, node, now=view.now) if usable[index] else ()
-        if not any(allowed):
-            found.append(())
-            continue
-        free = view.free(index)
-        key = (id(free), allowed) if free is node.allocatable else None
-        best = known.get(key) if key else None
-        if best is None:
-            if len(kinds) == 1:
-                room = min(cap, most(free, one.shape))
-                best = (room,) if room else ()
-            else:
-                best = fit.best(free, allowed)
-            if key:
-                known[key] = best
-        found.append(best)
-    return found

@@ -8,16 +8,20 @@ what changes from one reservation or pod to the next. The invariant kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import networkx as nx
 
 from planner.claims import NO_CLAIMS, Claims
+from planner.content import Content, Contents, Memory
+from planner.layered import Layered
 from planner.limits import Bound, Quota
+from planner.match import PASSING_TAINTS, divided
 from planner.node import BoundPod, Node
 from planner.numa import NumaNode
+from planner.occupancy import Holds, Pods, add, carried
 from planner.order import natural
 from planner.quantity import Resources
 from planner.reservation import Book, Reservation
@@ -51,11 +55,22 @@ class Fabric:
     bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     settings: Settings = DEFAULTS
+    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
 
     @cached_property
     def kept(self) -> dict[object, object]:
-        """What plans worked out about the empty cluster, for the next plan to use."""
+        """What was worked out about these nodes and topologies, for the next who asks."""
         return {}
+
+    @cached_property
+    def labelled(self) -> object:
+        """Changes when a node's labels or the set of nodes do: a key to what was worked out about labels."""
+        return object()
+
+    @cached_property
+    def divided(self) -> bool:
+        """Whether any node gives parts of GPUs under the name of whole ones (`planner.match.divided`)."""
+        return any(divided(node.labels) for node in self.nodes.values())
 
     @cached_property
     def trees(self) -> dict[str, Tree]:
@@ -64,34 +79,84 @@ class Fabric:
         for node in self.nodes.values():
             for topology in belongs(node, self.topologies):
                 members[topology.name].append(node)
-        return {topology.name: grow(topology, members[topology.name]) for topology in self.topologies}
+        return {
+            topology.name: grow(topology, members[topology.name], self.nodes) for topology in self.topologies
+        }
 
     @cached_property
     def wide_trees(self) -> dict[str, Tree]:
         """The tree of each topology over all nodes; those that do not belong to it are bare hosts."""
         wide: dict[str, Tree] = {}
         for topology in self.topologies:
-            own = self.trees[topology.name].index
+            own = self.trees[topology.name]
             outside = (
                 replace(node, labels={HOSTNAME: node.labels.get(HOSTNAME) or node.name})
                 for node in self.nodes.values()
-                if node.name not in own
+                if node.name not in own.index
             )
-            tree = grow(topology, (*self.trees[topology.name].nodes, *outside))
-            nodes = tuple(self.nodes[node.name] for node in tree.nodes)
-            wide[topology.name] = replace(tree, nodes=nodes)
+            wide[topology.name] = grow(topology, (*own.nodes, *outside), self.nodes)
         return wide
+
+    @cached_property
+    def empty(self) -> Contents:
+        """The trees' contents when the cluster is empty."""
+        return Contents(self.memory)
+
+    def content(self, tree: Tree) -> Content:
+        """What a tree holds in the empty cluster: no pods, no reservations, every node ready."""
+
+        def host(branch: Branch) -> Content:
+            node = tree.nodes[branch.start]
+            return self.memory.host(branch, *when_empty(node), opened=False, gang="", held="")
+
+        return self.empty.of(tree, host)
+
+    def with_node(self, node: Node) -> Fabric:
+        """The same nodes with this one in the place of the one of its name, or besides them.
+
+        Where its place in every tree stays the same, the trees do too, and what was worked out with them.
+        """
+        old = self.nodes.get(node.name)
+        nodes = self.nodes if isinstance(self.nodes, Layered) else Layered(self.nodes)
+        if old is None or "trees" not in self.__dict__ or not self._same_place(old, node):
+            return replace(self, nodes=_ordered({**nodes, node.name: node}.values()))
+        made = replace(self, nodes=nodes.changed(node.name, node))
+        for name in ("trees", "wide_trees"):
+            if name in self.__dict__:
+                made.__dict__[name] = {
+                    topology: tree.over(made.nodes) for topology, tree in self.__dict__[name].items()
+                }
+        if old.labels == node.labels:
+            made.__dict__["labelled"] = self.labelled
+        if "divided" in self.__dict__ and divided(old.labels) == divided(node.labels):
+            made.__dict__["divided"] = self.divided
+        made.__dict__["empty"] = self.empty.after({node.name})
+        return made
+
+    def _same_place(self, old: Node, node: Node) -> bool:
+        if old.labels == node.labels:
+            return True
+        before, after = belongs(old, self.topologies), belongs(node, self.topologies)
+        return before == after and all(
+            t.path(old.name, old.labels) == t.path(node.name, node.labels) for t in self.topologies
+        )
+
+    def without_node(self, name: str) -> Fabric:
+        """The same nodes without this one."""
+        return replace(self, nodes={key: node for key, node in self.nodes.items() if key != name})
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """A moment of the cluster. Immutable to its users: each change gives another snapshot.
 
-    `pods`: what uses capacity. `reservations`: what gangs hold. `revision`: the book's.
+    `pods`: what uses capacity. `reservations`: what gangs hold. `revision`: the book's. A snapshot made by a
+    change shares with the former one all that the change did not touch; a plan on it is the same as on a
+    snapshot made anew.
     """
 
     base: Fabric
-    pods: tuple[BoundPod, ...] = ()
+    pods: Collection[BoundPod] = ()
     reservations: tuple[Reservation, ...] = ()
     revision: int = 0
 
@@ -106,56 +171,85 @@ class Snapshot:
         return self.base.nodes
 
     @cached_property
-    def kept(self) -> dict[object, object]:
-        """What plans worked out about this snapshot, for the next plan to use."""
-        return {}
+    def bound(self) -> Pods:
+        """The bound pods by node."""
+        return self.pods if isinstance(self.pods, Pods) else Pods.of(self.pods)
+
+    @cached_property
+    def holds(self) -> Holds:
+        """The reservations by gang and by node."""
+        return Holds().updated((), self.reservations, self.held_nodes)
+
+    @cached_property
+    def _contents(self) -> Contents:
+        return Contents(self.base.memory)
+
+    def content(self, tree: Tree) -> Content:
+        """What a tree holds now."""
+        return self._contents.of(tree, lambda branch: self._host(branch, tree.nodes[branch.start]))
+
+    def _host(self, branch: Branch, node: Node) -> Content:
+        holds = self.holds.on(node.name)
+        pods = self.bound.on(node.name)
+        used = self.taken_on(node.name) if holds or pods else None
+        free = node.allocatable
+        if used:
+            free = {name: amount - used.get(name, 0) for name, amount in free.items()}
+        return self.base.memory.host(
+            branch,
+            node,
+            free,
+            opened=bool(holds) or any(not pod.daemon for pod in pods),
+            gang=holds[-1][0].gang if holds else "",
+            held=next((r.gang for r, _ in reversed(holds) if r.mode == "domain"), ""),
+        )
+
+    def taken_on(self, node: str) -> dict[str, int]:
+        """What bound pods use on a node and gangs have reserved there, by resource."""
+        taken = self._used_on(node)
+        for _, uses in self.holds.on(node):
+            add(taken, uses)
+        return taken
+
+    def _used_on(self, node: str) -> dict[str, int]:
+        used: dict[str, int] = {}
+        for pod in self.bound.on(node):
+            if not any(one in self.holds.gangs for one in carried(pod)):
+                add(used, pod.requests)
+        return used
 
     @cached_property
     def used(self) -> dict[str, dict[str, int]]:
         """By node and resource: what bound pods use that no reservation in the book accounts for."""
-        booked = {reservation.id for reservation in self.reservations}
-        used: dict[str, dict[str, int]] = {}
-        for pod in self.pods:
-            if not (pod.reservation and pod.reservation in booked):
-                _add(used.setdefault(pod.node, {}), pod.requests, 1)
-        return used
+        used = {node: self._used_on(node) for node in self.bound.by_node}
+        return {node: amounts for node, amounts in used.items() if amounts}
 
     @cached_property
     def taken(self) -> dict[str, dict[str, int]]:
         """By node and resource: used by bound pods and reserved by gangs."""
-        taken = {node: dict(amounts) for node, amounts in self.used.items()}
-        for reservation in self.reservations:
-            requests = dict(reservation.requests)
-            for assignment in reservation.assignments:
-                request = requests.get(assignment.pod_set, {})
-                _add(taken.setdefault(assignment.node, {}), request, assignment.count)
-        return taken
+        busy = dict.fromkeys((*self.bound.by_node, *self.holds.by_node))
+        taken = {node: self.taken_on(node) for node in busy}
+        return {node: amounts for node, amounts in taken.items() if amounts}
 
     @cached_property
     def opened(self) -> frozenset[str]:
         """Nodes that are not pristine: a gang touches them, or a pod that is no DaemonSet's."""
-        busy = {pod.node for pod in self.pods if not pod.daemon}
-        return frozenset(busy.union(*(self.held_nodes(r) for r in self.reservations)))
+        return frozenset(self.holds.by_node).union(pod.node for pod in self.bound if not pod.daemon)
 
     @cached_property
     def holders(self) -> dict[str, str]:
         """The gang that holds a node whole, by node."""
         return {
             node: reservation.gang
-            for reservation in self._by_gang
+            for node, holds in self.holds.by_node.items()
+            for reservation, _ in holds
             if reservation.mode == "domain"
-            for node in self.held_nodes(reservation)
         }
 
     @cached_property
     def users(self) -> dict[str, str]:
         """A gang that holds or uses a node, by node."""
-        return {node: r.gang for r in self._by_gang for node in self.held_nodes(r)}
-
-    @property
-    def _by_gang(self) -> list[Reservation]:
-        """The reservations in the order of their gangs' names, whatever order the book has."""
-        return sorted(self.reservations, key=lambda reservation: natural(reservation.gang))
+        return {node: holds[-1][0].gang for node, holds in self.holds.by_node.items()}
 
     def held_nodes(self, reservation: Reservation) -> frozenset[str]:
         """What a reservation touches now: its nodes, and those that have since joined its domains."""
@@ -166,21 +260,78 @@ class Snapshot:
 
     def holding(self, gang: str) -> Reservation | None:
         """The gang's own reservation, if it has one."""
-        return next((r for r in self.reservations if r.gang == gang), None)
+        return self.holds.by_gang.get(gang)
 
     def with_book(self, book: Book) -> Snapshot:
         """The same cluster with exactly the reservations of the ledger's book."""
-        return Snapshot(self.base, self.pods, book.reservations, book.revision)
+        near: Snapshot = self.__dict__.get("_latest", self)
+        there = {reservation.gang: reservation for reservation in book.reservations}
+        removed = [r for r in near.reservations if there.get(r.gang) != r]
+        added = [r for r in there.values() if near.holding(r.gang) != r]
+        made = near._changed(book.reservations, removed, added, book.revision)
+        self.__dict__["_latest"] = made
+        return made
 
     def with_reservation(self, reservation: Reservation) -> Snapshot:
         """The same cluster with one more reservation, in the place of the gang's former one."""
-        others = tuple(r for r in self.reservations if r.gang != reservation.gang)
-        return Snapshot(self.base, self.pods, (*others, reservation), self.revision)
+        former = self.holding(reservation.gang)
+        others = self._others(reservation.gang)
+        return self._changed((*others, reservation), [former] if former else [], [reservation])
 
     def without(self, gang: str) -> Snapshot:
         """The same cluster as if the gang held nothing."""
-        others = tuple(r for r in self.reservations if r.gang != gang)
-        return Snapshot(self.base, self.pods, others, self.revision)
+        former = self.holding(gang)
+        return self if former is None else self._changed(self._others(gang), [former], [])
+
+    def _others(self, gang: str) -> tuple[Reservation, ...]:
+        if gang not in self.holds.by_gang:
+            return self.reservations
+        return tuple(r for r in self.reservations if r.gang != gang)
+
+    def _changed(
+        self,
+        reservations: tuple[Reservation, ...],
+        removed: Sequence[Reservation],
+        added: Sequence[Reservation],
+        revision: int | None = None,
+    ) -> Snapshot:
+        made = Snapshot(self.base, self.bound, reservations, self.revision if revision is None else revision)
+        made.__dict__["bound"] = self.bound
+        made.__dict__["holds"] = self.holds.updated(removed, added, self.held_nodes)
+        stirred: set[str] = set()
+        for reservation in (*removed, *added):
+            stirred |= self.held_nodes(reservation)
+            stirred |= self.bound.carriers.get(reservation.id) or frozenset()
+        made.__dict__["_contents"] = self._contents.after(stirred)
+        return made
+
+    def with_pod(self, pod: BoundPod) -> Snapshot:
+        """The same cluster with this pod bound, in the place of one of its name on the same node."""
+        return self._moved(self.base, self.bound.with_pod(pod), pod.node)
+
+    def without_pod(self, pod: BoundPod) -> Snapshot:
+        """The same cluster without the pod of this name on its node."""
+        return self._moved(self.base, self.bound.without_pod(pod), pod.node)
+
+    def with_node(self, node: Node) -> Snapshot:
+        """The same cluster with this node new or changed; cheap while its place in the topologies stays."""
+        if self.base.nodes.get(node.name) == node:
+            return self
+        base = self.base.with_node(node)
+        if "trees" not in base.__dict__:
+            return Snapshot(base, self.bound, self.reservations, self.revision)
+        return self._moved(base, self.bound, node.name)
+
+    def without_node(self, name: str) -> Snapshot:
+        """The same cluster without this node; its pods count again if it comes back."""
+        return Snapshot(self.base.without_node(name), self.bound, self.reservations, self.revision)
+
+    def _moved(self, base: Fabric, bound: Pods, node: str) -> Snapshot:
+        made = Snapshot(base, bound, self.reservations, self.revision)
+        made.__dict__["bound"] = bound
+        made.__dict__["holds"] = self.holds
+        made.__dict__["_contents"] = self._contents.after({node})
+        return made
 
     def fabric(self, topology: str) -> nx.Graph[Domain | str]:
         """The topology as a graph: domains (their paths) under each other, and the switches' cables.
@@ -205,14 +356,21 @@ def _grow_graph(graph: nx.Graph[Domain | str], tree: Tree, branch: Branch) -> No
 
 
 def _sharing(node: Node, offers: dict[tuple[tuple[str, int], ...], Resources]) -> Node:
-    """The node, with the one mapping of what it gives that its equals share, so that plans look once."""
+    """The node, with the one mapping of what it gives that its equals share."""
     shared = offers.setdefault(tuple(sorted(node.allocatable.items())), node.allocatable)
     return node if shared is node.allocatable else replace(node, allocatable=shared)
 
 
-def _add(total: dict[str, int], more: Resources, times: int) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount * times
+def _ordered(nodes: Iterable[Node]) -> dict[str, Node]:
+    return {node.name: node for node in sorted(nodes, key=lambda node: natural(node.name))}
+
+
+def when_empty(node: Node) -> tuple[Node, Resources]:
+    """The node as it is when nothing runs and nothing ails it, and what it gives then."""
+    taints = tuple(taint for taint in node.taints if taint.key not in PASSING_TAINTS)
+    free = dict(node.allocatable)
+    add(free, node.pending)
+    return replace(node, taints=taints, cordoned=False, ready=True), free
 
 
 def snapshot(
@@ -231,9 +389,7 @@ def snapshot(
 ) -> Snapshot:
     """A snapshot of these things, in whatever order they come. Without a topology every node is a host."""
     offers: dict[tuple[tuple[str, int], ...], Resources] = {}
-    ordered = {
-        node.name: _sharing(node, offers) for node in sorted(nodes, key=lambda node: natural(node.name))
-    }
+    ordered = _ordered(_sharing(node, offers) for node in nodes)
     known = tuple(sorted(topologies, key=lambda t: natural(t.name))) or (NO_TOPOLOGY,)
     base = Fabric(
         known,

@@ -54,3 +54,10 @@ class Topology:
     def path(self, node_name: str, labels: Mapping[str, str]) -> Domain:
         """The node's domain path; `""` where it lacks a label (an empty value is an absent one)."""
         return (*(labels.get(key, "") for key in self.levels[:-1]), labels.get(HOSTNAME) or node_name)
+
+
+def short(level: str) -> str:
+    """A level's label key as a person says it: its last word."""
+    if level == HOSTNAME:
+        return "node"
+    return level.rsplit("/", 1)[-1].removeprefix("topology-")

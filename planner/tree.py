@@ -7,9 +7,11 @@ with nodes of the same next finer label.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import overload
 
 from planner.match import selects
 from planner.node import Node
@@ -30,9 +32,36 @@ class Branch:
     end: int
     named: bool
     children: tuple[Branch, ...]
+    starts: tuple[int, ...] = ()
+    """Where each child starts."""
+
+    def child_of(self, node: int) -> int:
+        """Which child holds the node."""
+        return bisect_right(self.starts, node) - 1
 
     def __len__(self) -> int:
         return self.end - self.start
+
+
+class Row(Sequence[Node]):
+    """Nodes in the order of these names, looked up as they are asked for."""
+
+    __slots__ = ("_nodes", "names")
+
+    def __init__(self, names: tuple[str, ...], nodes: Mapping[str, Node]) -> None:
+        self.names, self._nodes = names, nodes
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, place: int) -> Node: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Node]: ...
+    def __getitem__(self, place: int | slice) -> Node | Sequence[Node]:
+        if isinstance(place, slice):
+            return Row(self.names[place], self._nodes)
+        return self._nodes[self.names[place]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +69,7 @@ class Tree:
     """A topology over its nodes. `levels[l]` are the branches of level l, in order; hosts are the last."""
 
     topology: Topology
-    nodes: tuple[Node, ...]
+    nodes: Row
     root: Branch
     levels: tuple[tuple[Branch, ...], ...]
     index: Mapping[str, int]
@@ -52,13 +81,17 @@ class Tree:
 
     def names(self, branch: Branch) -> list[str]:
         """The names of the nodes in a branch, in order."""
-        return [node.name for node in self.nodes[branch.start : branch.end]]
+        return list(self.nodes.names[branch.start : branch.end])
+
+    def over(self, nodes: Mapping[str, Node]) -> Tree:
+        """The same places with these nodes, of the same names."""
+        return replace(self, nodes=Row(self.nodes.names, nodes))
 
     def ancestor(self, node: int, level: int) -> Branch:
         """The branch of a level (-1 the root) that holds a node."""
         branch = self.root
         while branch.level < level:
-            branch = next(child for child in branch.children if child.start <= node < child.end)
+            branch = branch.children[branch.child_of(node)]
         return branch
 
 
@@ -78,10 +111,13 @@ def _key(place: tuple[str, ...]) -> _Sort:
     return tuple((1 if value[:1] == "\0" else 0, 0, natural(value)) for value in place)
 
 
-def grow(topology: Topology, nodes: Iterable[Node]) -> Tree:
-    """The tree of these nodes; a node's host value is its own, so that no two nodes share a host."""
+def grow(topology: Topology, members: Iterable[Node], nodes: Mapping[str, Node]) -> Tree:
+    """The tree of these nodes; a node's host value is its own, so that no two nodes share a host.
+
+    The labels of `members` say where a node is, `nodes` what it is otherwise.
+    """
     rows = sorted(
-        ((_place(path, topology.host_index), path, node) for path, node in _paths(topology, nodes)),
+        ((_place(path, topology.host_index), path, node) for path, node in _paths(topology, members)),
         key=lambda row: (_key(row[0]), row[2].name),
     )
     levels: list[list[Branch]] = [[] for _ in topology.levels]
@@ -95,19 +131,20 @@ def grow(topology: Topology, nodes: Iterable[Node]) -> Tree:
                 whole = below[0][1][: level + 2]
                 children.append(build(level + 1, at, at + len(below), whole, bool(whole[-1])))
                 at += len(below)
-        branch = Branch(level, path, start, end, named, tuple(children))
+        starts = tuple(child.start for child in children)
+        branch = Branch(level, path, start, end, named, tuple(children), starts)
         if level >= 0:
             levels[level].append(branch)
         return branch
 
     root = build(-1, 0, len(rows), (), True)
-    ordered = tuple(node for _, _, node in rows)
+    names = tuple(node.name for _, _, node in rows)
     return Tree(
         topology=topology,
-        nodes=ordered,
+        nodes=Row(names, nodes),
         root=root,
         levels=tuple(tuple(branches) for branches in levels),
-        index={node.name: place for place, node in enumerate(ordered)},
+        index={name: place for place, name in enumerate(names)},
         domains={branch.path: branch for branches in levels for branch in branches if branch.named},
     )
 
@@ -125,8 +162,9 @@ def _paths(topology: Topology, nodes: Iterable[Node]) -> Iterable[tuple[Domain, 
 def belongs(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
     """The topologies that a node is part of; each scheduler's own are looked at by themselves.
 
-    Those whose node selector picks it; where none does, those without a selector whose level labels (the
-    hostname aside) it carries: all of them, or more of them than of any other topology.
+    Those whose node selector picks it; where none does, those without a selector all of whose level labels
+    (the hostname aside) it carries; where there is none either, those of which it carries the most labels, so
+    that it still serves their coarser levels.
     """
     by_source: dict[str, list[Topology]] = {}
     for topology in topologies:
@@ -143,14 +181,9 @@ def _belongs(node: Node, topologies: list[Topology]) -> list[Topology]:
         for t in topologies
         if not t.node_selector
     }
+    whole = [t for t in topologies if t.name in carried and carried[t.name] == t.host_index]
+    if any(t.host_index for t in whole):
+        return whole
     most = max(carried.values(), default=0)
-    return [
-        t
-        for t in topologies
-        if t.name in carried
-        and (
-            t.host_index == 0
-            or carried[t.name] == t.host_index
-            or (carried[t.name] > 0 and carried[t.name] == most)
-        )
-    ]
+    partly = [t for t in topologies if most and carried.get(t.name) == most]
+    return [t for t in topologies if t in whole or t in partly]

@@ -42,13 +42,14 @@ def test_equal_domains_cost_no_more_than_a_few_of_them():
 def test_no_digit_of_the_cost_carries_into_the_next():
     """The most that one digit can hold is less than one unit of the next."""
     moment = cluster("r1: a b c\nr2: d e f")
-    view = look(moment, moment.base.trees["topo"], now=True)
-    value = weights(view, worst_penalty=300)
-    hosts, free = len(view.tree.nodes), view.worth[-1]
+    content = look(moment, moment.base.trees["topo"], now=True).content
+    value = weights(moment.topologies[0], content, worst_penalty=300)
+    hosts, free = content.size, content.worth
     assert value.free[1] * free < value.free[0]
     assert value.free[0] * free < value.penalty
     assert value.penalty * 300 * hosts < value.opened[1]
-    assert value.opened[1] * hosts < value.opened[0]
+    assert value.opened[1] * hosts < value.unheld
+    assert value.unheld * hosts < value.opened[0]
     assert value.opened[0] * hosts < value.domains[1]
     assert value.domains[1] * hosts < value.domains[0]
 

@@ -1,0 +1,184 @@
+"""What a domain holds at one moment, as a value: equal contents are one object, wherever they lie.
+
+A tree says where domains are, its contents what is free in them. Contents never change. When a node does,
+the contents on the way from it up to the root are made anew and all others shared; so what a plan worked out
+about a content serves every later plan, and 500 equal racks are looked at once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from threading import RLock
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+from planner.node import Node, Taint
+from planner.podgroup import GPU_RESOURCES, MIG_PREFIX
+from planner.quantity import Resources
+from planner.tree import Branch, Tree
+
+T = TypeVar("T")
+MOST_CORES = 4095
+_MOST_KEPT = 64
+"""Requests of which something is remembered; the one that was asked for longest ago is forgotten first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Content:
+    """A domain's content. `size`: its nodes. `opened`: not pristine. `gang`: one that touches it, "" none.
+
+    `worth`: free devices in 4096ths, the rest being free cores. Of a host `free` is what is left of it,
+    `held` the gang that holds it whole, `taints`, `cordoned` and `ready` whom it takes; others have children.
+    """
+
+    level: int
+    named: bool
+    size: int
+    opened: bool
+    gang: str
+    worth: int
+    children: tuple[Content, ...] = ()
+    free: Resources | None = None
+    held: str = ""
+    taints: tuple[Taint, ...] = ()
+    cordoned: bool = False
+    ready: bool = True
+
+
+class Memory:
+    """What plans share: the contents there are, and what was worked out about them. Hold `lock` meanwhile."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self._contents: WeakValueDictionary[object, Content] = WeakValueDictionary()
+        self._kept: OrderedDict[Hashable, object] = OrderedDict()
+
+    def host(
+        self, branch: Branch, node: Node, free: Resources, *, opened: bool, gang: str, held: str
+    ) -> Content:
+        """The content of a host of these; `node` says its taints, cordon and readiness."""
+        amounts = tuple(sorted(free.items()))
+        key = (
+            branch.named,
+            amounts,
+            node.taints,
+            node.cordoned,
+            node.ready,
+            opened,
+            gang,
+            held,
+            branch.level,
+        )
+        found = self._contents.get(key)
+        if found is None:
+            found = self._contents[key] = Content(
+                branch.level, branch.named, 1, opened, gang, worth(free), (), free,
+                held, node.taints, node.cordoned, node.ready,
+            )  # fmt: skip
+        return found
+
+    def domain(self, branch: Branch, children: tuple[Content, ...]) -> Content:
+        """The content of a domain with these inside."""
+        key = (branch.level, branch.named, children)
+        found = self._contents.get(key) if branch.level >= 0 else None
+        if found is None:
+            found = Content(
+                branch.level,
+                branch.named,
+                len(branch),
+                any(child.opened for child in children),
+                next((child.gang for child in children if child.gang), ""),
+                sum(child.worth for child in children),
+                children,
+            )
+            if branch.level >= 0:
+                self._contents[key] = found
+        return found
+
+    def keep(self, key: Hashable, make: Callable[[], T], *, large: Callable[[T], bool] | None = None) -> T:
+        """What is remembered under the key; made where nothing is, or where it has grown too large."""
+        known = self._kept.get(key)
+        if known is None or (large is not None and large(known)):  # type: ignore[arg-type]
+            known = self._kept[key] = make()
+        self._kept.move_to_end(key)
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        return known  # type: ignore[return-value]
+
+
+class Contents:
+    """The contents of trees at one moment, worked out when they are asked for.
+
+    After a change they are another `Contents`: the roots of before, with the nodes that have changed since.
+    """
+
+    __slots__ = ("_memory", "_roots")
+
+    def __init__(
+        self, memory: Memory, roots: dict[Branch, tuple[Content, frozenset[str]]] | None = None
+    ) -> None:
+        self._memory = memory
+        self._roots = roots or {}
+
+    def of(self, tree: Tree, host: Callable[[Branch], Content]) -> Content:
+        """The content of a whole tree; `host` makes that of one host."""
+        with self._memory.lock:
+            root, stirred = self._roots.get(tree.root, (None, frozenset()))
+            if root is None:
+                root = build(self._memory, tree.root, host)
+            elif stirred:
+                nodes = sorted(tree.index[name] for name in stirred if name in tree.index)
+                root = rebuild(self._memory, tree.root, root, nodes, host) if nodes else root
+            self._roots[tree.root] = (root, frozenset())
+            return root
+
+    def after(self, stirred: Set[str]) -> Contents:
+        """After something has changed on these nodes."""
+        with self._memory.lock:
+            roots = {at: (root, before | stirred) for at, (root, before) in self._roots.items()}
+        return Contents(self._memory, roots)
+
+
+def build(memory: Memory, branch: Branch, host: Callable[[Branch], Content]) -> Content:
+    """The content of a branch from those of its hosts."""
+    if branch.level >= 0 and not branch.children:
+        return host(branch)
+    return memory.domain(branch, tuple([build(memory, child, host) for child in branch.children]))
+
+
+def rebuild(
+    memory: Memory, branch: Branch, old: Content, nodes: Sequence[int], host: Callable[[Branch], Content]
+) -> Content:
+    """The content after these nodes (in ascending order) have changed."""
+    if branch.level >= 0 and not branch.children:
+        return host(branch)
+    children = list(old.children)
+    at = 0
+    while at < len(nodes):
+        place = branch.child_of(nodes[at])
+        child = branch.children[place]
+        start = at
+        while at < len(nodes) and nodes[at] < child.end:
+            at += 1
+        children[place] = rebuild(memory, child, children[place], nodes[start:at], host)
+    return memory.domain(branch, tuple(children))
+
+
+def hosts(content: Content) -> Iterator[Content]:
+    """The contents of a domain's hosts, in the order of the nodes."""
+    if content.free is not None:
+        yield content
+    for child in content.children:
+        yield from hosts(child)
+
+
+def worth(free: Resources) -> int:
+    """What free amounts are worth: devices first, then cores."""
+    devices = sum(
+        amount
+        for name, amount in free.items()
+        if amount > 0 and (name in GPU_RESOURCES or name.startswith(MIG_PREFIX))
+    )
+    return devices * (MOST_CORES + 1) + max(0, min(MOST_CORES, free.get("cpu", 0) // 1000))

@@ -1,0 +1,67 @@
+"""A mapping that is never changed: with one more entry it is another one, which shares nearly all with it.
+
+A few changes lie over a large base; when they are many, the two are merged into a new base. So a change
+costs the number of changes since the last merge, and a look-up two look-ups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isqrt
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Layered(Mapping[K, V], Generic[K, V]):
+    """An immutable mapping with cheap changes. Entries keep their order; a replaced one keeps its place."""
+
+    __slots__ = ("_base", "_changes", "_length", "_most")
+
+    def __init__(self, base: Mapping[K, V] | None = None) -> None:
+        self._base: Mapping[K, V] = base if base is not None else {}
+        self._changes: dict[K, V | None] = {}
+        self._length = len(self._base)
+        self._most = 16 + isqrt(self._length)
+
+    def changed(self, key: K, value: V | None) -> Layered[K, V]:
+        """This mapping with the entry, or without it where the value is None."""
+        return self.updated({key: value})
+
+    def updated(self, changes: Mapping[K, V | None]) -> Layered[K, V]:
+        """This mapping with all these entries; None takes one out."""
+        if not changes:
+            return self
+        made: Layered[K, V] = Layered.__new__(Layered)
+        made._base, made._most = self._base, self._most
+        made._changes = {**self._changes, **changes}
+        made._length = self._length + sum(
+            (value is not None) - (key in self) for key, value in changes.items()
+        )
+        return Layered(dict(made.items())) if len(made._changes) > self._most else made
+
+    def __getitem__(self, key: K) -> V:
+        if key in self._changes:
+            value = self._changes[key]
+            if value is None:
+                raise KeyError(key)
+            return value
+        return self._base[key]
+
+    def __contains__(self, key: object) -> bool:
+        if key in self._changes:
+            return self._changes[key] is not None
+        return key in self._base
+
+    def __iter__(self) -> Iterator[K]:
+        changes = self._changes
+        for key in self._base:
+            if key not in changes or changes[key] is not None:
+                yield key
+        for key, value in changes.items():
+            if value is not None and key not in self._base:
+                yield key
+
+    def __len__(self) -> int:
+        return self._length

@@ -1,0 +1,91 @@
+"""Which nodes of a tree a gang's pods may be on by the nodes' labels, for every domain at once.
+
+Most gangs have no selectors, and most selectors take or leave whole domains. So a match is one object for a
+domain all of whose nodes are alike to the pods, and has children only where they differ. It hangs on labels
+alone and stays while pods and reservations come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from planner.match import GPU, NODE_NAME_FIELD, PRODUCT, SHARED_GPU, label_obstacle, preference
+from planner.node import Node
+from planner.podgroup import PodShape
+from planner.request import Kind
+from planner.snapshot import Fabric
+from planner.tree import Branch, Tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Match:
+    """`why`: for each kind of pods what keeps them away, "" where they may be; `penalty`: how far the nodes
+    fall short of the pods' preferred affinity. Both hold for every node where there are no children.
+    """
+
+    why: tuple[str, ...]
+    penalty: int = 0
+    children: tuple[Match, ...] = ()
+
+    def inside(self, count: int) -> Sequence[Match]:
+        """The matches of a domain's children, of which there are so many."""
+        return self.children or (self,) * count
+
+
+def match_of(fabric: Fabric, tree: Tree, kinds: Sequence[Kind]) -> Match:
+    """The match of the whole tree for these kinds, worked out once for all that ask for the same labels."""
+    asked = tuple(_asked(fabric, kind) for kind in kinds)
+    if not any(asked):
+        return fabric.memory.keep(("match", len(kinds)), lambda: Match(("",) * len(kinds)))
+    key = ("match", tree.root, fabric.labelled, asked)
+    return fabric.memory.keep(key, lambda: _Matching(kinds, tree).of(tree.root))
+
+
+def _asked(fabric: Fabric, kind: Kind) -> Hashable:
+    """What the kind wants of labels, as a key; () for nothing."""
+    shape = kind.shape
+    gpus = min(shape.requests.get(GPU, 0), 2) if fabric.divided else 0
+    parts = gpus > 1 or (gpus and kind.linked) or shape.requests.get(SHARED_GPU, 0) > 1
+    if not (shape.node_selector or shape.affinity or shape.preferences or parts):
+        return ()
+    selector = tuple(sorted(shape.node_selector.items()))
+    return (selector, shape.affinity, shape.preferences, gpus, parts and kind.linked, parts)
+
+
+class _Matching:
+    """Nodes that carry the same values of the labels that matter are looked at once."""
+
+    def __init__(self, kinds: Sequence[Kind], tree: Tree) -> None:
+        self._kinds, self._tree = kinds, tree
+        self._keys = sorted({PRODUCT, *(key for kind in kinds for key in _keys(kind.shape))})
+        self._by_value: dict[tuple[str | None, ...], Match] = {}
+        self._known: dict[object, Match] = {}
+
+    def of(self, branch: Branch) -> Match:
+        """The match of one domain."""
+        if branch.level >= 0 and not branch.children:
+            return self._host(self._tree.nodes[branch.start])
+        children = tuple([self.of(child) for child in branch.children])
+        first = children[0] if children else Match(("",) * len(self._kinds))
+        if not first.children and all(child is first for child in children):
+            return first
+        return self._known.setdefault(children, Match((), 0, children))
+
+    def _host(self, node: Node) -> Match:
+        values = tuple([node.name if k == NODE_NAME_FIELD else node.labels.get(k) for k in self._keys])
+        found = self._by_value.get(values)
+        if found is None:
+            why = tuple(label_obstacle(kind.shape, node, linked=kind.linked) for kind in self._kinds)
+            short = sum(_penalty(kind.shape, node) for kind in self._kinds if kind.shape.preferences)
+            found = self._by_value[values] = self._known.setdefault((why, short), Match(why, short))
+        return found
+
+
+def _keys(shape: PodShape) -> set[str]:
+    terms = (*shape.affinity, *(term for _, term in shape.preferences))
+    return {*shape.node_selector, *(requirement.key for term in terms for requirement in term)}
+
+
+def _penalty(shape: PodShape, node: Node) -> int:
+    return sum(weight for weight, _ in shape.preferences) - preference(shape, node)

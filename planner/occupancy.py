@@ -1,0 +1,140 @@
+"""Who is on which node: bound pods, and what gangs hold. Immutable; a change gives another, cheaply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from planner.layered import Layered
+from planner.node import BoundPod
+from planner.order import NaturalKey, natural
+from planner.quantity import Resources
+from planner.reservation import Reservation
+
+_NOTHING: Resources = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Pods(Collection[BoundPod]):
+    """Bound pods by node. `carriers`: the nodes on which pods carry a reservation's id, by id."""
+
+    by_node: Layered[str, tuple[BoundPod, ...]] = field(default_factory=Layered)
+    carriers: Layered[str, frozenset[str]] = field(default_factory=Layered)
+
+    @staticmethod
+    def of(pods: Iterable[BoundPod]) -> Pods:
+        """These pods."""
+        by_node: dict[str, list[BoundPod]] = {}
+        carriers: dict[str, set[str]] = {}
+        for pod in pods:
+            by_node.setdefault(pod.node, []).append(pod)
+            for one in carried(pod):
+                carriers.setdefault(one, set()).add(pod.node)
+        return Pods(
+            Layered({node: tuple(there) for node, there in by_node.items()}),
+            Layered({one: frozenset(nodes) for one, nodes in carriers.items()}),
+        )
+
+    def __iter__(self) -> Iterator[BoundPod]:
+        return (pod for there in self.by_node.values() for pod in there)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_node.values()))
+
+    def __contains__(self, pod: object) -> bool:
+        return isinstance(pod, BoundPod) and pod in self.on(pod.node)
+
+    def on(self, node: str) -> tuple[BoundPod, ...]:
+        """The pods on a node."""
+        return self.by_node.get(node, ()) or ()
+
+    def with_pod(self, pod: BoundPod) -> Pods:
+        """With this pod, in the place of one of its name on the same node."""
+        there = (*(other for other in self.on(pod.node) if other.name != pod.name), pod)
+        return self._with(pod.node, there)
+
+    def without_pod(self, pod: BoundPod) -> Pods:
+        """Without the pod of this name on its node."""
+        return self._with(pod.node, tuple(other for other in self.on(pod.node) if other.name != pod.name))
+
+    def _with(self, node: str, there: tuple[BoundPod, ...]) -> Pods:
+        carriers = self.carriers
+        before = {one for pod in self.on(node) for one in carried(pod)}
+        after = {one for pod in there for one in carried(pod)}
+        for one in before ^ after:
+            nodes = carriers.get(one) or frozenset()
+            nodes = nodes | {node} if one in after else nodes - {node}
+            carriers = carriers.changed(one, nodes or None)
+        return Pods(self.by_node.changed(node, there or None), carriers)
+
+
+def carried(pod: BoundPod) -> list[str]:
+    """The ids of the reservations that may account for a pod."""
+    return [one for one in pod.reservation.split(",") if one] if pod.reservation else []
+
+
+Hold = tuple[Reservation, Resources]
+"""A reservation that touches a node, with what its pods use there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """Reservations by gang, the gangs by reservation id, and by node those that touch it (by gang's name)."""
+
+    by_gang: Layered[str, Reservation] = field(default_factory=Layered)
+    gangs: Layered[str, str] = field(default_factory=Layered)
+    by_node: Layered[str, tuple[Hold, ...]] = field(default_factory=Layered)
+
+    def updated(
+        self,
+        removed: Iterable[Reservation],
+        added: Iterable[Reservation],
+        touched: Callable[[Reservation], frozenset[str]],
+    ) -> Holds:
+        """Without and with these. `touched`: every node that a reservation keeps from others."""
+        gangs: dict[str, Reservation | None] = {}
+        ids: dict[str, str | None] = {}
+        nodes: dict[str, tuple[Hold, ...]] = {}
+        for reservation in removed:
+            gangs[reservation.gang] = ids[reservation.id] = None
+            for node in touched(reservation):
+                held = nodes[node] if node in nodes else self.on(node)
+                nodes[node] = tuple(hold for hold in held if hold[0].gang != reservation.gang)
+        for reservation in added:
+            gangs[reservation.gang] = reservation
+            ids[reservation.id] = reservation.gang
+            uses = used_by(reservation)
+            for node in touched(reservation):
+                held = nodes[node] if node in nodes else self.on(node)
+                more = (*held, (reservation, uses.get(node, _NOTHING)))
+                nodes[node] = tuple(sorted(more, key=_gang)) if held else more
+        return Holds(
+            self.by_gang.updated(gangs),
+            self.gangs.updated(ids),
+            self.by_node.updated({node: held or None for node, held in nodes.items()}),
+        )
+
+    def on(self, node: str) -> tuple[Hold, ...]:
+        """What touches a node."""
+        return self.by_node.get(node, ()) or ()
+
+
+def _gang(hold: Hold) -> NaturalKey:
+    return natural(hold[0].gang)
+
+
+def used_by(reservation: Reservation) -> dict[str, dict[str, int]]:
+    """What a gang uses, by node and resource."""
+    requests = dict(reservation.requests)
+    used: dict[str, dict[str, int]] = {}
+    for assignment in reservation.assignments:
+        add(
+            used.setdefault(assignment.node, {}), requests.get(assignment.pod_set, _NOTHING), assignment.count
+        )
+    return used
+
+
+def add(total: dict[str, int], more: Resources, times: int = 1) -> None:
+    """Adds amounts, so many times over."""
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount * times

@@ -1,0 +1,125 @@
+"""The best domain of a level for a gang, and the one that comes closest, without looking at every domain.
+
+Both are worked out from the bottom up and remembered by content: the best of a domain is the best of its
+children's bests. So after a change only the way from the changed node up to the root is looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from planner.content import Content
+from planner.matching import Match
+from planner.request import ROOT, Kind
+from planner.search import Search
+
+Way = tuple[int, ...]
+"""The places among children that lead from a domain down to one inside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best domain inside another. `key` is the order among candidates: what the placement costs and what
+    is broken around it, then how full it is around it, from the nearest domain outwards."""
+
+    key: tuple[int, ...]
+    way: Way
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The domain that holds the most pods, though not all: at most so many, and where it is."""
+
+    fits: int
+    way: Way
+
+
+class Rank:
+    """The domains of a topology, ranked for kinds of pods with a gang's required level."""
+
+    def __init__(self, search: Search, kinds: tuple[Kind, ...], required: int) -> None:
+        self.search, self._kinds = search, kinds
+        together = {required, *(kind.required for kind in kinds), *(kind.slice_level for kind in kinds)}
+        self._together = frozenset(together - {ROOT})
+        self._apart = frozenset(level for kind in kinds if kind.count > 1 for level in kind.apart)
+        self._bests: dict[tuple[Content, Match, int, bool], Best | None] = {}
+        self._nearests: dict[tuple[Content, Match, int, bool], Nearest | None] = {}
+        self._ceilings: dict[int, int] = {}
+
+    @property
+    def size(self) -> int:
+        """How much it remembers."""
+        return len(self._bests) + len(self._nearests) + self.search.size
+
+    def best(self, content: Content, match: Match, level: int, *, clear: bool) -> Best | None:
+        """The best domain of the level that holds the whole gang; `clear`: that no other gang touches."""
+        if not self._may(content, level, clear=clear) or self._keeps_apart(content):
+            return None
+        if not self.search.holds_all(content, match):
+            return None
+        key = (content, match, level, clear)
+        if key in self._bests:
+            return self._bests[key]
+        if content.level == level:
+            cost = self.search.cost(content, match, self._ceilings.get(level))
+            best = None if cost is None else Best((cost,), ())
+            if cost is not None:
+                self._lower(level, cost)
+        else:
+            best = self._best_inside(content, match, level, clear=clear)
+            if best is not None and content.level > ROOT:
+                cost, *around = best.key
+                breaks = self.search.weights.breaks(content)
+                best = Best((cost + breaks, *around, content.worth), best.way)
+        self._bests[key] = best
+        return best
+
+    def _best_inside(self, content: Content, match: Match, level: int, *, clear: bool) -> Best | None:
+        best: Best | None = None
+        for place, (child, its) in enumerate(_inside(content, match)):
+            if best is not None and child.level == level and self._dearer(child, its, best.key[0]):
+                continue
+            found = self.best(child, its, level, clear=clear)
+            if found is not None and (best is None or found.key < best.key):
+                best = Best(found.key, (place, *found.way))
+        return best
+
+    def _lower(self, level: int, cost: int) -> None:
+        """A domain was found: of no use is one that costs more than this can with what is around it."""
+        weights = self.search.weights
+        around = sum(weights.opened[: max(level, 0)]) + weights.unheld
+        self._ceilings[level] = min(cost + around, self._ceilings.get(level, cost + around))
+
+    def _dearer(self, content: Content, match: Match, cost: int) -> bool:
+        return self.search.holds_all(content, match) and self.search.least_cost(content, match) >= cost
+
+    def nearest(self, content: Content, match: Match, level: int, *, clear: bool) -> Nearest | None:
+        """The domain of the level that holds the most pods of the gang; None where none may be used."""
+        if not self._may(content, level, clear=clear):
+            return None
+        if content.level == level:
+            return Nearest(self.search.counts.size(self.search.reach(content, match)), ())
+        key = (content, match, level, clear)
+        if key not in self._nearests:
+            best: Nearest | None = None
+            for place, (child, its) in enumerate(_inside(content, match)):
+                found = self.nearest(child, its, level, clear=clear)
+                if found is not None and (best is None or found.fits > best.fits):
+                    best = Nearest(found.fits, (place, *found.way))
+            self._nearests[key] = best
+        return self._nearests[key]
+
+    def _may(self, content: Content, level: int, *, clear: bool) -> bool:
+        """Whether domains of the level in here may be used: they have the labels, and nobody is there."""
+        if content.level in self._together and not content.named:
+            return False
+        return not (clear and content.level == level and content.gang)
+
+    def _keeps_apart(self, content: Content) -> bool:
+        """Whether pods that must differ over this level would be in one of its domains."""
+        return content.named and content.level in self._apart
+
+
+def _inside(content: Content, match: Match) -> Iterator[tuple[Content, Match]]:
+    return zip(content.children, match.inside(len(content.children)), strict=True)
