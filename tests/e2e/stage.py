@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -30,6 +31,12 @@ WORKLOADS = (
     "/apis/scheduling.run.ai/v2/namespaces/{}/podgroups",
     "/api/v1/namespaces/{}/pods",
 )
+
+
+@cache
+def parameter(clusters: tuple[str, ...], policies: str) -> tuple[tuple[str, ...], str]:
+    """What the fixture `site` takes, always the same object: pytest keeps a site for what is identical."""
+    return clusters, policies
 
 
 @dataclass(frozen=True, slots=True)

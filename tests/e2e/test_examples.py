@@ -11,7 +11,7 @@ import yaml
 from tests.e2e.compare import content, differences
 from tests.e2e.hook import bayplan
 from tests.e2e.processes import wait_until
-from tests.e2e.stage import Site
+from tests.e2e.stage import Site, parameter
 from tests.manifests.examples import EXAMPLES, Example, examples
 
 pytestmark = pytest.mark.usefixtures("clean")
@@ -26,7 +26,7 @@ REFUSED = [one for one in ALL if one.refused]
 def each(rows: list[Example]) -> pytest.MarkDecorator:
     """One test a row, those on the same clusters one after the other."""
     ids = [f"{row.manifest} on {' and '.join(row.clusters)}" for row in rows]
-    values = [((row.clusters, "default"), row) for row in rows]
+    values = [(parameter(row.clusters, "default"), row) for row in rows]
     return pytest.mark.parametrize(("site", "example"), values, ids=ids, indirect=["site"])
 
 

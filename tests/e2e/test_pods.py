@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.api import Json
 from tests.e2e.hook import bayplan
 from tests.e2e.processes import wait_until
-from tests.e2e.stage import Site
+from tests.e2e.stage import Site, parameter
 from tests.manifests.examples import EXAMPLES, Example, examples
 
 pytestmark = pytest.mark.usefixtures("clean")
@@ -22,7 +22,7 @@ RESERVATION = "bayplan.dev/reservation"
 def each(rows: list[Example]) -> pytest.MarkDecorator:
     """One test a row; the policies send pods to the scheduler that runs here."""
     ids = [f"{row.manifest} on {' and '.join(row.clusters)}" for row in rows]
-    values = [((row.clusters, "default-scheduler"), row) for row in rows]
+    values = [(parameter(row.clusters, "default-scheduler"), row) for row in rows]
     return pytest.mark.parametrize(("site", "example"), values, ids=ids, indirect=["site"])
 
 
