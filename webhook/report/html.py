@@ -11,7 +11,7 @@ from html import escape
 from itertools import groupby
 from typing import TextIO
 
-from webhook.report.model import OUTCOMES, Report, Result
+from webhook.report.model import OUTCOMES, WORST_FIRST, Report, Result
 
 _STYLE = """
 :root { color-scheme: light dark; --fg: #1b1f24; --bg: #ffffff; --line: #d0d7de; --pass: #116329;
@@ -39,7 +39,7 @@ def write(report: Report, out: TextIO) -> None:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_ELSEWHERE}">\n'
         f"<title>Bayplan: {escape(report.headline())}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<main>\n<h1>Bayplan report</h1>\n{_summary(report)}"
+        f"<body>\n<main>\n<h1>Bayplan report</h1>\n{_summary(report)}{_by_policy(report)}"
     )
     for name, results in groupby(report.results, key=lambda result: result.object):
         out.write(_section(name, list(results)))
@@ -52,6 +52,22 @@ def _summary(report: Report) -> str:
         for outcome, count in report.summary.items()
     )
     return f'<ul class="summary" aria-label="Summary">{items}</ul>\n'
+
+
+def _by_policy(report: Report) -> str:
+    if not report.results:
+        return ""
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("Policy", *WORST_FIRST))
+    rows = "".join(
+        f'<tr><th scope="row">{escape(policy)}</th>'
+        + "".join(f"<td>{counts[outcome]}</td>" for outcome in WORST_FIRST)
+        + "</tr>\n"
+        for policy, counts in report.by_policy.items()
+    )
+    return (
+        "<section>\n<table>\n<caption><h2>By policy</h2></caption>\n"
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>\n"
+    )
 
 
 def _section(name: str, results: Sequence[Result]) -> str:

@@ -12,6 +12,7 @@ from webhook.report.model import Report, Result
 def write(report: Report, out: TextIO) -> None:
     """Write the report as one indented JSON object."""
     document: dict[str, Any] = {"summary": report.summary, "revision": report.revision}
+    document["policies"] = report.by_policy
     if report.generated is not None:
         document["generated"] = report.generated
     document["results"] = [_result(result) for result in report.results]

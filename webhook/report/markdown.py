@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TextIO
 
-from webhook.report.model import Outcome, Report, Result
+from webhook.report.model import WORST_FIRST, Outcome, Report, Result
 
 MARKER = "<!-- bayplan report -->"
 """The first line, by which a pipeline finds its former comment and writes over it."""
@@ -22,6 +22,8 @@ def write(report: Report, out: TextIO) -> None:
     lines = [MARKER, f"### Bayplan: {report.headline()}", ""]
     if open_ones:
         lines += [*_table(open_ones), ""]
+    if report.results:
+        lines += ["<details>", "<summary>By policy</summary>", "", *_by_policy(report), "", "</details>", ""]
     if rest:
         lines += ["<details>", f"<summary>{len(rest)} without a finding</summary>", ""]
         lines += [*_table(rest), "", "</details>", ""]
@@ -39,6 +41,14 @@ def _table(results: Sequence[Result]) -> list[str]:
             *(_escape(cell) for cell in (result.object, result.title, where, result.message)),
         )
         rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+def _by_policy(report: Report) -> list[str]:
+    heads = "".join(f" {_SIGN[one]} {one} |" for one in WORST_FIRST)
+    rows = [f"| policy |{heads}", "|---|" + "--:|" * len(WORST_FIRST)]
+    for policy, counts in report.by_policy.items():
+        rows.append(f"| {_escape(policy)} |" + "".join(f" {counts[one] or ''} |" for one in WORST_FIRST))
     return rows
 
 

@@ -17,7 +17,7 @@ Source = Literal["policy", "plan"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _TEXTS = ("object", "policy", "rule", "message", "file", "field", "api_version")
 _UNPRINTABLE = re.compile("[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_WORST_FIRST: tuple[Outcome, ...] = ("error", "fail", "warn", "pass", "skip")
+WORST_FIRST: tuple[Outcome, ...] = ("error", "fail", "warn", "pass", "skip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,24 @@ class Report:
         return {outcome: sum(r.result == outcome for r in self.results) for outcome in OUTCOMES}
 
     @property
+    def by_policy(self) -> dict[str, dict[Outcome, int]]:
+        """The same counts for each policy (`plan` among them), those with the worst outcomes first."""
+        counts: dict[str, dict[Outcome, int]] = {}
+        for result in self.results:
+            row = counts.setdefault(result.policy, dict.fromkeys(OUTCOMES, 0))
+            row[result.result] += 1
+        found = sorted(counts.items(), key=lambda row: ([-row[1][one] for one in WORST_FIRST[:3]], row[0]))
+        return dict(found)
+
+    @property
     def worst_first(self) -> tuple[Result, ...]:
         """Errors, then failures, warnings, passes and skips; within each as they stand."""
-        return tuple(sorted(self.results, key=lambda result: _WORST_FIRST.index(result.result)))
+        return tuple(sorted(self.results, key=lambda result: WORST_FIRST.index(result.result)))
 
     def headline(self) -> str:
         """The summary in words: `2 fail, 1 warn, 12 pass`."""
         counts = self.summary
-        return ", ".join(f"{counts[outcome]} {outcome}" for outcome in _WORST_FIRST if counts[outcome]) or (
+        return ", ".join(f"{counts[outcome]} {outcome}" for outcome in WORST_FIRST if counts[outcome]) or (
             "nothing to report"
         )
 

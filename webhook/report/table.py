@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TextIO
 
 from rich.text import Text
 
 from webhook import terminal
-from webhook.report.model import Report, Result
+from webhook.report.model import WORST_FIRST, Outcome, Report, Result
 
 _COLOUR = {"pass": "green", "fail": "red", "warn": "yellow", "error": "bold red", "skip": "dim"}
 
 
 def write(report: Report, out: TextIO) -> None:
-    """Write the table and, below it, the summary in words."""
+    """Write the table and, below it, the summary by policy and in words."""
     console = terminal.console(out)
     if report.results:
         columns = ("result", "object", "policy", "where", "message")
         console.print(terminal.table(columns, [_row(result) for result in report.worst_first]))
+        console.print()
+        heads = ("policy", *WORST_FIRST)
+        console.print(terminal.table(heads, [_counts(*row) for row in report.by_policy.items()]))
         console.print()
     revision = f" (policies {report.revision})" if report.revision else ""
     console.print(f"{report.headline()}{revision}")
@@ -26,3 +30,9 @@ def write(report: Report, out: TextIO) -> None:
 def _row(result: Result) -> tuple[Text | str, ...]:
     where = " ".join(part for part in (result.place, result.field) if part)
     return Text(result.result, _COLOUR[result.result]), result.object, result.title, where, result.message
+
+
+def _counts(policy: str, counts: Mapping[Outcome, int]) -> tuple[Text | str, ...]:
+    """A policy's row: its numbers in their colours, a dot for none."""
+    cells = (Text(str(counts[one]), _COLOUR[one]) if counts[one] else Text("·", "dim") for one in WORST_FIRST)
+    return policy, *cells
