@@ -29,11 +29,11 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
 class Balancer:
-    """Gives each connection to the next replica that takes it."""
+    """Gives each connection to the next replica that takes it; `ports` may change while it runs."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         """Listens from now on; `close` it after use."""
-        self._ports = list(ports)
+        self.ports = list(ports)
         self._turn = 0
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = int(self._listener.getsockname()[1])
@@ -52,12 +52,11 @@ class Balancer:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        for _ in self._ports:
+        ports = list(self.ports)
+        for _ in ports:
             self._turn += 1
             with suppress(OSError):
-                server = socket.create_connection(
-                    ("127.0.0.1", self._ports[self._turn % len(self._ports)]), 2
-                )
+                server = socket.create_connection(("127.0.0.1", ports[self._turn % len(ports)]), 2)
                 server.settimeout(None)
                 threading.Thread(target=_pump, args=(server, client), daemon=True).start()
                 _pump(client, server)

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from certs.authority import bundle_pem, new_authority
-
 from tests.e2e.api import ApiError, Json
 from tests.e2e.binaries import ROOT
 from tests.e2e.controlplane import exists

@@ -1,0 +1,199 @@
+"""Replicas as the manifests install them: the account's rights, the Secret's certificates, one address.
+
+Of 70-webhooks.yaml only the place to call is changed, to a URL on loopback; the CA comes from the replicas.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from http.client import HTTPException, HTTPSConnection
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.e2e.api import Api, ApiError, Json
+from tests.e2e.binaries import ROOT
+from tests.e2e.hook import BAYPLAN, CONFIGURATIONS, WEBHOOKS
+from tests.e2e.pki import write_kubeconfig
+from tests.e2e.processes import Process, free_port, start, wait_until
+from tests.e2e.replicas import Balancer
+from tests.e2e.stage import Cluster
+
+SYSTEM = "bayplan-system"
+INSTALLED = ("10-namespace.yaml", "20-crds.yaml", "30-rbac.yaml", "35-certificates.yaml")
+SECRET = f"/api/v1/namespaces/{SYSTEM}/secrets/bayplan-tls"
+DRAIN = 3.0
+"""Seconds that a replica serves on when it is told to stop, with `LAG` of them until callers leave it."""
+LAG = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A running `bayplan serve` and its port."""
+
+    process: Process
+    port: int
+
+    def readiness(self) -> tuple[int, Json]:
+        """Status and detail of /readyz; 0 where nobody answers. Whose certificate it is does not matter."""
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        connection = HTTPSConnection("127.0.0.1", self.port, timeout=2, context=context)
+        try:
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        except (OSError, HTTPException):
+            return 0, {}
+        finally:
+            connection.close()
+
+    def certificate(self) -> str:
+        """What it serves, as PEM."""
+        return ssl.get_server_certificate(("127.0.0.1", self.port), timeout=5)
+
+
+@dataclass(slots=True)
+class Rollout:
+    """Any number of replicas, which come and go, behind one address that the API server calls."""
+
+    cluster: Cluster
+    folder: Path
+    policies: Sequence[str]
+    replicas: list[Replica] = field(default_factory=list)
+    configured: list[str] = field(default_factory=list)
+    balancer: Balancer = field(default_factory=lambda: Balancer(()))
+
+    @property
+    def api(self) -> Api:
+        """The API server, as its administrator."""
+        return self.cluster.api
+
+    def install(self) -> None:
+        """Namespace, kinds, rights, the empty Secret, and the webhook configurations without any CA."""
+        for name in INSTALLED:
+            made = self.cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name))
+            assert made.status == 0, made.err
+        waited = self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        assert waited.status == 0, waited.err
+        for body in (one for one in yaml.safe_load_all(WEBHOOKS.read_text()) if one):
+            for webhook in body["webhooks"]:
+                path = webhook["clientConfig"]["service"]["path"]
+                webhook["clientConfig"] = {"url": f"https://127.0.0.1:{self.balancer.port}{path}"}
+            where = f"{CONFIGURATIONS}/{body['kind'].lower()}s"
+            self.api.create(where, body)
+            self.configured.append(f"{where}/{body['metadata']['name']}")
+
+    def uninstall(self) -> None:
+        """Everything, replicas first; the webhooks before what they would refuse."""
+        for replica in self.replicas:
+            replica.process.stop()
+        for path in self.configured:
+            self.api.delete(path)
+        self.balancer.close()
+        for name in reversed(INSTALLED):
+            file = str(ROOT / "manifests" / name)
+            self.cluster.kubectl("delete", "-f", file, "--ignore-not-found", "--timeout=60s")
+
+    def add(self) -> Replica:
+        """A new replica, called from when it is ready."""
+        port = free_port()
+        names = ["--certificate-secret", "bayplan-tls", "--certificate-names", "127.0.0.1", "localhost"]
+        command = [BAYPLAN, "serve", "--port", str(port), "--kubeconfig", str(self._kubeconfig())]
+        command += ["--namespace", SYSTEM, *names, "--drain", str(DRAIN), "-p", *self.policies]
+        replica = Replica(start(f"replica-{port}", command, self.folder), port)
+        self.replicas.append(replica)
+        replica.process.wait_until(lambda: replica.readiness()[0] == 200, 90)
+        self.balancer.ports.append(port)
+        return replica
+
+    def retire(self, replica: Replica) -> None:
+        """SIGTERM as the kubelet sends it, while callers learn a little later to leave it alone."""
+        replica.process.popen.terminate()
+        time.sleep(LAG)
+        self.balancer.ports.remove(replica.port)
+        assert replica.process.popen.wait(30) == 0, replica.process.tail()
+        self.replicas.remove(replica)
+
+    def said(self) -> str:
+        """All that the replicas printed."""
+        return "\n".join(path.read_text() for path in sorted(self.folder.glob("replica-*.log")))
+
+    def bundle(self) -> bytes:
+        """The CA certificates that the API server trusts now, which are the same everywhere."""
+        webhooks = [webhook for path in self.configured for webhook in self.api.get(path)["webhooks"]]
+        (one,) = {webhook["clientConfig"].get("caBundle", "") for webhook in webhooks}
+        return base64.b64decode(one)
+
+    def stored(self, key: str) -> bytes:
+        """A value of the Secret."""
+        return base64.b64decode(self.api.get(SECRET).get("data", {}).get(key, ""))
+
+    def _kubeconfig(self) -> Path:
+        """The service account's rights and nothing else."""
+        token = self.cluster.kubectl("create", "token", "bayplan", "-n", SYSTEM, "--duration=2h")
+        assert token.status == 0, token.err
+        config = yaml.safe_load(self.cluster.kubectl.kubeconfig.read_text())
+        target = config["clusters"][0]["cluster"]
+        path = self.folder / "bayplan.kubeconfig"
+        ca = Path(target["certificate-authority"])
+        return write_kubeconfig(path, target["server"], ca, {"token": token.out.strip()})
+
+
+class Load:
+    """Calls one after the other, so many a second, from `with` to its end, each noted if it fails."""
+
+    def __init__(self, call: Callable[[], object], rate: float = 8.0) -> None:
+        """Nothing is called yet."""
+        self._call = call
+        self._pause = 1 / rate
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="load", daemon=True)
+        self.calls = 0
+        self.failures: list[str] = []
+
+    def __enter__(self) -> Load:
+        """Begins."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """Ends with the call that is under way."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._pause):
+            self.calls += 1
+            try:
+                self._call()
+            except (ApiError, OSError, HTTPException, AssertionError) as error:
+                self.failures.append(f"{time.strftime('%X')} {type(error).__name__}: {error}")
+
+
+def trusted_call(rollout: Rollout) -> None:
+    """A new connection by a caller that trusts what the configurations said just before."""
+    context = ssl.create_default_context(cadata=rollout.bundle().decode())
+    with (
+        socket.create_connection(("127.0.0.1", rollout.balancer.port), 5) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
+    ):
+        secured.sendall(b"GET /healthz HTTP/1.1\r\nHost: bayplan\r\nConnection: close\r\n\r\n")
+        answer = secured.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 200"), answer[:200]
+
+
+def wait_for_certificate(rollout: Rollout, former: bytes, seconds: float = 90.0) -> None:
+    """Until the Secret holds another serving certificate than that, and every replica serves it."""
+    wait_until(lambda: rollout.stored("tls.crt") != former, "a new certificate", seconds)
+    new = rollout.stored("tls.crt").decode().strip()
+    for replica in rollout.replicas:
+        wait_until(lambda one=replica: one.certificate().strip() == new, "every replica to serve it")

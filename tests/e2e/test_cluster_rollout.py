@@ -1,0 +1,195 @@
+"""As installed: certificates rotated, replicas upgraded, policies broken and mended, all under load.
+
+The replicas act with the rights of 30-rbac.yaml and 35-certificates.yaml alone, by a token of the account.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
+from certs.authority import KeyPair, Material, bundle_pem, read_bundle, read_pair
+from tests.e2e.api import Json
+from tests.e2e.conftest import policy_set
+from tests.e2e.fleet import Fleet
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import events, job, nodes, racks_of, reservations
+from tests.e2e.rollout import SECRET, Load, Rollout, trusted_call, wait_for_certificate
+from tests.e2e.stage import Cluster
+from webhook.kube.certificates import data_of
+
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+PODS = "/api/v1/namespaces/research/pods"
+
+
+@pytest.fixture(scope="module")
+def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rollout]:
+    """Two replicas with the account's rights, on two racks of two nodes; the Secret was empty at first."""
+    folder = tmp_path_factory.mktemp("rollout")
+    fleet = Fleet(cluster.api)
+    found = Rollout(cluster, folder, policy_set("default-scheduler", folder))
+    try:
+        fleet.make(nodes(2, 2))
+        found.install()
+        found.add()
+        found.add()
+        yield found
+    finally:
+        found.uninstall()
+        fleet.remove()
+
+
+def plan_dry(rollout: Rollout) -> Json:
+    """A dry run through the API server: mutated by one call, validated by another."""
+    said = rollout.api.create(JOBS, job("dry", 2), dryRun="All")
+    assert "bayplan.dev/placement" in said["metadata"]["annotations"], "the mutating call failed"
+    return said
+
+
+def pods(rollout: Rollout, name: str) -> list[Json]:
+    """A Job's pods."""
+    return rollout.api.items(PODS, labelSelector=f"job-name={name}")
+
+
+def bound(rollout: Rollout, name: str, count: int) -> list[Json]:
+    """Wait until so many of a Job's pods have a node."""
+    wait_until(
+        lambda: sum("nodeName" in p["spec"] for p in pods(rollout, name)) == count, f"{name} to run", 60
+    )
+    return pods(rollout, name)
+
+
+def aged(pair: KeyPair, signer: KeyPair, left: timedelta) -> KeyPair:
+    """The same certificate with so much time left."""
+    old, now = pair.certificate, datetime.now(UTC)
+    builder = x509.CertificateBuilder(
+        old.issuer,
+        old.subject,
+        pair.key.public_key(),
+        x509.random_serial_number(),
+        now - timedelta(days=100),
+        now + left,
+        list(old.extensions),
+    )
+    return KeyPair(builder.sign(signer.key, hashes.SHA256()), pair.key)
+
+
+def make_due(rollout: Rollout) -> bytes:
+    """The Secret's certificates near their end, nobody's trust in them touched; the serving one as PEM."""
+    ca = read_pair(rollout.stored("ca.crt"), rollout.stored("ca.key"))
+    leaf = read_pair(rollout.stored("tls.crt"), rollout.stored("tls.key"))
+    old = aged(ca, ca, timedelta(days=10))
+    material = Material(old, aged(leaf, ca, timedelta(days=9)), (old.certificate,))
+    rollout.api.merge(SECRET, {"data": data_of(material)})
+    assert material.leaf is not None
+    return material.leaf.certificate_pem
+
+
+def test_replicas_make_their_certificates_and_bring_the_ca_to_the_configurations(rollout: Rollout) -> None:
+    """From an empty Secret and configurations without a CA to a call that the API server trusts."""
+    assert rollout.bundle() == rollout.stored("ca-bundle.crt")
+    assert {one.certificate().strip() for one in rollout.replicas} == {
+        rollout.stored("tls.crt").decode().strip()
+    }
+    plan_dry(rollout)
+    trusted_call(rollout)
+
+
+def test_with_the_rights_of_the_manifests_a_gang_is_planned_queued_let_in_and_released(
+    rollout: Rollout,
+) -> None:
+    """Two gangs take both racks, a third waits at its gate and gets in; no call was forbidden."""
+    for name in ("one", "two"):
+        rollout.api.create(JOBS, job(name, 2))
+        assert len(racks_of(bound(rollout, name, 2))) == 1
+    rollout.api.create(JOBS, job("three", 2))
+    wait_until(lambda: "Queued" in dict(events(rollout.api, "Job", "three")), "the event", 60)
+    rollout.api.delete(f"{JOBS}/one")
+    assert len(racks_of(bound(rollout, "three", 2))) == 1
+    wait_until(lambda: "Admitted" in dict(events(rollout.api, "Job", "three")), "the event", 60)
+    for name in ("two", "three"):
+        rollout.api.delete(f"{JOBS}/{name}")
+    wait_until(lambda: not reservations(rollout.api), "the places to be free", 60)
+    assert "forbidden" not in rollout.said().lower()
+
+
+def test_a_certificate_is_rotated_under_load_without_one_failed_request(rollout: Rollout) -> None:
+    """CA and certificate both come due: a new CA is trusted beside the old, then signs a new certificate."""
+    former = make_due(rollout)
+    with (
+        Load(lambda: plan_dry(rollout)) as reviews,
+        Load(lambda: trusted_call(rollout)) as calls,
+    ):
+        wait_for_certificate(rollout, former)
+        time.sleep(3)
+    print(f"\n{reviews.calls} dry runs and {calls.calls} new connections across the rotation")
+    assert (reviews.failures, calls.failures) == ([], [])
+    assert min(reviews.calls, calls.calls) > 50
+    new, old = read_bundle(rollout.bundle())
+    leaf = read_bundle(rollout.stored("tls.crt"))[0]
+    leaf.verify_directly_issued_by(new)
+    read_bundle(former)[0].verify_directly_issued_by(old)
+
+
+def test_a_wiped_ca_is_put_back(rollout: Rollout) -> None:
+    """Somebody replaces a configuration's CA by another: within seconds ours is there again."""
+    before = rollout.bundle()
+    path = rollout.configured[0]
+    webhooks = rollout.api.get(path)["webhooks"]
+    for webhook in webhooks:
+        webhook["clientConfig"]["caBundle"] = base64.b64encode(bundle_pem(read_bundle(before)[:1])).decode()
+    rollout.api.merge(path, {"webhooks": webhooks})
+    assert (
+        rollout.api.get(path)["webhooks"][0]["clientConfig"]["caBundle"] != base64.b64encode(before).decode()
+    )
+    started = time.monotonic()
+    wait_until(
+        lambda: (
+            {w["clientConfig"]["caBundle"] for w in rollout.api.get(path)["webhooks"]}
+            == {base64.b64encode(before).decode()}
+        ),
+        "the CA",
+    )
+    print(f"\nput back after {time.monotonic() - started:.1f} s")
+
+
+def test_an_upgrade_under_load_fails_no_request(rollout: Rollout) -> None:
+    """Each replica is replaced: a new one is ready before the old one is told to stop, and is still called."""
+    with (
+        Load(lambda: plan_dry(rollout)) as reviews,
+        Load(lambda: trusted_call(rollout)) as calls,
+    ):
+        for old in list(rollout.replicas):
+            rollout.add()
+            rollout.retire(old)
+        time.sleep(1)
+    print(f"\n{reviews.calls} dry runs and {calls.calls} new connections across the upgrade")
+    assert (reviews.failures, calls.failures) == ([], [])
+    assert min(reviews.calls, calls.calls) > 30
+
+
+def test_policies_that_break_on_a_reload_leave_the_last_good_ones_serving(rollout: Rollout) -> None:
+    """Under load: readiness stays and tells what is wrong; the answers' revision is the former one."""
+    (folder,) = (Path(path) for path in rollout.policies)
+    revision = rollout.replicas[0].readiness()[1]["revision"]
+    with Load(lambda: plan_dry(rollout)) as reviews:
+        bad = folder / "bad" / "policy.yaml"
+        shutil.copytree(folder / "scheduler-name", bad.parent)
+        bad.write_text(bad.read_text().replace("expression:", "expresion:"))
+        for replica in rollout.replicas:
+            wait_until(lambda one=replica: bool(one.readiness()[1].get("problems")), "the problem")
+            status, detail = replica.readiness()
+            assert (status, detail["revision"]) == (200, revision)
+            assert "bad/policy.yaml" in str(detail["problems"])
+        shutil.rmtree(bad.parent)
+        for replica in rollout.replicas:
+            wait_until(lambda one=replica: one.readiness()[1].get("problems") == [], "the mended set")
+    assert reviews.failures == []
