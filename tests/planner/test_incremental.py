@@ -1,0 +1,152 @@
+"""A snapshot that was changed event by event plans as one that is made anew."""
+
+from dataclasses import replace
+from random import Random
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from planner.layered import Layered
+from planner.node import BoundPod, Taint
+from planner.occupancy import Pods
+from planner.placement import plan, reservation_for
+from planner.podgroup import Toleration
+from planner.reservation import Book
+from planner.snapshot import Snapshot, snapshot
+from tests.builders import amounts, cluster, gang, node, pod_set, shape
+from tests.exact.solver import instance
+
+DRAWING = """
+    b1/r1: a1 a2 a3 gpu=4
+    b1/r2: a4 a5 a6 gpu=4
+    b2/r3: c1 c2 c3 gpu=4
+    b2/r4: c4 c5 gpu=4
+    b2/: c6 gpu=4
+"""
+NAMES = ("a1", "a2", "a3", "a4", "a5", "a6", "c1", "c2", "c3", "c4", "c5", "c6")
+TOLERANT = shape(gpu=2, cpu=1, tolerations=(Toleration("", "Exists"),))
+ASKED = (
+    gang(1, gpu=2, name="x/Job/one"),
+    gang(3, gpu=4, name="x/Job/rack", required="rack"),
+    gang(4, gpu=4, name="x/Job/two-racks"),
+    gang(3, gpu=2, name="x/Job/shared", reserve="nodes"),
+    gang(pod_set(2, TOLERANT, name="p"), pod_set(2, shape(gpu=1), name="q"), name="x/Job/mixed"),
+    gang(pod_set(2, shape(gpu=4, selector={"disk": "nvme"})), name="x/Job/picky"),
+    gang(7, gpu=4, name="x/Job/never", required="rack"),
+)
+WHERE = st.sampled_from(NAMES)
+
+
+def anew(moment: Snapshot) -> Snapshot:
+    """The same cluster, with nothing remembered."""
+    return replace(
+        snapshot(moment.nodes.values(), moment.topologies, tuple(moment.pods), moment.reservations),
+        revision=moment.revision,
+    )
+
+
+class Events(RuleBasedStateMachine):
+    """Nodes, pods and reservations come, change and go; plans are made in between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moment = cluster(DRAWING, ("block", "rack"))
+        self.gangs = 0
+
+    @rule(name=WHERE, gpus=st.integers(1, 3), daemon=st.booleans())
+    def a_pod_is_bound(self, name: str, gpus: int, daemon: bool) -> None:
+        pod = BoundPod(f"y/p{gpus}", name, amounts(gpu=gpus, pods=1), daemon=daemon)
+        self.moment = self.moment.with_pod(pod)
+
+    @rule(place=st.integers(0, 100))
+    def a_pod_ends(self, place: int) -> None:
+        pods = sorted(self.moment.pods, key=lambda pod: (pod.node, pod.name))
+        if pods:
+            self.moment = self.moment.without_pod(pods[place % len(pods)])
+
+    @rule(name=WHERE, what=st.sampled_from(("cordoned", "ready", "taint", "disk", "gpu", "rack")))
+    def a_node_changes(self, name: str, what: str) -> None:
+        old = self.moment.nodes.get(name) or node(name, labels={"block": "b2", "rack": "r4"}, gpu=4)
+        changes = {
+            "cordoned": {"cordoned": not old.cordoned},
+            "ready": {"ready": not old.ready},
+            "taint": {"taints": () if old.taints else (Taint("team"),)},
+            "disk": {"labels": {**old.labels, "disk": "nvme"}},
+            "gpu": {"allocatable": {**old.allocatable, "nvidia.com/gpu": 2}},
+            "rack": {"labels": {**old.labels, "rack": "r2"}},
+        }
+        self.moment = self.moment.with_node(replace(old, **changes[what]))
+
+    @rule(name=WHERE)
+    def a_node_goes(self, name: str) -> None:
+        if len(self.moment.nodes) > 6:
+            self.moment = self.moment.without_node(name)
+
+    @rule(which=st.integers(0, len(ASKED) - 1), carry=st.booleans())
+    def a_gang_takes_its_place(self, which: int, carry: bool) -> None:
+        self.gangs += 1
+        group = replace(ASKED[which], name=f"z/Job/g{self.gangs}")
+        taken = reservation_for(self.moment, group, plan(self.moment, group))
+        if taken is not None:
+            self.moment = self.moment.with_reservation(taken)
+            if carry:
+                pod = BoundPod(f"z/g{self.gangs}", taken.assignments[0].node, amounts(gpu=1), taken.id)
+                self.moment = self.moment.with_pod(pod)
+
+    @rule(place=st.integers(0, 100))
+    def a_gang_goes(self, place: int) -> None:
+        held = self.moment.reservations
+        if held:
+            self.moment = self.moment.without(held[place % len(held)].gang)
+
+    @rule(kept=st.integers(0, 7))
+    def the_book_is_read_again(self, kept: int) -> None:
+        held = tuple(r for i, r in enumerate(self.moment.reservations) if kept & (1 << i % 3))
+        self.moment = self.moment.with_book(Book(self.moment.revision + 1, held))
+
+    @invariant()
+    def plans_as_if_made_anew(self) -> None:
+        fresh = anew(self.moment)
+        assert self.moment.taken == fresh.taken
+        assert (self.moment.opened, self.moment.holders) == (fresh.opened, fresh.holders)
+        for group in ASKED:
+            assert plan(self.moment, group) == plan(fresh, group)
+
+
+TestEvents = Events.TestCase
+TestEvents.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
+
+
+def test_one_memory_serves_many_clusters():
+    """Plans of other clusters and gangs leave nothing behind that changes a plan."""
+    for seed in range(60):
+        one = instance(Random(seed), most=6)
+        first = plan(one.snapshot, one.group)
+        for reserve in ("nodes", "none", "domain"):
+            plan(one.snapshot, replace(one.group, reserve=reserve))
+        assert plan(one.snapshot, one.group) == first == plan(anew(one.snapshot), one.group)
+
+
+def test_a_mapping_with_changes_is_the_mapping_that_a_dict_would_be():
+    """Added, replaced and removed entries, over several merges; the former mapping stays as it was."""
+    random, plain = Random(1), {n: n for n in range(50)}
+    mapping: Layered[int, int] = Layered(dict(plain))
+    for step in range(400):
+        before, copy = mapping, dict(plain)
+        key, value = random.randrange(80), random.choice((None, step))
+        mapping = mapping.changed(key, value)
+        plain.pop(key, None)
+        if value is not None:
+            plain[key] = value
+        assert dict(before.items()) == copy
+        assert (dict(mapping.items()), len(mapping)) == (plain, len(plain))
+
+
+def test_pods_are_known_by_node_and_by_the_reservations_that_they_carry():
+    """The last pod of a reservation on a node takes the node along."""
+    one, other = BoundPod("x/1", "n", {}, "bp-1,bp-2"), BoundPod("x/2", "n", {}, "bp-1")
+    pods = Pods.of((one, other))
+    assert pods.without_pod(one).carriers == {"bp-1": frozenset("n")}
+    assert pods.without_pod(one).without_pod(other).carriers == {}
+    assert (len(pods), one in pods, list(pods.without_pod(one))) == (2, True, [other])
