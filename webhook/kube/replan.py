@@ -144,9 +144,8 @@ def _merged(
     tree = around.base.trees[topology.name]
     branches = (tree.branch(d) for d in used)
     inner = frozenset(name for branch in branches if branch for name in tree.names(branch))
-    nodes = inner if held.mode == "domain" else frozenset(one.node for one in assignments)
     level = topology.levels[len(domain) - 1] if domain else ""
-    return replace(held, domain=domain, level=level, domains=used, nodes=nodes, assignments=assignments)
+    return replace(held, domain=domain, level=level, domains=used, nodes=inner, assignments=assignments)
 
 
 def _common(paths: list[Domain]) -> Domain:

@@ -1,0 +1,139 @@
+"""Pods let in and freed: affinity tightened as the API server allows, a former plan's terms taken away."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from planner.podgroup import Requirement
+from tests.builders import gang, pod_set, racks, shape
+from tests.kube.worlds import booked
+from webhook.kube.tighten import let_in, tightened
+from webhook.names import PLACEMENT, QUEUED_GATE, RESERVATION
+from webhook.unpin import repinned, terms_of, unpinned, unpinned_affinity
+
+R1 = {"key": "rack", "operator": "In", "values": ["r1"]}
+R2 = {"key": "rack", "operator": "In", "values": ["r2"]}
+SSD = {"key": "disk", "operator": "In", "values": ["ssd"]}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def term(*pairs):
+    return tuple(Requirement(key, "In", (value,)) for key, value in pairs)
+
+
+def required(*terms):
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": list(t)} for t in terms]}}}
+
+
+def gated(affinity=None, *gates):
+    names = [{"name": gate} for gate in (QUEUED_GATE, *gates)]
+    return {"metadata": {"resourceVersion": "7"}, "spec": {"schedulingGates": names, "affinity": affinity}}
+
+
+def test_our_gate_goes_and_others_stay():
+    """A gate that somebody else set is theirs to open."""
+    patch = let_in(gated(None, "other.example/gate"), (), (), {})
+    assert patch["spec"] == {"schedulingGates": [{"name": "other.example/gate"}]}
+    assert let_in(gated(), (), (), {})["spec"] == {"schedulingGates": None}
+
+
+def test_the_patch_holds_only_for_the_version_that_was_read():
+    """A pod that changed meanwhile is looked at again."""
+    patch = let_in(gated(), (term(("rack", "r1")),), (), {RESERVATION: "bp-1"})
+    assert patch["metadata"] == {"resourceVersion": "7", "annotations": {RESERVATION: "bp-1"}}
+    assert patch["spec"]["affinity"] == required([R1])
+
+
+@pytest.mark.parametrize(
+    ("former", "terms", "after"),
+    [
+        ([], [term(("rack", "r1")), term(("rack", "r2"))], [[R1], [R2]]),
+        ([[SSD]], [term(("rack", "r1"))], [[SSD, R1]]),
+        ([[SSD], [R2]], [term(("rack", "r1"))], [[SSD, R1], [R2, R1]]),
+        ([[R1]], [term(("rack", "r1"))], [[R1]]),
+    ],
+)
+def test_each_existing_term_is_tightened_and_none_is_added(former, terms, after):
+    """The API server refuses another number of terms, and any change but further requirements."""
+    stated = [{"matchExpressions": expressions} for expressions in former]
+    found = tightened(stated, terms, ["n1"])
+    assert [one["matchExpressions"] for one in found] == after
+
+
+def test_several_domains_are_said_by_hostname_where_the_pod_has_terms_already():
+    """Two terms of ours cannot be joined to one of theirs in any other way."""
+    stated = [{"matchExpressions": [SSD]}]
+    (found,) = tightened(stated, [term(("rack", "r1")), term(("rack", "r2"))], ["n1", "n2"])
+    host = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]}
+    assert found["matchExpressions"] == [SSD, host]
+
+
+def test_a_domains_terms_are_its_whole_path_and_a_hosts_its_name():
+    """As the plan writes them."""
+    levels = ("zone", "rack", "kubernetes.io/hostname")
+    assert terms_of(levels, [("z", "r1")]) == (term(("zone", "z"), ("rack", "r1")),)
+    assert terms_of(levels, [("z", "r1", "n1")]) == (term(("kubernetes.io/hostname", "n1")),)
+
+
+def test_a_former_plans_terms_go_and_a_persons_stay():
+    """What was joined to each term is taken off again."""
+    pins = (term(("rack", "r1")),)
+    assert unpinned_affinity(required([R1]), pins) == {}
+    assert unpinned_affinity(required([SSD, R1]), pins) == required([SSD])
+    assert unpinned_affinity(required([SSD]), pins) == required([SSD])
+    both = {**required([R1]), "podAffinity": {"x": 1}}
+    assert unpinned_affinity(both, pins) == {"podAffinity": {"x": 1}}
+
+
+def test_a_gang_is_freed_of_its_plan_for_planning():
+    """A set whose only term was the plan's demands nothing; another keeps its own requirement."""
+    ours = term(("rack", "r1"))
+    own = term(("disk", "ssd"))
+    group = gang(
+        pod_set(1, shape(gpu=8, affinity=(ours,)), name="a"),
+        pod_set(1, shape(gpu=8, affinity=((*own, *ours),)), name="b"),
+    )
+    freed = unpinned(group, (ours,))
+    assert [one.shape.affinity for one in freed.pod_sets] == [(), (own,)]
+
+
+def arriving(snapshot, former):
+    """A pod whose template was stamped when its gang held `former`."""
+    (held,) = snapshot.reservations
+    note = orjson.dumps({"decision": "admitted", "topology": "topo", "reserves": [former]}).decode()
+    return {
+        "kind": "Pod",
+        "metadata": {"annotations": {RESERVATION: held.id, PLACEMENT: note}},
+        "spec": {"affinity": required([{"key": "rack", "operator": "In", "values": former}])},
+    }
+
+
+def test_a_pod_that_arrives_after_its_gang_moved_is_free_of_the_old_place():
+    """The policies then write the present one."""
+    snapshot = booked(racks(2, 2), gang(2, required="rack"))
+    assert repinned(arriving(snapshot, ["r2"]), snapshot)["spec"]["affinity"] == {}
+
+
+def test_a_pod_whose_gang_stands_keeps_every_word():
+    """The plan is the one that its template was stamped with."""
+    snapshot = booked(racks(2, 2), gang(2, required="rack"))
+    pod = arriving(snapshot, ["r1"])
+    assert repinned(pod, snapshot) is pod
+
+
+@pytest.mark.parametrize("note", ["", "{", "[]", '{"reserves": 3}', '{"reserves": [["r2"]]}', "null"])
+def test_a_note_that_does_not_read_frees_nothing(note):
+    """Anybody can write an annotation."""
+    snapshot = booked(racks(2, 2), gang(2, required="rack"))
+    pod = arriving(snapshot, ["r2"])
+    pod["metadata"]["annotations"][PLACEMENT] = note
+    assert repinned(pod, snapshot) is pod
+
+
+def test_a_reservation_that_is_unknown_frees_nothing():
+    """Without it there is no present place to write instead."""
+    snapshot = booked(racks(2, 2), gang(2, required="rack"))
+    pod = arriving(snapshot, ["r2"])
+    pod["metadata"]["annotations"][RESERVATION] = "bp-of-nobody"
+    assert repinned(pod, snapshot) is pod

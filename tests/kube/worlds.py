@@ -1,0 +1,71 @@
+"""Gangs, workloads and pods for the tests of the controller's decisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.placement import plan, reservation_for
+from planner.podgroup import PodGroup
+from planner.reservation import Book, Reservation
+from planner.snapshot import Snapshot
+from webhook.kube.gangs import Gang, Ref, Unbound, Work
+from webhook.kube.reconcile import World
+
+NOW = 10_000.0
+
+
+def ref(name: str, kind: str = "Job") -> Ref:
+    """An object of that name; its UID says so too."""
+    return Ref("batch/v1" if kind == "Job" else "v1", kind, "default", name, f"uid-{name}")
+
+
+def work(group: PodGroup, *, queued: bool = False, finished: bool = False, created: float = 0.0) -> Work:
+    """The Job of a gang named default/Job/NAME."""
+    return Work(ref(group.name.split("/")[2]), created, "", (group,), queued, (), finished)
+
+
+def pod(
+    name: str, owner: str = "", *, gated: bool = True, group: PodGroup | None = None, **more: object
+) -> Unbound:
+    """A pod of the Job `owner`, or of its own."""
+    made = Unbound(ref(name, "Pod"), 0.0, f"uid-{owner}" if owner else "", gated, (), "worker", "", 0, group)
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def waiting(group: PodGroup, *, created: float = 0.0, priority: int = 0) -> Gang:
+    """A gang that waits for a place."""
+    return Gang(group, ref(group.name.split("/")[2]), created, priority, True)
+
+
+def held(snapshot: Snapshot, group: PodGroup, *, claimed: bool = True) -> Reservation:
+    """What the planner gives the gang, in the book and claimed by its Job."""
+    made = reservation_for(snapshot, group, plan(snapshot, group))
+    assert made is not None, "it has a place"
+    owner = f"uid-{group.name.split('/')[2]}"
+    if not claimed:
+        return replace(made, created=NOW - 10, expires=NOW + 290)
+    return replace(made, created=NOW - 10, state="claimed", owner_uid=owner)
+
+
+def booked(snapshot: Snapshot, *groups: PodGroup) -> Snapshot:
+    """The snapshot in which these gangs hold what the planner gives them, one after the other."""
+    for group in groups:
+        snapshot = snapshot.with_reservation(held(snapshot, group))
+    return snapshot
+
+
+def world(
+    snapshot: Snapshot,
+    *,
+    works: tuple[Work, ...] = (),
+    pods: tuple[Unbound, ...] = (),
+    seen: frozenset[str] = frozenset(),
+    now: float = NOW,
+) -> World:
+    """What the controller sees."""
+    return World(snapshot, works, pods, frozenset({"Job"}), seen, now)
+
+
+def with_book(snapshot: Snapshot, *reservations: Reservation) -> Snapshot:
+    """The snapshot with exactly these in the book."""
+    return snapshot.with_book(Book(1, reservations))
