@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import networkx as nx
@@ -56,9 +57,28 @@ class LeafSpine:
         )
         return LeafSpine(self.topology, tuple(leaf for leaf in leaves if leaf.nodes), graph, self.cabled)
 
-    def hops(self, leaf: Leaf) -> dict[Switch, int]:
-        """Hops from a leaf to every switch that it reaches."""
-        return dict(nx.single_source_shortest_path_length(self.graph, leaf.switch))
+    def kin(self, leaf: Leaf) -> frozenset[Switch]:
+        """The switches that a leaf is cabled to; leaves of equal kin are equally far from all others."""
+        return self._kin[leaf.switch]
+
+    def hops(self, one: Leaf, other: Leaf) -> int:
+        """Hops between two leaves, `FARTHEST` where neither reaches the other."""
+        if one.switch == other.switch:
+            return 0
+        kin = self.kin(one)
+        if kin == self.kin(other):
+            return 2 if kin else FARTHEST
+        if kin not in self._reach:
+            self._reach[kin] = nx.single_source_shortest_path_length(self.graph, one.switch)
+        return int(self._reach[kin].get(other.switch, FARTHEST))
+
+    @cached_property
+    def _kin(self) -> dict[Switch, frozenset[Switch]]:
+        return {leaf.switch: frozenset(self.graph[leaf.switch]) - set(leaf.nodes) for leaf in self.leaves}
+
+    @cached_property
+    def _reach(self) -> dict[frozenset[Switch], dict[Switch, int]]:
+        return {}
 
     def inside(self, name: str) -> tuple[Leaf, ...]:
         """The leaves of a domain or under a spine of this name; empty for an unknown name."""
@@ -124,11 +144,7 @@ def _hang(graph: nx.Graph[Switch], path: Domain) -> None:
 
 def closeness(spine: LeafSpine, leaves: Sequence[Leaf]) -> float:
     """The mean hops between leaves, 0 for one."""
-    pairs = [
-        spine.hops(one).get(other.switch, FARTHEST)
-        for place, one in enumerate(leaves)
-        for other in leaves[place + 1 :]
-    ]
+    pairs = [spine.hops(one, other) for place, one in enumerate(leaves) for other in leaves[place + 1 :]]
     return sum(pairs) / len(pairs) if pairs else 0.0
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 
 from planner import explain
 from planner.answer import Answer
 from planner.choose import candidates
-from planner.fabricgraph import FARTHEST, Leaf, LeafSpine, closeness, leaf_spine, names
+from planner.fabricgraph import Leaf, LeafSpine, Switch, closeness, leaf_spine, names
 from planner.match import NODE_NAME_FIELD, obstacle
 from planner.podgroup import GPU_RESOURCES, PodGroup, PodSet, Requirement
 from planner.request import Refusal, levels_asked, topologies_asked
@@ -38,7 +40,7 @@ def in_fabric(snapshot: Snapshot, group: PodGroup, plan: Plan) -> Answer:
     spines, group = _fast_enough(spines, group)
     if not spines:
         return _too_slow(group)
-    plain = plan(snapshot, _within(group, [n for s in spines for leaf in s.leaves for n in leaf.nodes]))
+    plain = plan(snapshot, _among(snapshot, group, spines))
     spine = next((one for one in spines if one.topology.name == plain.topology), None)
     if plain.decision != "admitted" or spine is None:
         return plain
@@ -77,6 +79,12 @@ def _fast_enough(spines: list[LeafSpine], group: PodGroup) -> tuple[list[LeafSpi
         group = replace(group, warnings=(*group.warnings, said))
     fast = (spine.faster(wanted) if spine.cabled else spine for spine in spines)
     return [spine for spine in fast if spine.leaves], group
+
+
+def _among(snapshot: Snapshot, group: PodGroup, spines: Sequence[LeafSpine]) -> PodGroup:
+    """The gang, kept to the nodes of these fabrics where they are not all that it could use."""
+    left = [name for spine in spines for leaf in spine.leaves for name in leaf.nodes]
+    return group if len(left) >= len(snapshot.nodes) else _within(group, left)
 
 
 def _too_slow(group: PodGroup) -> Answer:
@@ -120,7 +128,6 @@ class _Fabric:
         inside = {leaf.path for leaf in spine.inside(group.fabric.domain)} if group.fabric.domain else set()
         rooms = (self._room(leaf, leaf.path in inside) for leaf in spine.leaves)
         self._rooms = [room for room in rooms if room.nodes]
-        self._hops = {room.leaf.path: spine.hops(room.leaf) for room in self._rooms}
 
     def place(self, plain: Answer) -> Answer:
         """The plan by the rules; `plain` is the one without them, which serves where they cannot be kept."""
@@ -188,22 +195,22 @@ class _Fabric:
     def _sets(self, size: int) -> Iterator[tuple[_Room, ...]]:
         """Sets of so many leaves, each around another leaf, in the order of the strategy."""
         found: dict[frozenset[tuple[str, ...]], tuple[_Room, ...]] = {}
+        near: dict[frozenset[Switch], list[_Room]] = {}
         for seed in self._rooms:
-            hops = self._hops[seed.leaf.path]
-            near = sorted(
-                (room for room in self._rooms if room is not seed),
-                key=lambda room: (
-                    hops.get(room.leaf.switch, FARTHEST),
-                    not room.preferred,
-                    -room.pods,
-                    -room.used,
-                ),
-            )
-            chosen = (seed, *near[: size - 1])
+            kin = self._spine.kin(seed.leaf)
+            if kin not in near:
+                near[kin] = sorted(self._rooms, key=partial(self._nearness, seed))
+            others = islice((room for room in near[kin] if room is not seed), size - 1)
+            chosen = (seed, *others)
             if len(chosen) == size and sum(room.pods for room in chosen) >= self._least():
                 ordered = tuple(sorted(chosen, key=lambda room: room.leaf.path))
                 found.setdefault(frozenset(room.leaf.path for room in chosen), ordered)
         return iter(sorted(found.values(), key=self._order))
+
+    def _nearness(self, seed: _Room, room: _Room) -> tuple[int, bool, int, float]:
+        """How soon a leaf joins the seed's set; the seed's kin, itself among them, are two hops away."""
+        hops = self._spine.hops(seed.leaf, room.leaf) or 2
+        return hops, not room.preferred, -room.pods, -room.used
 
     def _least(self) -> int:
         """The pods that the largest PodSet has: fewer can never be enough."""
