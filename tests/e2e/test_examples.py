@@ -27,7 +27,7 @@ def each(rows: list[Example]) -> pytest.MarkDecorator:
     """One test a row, those on the same clusters one after the other."""
     ids = [f"{row.manifest} on {' and '.join(row.clusters)}" for row in rows]
     values = [(parameter(row.clusters, "default"), row) for row in rows]
-    return pytest.mark.parametrize(("site", "example"), values, ids=ids, indirect=["site"])
+    return pytest.mark.parametrize(("site", "example"), values, ids=ids, indirect=["site"], scope="module")
 
 
 @each(LET_IN)

@@ -23,7 +23,7 @@ def each(rows: list[Example]) -> pytest.MarkDecorator:
     """One test a row; the policies send pods to the scheduler that runs here."""
     ids = [f"{row.manifest} on {' and '.join(row.clusters)}" for row in rows]
     values = [(parameter(row.clusters, "default-scheduler"), row) for row in rows]
-    return pytest.mark.parametrize(("site", "example"), values, ids=ids, indirect=["site"])
+    return pytest.mark.parametrize(("site", "example"), values, ids=ids, indirect=["site"], scope="module")
 
 
 @each([row for row in LET_IN if "admitted" in (row.decisions or ())])
