@@ -17,6 +17,9 @@ BUDGET_WARNING = (
     "SearchBudgetExhausted: the placement is valid, but the search ended before it was proved best"
 )
 
+_MOST_CAUSES = 8
+"""Causes that a message names; the answer's `obstacles` have all."""
+
 UNPROVED_WARNING = "SearchBudgetExhausted: the search ended before every packing had been tried"
 
 
@@ -76,11 +79,18 @@ def too_large(group: PodGroup, one: Tried, ever: Nearest) -> str:
         key = short(one.tree.topology.levels[level])
         what += f" required in one {key}"
         have = _has_room(f"the largest {key}, {name_of(ever.domain)},", group, ever, "even when empty")
-    return f"{what} can never fit: {have}. {_would_work(one, ever, 'Would work')}"
+    ways = ways_of(one, ever)
+    would = f"Would work: {', or '.join(ways)}." if ways else "No smaller request fits either."
+    return f"{what} can never fit: {have}. {would}"
 
 
-def no_room(group: PodGroup, one: Tried, now: Nearest, obstacles: dict[str, int]) -> str:
-    """The message to a gang that fits the empty cluster, and not the cluster as it is."""
+def no_room(
+    group: PodGroup, one: Tried, now: Nearest, obstacles: dict[str, int], others: Sequence[str]
+) -> str:
+    """The message to a gang that fits the empty cluster, and not the cluster as it is.
+
+    `others`: what would make room for it, where no smaller request fits.
+    """
     level = one.asked.required
     what = f"{_whose(group, one)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
@@ -90,9 +100,26 @@ def no_room(group: PodGroup, one: Tried, now: Nearest, obstacles: dict[str, int]
         what += f" required in one {key}"
         best = f"the best {key}, {name_of(now.domain)}," if now.domain else f"the best {key}"
         have = _has_room(best, group, now, "now")
-    way = ", ".join(f"{count} node{'' if count == 1 else 's'} {cause}" for cause, count in obstacles.items())
-    text = f"{what} fit the empty cluster but not now: {have}"
-    return f"{text}{f'; in the way: {way}' if way else ''}. {_would_work(one, now, 'Would work now')}"
+    text = f"{what} fit{'s' if group.size == 1 else ''} the empty cluster but not now: {have}"
+    if obstacles:
+        text += f"; in the way: {_in_the_way(obstacles)}"
+    ways = ways_of(one, now)
+    if ways:
+        return f"{text}. Would work now: {', or '.join(ways)}."
+    would = f" Would work: {', or '.join(others)}." if others else ""
+    return f"{text}. No smaller request fits now.{would}"
+
+
+def _in_the_way(obstacles: dict[str, int]) -> str:
+    """The nodes by cause, the most frequent causes first; the rest as one, so that all are counted."""
+    named = list(obstacles.items())[:_MOST_CAUSES]
+    rest = sum(obstacles.values()) - sum(count for _, count in named)
+    parts = [f"{count} node{'' if count == 1 else 's'} {cause}" for cause, count in named]
+    if rest:
+        parts.append(
+            f"{rest} node{'' if rest == 1 else 's'} for {len(obstacles) - _MOST_CAUSES} other reasons"
+        )
+    return ", ".join(parts)
 
 
 def fits_no_node(kind: Kind, lacking: dict[str, int], known: Sequence[str]) -> str:
@@ -135,11 +162,13 @@ def _has_room(where: str, group: PodGroup, nearest: Nearest, when: str) -> str:
     return f"{where} has room for {nearest.pods} of {pods(group.size)}{gpus} {when}"
 
 
-def _would_work(one: Tried, nearest: Nearest, words: str) -> str:
-    ways = [pods(nearest.pods)] if nearest.pods and len(one.asked.kinds) == 1 else []
+def ways_of(one: Tried, nearest: Nearest) -> list[str]:
+    """The nearest requests that have a place: fewer pods, a coarser level; none where there is none."""
+    several = len(one.asked.kinds) > 1
+    ways = [f"{nearest.pods} of its pods" if several else pods(nearest.pods)] if nearest.pods else []
     if nearest.level != _asked_level(one):
         ways.append(f"required at {nearest.level}" if nearest.level else "no required level")
-    return f"{words}: {', or '.join(ways)}." if ways else "No smaller request fits either."
+    return ways
 
 
 def _asked_level(one: Tried) -> str:

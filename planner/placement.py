@@ -51,7 +51,11 @@ def _plan(snapshot: Snapshot, group: PodGroup) -> Answer:
     if best is not None:
         return _admitted(group, best)
     ever = search(snapshot, group, asks, now=False)
-    return not_placed(snapshot, group, tried, ever, fits_empty=_best(ever) is not None)
+
+    def fits(moment: Snapshot, other: PodGroup) -> bool:
+        return _best(search(moment, other, asks, now=True)) is not None
+
+    return not_placed(snapshot, group, tried, ever, fits_empty=_best(ever) is not None, fits=fits)
 
 
 def search(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from planner import explain
@@ -12,6 +12,7 @@ from planner.climb import Climb
 from planner.content import hosts
 from planner.explain import Nearest, Tried
 from planner.obstacles import FITS, causes_for, largest, obstacles
+from planner.order import natural
 from planner.podgroup import PodGroup
 from planner.request import ROOT, Kind, relaxations
 from planner.search import Budget
@@ -19,12 +20,27 @@ from planner.snapshot import Snapshot
 from planner.view import View, look
 
 _NEAREST_BUDGET = 200_000
+_MOST_RELEASED = 16
+"""Gangs whose end is tried for room, the smallest first."""
+
+
+Fits = Callable[[Snapshot, PodGroup], bool]
+"""Whether a gang has a place now."""
 
 
 def not_placed(
-    snapshot: Snapshot, group: PodGroup, now: Sequence[Tried], ever: Sequence[Tried], *, fits_empty: bool
+    snapshot: Snapshot,
+    group: PodGroup,
+    now: Sequence[Tried],
+    ever: Sequence[Tried],
+    *,
+    fits_empty: bool,
+    fits: Fits,
 ) -> Answer:
-    """The queued or rejected answer, from what was tried in the cluster as it is and in the empty one."""
+    """The queued or rejected answer, from what was tried in the cluster as it is and in the empty one.
+
+    `fits` tells of other moments and modes, to say what would make room.
+    """
     one = max(now, key=lambda tried: (_best_attempt(tried).fits, -now.index(tried)))
     decision: Verdict = "queued"
     unproved = () if all(tried.complete for tried in now) else (explain.UNPROVED_WARNING,)
@@ -34,7 +50,9 @@ def not_placed(
     if fits_empty:
         reason = "NoRoomNow"
         part, tight = _culprit(snapshot, group, one, now=True)
-        message = explain.no_room(part, tight, _nearest(snapshot, part, tight, now=True), causes)
+        nearest = _nearest(snapshot, part, tight, now=True)
+        others = () if explain.ways_of(tight, nearest) else _others(snapshot, group, fits)
+        message = explain.no_room(part, tight, nearest, causes, others)
     elif not all(tried.complete for tried in ever):
         reason = "SearchBudgetExhausted"
         message = (
@@ -53,6 +71,20 @@ def not_placed(
         obstacles=causes,
         attempts=tuple(reversed(one.attempts)),
     )
+
+
+def _others(snapshot: Snapshot, group: PodGroup, fits: Fits) -> list[str]:
+    """What would make room where no smaller request fits: the end of one gang, the smallest that helps, or
+    a reservation of single nodes."""
+    ways: list[str] = []
+    by_size = sorted(snapshot.reservations, key=lambda r: (len(r.touched), natural(r.gang)))
+    for reservation in by_size[:_MOST_RELEASED]:
+        if fits(snapshot.ended(reservation.gang), group):
+            ways.append(f"the end of {reservation.gang}")
+            break
+    if group.reserve == "domain" and fits(snapshot, replace(group, reserve="nodes")):
+        ways.append("bayplan.dev/reserve: nodes, which holds no more than the gang uses")
+    return ways
 
 
 def _never(

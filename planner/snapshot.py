@@ -283,6 +283,18 @@ class Snapshot:
         former = self.holding(gang)
         return self if former is None else self._changed(self._others(gang), [former], [])
 
+    def ended(self, gang: str) -> Snapshot:
+        """The same cluster as if the gang had ended: without what it holds, and without its pods."""
+        former = self.holding(gang)
+        if former is None:
+            return self
+        left = self.without(gang)
+        for node in self.bound.carriers.get(former.id) or ():
+            for pod in self.bound.on(node):
+                if former.id in carried(pod):
+                    left = left.without_pod(pod)
+        return left
+
     def _others(self, gang: str) -> tuple[Reservation, ...]:
         if gang not in self.holds.by_gang:
             return self.reservations

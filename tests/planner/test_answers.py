@@ -1,7 +1,10 @@
 """The three answers, and their words."""
 
+from dataclasses import replace
+
 import pytest
 
+from planner.node import BoundPod
 from planner.placement import plan, reservation_for
 from planner.podgroup import Constraint, PodShape, Requirement, Toleration
 from planner.snapshot import snapshot
@@ -213,3 +216,79 @@ def test_a_pod_set_without_its_level_now_is_queued_with_its_name():
     assert answer.decision == "queued"
     assert answer.message.startswith("worker: 4 pods (32 GPUs) required in one rack")
     assert "Would work now: 3 pods" in answer.message
+
+
+def test_a_rack_of_which_a_gang_holds_a_host_is_called_partly_held():
+    """One node is reserved; the three others are free, and no rack to be held whole. The counts add up."""
+    moment = holding(racks(1, 4), gang(1, name="default/Job/one"))
+    answer = plan(moment, gang(2, required="rack"))
+    assert answer.obstacles == {
+        "in rack r1, which is partly held by default/Job/one": 3,
+        "reserved by default/Job/one": 1,
+    }
+    assert "3 nodes in rack r1, which is partly held by default/Job/one" in answer.message
+
+
+def test_where_no_smaller_request_fits_it_is_said_whose_end_would_help():
+    """The gang's own pods go with it; and two nodes are free for a gang that holds no more than it uses."""
+    held = gang(1, name="default/Job/one")
+    moment = holding(racks(1, 4), held)
+    uses = moment.holding(held.name)
+    moment = moment.with_pod(BoundPod("default/one-0", "r1-n1", held.pod_sets[0].shape.requests, uses.id))
+    answer = plan(moment, gang(2, required="rack"))
+    assert answer.message.endswith(
+        "No smaller request fits now. Would work: the end of default/Job/one, "
+        "or bayplan.dev/reserve: nodes, which holds no more than the gang uses."
+    )
+    assert plan(moment.ended("default/Job/one"), gang(2, required="rack")).decision == "admitted"
+    assert plan(moment, gang(2, required="rack", reserve="nodes")).decision == "admitted"
+
+
+def test_where_nothing_helps_nothing_is_promised():
+    """Pods of nobody's gang fill the rack: no end of a gang and no mode makes room."""
+    answer = plan(cluster("r1: a b used=8"), gang(2, required="rack"))
+    assert answer.message.endswith("No smaller request fits now.")
+
+
+def test_many_causes_are_summed_up_so_that_all_nodes_are_counted():
+    """Ten gangs with a rack each: eight are named, the rest counted."""
+    groups = [gang(2, name=f"default/Job/g{n}") for n in range(10)]
+    answer = plan(holding(racks(10, 2), *groups), gang(2, required="rack"))
+    assert len(answer.obstacles) == 10
+    assert "2 nodes reserved by default/Job/g7, 4 nodes for 2 other reasons" in answer.message
+
+
+MIG = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}
+SLICED = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED"}
+
+
+def test_a_pod_gets_one_instance_of_a_board_split_by_mig():
+    """With strategy single nvidia.com/gpu is an instance: one a pod, and two are never satisfied."""
+    moment = snapshot([node("a", labels=MIG, gpu=7)])
+    assert plan(moment, gang(7, gpu=1)).decision == "admitted"
+    answer = plan(moment, gang(1, gpu=2))
+    assert (answer.decision, answer.reason) == ("rejected", "NoNodeMatches")
+    assert "GPUs split by MIG: one instance a pod (1 node)" in answer.message
+    both = snapshot([node("a", labels=MIG, gpu=7), node("b")])
+    assert [x.node for x in plan(both, gang(1, gpu=2)).assignments] == ["b"]
+
+
+def test_a_gang_with_a_topology_wish_keeps_away_from_mig_instances():
+    """Instances have no link between them; whole GPUs in the same rack serve."""
+    moment = snapshot([node("a", labels={**MIG, "rack": "r"}, gpu=7)], [topology("rack")])
+    answer = plan(moment, gang(2, gpu=1, required="rack"))
+    assert answer.decision == "rejected"
+    assert "no link between instances" in answer.message
+    assert plan(moment, gang(2, gpu=1)).decision == "admitted"
+    assert plan(moment, gang(1, gpu=1, required="rack")).decision == "admitted"
+
+
+def test_more_than_one_time_slice_is_never_satisfied():
+    """Neither as nvidia.com/gpu of a -SHARED product nor as nvidia.com/gpu.shared."""
+    moment = snapshot([node("a", labels=SLICED, gpu=8)])
+    assert plan(moment, gang(8, gpu=1)).decision == "admitted"
+    assert plan(moment, gang(1, gpu=2)).decision == "rejected"
+    shared = snapshot([replace(node("a"), allocatable={"nvidia.com/gpu.shared": 8, "pods": 9})])
+    asks = {count: PodShape({"nvidia.com/gpu.shared": count, "pods": 1}) for count in (1, 2)}
+    assert plan(shared, gang(pod_set(8, asks[1]))).decision == "admitted"
+    assert plan(shared, gang(pod_set(1, asks[2]))).decision == "rejected"

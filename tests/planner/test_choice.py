@@ -1,6 +1,6 @@
 """Which place is chosen among those that fit."""
 
-from planner.placement import plan
+from planner.placement import plan, reservation_for
 from planner.podgroup import Constraint
 from tests.builders import GPU, cluster, gang, pod_set, racks, shape
 
@@ -94,3 +94,25 @@ def test_a_gang_of_cpu_pods_keeps_away_from_pristine_gpus():
     snapshot = cluster("r1: a\nr1: b gpu=0")
     assert [x.node for x in plan(snapshot, gang(pod_set(1, shape(cpu=1)))).assignments] == ["b"]
     assert GPU not in snapshot.nodes["b"].allocatable
+
+
+def test_a_hold_of_a_host_goes_where_a_gang_already_holds_one():
+    """A rack of which a gang holds a part is lost to whole racks anyway; plain pods in another may end."""
+    moment = cluster("r1: a b c\nr2: d used=4\nr2: e f\nr3: g h i")
+    there = gang(pod_set(1, shape(gpu=8, selector={"rack": "r3"})), name="default/Job/there")
+    held = moment.with_reservation(reservation_for(moment, there, plan(moment, there)))
+    assert plan(moment, gang(1, gpu=4)).domain == ("r2", "d")
+    assert plan(held, gang(1, gpu=4)).domain == ("r3", "h")
+    assert plan(held, gang(3, gpu=8, required="rack")).domain == ("r1",)
+
+
+def test_two_small_gangs_share_a_rack_although_another_has_less_left():
+    """The second one-host gang follows the first, so that one rack fewer is lost to whole-rack gangs."""
+    moment = cluster("r1: a b c d\nr2: e f g used=8\nr2: h i\nr3: j k used=8\nr3: l m n")
+    taken = []
+    for number in range(3):
+        group = gang(1, name=f"default/Job/g{number}")
+        answer = plan(moment, group)
+        moment = moment.with_reservation(reservation_for(moment, group, answer))
+        taken.append(answer.domain[0])
+    assert taken == ["r2", "r2", "r3"]

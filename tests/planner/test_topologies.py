@@ -237,3 +237,19 @@ def test_policies_are_told_levels_capacity_and_mig():
     assert facts["mig"]["NVIDIA-H100-80GB-HBM3"]["most"] == {"1g.10gb": 7}
     assert "7g.80gb" in facts["mig"]["NVIDIA-H100-80GB-HBM3"]["profiles"]
     assert cluster_facts(held) is facts
+
+
+def test_a_node_that_has_all_labels_of_one_topology_is_of_that_one_only():
+    """It carries two of three labels of the other; a node of neither serves what it carries most of."""
+    dgx, nvl = topology("zone", "rack", name="dgx"), topology("zone", "rack", "clique", name="nvl")
+    labels = {"zone": "z", "rack": "r"}
+    nodes = [
+        node("d", labels=labels),
+        node("n", labels={**labels, "clique": "c"}),
+        node("half", labels={"zone": "z", "clique": "c"}),
+    ]
+    trees = snapshot(nodes, [dgx, nvl]).base.trees
+    assert {name: list(tree.index) for name, tree in trees.items()} == {
+        "dgx": ["d", "n"],
+        "nvl": ["n", "half"],
+    }
