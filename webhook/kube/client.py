@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -115,16 +115,20 @@ class Api:
             raise
         return True
 
-    async def list(self, path: str, **query: str) -> tuple[list[Json], str]:
-        """Every object, page by page, and the resource version of the whole. Items lack apiVersion and kind.
+    async def list(
+        self, path: str, keep: Callable[[Json], Any] = dict, **query: str
+    ) -> tuple[list[Any], str]:
+        """What `keep` gives of every object, page by page, and the resource version of the whole.
+
+        Items lack apiVersion and kind.
 
         Raises `ApiError` 410 where the list went stale between two pages.
         """
-        items: list[Json] = []
+        items: list[Any] = []
         asked = {"limit": str(PAGE), **query}
         while True:
             page = await self._call("GET", path, asked)
-            items += page.get("items") or []
+            items += map(keep, page.get("items") or [])
             metadata = page.get("metadata") or {}
             if not metadata.get("continue"):
                 return items, str(metadata.get("resourceVersion", ""))

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from webhook.kube.client import Api, ApiError, Event, Json
 
@@ -23,10 +23,14 @@ log = logging.getLogger("bayplan")
 
 
 class Handler(Protocol):
-    """What is told of a resource's objects; both are called on the event loop and must not raise."""
+    """What is told of a resource's objects; all are called on the event loop and must not raise."""
 
-    def replaced(self, items: Iterable[Json], version: int) -> None:
-        """These were all objects at a resource version."""
+    def read(self, item: Json) -> Any:
+        """What is kept of a listed object. A page is read before the next one comes: a list may be long."""
+        ...
+
+    def replaced(self, items: Iterable[Any], version: int) -> None:
+        """These, as `read` gave them, were all objects at a resource version."""
         ...
 
     def changed(self, event: Event) -> None:
@@ -84,7 +88,7 @@ class Reflector:
         async with self._relisting:
             self._held = []
             try:
-                items, version = await self.api.list(self.path, **self.query)
+                items, version = await self.api.list(self.path, self.handler.read, **self.query)
                 self._listed = max(self._listed, int(version))
                 self.handler.replaced(items, self._listed)
             finally:
@@ -98,7 +102,7 @@ class Reflector:
         try:
             if not self.path:
                 raise ApiError(404, "NotFound", "there is no such resource")
-            items, self._version = await self.api.list(self.path, **self.query)
+            items, self._version = await self.api.list(self.path, self.handler.read, **self.query)
         except ApiError as error:
             if error.status != 404:
                 raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from planner.errors import InputError, Where
@@ -12,6 +13,20 @@ from webhook.kube.client import Event, Json
 
 log = logging.getLogger("bayplan")
 Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Generic[Read]):
+    """One object as it was read. `found` None: left out, for the reason `why` ("" where that is no fault).
+
+    `known`: this version of it was read before, and nothing is to be done.
+    """
+
+    key: str
+    version: str
+    found: Read | None = None
+    why: str = ""
+    known: bool = False
 
 
 class Store(Generic[Read]):
@@ -31,53 +46,63 @@ class Store(Generic[Read]):
         self.items: dict[str, Read] = {}
         self.bad: dict[str, str] = {}
         """Why objects are left out, by key."""
+        self._versions: dict[str, str] = {}
         self._read = read
         self._kind = kind
         self._stirred = stirred
         self._lock = lock
 
-    def replaced(self, items: Iterable[Json], version: int) -> None:
+    def read(self, item: Json) -> Line[Read]:
+        """What is kept of an object; one whose version was read before is not read again."""
+        key, version = key_of(item), str(item["metadata"].get("resourceVersion", ""))
+        if version and self._versions.get(key) == version:
+            return Line(key, version, known=True)
+        where = Where(object=f"{self._kind} {key}")
+        try:
+            return Line(key, version, self._read(item, where))
+        except InputError as error:
+            return Line(key, version, why=str(error))
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            return Line(key, version, why=f"{where}: {error!r}")
+
+    def replaced(self, lines: Iterable[Line[Read]], version: int) -> None:
         """These are all objects now."""
-        fresh = {key_of(item): item for item in items}
+        fresh = {line.key: line for line in lines}
         with self._lock:
-            for key in [key for key in (*self.items, *self.bad) if key not in fresh]:
+            for key in [key for key in self._versions if key not in fresh]:
                 self._drop(key)
-            for key, item in fresh.items():
-                self._put(key, item)
+            for line in fresh.values():
+                self._take(line)
 
     def changed(self, event: Event) -> None:
         """One object came, changed or went."""
-        key = key_of(event.object)
+        line = self.read(event.object)
         with self._lock:
             if event.type == "DELETED":
-                self._drop(key)
+                self._drop(line.key)
             else:
-                self._put(key, event.object)
+                self._take(line)
 
-    def _put(self, key: str, item: Json) -> None:
-        where = Where(object=f"{self._kind} {key}")
-        try:
-            found = self._read(item, where)
-        except (InputError, KeyError, TypeError, ValueError, RecursionError) as error:
-            self._leave_out(key, str(error) if isinstance(error, InputError) else f"{where}: {error!r}")
+    def _take(self, line: Line[Read]) -> None:
+        if line.known:
             return
-        self.bad.pop(key, None)
-        if found is None:
-            self._drop(key)
-        elif self.items.get(key) != found:
-            self.items[key] = found
-            self._stirred(key)
+        if line.why and self.bad.get(line.key) != line.why:
+            log.warning("left out: %s", line.why)
+        if line.found is None:
+            self._drop(line.key)
+        elif self.items.get(line.key) != line.found:
+            self.items[line.key] = line.found
+            self._stirred(line.key)
+        self.bad.pop(line.key, None)
+        if line.why:
+            self.bad[line.key] = line.why
+        self._versions[line.key] = line.version
 
     def _drop(self, key: str) -> None:
+        self._versions.pop(key, None)
         self.bad.pop(key, None)
         if self.items.pop(key, None) is not None:
             self._stirred(key)
-
-    def _leave_out(self, key: str, why: str) -> None:
-        if self.bad.get(key) != why:
-            log.warning("left out: %s", why)
-        self._drop(key)
-        self.bad[key] = why
 
 
 def key_of(item: Json) -> str:

@@ -1,0 +1,86 @@
+"""Who is in whose way, by the rules that both ledgers keep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.answer import Assignment
+from planner.conflicts import Blocked, Kept, judge
+from planner.reservation import Reservation
+
+HERE = Reservation(
+    id="a",
+    gang="a",
+    topology="t",
+    level="rack",
+    domain=("z", "r1"),
+    mode="domain",
+    domains=(("z", "r1"),),
+    nodes=frozenset({"n1", "n2"}),
+    assignments=(Assignment("w", "n1", 1),),
+    requests=(("w", {"cpu": 1}),),
+    fingerprint="f",
+)
+"""A gang that holds rack r1 of zone z."""
+PART = replace(HERE, mode="nodes", domains=(), nodes=frozenset(), domain=("z", "r1", "n1"))
+"""A gang that uses a part of n1."""
+
+
+def other(one: Reservation, **changes: object) -> Reservation:
+    """Another gang's reservation."""
+    return replace(one, id="b", gang="b", **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "blocked"),
+    [
+        (other(HERE), True),
+        (other(HERE, domains=(("z",),), domain=("z",), nodes=frozenset({"n9"})), True),
+        (other(HERE, domains=(("z", "r1", "n2"),), domain=("z", "r1", "n2")), True),
+        (other(HERE, domains=(("z", "r10"),), domain=("z", "r10"), nodes=frozenset({"n9"}),
+               assignments=(Assignment("w", "n9", 1),)), False),
+        (other(HERE, topology="u", domains=(("y", "q"),), domain=("y", "q")), True),
+        (other(PART), True),
+        (other(PART, domain=("z", "r2", "n3"), assignments=(Assignment("w", "n3", 1),)), False),
+    ],
+    ids=["same rack", "the zone around", "a host within", "a name that begins alike", "same node",
+         "a part of a held node", "elsewhere"],
+)  # fmt: skip
+def test_a_held_domain_has_one_holder(wanted: Reservation, blocked: bool) -> None:
+    """Whichever of the two was first."""
+    assert isinstance(judge(wanted, 9, [Kept(HERE, 1)]), Blocked) is blocked
+    assert isinstance(judge(HERE, 9, [Kept(wanted, 1)]), Blocked) is blocked
+
+
+def test_two_parts_of_a_node_live_together_if_the_plan_knew_of_the_first() -> None:
+    """What came later was not counted."""
+    assert judge(other(PART), 5, [Kept(PART, 5)]) == other(PART)
+    assert judge(other(PART), 4, [Kept(PART, 5)]) == Blocked("a")
+
+
+def test_the_first_by_name_is_told() -> None:
+    """The same answer on every replica."""
+    book = [Kept(replace(HERE, id=name, gang=name), 1) for name in ("z", "c")]
+    assert judge(other(HERE), 9, book) == Blocked("c")
+
+
+def test_asked_again_the_gang_keeps_its_place() -> None:
+    """A plan that did not know of it, or that says the same, changes nothing."""
+    elsewhere = replace(HERE, domains=(("z", "r2"),))
+    assert judge(elsewhere, 4, [Kept(HERE, 5)]) == Kept(HERE, 5)
+    assert judge(HERE, 5, [Kept(HERE, 5)]) == Kept(HERE, 5)
+
+
+def test_a_plan_that_knew_the_former_place_moves_the_gang_with_its_owner() -> None:
+    """It is still claimed by the same workload."""
+    claimed = replace(HERE, state="claimed", owner_uid="u")
+    moved = judge(replace(HERE, domains=(("z", "r2"),), expires=9.0), 5, [Kept(claimed, 5)])
+    assert moved == replace(claimed, domains=(("z", "r2"),))
+
+
+def test_another_request_under_the_same_name_replaces_it() -> None:
+    """It is not its own obstacle."""
+    wanted = replace(HERE, fingerprint="g")
+    assert judge(wanted, 0, [Kept(HERE, 5)]) == wanted

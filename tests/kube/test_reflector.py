@@ -1,0 +1,147 @@
+"""Lists and watches told to a store: nothing newer is lost, nothing unreadable stops it."""
+
+from __future__ import annotations
+
+import threading
+
+from planner.errors import InputError
+from webhook.kube import commits
+from webhook.kube.client import Event
+from webhook.kube.objects import Objects
+from webhook.kube.store import Store
+
+
+def item(name: str, version: int, **more: object) -> dict[str, object]:
+    """An object of a list."""
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}, **more}
+
+
+def reservation(name: str, version: int, since: int = 1) -> dict[str, object]:
+    """A committed Reservation object."""
+    return item(name, version, spec={"gang": f"a/Job/{name}", "mode": "domain"}, status={"since": since})
+
+
+def store() -> tuple[Store[str], list[str], list[str]]:
+    """A store of the objects' `word`, what it read, and which keys it said were stirred."""
+    reads: list[str] = []
+    stirred: list[str] = []
+
+    def read(one, where):
+        reads.append(one["metadata"]["name"])
+        if one.get("word") == "bad":
+            raise InputError("is bad", where)
+        return one.get("word")
+
+    return Store(read, "Thing", stirred.append, threading.Lock()), reads, stirred
+
+
+def listed(kept: Store[str], *items: dict[str, object]) -> None:
+    """A whole list arrives."""
+    kept.replaced([kept.read(one) for one in items], 9)
+
+
+def test_an_object_that_says_the_same_stirs_nobody():
+    """A heartbeat is a new version with the same words."""
+    kept, _, stirred = store()
+    listed(kept, item("a", 1, word="x"))
+    kept.changed(Event("MODIFIED", item("a", 2, word="x")))
+    assert stirred == ["a"]
+
+
+def test_a_second_list_reads_only_what_changed():
+    """After a watch that was too old to go on, 50,000 pods are not read again."""
+    kept, reads, _ = store()
+    listed(kept, item("a", 1, word="x"), item("b", 2, word="y"))
+    listed(kept, item("a", 1, word="x"), item("b", 3, word="z"))
+    assert reads == ["a", "b", "b"]
+    assert kept.items == {"a": "x", "b": "z"}
+
+
+def test_what_a_list_lacks_is_gone():
+    """Also what was left out before."""
+    kept, _, stirred = store()
+    listed(kept, item("a", 1, word="x"), item("b", 2, word="bad"))
+    listed(kept)
+    assert (kept.items, kept.bad) == ({}, {})
+    assert stirred == ["a", "a"]
+
+
+def test_an_unreadable_object_is_left_out_with_its_reason_and_comes_back():
+    """The others stay, and a mended one is taken up."""
+    kept, _, _ = store()
+    listed(kept, item("a", 1, word="x"), item("b", 2, word="bad"))
+    assert (kept.items, kept.bad) == ({"a": "x"}, {"b": "Thing b: is bad"})
+    kept.changed(Event("MODIFIED", item("b", 3, word="y")))
+    assert (kept.items, kept.bad) == ({"a": "x", "b": "y"}, {})
+
+
+def test_an_object_that_turns_bad_is_out_of_the_picture():
+    """Its former words would be old."""
+    kept, _, _ = store()
+    listed(kept, item("a", 1, word="x"))
+    kept.changed(Event("MODIFIED", item("a", 2, word="bad")))
+    assert (kept.items, list(kept.bad)) == ({}, ["a"])
+
+
+def test_a_list_that_was_overtaken_hides_nothing_newer():
+    """What we wrote after the list was taken stays, or two gangs would hold one rack."""
+    known = Objects()
+    known.stored(reservation("new", 12, since=3))
+    known.stored(reservation("moved", 11, since=2))
+    known.replaced([reservation("moved", 5), reservation("old", 4)], 10)
+    assert {name: entry.version for name, entry in known.entries.items()} == {
+        "new": "12",
+        "moved": "11",
+        "old": "4",
+    }
+
+
+def test_what_a_newer_list_lacks_is_gone_from_the_book():
+    """Its deletion was missed by the watch."""
+    known = Objects()
+    known.stored(reservation("a", 5))
+    known.replaced([], 10)
+    assert known.entries == {}
+
+
+def test_an_older_word_never_replaces_a_newer_one():
+    """The watch tells of our own write after its answer did."""
+    known = Objects()
+    known.stored(reservation("a", 7, since=2))
+    known.changed(Event("MODIFIED", reservation("a", 5, since=1)))
+    assert known.entries["a"].since == 2
+
+
+def test_a_commit_is_seen_when_all_of_it_was_even_if_it_went_since():
+    """Of a commit of two both must have been applied; a release afterwards does not unsee them."""
+    known = Objects()
+    intents = tuple(commits.Intent(name, f"uid-{name}", {}, {}) for name in ("a", "b"))
+    turn = commits.Turn(4, "99", intents)
+    known.stored(reservation("a", 5, since=4))
+    assert not known.has_seen(turn)
+    known.stored(reservation("b", 6, since=4))
+    known.changed(Event("DELETED", reservation("a", 8, since=4)))
+    assert known.has_seen(turn)
+
+
+def test_a_later_commit_shows_that_the_earlier_ones_were_applied():
+    """No writer commits before the last commit is applied."""
+    known = Objects()
+    known.stored(reservation("c", 9, since=5))
+    assert known.has_seen(commits.Turn(4, "1", (commits.Intent("a", "uid-a", {}, {}),)))
+
+
+def test_an_object_without_a_commit_counts_for_nothing():
+    """A writer that died before its commit left it."""
+    known = Objects()
+    known.stored(item("a", 3, spec={"gang": "a/Job/a", "mode": "domain"}, status={}))
+    assert known.entries["a"].kept is None
+
+
+def test_a_reservation_that_does_not_read_is_left_out():
+    """Somebody edited it by hand; the rest of the book stands."""
+    known = Objects()
+    broken = reservation("a", 3)
+    broken["spec"] = {"gang": "a/Job/a", "mode": "sideways"}
+    known.stored(broken)
+    assert known.entries["a"].kept is None
