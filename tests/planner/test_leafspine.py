@@ -243,3 +243,28 @@ def test_a_bad_config_names_its_field(spec, said):
     with pytest.raises(InputError, match=said) as caught:
         with_config(DEFAULTS, config(**spec), Where("c.yaml", "ConfigMap x"))
     assert caught.value.where.field == "data[config.yaml]"
+
+
+@pytest.mark.parametrize("strategy", ["consolidated", "balanced", "distributed"])
+def test_the_order_of_nodes_and_links_does_not_matter(strategy):
+    """The same fabric listed backwards gives the same plan."""
+    moment = fabric()
+    links = {"fabric": tuple(reversed(moment.base.links["fabric"]))}
+    backwards = snapshot(reversed(list(moment.nodes.values())), [FABRIC], links=links)
+    group = wishing(8, strategy=strategy)
+    assert plan(backwards, group).assignments == plan(moment, group).assignments
+
+
+def test_a_gang_on_two_leaves_holds_both_whole():
+    """The leaf-spine rules choose the leaves; what is held is as for any gang."""
+    answer = plan(fabric(), wishing(6, reserve="domain"))
+    assert answer.reserves == (("s", "l1"), ("s", "l2"))
+
+
+def test_an_opened_leaf_serves_before_a_pristine_one():
+    """Availability counts as enough or not, so that what is in use already decides."""
+    moment = fabric()
+    other = gang(1, name="default/Job/other", reserve="nodes")
+    held = moment.with_reservation(reservation_for(moment, other, plan(moment, other)))
+    opened = leaves_of(plan(moment, other))
+    assert leaves_of(plan(held, wishing(2))) == opened
