@@ -215,7 +215,8 @@ def _tls(args: argparse.Namespace) -> ReloadingContext | None:
         return None
     if args.tls_cert is None or args.tls_key is None:
         raise InputError(
-            "needs --tls-cert and --tls-key (`bayplan certs init` makes them), or --certificate-secret"
+            "needs --tls-cert and --tls-key (`bayplan certs init` makes them), --certificate-secret, "
+            "or --insecure"
         )
     try:
         return ReloadingContext(args.tls_cert, args.tls_key, client_ca=args.client_ca, report=log.info)

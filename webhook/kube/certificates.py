@@ -22,6 +22,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cryptography import x509
+
 from certs.authority import (
     CertificateError,
     KeyPair,
@@ -65,12 +67,14 @@ class SecretCertificates:
         names: Names,
         configurations: Sequence[str],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        rest: float = REST,
     ) -> None:
         self._api = api
         self._namespace, self._name = namespace, name
         self._names = names
         self._paths = [f"{_CONFIGURATIONS}/{kind}/{one}" for one in configurations for kind in _KINDS]
         self._clock = clock
+        self._rest = rest
         self._serving = _Serving(issue(new_authority(clock()), names, clock()))
         self._published = ""
         self._published_at = 0.0
@@ -82,6 +86,11 @@ class SecretCertificates:
     def context(self) -> ssl.SSLContext:
         """For the server; a new certificate is taken up at the next handshake."""
         return self._serving.context
+
+    @property
+    def serving(self) -> x509.Certificate:
+        """What is served now."""
+        return self._serving.pair.certificate
 
     def waiting(self) -> str:
         """What the first good look still lacks; "" once callers trust what is served."""
@@ -171,7 +180,7 @@ class SecretCertificates:
             log.info("%s: the CA was put into it", path.removeprefix(f"{_CONFIGURATIONS}/"))
 
     def _rested(self) -> bool:
-        return bool(self._published) and time.monotonic() - self._published_at >= REST
+        return bool(self._published) and time.monotonic() - self._published_at >= self._rest
 
     async def _read(self) -> tuple[str, Material]:
         """The Secret's resource version, "" where there is none, and what it holds."""
@@ -205,7 +214,11 @@ class SecretCertificates:
     def _secret(self, data: dict[str, str]) -> Json:
         labels = {"app.kubernetes.io/name": "bayplan"}
         metadata = {"name": self._name, "namespace": self._namespace, "labels": labels}
-        kind = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls"}
+        kind = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "Opaque",
+        }  # of kubernetes.io/tls none may be empty
         return {**kind, "metadata": metadata, "data": data}
 
     def _trouble(self, problem: str) -> None:
@@ -282,14 +295,16 @@ class _Serving:
     def __init__(self, pair: KeyPair) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="bayplan-")  # only this user may enter it
         self._certificate, self._key = (Path(self._folder.name) / name for name in (TLS_CERT, TLS_KEY))
-        self._pair = self._store(pair)
+        self.pair = pair
+        self._store(pair)
         self._reloading = ReloadingContext(self._certificate, self._key, report=self._report)
         self.context = self._reloading.context
 
     def take(self, pair: KeyPair) -> None:
         """Serve this one from the next handshake on."""
-        if pair.certificate_pem != self._pair:
-            self._pair = self._store(pair)
+        if pair.certificate != self.pair.certificate:
+            self.pair = pair
+            self._store(pair)
             self._reloading.reload_if_changed()
             log.info("serving a certificate that ends %s", f"{pair.certificate.not_valid_after_utc:%Y-%m-%d}")
 
@@ -297,12 +312,11 @@ class _Serving:
         """Remove the files."""
         self._folder.cleanup()
 
-    def _store(self, pair: KeyPair) -> bytes:
+    def _store(self, pair: KeyPair) -> None:
         for path, content in ((self._certificate, pair.certificate_pem), (self._key, pair.key_pem)):
             path.unlink(missing_ok=True)  # a new file, so that the change is seen whatever its time and size
             path.touch(mode=0o600)
             path.write_bytes(content)
-        return pair.certificate_pem
 
     def _report(self, message: str) -> None:
         """A failure would be ours: what was read from the Secret is a pair already."""
