@@ -185,6 +185,7 @@ class Controller:
             hold = replace(action.reservation, created=now, expires=now + HOLD_SECONDS)
             await self._ledger.reserve(hold, world.snapshot.revision, now)
             await self._ledger.claim(hold.id, gang.ref.uid, now)
+            self._seen |= {hold.id}  # its Job may be deleted before the next look
             await self._note(gang, hold, world.snapshot)
         log.info("admitted %s", gang.name)
         await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
