@@ -277,6 +277,11 @@ def _labels(snapshot: Snapshot) -> list[Finding]:
         mend = "install the device plug-in, or wait for it"
         return [Finding("GPU nodes", "warn", f"none of {len(snapshot.nodes)} nodes offers GPUs", mend)]
     found = [Finding("GPU nodes", "ok", f"{len(gpus)} of {len(snapshot.nodes)} nodes offer GPUs")]
+    trees = snapshot.base.trees.values()
+    outside = [node.name for node in gpus if not any(node.name in tree.index for tree in trees)]
+    if outside:
+        text = f"{len(outside)} of {len(gpus)} GPU nodes are in no topology, as {outside[0]} is not"
+        found.append(Finding("topologies", "warn", text, "label them with a topology's levels"))
     for topology in snapshot.topologies:
         tree = snapshot.base.trees[topology.name]
         levels = [level for level in topology.levels if level != HOSTNAME]

@@ -1,0 +1,82 @@
+"""`bayplan doctor` on a real cluster: without an installation, and with one that serves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import policy_set
+from tests.e2e.fleet import Fleet
+from tests.e2e.hook import bayplan
+from tests.e2e.kube_ledgers import install
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import RACK, Replicas, nodes
+from tests.e2e.stage import Cluster
+
+
+def examined(cluster: Cluster, *options: str) -> dict[str, dict[str, Any]]:
+    """What it found, the worst of each subject."""
+    arguments = ("--kubeconfig", str(cluster.kubectl.kubeconfig), "-o", "json", *options)
+    found: dict[str, dict[str, Any]] = {}
+    for one in json.loads(bayplan("doctor", *arguments, statuses=(0, 1))):
+        if one["subject"] not in found or one["grade"] == "fail":
+            found[one["subject"]] = one
+    return found
+
+
+@pytest.fixture(scope="module")
+def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """One replica on two racks of two nodes."""
+    install(cluster.kubectl)
+    folder = tmp_path_factory.mktemp("doctor")
+    fleet = Fleet(cluster.api)
+    replicas = Replicas(
+        cluster.api, cluster.kubectl.kubeconfig, folder, 1, policy_set("default-scheduler", folder)
+    )
+    try:
+        fleet.make(nodes(2, 2))
+        replicas.start()
+        yield replicas
+    finally:
+        replicas.stop()
+        fleet.remove()
+
+
+def test_without_configurations_it_fails_and_says_what_to_apply(cluster: Cluster, serving: Replicas) -> None:
+    """The kinds are served and nodes are labelled; nobody calls the webhook, and no right is given."""
+    found = examined(cluster)
+    assert found["CRDs"]["grade"] == "ok"
+    assert found["topology racks"]["grade"] == "ok"
+    assert found["mutating webhooks"]["mend"] == "kubectl apply -k manifests/"
+    assert found["RBAC"]["grade"] == "fail"
+    assert found["dry run"]["message"].endswith("but no webhook planned it")
+    bayplan("doctor", "--kubeconfig", str(cluster.kubectl.kubeconfig), statuses=(1,))
+
+
+def test_what_serves_is_found_to_serve(cluster: Cluster, serving: Replicas) -> None:
+    """Configurations with a CA, a leader, and a dry run that comes back planned."""
+    serving.configure()
+    try:
+        wait_until(
+            lambda: examined(cluster, "--namespace", "default")["controller"]["grade"] == "ok", "a leader"
+        )
+        found = examined(cluster, "--namespace", "default")
+        grades = {one: found[one]["grade"] for one in ("mutating webhooks", "validating webhooks", "dry run")}
+        assert set(grades.values()) == {"ok"}, found
+        print(f"\n{found['dry run']['message']}")
+    finally:
+        serving.unconfigure()
+
+
+def test_a_node_without_its_label_is_named(cluster: Cluster, serving: Replicas) -> None:
+    """It is in no topology, so no gang that asks for a rack can use it."""
+    cluster.api.merge("/api/v1/nodes/r1-n1", {"metadata": {"labels": {RACK: None}}})
+    try:
+        found = examined(cluster)["topologies"]
+        assert found["grade"] == "warn"
+        assert "r1-n1" in found["message"]
+    finally:
+        cluster.api.merge("/api/v1/nodes/r1-n1", {"metadata": {"labels": {RACK: "r1"}}})
