@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +41,33 @@ def test_one_wrong_value_anywhere_gets_words(
     said = [decision.response.message, *decision.response.warnings]
     assert not [text for text in said for word in INTERNAL if word in text]
     assert all(len(text) < 1_500 for text in said)
+
+
+RICH = changed(POD, ("spec",), {
+    "hostNetwork": True,
+    "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}],
+    "containers": [{
+        "name": "main",
+        "image": "trainer:1",
+        "env": [{"name": "NCCL_IB_HCA", "value": "mlx5_1"}],
+        "envFrom": [],
+        "securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}},
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        "resources": {"limits": {"nvidia.com/gpu": 1, "rdma/ib": 1}, "claims": [{"name": "gpu"}]},
+    }],
+})  # fmt: skip
+"""A pod with what the policies of fabrics and claims look at."""
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([path for path in places(RICH) if path[0] == "spec"]), JUNK)
+def test_one_wrong_value_in_a_fabrics_pod_fails_no_policy(path: tuple[str | int, ...], junk: Any) -> None:
+    """What is malformed is the API server's to refuse; the policies look past it."""
+    decision = mutate(changed(RICH, path, junk), on=cluster("nvl72-8racks"))
+    said = [decision.response.message, *decision.response.warnings]
+    assert not [text for text in said for word in INTERNAL if word in text]
+    ours = ("compute-domain", "dra-gpus", "nccl-env", "numa-alignment", "rdma-fabric")
+    assert not [text for text in said for name in ours if re.search(rf"policy '{name}[a-z-]*', spec\.", text)]
 
 
 @pytest.mark.parametrize(

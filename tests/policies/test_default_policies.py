@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -44,16 +45,42 @@ def test_every_case_passes_and_every_expression_is_reached() -> None:
     assert summary.unreached == []
 
 
-@pytest.mark.parametrize("where", ["no cluster", "superpod-32"])
+def failures(texts: Iterable[str]) -> list[str]:
+    """Those that say that an expression of a policy could not be evaluated."""
+    return [text for text in texts if re.search(r"policy '[\w-]+', spec\.", text)]
+
+
+@pytest.mark.parametrize("where", ["no cluster", "superpod-32", "nvl72-8racks"])
 @pytest.mark.parametrize("obj", KINDS)
 def test_a_second_pass_changes_nothing(obj: Json, where: str) -> None:
     """What the policies made of an object of any kind needs nothing more, and none of them fails on it."""
     snapshot = None if where == "no cluster" else cluster(where)
+    if where == "nvl72-8racks":  # a tray has four GPUs
+        obj = json.loads(json.dumps(obj).replace(f'"{GPU}": 8', f'"{GPU}": 4'))
     first = mutate(obj, on=snapshot)
     assert first.response.allowed, first.response.message
-    assert not [warning for warning in first.response.warnings if warning.startswith("policy ")]
+    assert failures(first.response.warnings) == []
     second = mutate(dict(first.object or {}), on=snapshot)
     assert list(second.response.patch) == []
+
+
+@pytest.mark.parametrize("obj", KINDS)
+def test_on_a_pool_of_slices_no_policy_fails(obj: Json) -> None:
+    """What asks for whole GPUs there is refused by the plan or let in; every policy can say which."""
+    decision = mutate(obj, on=cluster("mig-pool"))
+    assert failures([decision.response.message, *decision.response.warnings]) == []
+
+
+@pytest.mark.parametrize("where", ["nvl72-8racks", "mig-pool"])
+@pytest.mark.parametrize("obj", KINDS)
+def test_every_kind_gets_an_answer_in_words_on_every_cluster(obj: Json, where: str) -> None:
+    """Let in and at rest after one pass, or refused with a reason; no policy fails on it."""
+    first = mutate(obj, on=cluster(where))
+    assert not [warning for warning in first.response.warnings if "expression" in warning]
+    if first.response.allowed:
+        assert list(mutate(dict(first.object or {}), on=cluster(where)).response.patch) == []
+    else:
+        assert "policy" in first.response.message or "never run" in first.response.message
 
 
 @pytest.mark.parametrize("obj", [row for row in KINDS if row.values[0] is not GROVE])
