@@ -29,11 +29,15 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
 class Balancer:
-    """Gives each connection to the next replica that takes it; `ports` may change while it runs."""
+    """Gives each connection to the next replica; `ports` may change while it runs.
 
-    def __init__(self, ports: Sequence[int]) -> None:
+    A replica that refuses is passed over, unless `strict`: then the connection is lost, as behind a Service.
+    """
+
+    def __init__(self, ports: Sequence[int], *, strict: bool = False) -> None:
         """Listens from now on; `close` it after use."""
         self.ports = list(ports)
+        self._strict = strict
         self._turn = 0
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = int(self._listener.getsockname()[1])
@@ -53,7 +57,7 @@ class Balancer:
 
     def _serve(self, client: socket.socket) -> None:
         ports = list(self.ports)
-        for _ in ports:
+        for _ in ports[:1] if self._strict else ports:
             self._turn += 1
             with suppress(OSError):
                 server = socket.create_connection(("127.0.0.1", ports[self._turn % len(ports)]), 2)

@@ -70,7 +70,7 @@ class Rollout:
     policies: Sequence[str]
     replicas: list[Replica] = field(default_factory=list)
     configured: list[str] = field(default_factory=list)
-    balancer: Balancer = field(default_factory=lambda: Balancer(()))
+    balancer: Balancer = field(default_factory=lambda: Balancer((), strict=True))
 
     @property
     def api(self) -> Api:
