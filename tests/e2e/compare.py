@@ -12,6 +12,8 @@ from planner.quantity import parse
 Json = dict[str, Any]
 OF_OTHERS = ("kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision")
 """Annotations that kubectl and a controller write."""
+OF_THE_SCHEDULER = "topology.kubernetes.io/zone"
+"""A label that a pod gets with its node, when it is bound."""
 TOKEN = re.compile("kube-api-access-[a-z0-9]{5}")
 """The volume of a pod's token, whose name is drawn anew at every admission."""
 OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
@@ -37,15 +39,18 @@ def differences(wanted: Any, stored: Any, path: str = "") -> list[str]:
 
 
 def content(obj: Json) -> Json:
-    """An object without what the API server and kubectl say of their own: identity, times, status.
+    """An object without what others say of it: identity, times, status, the node that a pod is bound to.
 
     A Job's selector is its UID, so the UID is replaced wherever it stands.
     """
     uid = obj["metadata"].get("uid", "")
     kept = {key: value for key, value in obj.items() if key != "status"}
     kept["metadata"] = {key: value for key, value in obj["metadata"].items() if key not in OF_THE_SERVER}
-    annotations = kept["metadata"].get("annotations", {})
-    kept["metadata"]["annotations"] = {key: annotations[key] for key in annotations if key not in OF_OTHERS}
+    if obj["kind"] == "Pod":
+        kept["spec"] = {key: value for key, value in obj["spec"].items() if key != "nodeName"}
+    for place, foreign in (("annotations", OF_OTHERS), ("labels", (OF_THE_SCHEDULER,))):
+        found = kept["metadata"].get(place, {})
+        kept["metadata"][place] = {key: found[key] for key in found if key not in foreign}
     return _replaced(kept, uid)  # type: ignore[no-any-return]
 
 

@@ -30,9 +30,12 @@ def each(rows: list[Example]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("site", "example"), values, ids=ids, indirect=["site"], scope="module")
 
 
-@each(LET_IN)
+@each([row for row in LET_IN if not row.manifest.startswith("pods-")])
 def test_a_dry_run_answers_as_the_real_thing_does_and_reserves_nothing(site: Site, example: Example) -> None:
-    """`--dry-run=server` prints the object that is stored afterwards, with the same warnings."""
+    """`--dry-run=server` prints the object that is stored afterwards, with the same warnings.
+
+    So for one object; several in one file are several requests, and a dry run keeps nothing between them.
+    """
     rehearsal = site.apply(EXAMPLES / example.manifest, "--dry-run=server", "-o", "yaml")
     assert rehearsal.status == 0, rehearsal.err
     assert site.hook.reservations() == []
