@@ -23,11 +23,26 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: s
     if not nodes or topology is None:
         return ()
     if group.reserve == "nodes":
-        hosts = sorted({_hostname(snapshot, node) for node in nodes}, key=natural)
-        return ((Requirement(HOSTNAME, "In", tuple(hosts)),),)
+        return _hosts(snapshot, nodes)
     domains = answer.reserves if group.reserve == "domain" else _would_reserve(snapshot, topology, answer)
     used = [domain for domain in domains if any(_within(snapshot, topology, n, domain) for n in nodes)]
-    return tuple(_term(topology, domain) for domain in used)
+    terms: list[Term] = []
+    for domain in used:
+        if len(domain) == len(topology.levels):
+            terms += _hosts(snapshot, [n for n in nodes if _path(snapshot, topology, n) == domain])
+        else:
+            terms.append(_term(topology, domain))
+    return tuple(terms)
+
+
+def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
+    """Terms that mean these nodes: one by their hostname labels, and one by name for each without a label
+    (`metadata.name` takes a single value, core/v1 NodeSelectorTerm.matchFields)."""
+    distinct = sorted(dict.fromkeys(nodes), key=natural)
+    labelled = [n for n in distinct if n in snapshot.nodes and snapshot.nodes[n].labels.get(HOSTNAME)]
+    hosts = sorted({_hostname(snapshot, node) for node in labelled}, key=natural)
+    named: tuple[Term, ...] = ((Requirement(HOSTNAME, "In", tuple(hosts)),),) if hosts else ()
+    return named + tuple((Requirement("metadata.name", "In", (n,)),) for n in distinct if n not in labelled)
 
 
 def _alike(group: PodGroup, name: str) -> set[str]:
@@ -37,8 +52,6 @@ def _alike(group: PodGroup, name: str) -> set[str]:
 
 
 def _term(topology: Topology, domain: Domain) -> Term:
-    if len(domain) == len(topology.levels):
-        return (Requirement(HOSTNAME, "In", (domain[-1],)),)
     return tuple(
         Requirement(level, "In", (value,))
         for level, value in zip(topology.levels, domain, strict=False)

@@ -7,6 +7,7 @@ rounded up, so that rounding never makes a pod fit.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -56,6 +57,8 @@ def amount(resource: str, value: object, where: Where, *, up: bool) -> int:
     Raises `InputError` as `parse` does.
     """
     exact = parse(value, where) * (1000 if resource == "cpu" else 1)
+    if "/" in resource and exact.denominator != 1:
+        raise InputError(f"{_short(value)} of an extended resource; it comes in whole pieces", where)
     return -(-exact.numerator // exact.denominator) if up else exact.numerator // exact.denominator
 
 
@@ -88,6 +91,10 @@ def show(resource: str, value: int) -> str:
     return str(value)
 
 
+def _is_word(value: object) -> bool:
+    return value is None or isinstance(value, bool)
+
+
 def _short(value: object) -> str:
-    text = repr(value)
+    text = json.dumps(value) if _is_word(value) else repr(value)
     return text if len(text) <= 40 else text[:37] + "…"

@@ -8,16 +8,22 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from planner.cluster import read
-from planner.errors import InputError
+from planner.errors import InputError, Where
 from planner.snapshot import Snapshot
 from webhook.files import SUFFIXES, documents
 from webhook.surroundings import Surroundings
 
 
 def picture(paths: Sequence[str]) -> tuple[Snapshot, Surroundings]:
-    """What cluster files show. Raises `InputError` for what cannot be read."""
+    """What cluster files show. Raises `InputError` for what cannot be read.
+
+    No node at all is an error too: a file that is just being written looks like that, and every workload
+    would be refused for good.
+    """
     found = documents(paths)
     snapshot = read((document.file, document.value) for document in found)
+    if not snapshot.nodes:
+        raise InputError("no Node in it; a cluster has at least one", Where(", ".join(paths)))
     return snapshot, Surroundings.of_objects(_objects(document.value for document in found))
 
 

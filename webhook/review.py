@@ -25,6 +25,7 @@ WARNING_WIDTH = 120
 WARNINGS_TOTAL = 4096
 """Characters of all warnings of one answer that the API server passes on."""
 API_VERSION = "admission.k8s.io/v1"
+_JSON = {list: "array", str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 
 
@@ -63,8 +64,8 @@ def decode(body: bytes) -> AdmissionRequest:
             f"the body is no JSON: line {error.lineno}, column {error.colno}: {error.msg}"
         ) from None
     if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
-        kind = review.get("kind") if isinstance(review, dict) else type(review).__name__
-        raise BadCall(f"expected kind AdmissionReview, found {_short(kind)}")
+        found = _short(review.get("kind")) if isinstance(review, dict) else f"a JSON {_JSON[type(review)]}"
+        raise BadCall(f"expected kind AdmissionReview, found {found}")
     if review.get("apiVersion") != API_VERSION:
         raise BadCall(f"expected apiVersion {API_VERSION}, found {_short(review.get('apiVersion'))}")
     request = review.get("request")
@@ -132,7 +133,7 @@ def _request(request: Mapping[str, Any]) -> AdmissionRequest:
         user_info=_user(request.get("userInfo")),
         object=_object(request, "object"),
         old_object=_object(request, "oldObject"),
-        dry_run=request.get("dryRun") is True,
+        dry_run=_flag(request, "dryRun"),
         options=options if isinstance(options, dict) else {},
     )
 
@@ -177,6 +178,13 @@ def _text(request: Mapping[str, Any], key: str) -> str:
     return value
 
 
+def _flag(request: Mapping[str, Any], key: str) -> bool:
+    value = request.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise BadCall(f"request.{key} is {_short(value)}; it is true or false")
+    return value is True
+
+
 def deeper_than(value: object, limit: int) -> bool:
     """Whether nesting passes `limit`; level by level, so that it never recurses itself."""
     level: list[object] = [value]
@@ -194,5 +202,5 @@ def deeper_than(value: object, limit: int) -> bool:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = orjson.dumps(value).decode()
     return text if len(text) <= 60 else text[:57] + "…"

@@ -24,6 +24,9 @@ Json = Mapping[str, Any]
 _GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
 """Kinds that are planned as a whole; a pod that one of them owns is not planned again by itself."""
 
+PodGroups = Mapping[tuple[str, str], Json]
+_NO_PODGROUPS: PodGroups = {}
+
 
 class Lazy(Mapping[str, Any]):
     """A mapping of names to values that are worked out on first use."""
@@ -47,8 +50,11 @@ class Lazy(Mapping[str, Any]):
 class Sight:
     """The view of one request. `snapshot` None: no cluster is known and nothing is planned."""
 
-    def __init__(self, request: AdmissionRequest, snapshot: Snapshot | None) -> None:
+    def __init__(
+        self, request: AdmissionRequest, snapshot: Snapshot | None, podgroups: PodGroups = _NO_PODGROUPS
+    ) -> None:
         self._request = request
+        self._podgroups = podgroups
         self._snapshot = snapshot
         self.booked = snapshot.reservations if snapshot is not None else ()
         self._read: tuple[Json, Workload] | None = None
@@ -76,22 +82,37 @@ class Sight:
         """The gangs of the object. Raises `InputError` where it is malformed."""
         if self._read is None or self._read[0] is not obj:
             request = self._request
-            found = read(obj, namespace=request.namespace or "default", request_uid=request.uid)
+            found = read(
+                obj,
+                namespace=request.namespace or "default",
+                request_uid=request.uid,
+                podgroups=self._podgroups,
+            )
             self._read = (obj, found)
         workload = self._read[1]
-        return self._apart(workload) if workload.kind == "Pod" and workload.gangs else workload
+        return self._seated(workload) if workload.kind == "Pod" and workload.gangs else workload
 
-    def _apart(self, workload: Workload) -> Workload:
-        """A pod unlike those that its gang has a place for, as a gang of its own.
+    def _seated(self, workload: Workload) -> Workload:
+        """A pod of a gang that has its place: it takes a seat there, or is a gang of its own.
 
-        Pods come one at a time, and such a one must not take or replace what its fellows hold.
+        Pods come one at a time, and the first one speaks for the gang. One that asks for no more than a seat
+        has fits that seat; one that asks for more must not replace what its fellows hold.
         """
         (group,) = workload.gangs
         held = self._snapshot.holding(group.name) if self._snapshot is not None else None
         if group.name == workload.name or held is None or held.fingerprint == fingerprint(group):
             return workload
-        warning = f"unlike the pods that {group.name} has a place for: planned by itself"
-        own = replace(group, name=workload.name, warnings=(*group.warnings, warning))
+        shape = group.pod_sets[0].shape
+        for name, seat in held.requests:
+            if all(amount <= seat.get(resource, 0) for resource, amount in shape.requests.items()):
+                count = sum(one.count for one in held.assignments if one.pod_set == name)
+                like = replace(group.pod_sets[0], name=name, count=count, shape=replace(shape, requests=seat))
+                return replace(workload, gangs=(replace(group, pod_sets=(like,)),))
+        warning = (
+            f"asks for more than a seat of {group.name} has: planned by itself (apply the largest first)"
+        )
+        alone = replace(group.pod_sets[0], count=1)
+        own = replace(group, name=workload.name, pod_sets=(alone,), warnings=(*group.warnings, warning))
         return replace(workload, gangs=(own,))
 
     def freed(self, obj: Json) -> Json:

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from planner.errors import InputError, Where
 from webhook.names import PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
 from webhook.planning import WorkloadPlan
 from webhook.workloads import Template, Workload
@@ -86,7 +87,10 @@ def _annotate(obj: Json, values: Mapping[str, str]) -> None:
 
 def _gate(pod: Json, waits: bool) -> None:
     spec: Json = pod["spec"]
-    gates = [gate for gate in spec.get("schedulingGates") or [] if gate.get("name") != QUEUED_GATE]
+    stated = spec.get("schedulingGates") or []
+    if not isinstance(stated, list) or not all(isinstance(gate, dict) for gate in stated):
+        raise InputError("expected a list of {name: …}", Where(field="spec.schedulingGates"))
+    gates = [gate for gate in stated if gate.get("name") != QUEUED_GATE]
     if waits:
         gates.append({"name": QUEUED_GATE})
     if gates:

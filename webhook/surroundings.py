@@ -29,18 +29,22 @@ def no_access(user: UserInfo) -> Access:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user."""
+    """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user.
+
+    `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to.
+    """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
     params: Params = _NO_PARAMS
     access: Callable[[UserInfo], Access] = no_access
+    podgroups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
 
     @classmethod
     def of_objects(cls, objects: Iterable[Json]) -> Surroundings:
         """From what cluster files hold: Namespaces, and every other object as a possible parameter."""
         known = tuple(one for one in objects if one.get("kind") not in _TOO_MANY)
         spaces = {_name(one): one for one in known if one.get("kind") == "Namespace"}
-        return cls(spaces, FileParams(known))
+        return cls(spaces, FileParams(known), podgroups=pod_groups(known))
 
     def placed(self, request: AdmissionRequest) -> AdmissionRequest:
         """The request with its Namespace object, where that is known here."""
@@ -54,6 +58,16 @@ class Surroundings:
     def authorizer(self, user: UserInfo) -> Authorizer:
         """The CEL variable `authorizer`, speaking of the user who asks."""
         return Authorizer(self.access(user))
+
+
+def pod_groups(objects: Iterable[Json]) -> dict[tuple[str, str], Json]:
+    """The objects that tell pods of their gang, by namespace and name."""
+    return {
+        (_meta(one, "namespace") or "default", _name(one)): one
+        for one in objects
+        if one.get("kind") == "PodGroup"
+        or (one.get("kind") == "Workload" and str(one.get("apiVersion", "")).startswith("scheduling.k8s.io/"))
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -320,9 +320,11 @@ def test_bad_yaml_is_told_in_a_line(text: str, expected: str) -> None:
     assert all("\n" not in problem and len(problem) < 300 for problem in found)
 
 
-def test_an_empty_file_holds_no_policy() -> None:
-    """Nor does one of comments."""
-    assert load([("p.yaml", ""), ("q.yaml", "# nothing\n---\n")]).policies == ()
+def test_an_empty_file_is_an_error() -> None:
+    """So is one of comments: a file that was cut off must not take its policy away unnoticed."""
+    with pytest.raises(PolicyError) as caught:
+        load([("p.yaml", ""), ("q.yaml", "# nothing\n---\n")])
+    assert [problem.file for problem in caught.value.problems] == ["p.yaml", "q.yaml"]
 
 
 PLAIN = (

@@ -244,3 +244,81 @@ def test_sarif_points_at_the_file_and_the_line(run: Run) -> None:
     place = failed[0]["locations"][0]["physicalLocation"]
     line = Path(level).read_text().splitlines()[place["region"]["startLine"] - 1]
     assert "topology-required-placement" in line
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "null\n", "apiVersion: v1\nkind: Nod\nmetadata: {name: n}\n"]
+)
+def test_a_cluster_without_a_node_is_bad_input_and_no_reason_to_refuse_a_gang(
+    run: Run, tmp_path: Path, text: str
+) -> None:
+    """A file that is just being written looks like that."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    status, out, err = run("plan", "-c", str(file), "-f", JOB)
+    assert (status, out) == (2, "")
+    assert "no Node in it" in err
+
+
+def test_two_objects_of_one_name_are_bad_input(run: Run) -> None:
+    """They would be one gang, and one of them would be lost."""
+    status, _, err = run("plan", "-c", SUPERPOD, "-f", JOB, JOB)
+    assert status == 2
+    assert "stands twice" in err
+
+
+def test_two_objects_that_are_yet_to_be_named_are_two_gangs(run: Run, tmp_path: Path) -> None:
+    """generateName: each has a place of its own, in plan and in mutate."""
+    job = yaml.safe_load(Path(JOB).read_text())
+    job["metadata"]["generateName"] = job["metadata"].pop("name") + "-"
+    file = tmp_path / "two.yaml"
+    file.write_text(yaml.safe_dump_all([job, job]))
+    _, out, _ = run("plan", "-c", SUPERPOD, "-f", str(file), "-o", "json")
+    first, second = json.loads(out)["gangs"]
+    assert first["name"] != second["name"]
+    assert first["reserves"] != second["reserves"]
+    _, out, _ = run("mutate", "-c", SUPERPOD, "-f", str(file), "-o", "json")
+    ids = {one["metadata"]["annotations"]["bayplan.dev/reservation"] for one in json.loads(out)["items"]}
+    assert len(ids) == 2
+
+
+@pytest.mark.parametrize("command", ["plan", "mutate", "report"])
+def test_a_malformed_object_is_bad_input_for_every_command(run: Run, tmp_path: Path, command: str) -> None:
+    """Exit status 2, and the field."""
+    job = yaml.safe_load(Path(JOB).read_text())
+    job["spec"]["parallelism"] = "two"
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job))
+    status, out, err = run(command, "-c", SUPERPOD, "-f", str(file))
+    assert status == 2
+    assert "spec.parallelism" in out + err
+
+
+@pytest.mark.parametrize("gates", ["x", 5, True, [None], ["a"], {"a": 1}])
+def test_malformed_scheduling_gates_are_told(run: Run, tmp_path: Path, gates: object) -> None:
+    """A field that only the stamp writes is read with care too."""
+    job = yaml.safe_load(Path(JOB).read_text())
+    job["spec"]["template"]["spec"]["schedulingGates"] = gates
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job))
+    status, _, err = run("mutate", "-c", SUPERPOD, "-f", str(file))
+    assert status == 2
+    assert "schedulingGates" in err
+
+
+def test_nodes_without_a_hostname_label_are_pinned_by_name(run: Run, tmp_path: Path) -> None:
+    """The pin must match the node that it means."""
+    allocatable = {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": 8, "pods": 110, "rdma/ib": 8}
+    nodes = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": n}, "status": {"allocatable": allocatable}}
+        for n in ("n1", "n2")
+    ]
+    job = yaml.safe_load((EXAMPLES / "job-without-resources.yaml").read_text())
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all(nodes))
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    words = ("-c", str(tmp_path / "cluster.yaml"), "-f", str(tmp_path / "job.yaml"))
+    status, out, err = run("mutate", *words)
+    assert status == 0, err
+    affinity = yaml.safe_load(out)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}

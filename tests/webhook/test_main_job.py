@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -9,6 +10,8 @@ import pytest
 import yaml
 
 from tests.webhook.conftest import EXAMPLES, Serve, example, patched
+from webhook.cluster import ClusterFiles
+from webhook.files import objects
 
 ROWS = [
     row
@@ -163,15 +166,27 @@ async def test_pods_of_a_gang_that_come_one_by_one_share_one_plan(serve: Serve) 
         assert len(nodes) == 1
 
 
-async def test_a_pod_unlike_its_gang_never_takes_the_gangs_place(serve: Serve) -> None:
+async def test_a_pod_that_asks_for_less_than_a_seat_takes_one_of_its_gangs_seats(serve: Serve) -> None:
+    """Prefill with 8 GPUs and decode with 4 in one rack: decode finds the place that prefill reserved."""
+    async with serve("superpod-32") as asked:
+        keys = {"bayplan.dev/gang": "serve", "bayplan.dev/gang-size": "2"}
+        prefill, decode = _pod("prefill", keys), _pod("decode", keys, gpus=4)
+        first = patched(prefill, await asked.mutate(prefill))
+        second = patched(decode, await asked.mutate(decode))
+        assert second["spec"]["affinity"] == first["spec"]["affinity"]
+        assert await asked.holders() == ["research/Gang/serve"]
+        assert "patch" not in await asked.mutate(second)
+
+
+async def test_a_pod_that_asks_for_more_than_a_seat_never_takes_the_gangs_place(serve: Serve) -> None:
     """It is planned by itself, with a warning; the gang keeps what it holds."""
     async with serve("superpod-32") as asked:
         keys = {"bayplan.dev/gang": "train", "bayplan.dev/gang-size": "3"}
-        await asked.mutate(_pod("w-0", keys))
+        await asked.mutate(_pod("w-0", keys, gpus=4))
         (before,) = (await asked.ledger.book(asked.now[0])).reservations
-        response = await asked.mutate(_pod("odd", keys, gpus=4))
+        response = await asked.mutate(_pod("odd", keys, gpus=8))
         assert response["allowed"]
-        assert "unlike the pods" in " ".join(response["warnings"])
+        assert "more than a seat" in " ".join(response["warnings"])
         book = (await asked.ledger.book(asked.now[0])).reservations
         assert before in book
         assert {r.gang for r in book} == {"research/Gang/train", "research/Pod/odd"}
@@ -193,3 +208,19 @@ def _pod(name: str, annotations: dict[str, str], gpus: int = 8) -> dict[str, Any
         "metadata": {"name": name, "namespace": "research", "annotations": annotations},
         "spec": {"containers": [{"name": "c", "image": "pytorch", "resources": {"limits": limits}}]},
     }
+
+
+async def test_a_podgroup_among_the_cluster_files_tells_its_pods_how_many_they_are(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """minMember and the scope of a Run:ai PodGroup hold for pods that name it."""
+    group, *pods = (
+        document.value for document in objects([str(EXAMPLES / "pods-disaggregated-serving.yaml")])
+    )
+    file = tmp_path / "group.yaml"
+    file.write_text(yaml.safe_dump(group))
+    source = ClusterFiles([str(EXAMPLES / "clusters" / "superpod-32.yaml"), str(file)])
+    async with serve(cluster=source) as asked:
+        stored = [patched(pod, await asked.mutate(pod)) for pod in pods]
+        assert await asked.holders() == ["inference/PodGroup/serve-recipe"]
+        assert len({str(pod["spec"]["affinity"]) for pod in stored}) == 1

@@ -46,8 +46,8 @@ def test_a_review_is_decoded_whole() -> None:
     ("body", "status", "words"),
     [
         (b"{", 400, "no JSON: line 1"),
-        (b"[]", 400, "expected kind AdmissionReview, found 'list'"),
-        (orjson.dumps({**GOOD, "kind": "Pod"}), 400, "found 'Pod'"),
+        (b"[]", 400, "expected kind AdmissionReview, found a JSON array"),
+        (orjson.dumps({**GOOD, "kind": "Pod"}), 400, 'found "Pod"'),
         (orjson.dumps({**GOOD, "apiVersion": "admission.k8s.io/v1beta1"}), 400, "expected apiVersion"),
         (orjson.dumps({**GOOD, "request": None}), 400, "has no request"),
         (_with(uid=""), 400, "request.uid is missing"),

@@ -78,6 +78,23 @@ def manifests(paths: Sequence[str]) -> list[Document]:
     return found
 
 
+def once(found: list[Document]) -> list[Document]:
+    """The same objects. Raises `InputError` where two of a kind have one name: they would be one gang."""
+    seen: dict[tuple[str, ...], str] = {}
+    for document in found:
+        value = document.value
+        metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
+        if not metadata.get("name"):
+            continue
+        group = str(value["apiVersion"]).rpartition("/")[0]
+        key = (group, value["kind"], str(metadata.get("namespace") or "default"), str(metadata["name"]))
+        if key in seen:
+            where = Where(document.file, "/".join((key[2], key[1], key[3])), "metadata.name")
+            raise InputError(f"stands twice, first in {seen[key]}", where)
+        seen[key] = document.file
+    return found
+
+
 def policies(paths: Sequence[str]) -> PolicySet:
     """The policies to apply; without paths those that ship. Raises `PolicyError` or `InputError`."""
     return load_paths(list(paths) or [shipped("policies")], functions=FUNCTIONS)

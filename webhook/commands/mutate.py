@@ -6,7 +6,7 @@ import argparse
 import difflib
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -19,7 +19,7 @@ from webhook.files import Document
 from webhook.policy.model import PolicySet
 from webhook.policy.mutate import skipped_notice
 from webhook.policy.request import from_object
-from webhook.surroundings import Surroundings
+from webhook.surroundings import Surroundings, pod_groups
 
 EPILOG = """examples:
   bayplan mutate -f job.yaml                          policies that need no cluster
@@ -60,18 +60,41 @@ def run(args: argparse.Namespace) -> int:
     """Decide and print. Raises `InputError` or `PolicyError` for bad input."""
     policies = inputs.policies(args.policies)
     snapshot, around = inputs.cluster_and_surroundings(args.cluster)
-    outcomes = decide_all(policies, snapshot, inputs.manifests(args.filename), around)
+    outcomes = decide_all(policies, snapshot, inputs.once(inputs.manifests(args.filename)), around)
     for outcome in outcomes:
-        for warning in outcome.decision.response.warnings:
-            inputs.note(f"Warning: {outcome.name}: {warning}")
-        if not outcome.decision.response.allowed:
-            inputs.note(
-                f"{outcome.document.file}: {outcome.name}: refused: {outcome.decision.response.message}"
-            )
+        for line in _said(outcome):
+            inputs.note(line)
     if notice := left_out(policies, outcomes):
         inputs.note(notice)
     sys.stdout.write(_FORMATS[args.output]([o for o in outcomes if o.decision.response.allowed]))
+    return exit_status(outcomes)
+
+
+def exit_status(outcomes: Sequence[Outcome]) -> int:
+    """0; 2 where an object is malformed; 1 where one is refused."""
+    if any(outcome.decision.malformed for outcome in outcomes):
+        return 2
     return 0 if all(outcome.decision.response.allowed for outcome in outcomes) else 1
+
+
+def _said(outcome: Outcome) -> list[str]:
+    """Warnings and the refusal, for standard error; what names the object already is not named twice."""
+    response = outcome.decision.response
+    lines = [f"Warning: {_about(outcome, warning)}" for warning in response.warnings]
+    if not response.allowed:
+        word = "malformed" if outcome.decision.malformed else "refused"
+        lines.append(f"{outcome.document.file}: {word}: {_about(outcome, response.message)}")
+    return lines
+
+
+def _about(outcome: Outcome, text: str) -> str:
+    return text if text.startswith(outcome.name) else f"{outcome.name}: {text}"
+
+
+def knowing(around: Surroundings, documents: Sequence[Document]) -> Surroundings:
+    """The surroundings with the PodGroups that stand among the manifests themselves."""
+    here = pod_groups(document.value for document in documents)
+    return replace(around, podgroups={**around.podgroups, **here})
 
 
 def decide_all(
@@ -82,8 +105,9 @@ def decide_all(
 ) -> list[Outcome]:
     """Decide each object, each seeing what the former ones reserved."""
     outcomes = []
-    for document in documents:
-        request = from_object(document.value)
+    around = knowing(around, documents)
+    for place, document in enumerate(documents):
+        request = from_object(document.value, uid=str(place))
         decision = decide(request, policies, snapshot, "mutate", around)
         if snapshot is not None and decision.response.allowed and decision.plan is not None:
             for reservation in decision.plan.reservations:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 
 import orjson
@@ -21,6 +22,7 @@ from planner.topology import Domain
 from webhook.commands import inputs
 from webhook.files import Document
 from webhook.planning import plan_workload
+from webhook.surroundings import pod_groups
 from webhook.terminal import console, table
 from webhook.workloads import Workload, joined, read
 
@@ -32,6 +34,8 @@ EPILOG = """examples:
 
 exit status: 0 every gang admitted, 1 some gang queued or rejected, 2 bad input or usage
 """
+PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
+_NO_PODGROUPS: PodGroups = {}
 _COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
 
 
@@ -60,9 +64,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Plan and print. Raises `InputError` for bad input."""
-    snapshot = inputs.cluster(args.cluster)
+    snapshot, around = inputs.cluster_and_surroundings(args.cluster)
     assert snapshot is not None, "argparse demands -c"
-    answers = plan_all(snapshot, inputs.manifests(args.filename), args.reserve)
+    answers = plan_all(snapshot, inputs.once(inputs.manifests(args.filename)), args.reserve, around.podgroups)
     if args.output == "table":
         _table(answers, args.explain)
     else:
@@ -75,14 +79,15 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(answer.decision == "admitted" for answer in answers) else 1
 
 
-def plan_all(snapshot: Snapshot, documents: list[Document], reserve: str | None) -> list[Answer]:
+def plan_all(
+    snapshot: Snapshot, documents: list[Document], reserve: str | None, podgroups: PodGroups = _NO_PODGROUPS
+) -> list[Answer]:
     """The answers for every gang in the documents. Raises `InputError` for a malformed workload."""
     answers: list[Answer] = []
-    podgroups = {
-        _key(document): document.value for document in documents if document.value.get("kind") == "PodGroup"
-    }
+    podgroups = {**podgroups, **pod_groups(document.value for document in documents)}
     planned: set[str] = set()
-    for workload in joined(_workload(document, podgroups) for document in documents):
+    read_in = (_workload(place, document, podgroups) for place, document in enumerate(documents))
+    for workload in joined(read_in):
         groups = tuple(_reserving(group, reserve) for group in workload.gangs if group.name not in planned)
         planned.update(group.name for group in groups)
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=True))
@@ -91,14 +96,8 @@ def plan_all(snapshot: Snapshot, documents: list[Document], reserve: str | None)
     return answers
 
 
-def _workload(document: Document, podgroups: dict[tuple[str, str], dict[str, object]]) -> Workload:
-    return read(document.value, where=Where(document.file), podgroups=podgroups)
-
-
-def _key(document: Document) -> tuple[str, str]:
-    metadata = document.value.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    return str(metadata.get("namespace") or "default"), str(metadata.get("name") or "")
+def _workload(place: int, document: Document, podgroups: PodGroups) -> Workload:
+    return read(document.value, where=Where(document.file), podgroups=podgroups, request_uid=str(place))
 
 
 def _reserving(group: PodGroup, reserve: str | None) -> PodGroup:
@@ -114,7 +113,7 @@ def _table(answers: list[Answer], explain: bool) -> None:
         (
             answer.gang,
             Text(answer.decision, _COLOURS[answer.decision]),
-            _path(answer.domain) or "–",
+            _path(answer.domain) or (f"(all of {answer.topology})" if answer.assignments else "–"),
             ", ".join(map(_path, answer.reserves)) or "–",
             _pods(answer),
         )

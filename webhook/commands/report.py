@@ -53,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     if notice := left_out(policies, outcomes):
         inputs.note(notice)
     summary = report.summary
+    if any(outcome.decision.malformed for outcome in outcomes):
+        return 2
     if summary["fail"] or summary["error"]:
         return 1
     status: int = args.warn_exit_code if summary["warn"] else 0

@@ -43,7 +43,10 @@ def load(
             continue
         paths.append(path)
         try:
-            documents.extend(item for document in parse(path, text) for item in _unfold(document))
+            found = [item for document in parse(path, text) for item in _unfold(document)]
+            if not found:
+                problems.append(Problem(path, 0, 0, "", "", "holds nothing; a policy may have been cut off"))
+            documents.extend(found)
         except PolicyError as error:
             problems.extend(error.problems)
     sorted_out = _sort_out(documents, problems)
