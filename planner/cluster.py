@@ -2,7 +2,8 @@
 
 Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, ours), Reservations,
 NodeResourceTopologies, ResourceClaims with their templates, ComputeDomains, LimitRanges and ResourceQuotas
-are read; every other kind is counted and left aside. What cannot be used is refused with file, object and field.
+are read; every other kind is counted and left aside. What cannot be used is refused with file, object and
+field.
 """
 
 from __future__ import annotations
