@@ -54,7 +54,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--nodes", type=int, default=144, help="nodes, in racks (default: 144)")
     parser.add_argument("--nodes-per-rack", type=int, default=18, metavar="N", help="(default: 18)")
     parser.add_argument("--gpus-per-node", type=int, default=4, metavar="N", help="(default: 4)")
-    parser.add_argument("--load", type=float, default=0.6, help="GPU time wanted of that there is (default: 0.6)")
+    parser.add_argument(
+        "--load", type=float, default=0.6, help="GPU time wanted of that there is (default: 0.6)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="another seed, other jobs (default: 1)")
     parser.add_argument(
         "--hold-from",
