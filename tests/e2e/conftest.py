@@ -88,8 +88,8 @@ def make_site(
         hook = Hook(cluster.api, folder, folder / "cluster.yaml", policy_set(policies, folder))
         site = Site(cluster, fleet, hook)
         site.look()
-        hook.start()
         try:
+            hook.start()
             hook.configure()
             yield site
             hook.unconfigure()
