@@ -58,9 +58,12 @@ class Unreachable(ApiError):  # noqa: N818 - it is a state of the world, not a f
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One watch event; a bookmark carries no more than a resource version."""
+    """One watch event; a bookmark carries no more than a resource version.
 
-    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    `OPENED` is our own word, and the first: the server took the watch. It carries nothing.
+    """
+
+    type: Literal["OPENED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
     object: Json
 
 
@@ -146,6 +149,7 @@ class Api:
         try:
             if response.status != 200:
                 raise _error(response.status, await response.read())
+            yield Event("OPENED", {})
             async for line in _lines(response):
                 event = orjson.loads(line)
                 if event["type"] == "ERROR":

@@ -68,16 +68,14 @@ class Reflector:
                 if not self._version and not await self._list():
                     await asyncio.sleep(ABSENT_SECONDS)
                     continue
-                self._trouble("")
-                pause = FIRST_PAUSE
                 await self._follow()
             except ApiError as error:
                 if error.status in (404, 410):  # the CRD went, or the version is too old: list again
                     self._version = ""
                     continue
+                pause = min(pause * 2, LONGEST_PAUSE) if self.problem else FIRST_PAUSE
                 self._trouble(f"{self.path}: {error}")
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
 
     async def relist(self) -> None:
         """List now, consistently, beside the watch.
@@ -117,6 +115,9 @@ class Reflector:
 
     async def _follow(self) -> None:
         async for event in self.api.watch(self.path, self._version, **self.query):
+            if event.type == "OPENED":
+                self._trouble("")
+                continue
             self._version = event.object["metadata"]["resourceVersion"]
             if self._held is not None:
                 self._held.append(event)

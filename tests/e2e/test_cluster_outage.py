@@ -1,0 +1,150 @@
+"""An API server that is killed and comes back: what is known stays, and what was written is there."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from planner.reservation import LedgerUnavailable
+from tests.e2e.api import Api
+from tests.e2e.binaries import find
+from tests.e2e.controlplane import ControlPlane
+from tests.e2e.kube_ledgers import install, rack, until
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.processes import Process
+from webhook.kube.client import connect
+from webhook.kube.leader import Leader
+from webhook.kube.ledger import KubeLedger
+from webhook.kube.watch import ClusterWatch
+
+NOW = 1_000_000.0
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[tuple[ControlPlane, Process]]:
+    """etcd and an API server of this test's own, with our kinds."""
+    programs = find()
+    made = ControlPlane(programs, tmp_path)
+    try:
+        made.start_etcd()
+        server = made.start_apiserver()
+        install(Kubectl(programs["kubectl"], made.kubeconfig))
+        yield made, server
+    finally:
+        made.stop()
+
+
+def make_node(plane: ControlPlane, name: str) -> None:
+    """A node in a rack of its own name."""
+    labels = {"kubernetes.io/hostname": name, "example.com/rack": f"rack-{name}"}
+    # A client of its own: a kept connection is none any more after a restart.
+    Api(plane.kubeconfig).create("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
+
+
+async def test_an_api_server_that_was_away_is_taken_up_where_it_was_left(
+    plane: tuple[ControlPlane, Process],
+) -> None:
+    """The picture stays while it is away, the book says so in words, and both go on by themselves."""
+    made, server = plane
+    make_node(made, "n1")
+    api = await connect(str(made.kubeconfig))
+    watch, ledger = ClusterWatch(api), KubeLedger(api)
+    await watch.start()
+    await ledger.start()
+    try:
+        await until(lambda: not watch.waiting() and not ledger.waiting())
+        held = await ledger.reserve(rack("r1", "research/Job/before"), 0, NOW)
+
+        await asyncio.to_thread(server.stop, signal.SIGKILL)
+        await until(lambda: bool(watch.problem()))
+        snapshot = watch.snapshot()
+        assert snapshot is not None
+        assert set(snapshot.nodes) == {"n1"}
+        with pytest.raises(LedgerUnavailable, match="does not answer"):
+            await ledger.book(NOW)
+        waiting = asyncio.create_task(ledger.reserve(rack("r2", "research/Job/during"), 0, NOW))
+        with pytest.raises(LedgerUnavailable):
+            await waiting
+
+        await asyncio.to_thread(made.start_apiserver)
+        back = time.monotonic()
+        make_node(made, "n2")
+        await until(lambda: "n2" in getattr(watch.snapshot(), "nodes", ()), 30)
+        await until(lambda: not watch.problem(), 30)
+        print(f"\nthe picture was whole {time.monotonic() - back:.1f} s after the API server was back")
+        assert (await ledger.book(NOW)).reservations == (held,)
+        await ledger.reserve(rack("r2", "research/Job/after"), 0, NOW)
+        gangs = {one.gang for one in (await ledger.book(NOW)).reservations}
+        assert gangs == {"research/Job/before", "research/Job/after"}
+    finally:
+        await ledger.close()
+        await watch.close()
+        await api.close()
+
+
+async def test_a_kind_that_is_installed_later_is_noticed(plane: tuple[ControlPlane, Process]) -> None:
+    """Without KAI's CRD there is no topology of its kind; with it the next one counts."""
+    made, _ = plane
+    make_node(made, "n1")
+    api = await connect(str(made.kubeconfig))
+    watch = ClusterWatch(api)
+    await watch.start()
+    try:
+        await until(lambda: not watch.waiting())
+        assert [one.name for one in watch.snapshot().topologies] == ["inferred"]  # type: ignore[union-attr]
+        kubectl = Kubectl(made.programs["kubectl"], made.kubeconfig)
+        crds = Path(__file__).parent / "crds"
+        assert (await asyncio.to_thread(kubectl, "apply", "-f", str(crds))).status == 0
+        await asyncio.to_thread(
+            kubectl, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"
+        )
+        body = {
+            "apiVersion": "kai.scheduler/v1alpha1",
+            "kind": "Topology",
+            "metadata": {"name": "racks"},
+            "spec": {"levels": [{"nodeLabel": "example.com/rack"}]},
+        }
+        made.api.create("/apis/kai.scheduler/v1alpha1/topologies", body)
+        await until(
+            lambda: [one.name for one in watch.snapshot().topologies] == ["racks"],  # type: ignore[union-attr]
+            30,
+        )
+    finally:
+        await watch.close()
+        await api.close()
+
+
+async def test_a_leader_that_loses_the_api_server_stops_before_another_may_lead(
+    plane: tuple[ControlPlane, Process],
+) -> None:
+    """Its work is cancelled within the Lease's time, and begins again when the server is back."""
+    made, server = plane
+    api = await connect(str(made.kubeconfig))
+    working = asyncio.Event()
+
+    async def work() -> None:
+        working.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            working.clear()
+
+    leader = Leader(api, "default", work)
+    election = asyncio.create_task(leader.run())
+    try:
+        await until(working.is_set)
+        await asyncio.to_thread(server.stop, signal.SIGKILL)
+        away = time.monotonic()
+        await until(lambda: not working.is_set(), 12)
+        assert time.monotonic() - away < 10
+        await asyncio.to_thread(made.start_apiserver)
+        await until(working.is_set, 30)
+    finally:
+        election.cancel()
+        await asyncio.gather(election, return_exceptions=True)
+        await api.close()
