@@ -74,10 +74,10 @@ class _Class:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """Pruning: most of each kind in one child, the cost of using one more child, the most to pay."""
+    """Pruning: for each level from the children's down the cost of one more domain and the most of each kind
+    in one, and the most to pay. Of several kinds only the children's level is looked at."""
 
-    most_pods: tuple[int, ...]
-    per_domain: int
+    levels: tuple[tuple[int, tuple[int, ...]], ...]
     ceiling: int
 
 
@@ -106,6 +106,7 @@ class Search:
         self._classes: list[_Class | None] = [None]
         self._options: list[list[Option] | None] = [[]]
         self._reach: list[Counts] = [self.counts.zero]
+        self._peaks: list[tuple[int, ...]] = [()]
         self._known: dict[object, int] = {}
         self._of: dict[tuple[Content, Match], int] = {}
         self._best: dict[int, tuple[int | None, int | None]] = {}
@@ -250,8 +251,14 @@ class Search:
         self._classes.append(made)
         self._options.append(options)
         self._reach.append(reach)
+        self._peaks.append((self.counts.size(reach), *self._peaks_of(made)))
         self._known[key] = len(self._classes) - 1
         return self._known[key]
+
+    def _peaks_of(self, made: _Class | None) -> tuple[int, ...]:
+        """The most pods in one domain of each level below the class's own."""
+        inside = [self._peaks[child] for child in set(made.children)] if made else []
+        return tuple(map(max, zip(*inside, strict=True)))
 
     def _kept(self, made: _Class, counts: Counts) -> Counts:
         project = self._project[made.level] if made.level >= 0 else None
@@ -282,8 +289,8 @@ class Search:
         if made is None:
             return min((cost for counts, cost in self._options_of(known) if counts == full), default=None)
         bound = self._bound(made.children, full, None if ceiling is None else ceiling - made.own)
-        children = [made.children[place] for place in self._enough(made.children, bound)]
-        inner = self._stages(children, full, bound)[-1].get(full)
+        _, stages = self._reaching(made.children, full, bound)
+        inner = stages[-1].get(full)
         return None if inner is None else inner + made.own
 
     def _stages(
@@ -323,6 +330,29 @@ class Search:
                     after[total] = cost + price
         return after
 
+    def _reaching(
+        self, children: Sequence[int], target: Counts, bound: _Bound | None
+    ) -> tuple[list[int], list[Stage]]:
+        """The stages up to the target over the children that it takes, and these children's places.
+
+        First with as few domains as there can be: what is found so has no better, and little is looked at.
+        """
+        tightest = self._tightest(bound, target)
+        for limit in (bound,) if tightest is None else (tightest, bound):
+            places = self._enough(children, limit)
+            stages = self._stages([children[place] for place in places], target, limit)
+            if target in stages[-1]:
+                break
+        return places, stages
+
+    def _tightest(self, bound: _Bound | None, target: Counts) -> _Bound | None:
+        """The bound for the fewest domains of each level that could hold the target; one kind only."""
+        if bound is None or not isinstance(self.counts, One):
+            return None
+        fewest = sum(price * -(-target // peak) for price, (peak,) in bound.levels)
+        ceiling = fewest + self.weights.domains[-1] - 1
+        return _Bound(bound.levels, ceiling) if ceiling < bound.ceiling else None
+
     def _bound(self, children: Sequence[int], goal: Counts, ceiling: int | None) -> _Bound | None:
         """What prunes sums on the way to a goal; None where not even the largest-first way reaches it."""
         tables = [self._options_of(child) for child in children]
@@ -330,17 +360,21 @@ class Search:
         if largest is None and ceiling is None:
             return None
         ceilings = [cost for cost in (largest, ceiling) if cost is not None]
-        every = [self.counts.each(counts) for one in set(children) for counts, _ in self._options_of(one)]
         made = self._classes[children[0]]
         level = made.level if made else self._levels - 1
+        domains = self.weights.domains[level:]
+        if isinstance(self.counts, One):
+            peaks = map(max, zip(*(self._peaks[child] for child in set(children)), strict=True))
+            return _Bound(tuple((c, (most,)) for c, most in zip(domains, peaks, strict=True)), min(ceilings))
+        every = [self.counts.each(counts) for one in set(children) for counts, _ in self._options_of(one)]
         most_pods = tuple(max(column) for column in zip(*every, strict=True))
-        return _Bound(most_pods, self.weights.domains[level], min(ceilings))
+        return _Bound(((domains[0], most_pods),), min(ceilings))
 
     def _enough(self, children: Sequence[int], bound: _Bound | None) -> list[int]:
         """The places of the children that a search needs: of equal ones no more than it could pay for."""
         if bound is None:
             return list(range(len(children)))
-        copies = bound.ceiling // bound.per_domain
+        copies = bound.ceiling // bound.levels[0][0]
         seen: Counter[int] = Counter()
         found: list[int] = []
         for place, child in enumerate(children):
@@ -367,13 +401,11 @@ class Search:
         each, minus = self.counts.each, self.counts.minus
         kept: Stage = {}
         for counts, cost in stage.items():
-            needed = (
-                -(-left // most_pods)
-                for left, most_pods in zip(each(minus(goal, counts)), bound.most_pods, strict=True)
-                if left
-            )
-            if cost + max(needed, default=0) * bound.per_domain <= bound.ceiling:
-                kept[counts] = cost
+            left = each(minus(goal, counts))
+            for price, peak in bound.levels:
+                cost += price * max((-(-n // m) for n, m in zip(left, peak, strict=True) if n), default=0)
+            if cost <= bound.ceiling:
+                kept[counts] = stage[counts]
         return kept
 
     def _undominated(self, stage: Stage) -> Stage:
@@ -424,9 +456,8 @@ class Search:
                 able.append((start, child, its, known))
             start += child.size
         every = [known for *_, known in able]
-        bound = self._bound(every, target, None)
-        children = [able[place] for place in self._enough(every, bound)]
-        stages = self._stages([known for *_, known in children], target, bound)
+        places, stages = self._reaching(every, target, self._bound(every, target, None))
+        children = [able[place] for place in places]
         parts: list[Placed] = []
         cost = stages[-1].get(target)
         if cost is None:  # only a beam loses what its own options promised
