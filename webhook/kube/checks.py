@@ -22,9 +22,9 @@ from certs.authority import CertificateError, read_bundle
 from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME
 from webhook.kube.client import Api, ApiError, Json, Unreachable
+from webhook.kube.gangs import WATCHED
 from webhook.kube.watch import EXTRAS, ClusterWatch
 from webhook.names import PLACEMENT
-from webhook.workloads import KINDS
 
 Grade = Literal["ok", "warn", "fail"]
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
@@ -223,7 +223,7 @@ def needed_rights(namespace: str) -> list[dict[str, str]]:
     """The rights that a replica uses, as SubjectAccessReview spells them."""
     reads = [("", name) for name in ("nodes", "pods", "namespaces", "configmaps")]
     reads += [(one.group, one.resource) for one in EXTRAS]
-    workloads = [(row.group, row.resource) for row in KINDS.values() if row.holds and row.name != "Pod"]
+    workloads = [(row.group, row.resource) for row in WATCHED]
     rows = [(group, resource, verb) for group, resource in [*reads, *workloads] for verb in ("list", "watch")]
     rows += [(group, resource, "patch") for group, resource in workloads]
     rows += [("", "pods", "get"), ("", "pods", "patch"), ("", "events", "create")]

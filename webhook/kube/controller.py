@@ -19,7 +19,18 @@ from planner.topology import HOSTNAME
 from webhook.kube import reconcile as rules
 from webhook.kube.client import Api, ApiError, Json
 from webhook.kube.events import Recorder
-from webhook.kube.gangs import Gang, Ref, Unbound, Work, answer_of, gangs_of, seconds, unbound_from, work_from
+from webhook.kube.gangs import (
+    WATCHED,
+    Gang,
+    Ref,
+    Unbound,
+    Work,
+    answer_of,
+    gangs_of,
+    seconds,
+    unbound_from,
+    work_from,
+)
 from webhook.kube.ledger import KubeLedger
 from webhook.kube.reconcile import Action, Admit, ClaimFor, LetIn, MoveTo, Release, Stuck, Wait, World
 from webhook.kube.reflector import Reflector, served_path
@@ -41,7 +52,6 @@ ORPHAN_SECONDS = 120.0
 AT_ONCE = 16
 """Pods that are let in at the same time."""
 log = logging.getLogger("bayplan")
-_NO_WORKLOADS = ("Pod", "PodGroup", "CronJob")
 
 
 class Controller:
@@ -56,7 +66,6 @@ class Controller:
         self._clock = clock
         self._recorder = Recorder(api)
         self._seen: frozenset[str] = frozenset()
-        self._rows = [row for row in KINDS.values() if row.name not in _NO_WORKLOADS]
         self._served: dict[str, str] = {}
         """The path of each kind's objects, in the version that the server prefers; "" without CRD."""
         self._works: list[Store[Work]] = []
@@ -83,7 +92,7 @@ class Controller:
     def _begin(self) -> list[Reflector]:
         lock = threading.Lock()
         self._works = [
-            Store(partial(self._read_work, row=row), row.name, self._stirred, lock) for row in self._rows
+            Store(partial(self._read_work, row=row), row.name, self._stirred, lock) for row in WATCHED
         ]
         self._unbound = Store(unbound_from, "Pod", self._stirred, lock)
         pending = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
@@ -96,7 +105,7 @@ class Controller:
                     store,
                     find=partial(self._find, row),
                 )
-                for row, store in zip(self._rows, self._works, strict=True)
+                for row, store in zip(WATCHED, self._works, strict=True)
             ),
         ]
 
@@ -136,7 +145,7 @@ class Controller:
         assert picture is not None, "the watch is synced"
         assert self._unbound is not None, "the controller leads"
         works = tuple(work for store in self._works for work in store.items.values())
-        kinds = frozenset(row.name for row in self._rows)
+        kinds = frozenset(row.name for row in WATCHED)
         book = await self._ledger.book(now)
         return World(
             picture.with_book(book), works, tuple(self._unbound.items.values()), kinds, self._seen, now

@@ -27,6 +27,8 @@ DONE = ("Complete", "Completed", "Failed", "Succeeded")
 DONE_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
 GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
 """Kinds that are planned as a whole."""
+WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup", "CronJob"))
+"""Rows of the kinds that may be a gang, or stand between a gang and its pods."""
 POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")
 """Kinds in gangs' names whose gangs live as long as their pods."""
 
