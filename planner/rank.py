@@ -77,7 +77,7 @@ class Rank:
 
     def _best_inside(self, content: Content, match: Match, level: int, *, clear: bool) -> Best | None:
         best: Best | None = None
-        for place, (child, its) in enumerate(_inside(content, match)):
+        for place, child, its in _inside(content, match):
             if best is not None and child.level == level and self._dearer(child, its, best.key[0]):
                 continue
             found = self.best(child, its, level, clear=clear)
@@ -103,7 +103,7 @@ class Rank:
         key = (content, match, level, clear)
         if key not in self._nearests:
             best: Nearest | None = None
-            for place, (child, its) in enumerate(_inside(content, match)):
+            for place, child, its in _inside(content, match):
                 found = self.nearest(child, its, level, clear=clear)
                 if found is not None and (best is None or found.fits > best.fits):
                     best = Nearest(found.fits, (place, *found.way))
@@ -121,5 +121,10 @@ class Rank:
         return content.named and content.level in self._apart
 
 
-def _inside(content: Content, match: Match) -> Iterator[tuple[Content, Match]]:
-    return zip(content.children, match.inside(len(content.children)), strict=True)
+def _inside(content: Content, match: Match) -> Iterator[tuple[int, Content, Match]]:
+    """The children with their places; of equal ones the first, for the others can be no better."""
+    seen: set[tuple[Content, Match]] = set()
+    for place, pair in enumerate(zip(content.children, match.inside(len(content.children)), strict=True)):
+        if pair not in seen:
+            seen.add(pair)
+            yield (place, *pair)
