@@ -24,6 +24,7 @@ from webhook.policy.mutate import Effect, Mutated, run_mutating
 from webhook.policy.request import AdmissionRequest
 from webhook.policy.runs import Failure
 from webhook.policy.validate import Findings, run_validating
+from webhook.reapply import as_before
 from webhook.review import Response
 from webhook.sight import Sight
 from webhook.stamp import policies_note, stamp
@@ -106,7 +107,14 @@ def decide(
         workload = sight.workload(request.object)
         host = _host(looked_up, request, workload, sight, snapshot is not None)
         if phase == "mutate":
-            return _mutate(request, workload, policies, sight, host)
+
+            def as_new() -> Json | None:
+                new = replace(request, operation="CREATE", old_object=None)
+                made = decide(new, policies, snapshot, phase, around)
+                return made.object if made.response.allowed else None
+
+            before = as_before(request.object, request.old_object, workload, as_new)
+            return _mutate(request, before, workload, policies, sight, host)
         return _validate(request, policies, sight, host)
     except InputError as error:
         response = Response(False, code=422, reason="Invalid", message=str(error))
@@ -114,12 +122,11 @@ def decide(
 
 
 def _mutate(
-    request: AdmissionRequest, workload: Workload, policies: PolicySet, sight: Sight, host: Host
+    request: AdmissionRequest, obj: Json, workload: Workload, policies: PolicySet, sight: Sight, host: Host
 ) -> Decision:
+    """The first look: `obj` is the request's object, or that with the templates which it had before."""
     original: Json = request.object or {}
-    mutated = (
-        Mutated(original) if workload.skip else run_mutating(policies, request, sight.freed(original), host)
-    )
+    mutated = Mutated(obj) if workload.skip else run_mutating(policies, request, sight.freed(obj), host)
     effects = list(mutated.effects)
     result: Json = mutated.object
     plan = sight.plan(result)
@@ -281,8 +288,11 @@ def _farewell(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[Ste
     if snapshot is None or request.sub_resource or request.operation != "DELETE":
         return ()
     own = f"{request.namespace}/{request.kind.kind}/{request.name}"
+    metadata = (request.old_object or {}).get("metadata")
+    uid = metadata.get("uid") if isinstance(metadata, Mapping) else None
+    # What was made by generateName is booked under a name of its own; the UID that claimed it tells whose.
     return tuple(
         Release(held.id)
         for held in snapshot.reservations
-        if held.gang == own or held.gang.startswith(own + "/")
+        if held.gang == own or held.gang.startswith(own + "/") or (held.owner_uid and held.owner_uid == uid)
     )

@@ -133,9 +133,10 @@ class Sight:
             return None
         if self._request.operation == "UPDATE" and self._same_gangs(workload):
             return None
-        if workload.kind == "Pod" and workload.owner:
+        if workload.kind == "Pod" and (workload.owner or _generated(obj)):
+            # Such a pod was booked before it had a name, or by its owner: the id that it carries tells.
             arrived = replay_for_pod(self._snapshot, obj, self._request.namespace, workload.gangs[0])
-            if arrived is not None or workload.owner.split("/")[1] in _GANG_KINDS:
+            if arrived is not None or (workload.owner and workload.owner.split("/")[1] in _GANG_KINDS):
                 return arrived
         plan = plan_workload(self._snapshot, workload)
         self._snapshot = plan.snapshot
@@ -158,3 +159,8 @@ class Sight:
         if self._snapshot is None:
             return NO_CLUSTER
         return {"known": True, **cluster_facts(self._snapshot)}
+
+
+def _generated(obj: Json) -> bool:
+    metadata = obj.get("metadata")
+    return isinstance(metadata, Mapping) and bool(metadata.get("generateName"))

@@ -224,3 +224,33 @@ async def test_a_podgroup_among_the_cluster_files_tells_its_pods_how_many_they_a
         stored = [patched(pod, await asked.mutate(pod)) for pod in pods]
         assert await asked.holders() == ["inference/PodGroup/serve-recipe"]
         assert len({str(pod["spec"]["affinity"]) for pod in stored}) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["jobset-64-gpus", "pytorchjob-16-gpus", "mpijob-32-gpus", "job-six-nodes-one-rack"]
+)
+async def test_applying_the_same_manifest_again_keeps_what_was_injected(serve: Serve, name: str) -> None:
+    """A merge patch replaces whole lists; the update gets back what admission had written there."""
+    async with serve("superpod-32") as asked:
+        obj = example(name)
+        stored = patched(obj, await asked.mutate(obj))
+        again = {**obj, "metadata": {**stored["metadata"]}}
+        update = await asked.mutate(again, operation="UPDATE", old=stored)
+        assert update["allowed"]
+        assert patched(again, update)["spec"] == stored["spec"]
+
+
+async def test_a_generated_pods_place_is_given_back_when_it_is_deleted(serve: Serve) -> None:
+    """Its reservation has no name to go by, but the UID that claimed it."""
+    async with serve("superpod-32") as asked:
+        pod = _pod("x", {})
+        del pod["metadata"]["name"]
+        pod["metadata"]["generateName"] = "notebook-"
+        stored = patched(pod, await asked.mutate(pod, uid="u"))
+        stored["metadata"] |= {"name": "notebook-abc", "uid": "pod-uid"}
+        ids = stored["metadata"]["annotations"]["bayplan.dev/reservation"]
+        await asked.validate(stored)
+        (held,) = (await asked.ledger.book(asked.now[0])).reservations
+        assert (held.id, held.owner_uid) == (ids, "pod-uid")
+        await asked.validate(stored, operation="DELETE")
+        assert await asked.holders() == []
