@@ -36,8 +36,10 @@ def as_before(obj: Json, old: Json | None, workload: Workload, as_new: Callable[
 
 
 def _part(template: Template) -> tuple[str, str] | None:
-    """The field of the spec that holds a template: `replicatedJobs` of a JobSet, `template` of a Job. Policies
-    write around the templates in it too."""
+    """The field of the spec that holds a template: `replicatedJobs` of a JobSet, `template` of a Job.
+
+    Policies write around the templates in it too.
+    """
     if len(template.path) < 2:
         return None
     top, field = template.path[:2]
