@@ -77,6 +77,27 @@ Hold = tuple[Reservation, Resources]
 """A reservation that touches a node, with what its pods use there."""
 
 
+def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, int]:
+    """What pods on one node use that is not already reserved there for them.
+
+    A pod that carries a reservation's id is covered by what that reservation uses on this very node, and by
+    no more: a gang's pod that landed beside its seat, one too many, or one of another namespace that copied
+    the id (anybody can write an annotation) uses capacity like any other.
+    """
+    seats = {reservation.id: (reservation.gang.partition("/")[0], uses) for reservation, uses in holds}
+    used: dict[str, int] = {}
+    seated: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        space = pod.name.partition("/")[0]
+        own = next((one for one in carried(pod) if one in seats and seats[one][0] == space), None)
+        add(used if own is None else seated.setdefault(own, {}), pod.requests)
+    for one, amounts in seated.items():
+        reserved = seats[one][1]
+        beyond = {name: amount - reserved.get(name, 0) for name, amount in amounts.items()}
+        add(used, {name: amount for name, amount in beyond.items() if amount > 0})
+    return used
+
+
 @dataclass(frozen=True, slots=True)
 class Holds:
     """Reservations by gang, the gangs by reservation id, and by node those that touch it (by gang's name)."""

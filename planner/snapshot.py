@@ -3,7 +3,7 @@
 Static apart from moving: `Fabric` (topologies, nodes, their trees) is built once and shared; a snapshot adds
 what changes from one reservation or pod to the next. The invariant kept here:
 2. On every node, for every resource: used plus reserved is what `taken` says, nothing counted twice. A bound
-   pod that carries the id of a reservation in the book is accounted for by that reservation.
+   pod that carries the id of a reservation in the book is accounted for by its seats on the pod's node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from planner.limits import Bound, Quota
 from planner.match import PASSING_TAINTS, divided
 from planner.node import BoundPod, Node
 from planner.numa import NumaNode
-from planner.occupancy import Holds, Pods, add, carried
+from planner.occupancy import Holds, Pods, add, carried, unaccounted
 from planner.order import natural
 from planner.quantity import Resources
 from planner.reservation import Book, Reservation
@@ -212,11 +212,8 @@ class Snapshot:
         return taken
 
     def _used_on(self, node: str) -> dict[str, int]:
-        used: dict[str, int] = {}
-        for pod in self.bound.on(node):
-            if not any(one in self.holds.gangs for one in carried(pod)):
-                add(used, pod.requests)
-        return used
+        """What bound pods use on a node beyond what their gangs' reservations account for there."""
+        return unaccounted(self.bound.on(node), self.holds.on(node))
 
     @cached_property
     def used(self) -> dict[str, dict[str, int]]:
