@@ -11,9 +11,11 @@ from webhook.admission import decide
 from webhook.kube.access import asking
 from webhook.kube.client import connect
 from webhook.kube.params import ParamsWatch
+from webhook.kube.watch import ClusterWatch
 from webhook.policy import load
 from webhook.policy.request import UserInfo, from_object
 from webhook.surroundings import Surroundings
+from webhook.workloads import read
 
 POLICY = """
 apiVersion: admissionregistration.k8s.io/v1
@@ -46,6 +48,18 @@ spec:
     - expression: authorizer.group('').resource('nodes').check('delete').allowed()
 """
 LIMIT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: most, namespace: default}\ndata: {most: '%d'}\n"
+GROUP = """
+apiVersion: scheduling.run.ai/v2
+kind: PodGroup
+metadata: {name: serve, namespace: default}
+spec: {minMember: 3, topologyPolicy: {scope: rack}}
+"""
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "annotations": {"scheduling.run.ai/pod-group": "serve"}},
+    "spec": {"containers": []},
+}
 DEPLOYMENT = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
@@ -97,4 +111,25 @@ async def test_the_authorizer_asks_the_api_server_for_the_user_of_the_request(cl
         assert await allowed(UserInfo("root", groups=("system:masters",)))
         assert not await allowed(UserInfo("nobody"))
     finally:
+        await api.close()
+
+
+async def test_a_podgroup_in_the_api_server_tells_its_pods_of_their_gang(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """What a pod names as its gang is known as soon as it is applied."""
+    file = tmp_path / "group.yaml"
+    file.write_text(GROUP)
+    api = await connect(str(cluster.kubectl.kubeconfig))
+    watch = ClusterWatch(api)
+    try:
+        await watch.start()
+        await watch.synced()
+        assert cluster.kubectl("apply", "-f", str(file)).status == 0
+        await until(lambda: ("default", "serve") in watch.surroundings().podgroups)
+        (group,) = read(POD, podgroups=watch.surroundings().podgroups).gangs
+        assert (group.name, group.size) == ("default/PodGroup/serve", 3)
+    finally:
+        cluster.kubectl("delete", "-f", str(file))
+        await watch.close()
         await api.close()

@@ -23,7 +23,7 @@ from planner.snapshot import Fabric, Snapshot, snapshot
 from webhook.kube.client import Api, Json
 from webhook.kube.reflector import Reflector, served_path
 from webhook.kube.store import Store
-from webhook.surroundings import Surroundings
+from webhook.surroundings import Surroundings, pod_groups
 
 log = logging.getLogger("bayplan")
 BOUND = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
@@ -50,6 +50,14 @@ EXTRAS = (
     Extra("resource.nvidia.com", "computedomains", "ComputeDomain"),
 )
 
+GANGS = (
+    Extra("scheduling.run.ai", "podgroups", "PodGroup"),
+    Extra("scheduling.k8s.io", "podgroups", "PodGroup"),
+    Extra("scheduling.k8s.io", "workloads", "Workload"),
+    Extra("scheduling.volcano.sh", "podgroups", "PodGroup"),
+)
+"""Resources that tell pods of their gang; none of them changes the picture."""
+
 
 class ClusterWatch:
     """`webhook.cluster.ClusterSource` from watches. `start` it, and `close` it after use."""
@@ -59,6 +67,7 @@ class ClusterWatch:
         self._nodes: Store[Node] = Store(node_from, "Node", self._moved, self._lock)
         self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._stirred, self._lock)
         self._spaces: Store[Json] = Store(_namespace, "Namespace", self._quiet, self._lock)
+        self._gangs = [Store(partial(_typed, one), one.kind, self._quiet, self._lock) for one in GANGS]
         self._extras = [Store(_checked(one), one.kind, self._moved, self._lock) for one in EXTRAS]
         self._static = read(())
         self._static_problem = ""
@@ -78,7 +87,7 @@ class ClusterWatch:
                     store,
                     find=partial(served_path, api, one.group, one.resource),
                 )
-                for one, store in zip(EXTRAS, self._extras, strict=True)
+                for one, store in zip((*EXTRAS, *GANGS), (*self._extras, *self._gangs), strict=True)
             ),
         ]
         self._tasks: list[asyncio.Task[None]] = []
@@ -119,9 +128,10 @@ class ClusterWatch:
             return {key: why for bad in stores for key, why in bad.items()}
 
     def surroundings(self) -> Surroundings:
-        """The namespaces, for policies that look at them."""
+        """The namespaces, for policies that look at them, and the objects that pods name as their gang."""
         with self._lock:
-            return Surroundings(dict(self._spaces.items))
+            groups = pod_groups(item for store in self._gangs for item in store.items.values())
+            return Surroundings(dict(self._spaces.items), podgroups=groups)
 
     def snapshot(self) -> Snapshot | None:
         """The picture now, without reservations; None until the first sync. Safe in any thread."""
@@ -176,6 +186,10 @@ def _checked(extra: Extra) -> Callable[[Json, Where], Json]:
 
 
 _FLEETING = ("resourceVersion", "managedFields", "generation")
+
+
+def _typed(extra: Extra, item: Json, _: Where) -> Json:
+    return {**item, "apiVersion": f"{extra.group}/v1", "kind": extra.kind}
 
 
 def _namespace(item: Json, _: Where) -> Json:
