@@ -38,12 +38,14 @@ class Tried:
 class Nearest:
     """The closest requests that have a place: fewer pods at the same level, or a coarser level.
 
-    `pods` is 0 and `level` "" where there is none; `domain` is the best domain for that many pods.
+    `pods` is 0 and `level` "" where there is none; `domain` is the best domain for that many pods. `fewer`:
+    the most pods that have a place at any level, a finer one too (a host in a rack that another gang spoils).
     """
 
     pods: int
     domain: Domain
     level: str
+    fewer: int = 0
 
 
 def refused(group: PodGroup, refusal: Refusal) -> Answer:
@@ -89,7 +91,7 @@ def no_room(
 ) -> str:
     """The message to a gang that fits the empty cluster, and not the cluster as it is.
 
-    `others`: what would make room for it, where no smaller request fits.
+    `others`: what would make room for it, where its level has room for none of its pods.
     """
     level = one.asked.required
     what = f"{_whose(group, one)}{pods(group.size)}{_gpus(group)}"
@@ -104,10 +106,10 @@ def no_room(
     if obstacles:
         text += f"; in the way: {_in_the_way(obstacles)}"
     ways = ways_of(one, now)
-    if ways:
-        return f"{text}. Would work now: {', or '.join(ways)}."
-    would = f" Would work: {', or '.join(others)}." if others else ""
-    return f"{text}. No smaller request fits now.{would}"
+    if not ways:
+        text += ". No smaller request fits now"
+    would = ", or ".join([*ways, *others])
+    return f"{text}. Would work{' now' if ways else ''}: {would}." if would else f"{text}."
 
 
 def _in_the_way(obstacles: dict[str, int]) -> str:
@@ -165,7 +167,7 @@ def _has_room(where: str, group: PodGroup, nearest: Nearest, when: str) -> str:
 def ways_of(one: Tried, nearest: Nearest) -> list[str]:
     """The nearest requests that have a place: fewer pods, a coarser level; none where there is none."""
     several = len(one.asked.kinds) > 1
-    ways = [f"{nearest.pods} of its pods" if several else pods(nearest.pods)] if nearest.pods else []
+    ways = [f"{nearest.fewer} of its pods" if several else pods(nearest.fewer)] if nearest.fewer else []
     if nearest.level != _asked_level(one):
         ways.append(f"required at {nearest.level}" if nearest.level else "no required level")
     return ways

@@ -51,7 +51,7 @@ def not_placed(
         reason = "NoRoomNow"
         part, tight = _culprit(snapshot, group, one, now=True)
         nearest = _nearest(snapshot, part, tight, now=True)
-        others = () if explain.ways_of(tight, nearest) else _others(snapshot, group, fits)
+        others = () if nearest.pods else _others(snapshot, group, fits)
         message = explain.no_room(part, tight, nearest, causes, others)
     elif not all(tried.complete for tried in ever):
         reason = "SearchBudgetExhausted"
@@ -162,4 +162,5 @@ def _nearest(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> N
         if found is not None:
             at = found.branch.level
             level = one.tree.topology.levels[at] if at > ROOT else ""
-    return Nearest(attempt.fits, attempt.domain, level)
+    fewer = max((tried.fits for tried in one.attempts), default=0)
+    return Nearest(attempt.fits, attempt.domain, level, min(fewer, group.size - 1))

@@ -229,7 +229,7 @@ def test_a_rack_of_which_a_gang_holds_a_host_is_called_partly_held():
     assert "3 nodes in rack r1, which is partly held by default/Job/one" in answer.message
 
 
-def test_where_no_smaller_request_fits_it_is_said_whose_end_would_help():
+def test_where_a_level_has_no_room_at_all_it_is_said_whose_end_would_help():
     """The gang's own pods go with it; and two nodes are free for a gang that holds no more than it uses."""
     held = gang(1, name="default/Job/one")
     moment = holding(racks(1, 4), held)
@@ -237,7 +237,7 @@ def test_where_no_smaller_request_fits_it_is_said_whose_end_would_help():
     moment = moment.with_pod(BoundPod("default/one-0", "r1-n1", held.pod_sets[0].shape.requests, uses.id))
     answer = plan(moment, gang(2, required="rack"))
     assert answer.message.endswith(
-        "No smaller request fits now. Would work: the end of default/Job/one, "
+        "Would work now: 1 pod, or the end of default/Job/one, "
         "or bayplan.dev/reserve: nodes, which holds no more than the gang uses."
     )
     assert plan(moment.ended("default/Job/one"), gang(2, required="rack")).decision == "admitted"
