@@ -290,9 +290,13 @@ def _farewell(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[Ste
     own = f"{request.namespace}/{request.kind.kind}/{request.name}"
     metadata = (request.old_object or {}).get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, Mapping) else None
-    # What was made by generateName is booked under a name of its own; the UID that claimed it tells whose.
+    kin = f"{request.namespace}/{request.kind.kind}/"
+    # What was made by generateName is booked under a name of its own; the UID that claimed it tells whose. A
+    # pod of a larger gang may have claimed that gang's place too, and takes nothing with it when it goes.
     return tuple(
         Release(held.id)
         for held in snapshot.reservations
-        if held.gang == own or held.gang.startswith(own + "/") or (held.owner_uid and held.owner_uid == uid)
+        if held.gang == own
+        or held.gang.startswith(own + "/")
+        or (held.gang.startswith(kin) and held.owner_uid and held.owner_uid == uid)
     )

@@ -254,3 +254,18 @@ async def test_a_generated_pods_place_is_given_back_when_it_is_deleted(serve: Se
         assert (held.id, held.owner_uid) == (ids, "pod-uid")
         await asked.validate(stored, operation="DELETE")
         assert await asked.holders() == []
+
+
+async def test_a_pod_that_is_deleted_takes_nothing_of_its_jobs_place_with_it(serve: Serve) -> None:
+    """Its replacement needs that place."""
+    async with serve("superpod-32") as asked:
+        obj = example("job-two-nodes-one-rack")
+        template = patched(obj, await asked.mutate(obj))["spec"]["template"]
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "1", "controller": True}
+        metadata = {**template["metadata"], "name": "x-0", "uid": "pod-uid", "namespace": "research"}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "ownerReferences": [owner]}}
+        pod["spec"] = template["spec"]
+        await asked.validate(pod)
+        held = await asked.holders()
+        await asked.validate(pod, operation="DELETE")
+        assert await asked.holders() == held != []
