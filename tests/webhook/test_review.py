@@ -57,6 +57,7 @@ def test_a_review_is_decoded_whole() -> None:
         (_with(resource={"group": "batch", "version": "v1"}), 400, "request.resource.resource is missing"),
         (_with(object=[1]), 400, "request.object is no object"),
         (_with(namespace=3), 400, "request.namespace is no string"),
+        (_with(dryRun="yes"), 400, "request.dryRun"),
         (b" " * (BODY_LIMIT + 1), 413, "more than the limit"),
     ],
 )

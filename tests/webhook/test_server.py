@@ -246,3 +246,26 @@ async def test_a_policy_may_refuse_a_deletion_or_a_scale(serve: Serve, tmp_path:
         assert not response["allowed"]
         assert "keep it" in response["status"]["message"]
         assert len(await asked.holders()) == 1
+
+
+async def test_readiness_tells_that_nothing_can_be_reserved(serve: Serve, tmp_path: Path) -> None:
+    """The server stays ready, so that it can say so to who applies something."""
+
+    class Locked(SqliteLedger):
+        async def book(self, now: float) -> Book:
+            raise LedgerUnavailable("bayplan.db: locked by another process")
+
+    async with serve("superpod-32", ledger=Locked(tmp_path / "locked.db")) as asked:
+        answer = await asked.client.get("/readyz")
+        assert answer.status == 200
+        assert orjson.loads(await answer.read())["problems"] == ["bayplan.db: locked by another process"]
+
+
+async def test_half_a_gpu_is_refused_as_the_api_server_would(serve: Serve) -> None:
+    """Extended resources come in whole pieces."""
+    obj = example("job-two-nodes-one-rack")
+    obj["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "0.5"
+    async with serve("superpod-32") as asked:
+        response = await asked.mutate(obj)
+    assert not response["allowed"]
+    assert "whole pieces" in response["status"]["message"]
