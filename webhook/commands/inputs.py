@@ -19,42 +19,28 @@ from webhook.surroundings import Surroundings
 
 def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """`-c CLUSTER…`."""
-    parser.add_argument(
-        "-c",
-        "--cluster",
-        metavar="CLUSTER",
-        nargs="+",
-        action="extend",
-        default=[],
-        required=required,
-        help="files or folders of what `kubectl get nodes,pods,topologies -o yaml` prints",
-    )
+    shown = "files or folders of what `kubectl get nodes,pods,topologies -o yaml` prints"
+    _add_paths(parser, "-c", "--cluster", "CLUSTER", shown, required=required)
 
 
 def add_manifests(parser: argparse.ArgumentParser) -> None:
     """`-f MANIFEST…`."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        metavar="MANIFEST",
-        nargs="+",
-        action="extend",
-        default=[],
-        required=True,
-        help="files or folders of manifests; - is standard input",
-    )
+    shown = "files or folders of manifests; - is standard input"
+    _add_paths(parser, "-f", "--filename", "MANIFEST", shown, required=True)
 
 
 def add_policies(parser: argparse.ArgumentParser) -> None:
     """`-p POLICIES…`."""
+    shown = "policy files or folders (default: the policies that ship with Bayplan)"
+    _add_paths(parser, "-p", "--policies", "POLICIES", shown, required=False)
+
+
+def _add_paths(
+    parser: argparse.ArgumentParser, short: str, long: str, metavar: str, shown: str, *, required: bool
+) -> None:
+    """One or more paths, and the option as often as one likes."""
     parser.add_argument(
-        "-p",
-        "--policies",
-        metavar="POLICIES",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="policy files or folders (default: the policies that ship with Bayplan)",
+        short, long, metavar=metavar, nargs="+", action="extend", default=[], required=required, help=shown
     )
 
 
