@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.answer import Answer
 from planner.order import natural
 from planner.podgroup import PodGroup, Requirement, Term
@@ -31,7 +33,7 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: s
         if len(domain) == len(topology.levels):
             terms += _hosts(snapshot, [n for n in nodes if _path(snapshot, topology, n) == domain])
         else:
-            terms.append(_term(topology, domain))
+            terms.append(path_term(topology.levels, domain))
     return tuple(terms)
 
 
@@ -51,11 +53,12 @@ def _alike(group: PodGroup, name: str) -> set[str]:
     return {p.name for p in group.pod_sets if own and (p.shape, p.constraint) == (own.shape, own.constraint)}
 
 
-def _term(topology: Topology, domain: Domain) -> Term:
+def path_term(levels: Sequence[str], domain: Domain) -> Term:
+    """The term that means a domain: the labels of its whole path, or the hostname alone for a host."""
+    if len(domain) == len(levels):
+        return (Requirement(HOSTNAME, "In", (domain[-1],)),)
     return tuple(
-        Requirement(level, "In", (value,))
-        for level, value in zip(topology.levels, domain, strict=False)
-        if value
+        Requirement(level, "In", (value,)) for level, value in zip(levels, domain, strict=False) if value
     )
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import orjson
 
+from planner.pins import path_term
 from planner.podgroup import PodGroup, Requirement, Term
 from planner.snapshot import Snapshot
-from planner.topology import HOSTNAME, Domain
+from planner.topology import Domain
 from webhook.names import PLACEMENT, RESERVATION
 
 Json = Mapping[str, Any]
@@ -22,15 +23,8 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def terms_of(levels: Sequence[str], domains: Iterable[Domain]) -> tuple[Term, ...]:
-    """The terms that a plan writes for whole domains (as `planner.pins` does)."""
-    return tuple(
-        (Requirement(HOSTNAME, "In", (domain[-1],)),)
-        if len(domain) == len(levels)
-        else tuple(
-            Requirement(level, "In", (value,)) for level, value in zip(levels, domain, strict=False) if value
-        )
-        for domain in domains
-    )
+    """The terms that a plan writes for whole domains."""
+    return tuple(path_term(levels, domain) for domain in domains)
 
 
 def unpinned(group: PodGroup, pins: Sequence[Term]) -> PodGroup:
