@@ -135,17 +135,20 @@ def webhook(name: str, path: str, failure: str, rows: list[Json], condition: str
 
 
 def mutating() -> Json:
-    """The mutating configuration: let through what it cannot reach.
+    """The mutating configuration: what asks for GPUs is planned or refused, never let through unplanned.
 
-    It sees a gang's pods without a GPU too, so that the gang has one plan and one scheduler. The validating
-    one does not: it fails closed, and gangs that have nothing to do with GPUs name themselves alike.
+    It sees a gang's pods without a GPU too, so that the gang has one plan and one scheduler. Those are let
+    through where it cannot be reached, for gangs that have nothing to do with GPUs name themselves alike.
     """
     hooks = [
-        webhook(name, "/mutate", "Ignore", rules(kinds, _operations(name)), _seen(name, found))
-        | {"reinvocationPolicy": "IfNeeded"}
+        webhook(name, "/mutate", "Fail", rules(kinds, _operations(name)), _condition(found))
         for name, (kinds, found) in FAMILIES.items()
     ]
-    return _configuration("MutatingWebhookConfiguration", hooks)
+    pods, asking = FAMILIES["pods"]
+    beside = f"({member()}) && !({_condition(asking)})"
+    hooks.append(webhook("members", "/mutate", "Ignore", rules(pods, _operations("pods")), beside))
+    reinvoked = [hook | {"reinvocationPolicy": "IfNeeded"} for hook in hooks]
+    return _configuration("MutatingWebhookConfiguration", reinvoked)
 
 
 def validating() -> Json:
@@ -169,10 +172,6 @@ def _operations(name: str) -> list[str]:
 
 def _condition(found: str) -> str:
     return f"{found} || ({keys('object.metadata')})"
-
-
-def _seen(name: str, found: str) -> str:
-    return f"{_condition(found)} || {member()}" if name == "pods" else _condition(found)
 
 
 def _configuration(kind: str, hooks: list[Json]) -> Json:
