@@ -1,6 +1,7 @@
 """What policies may know of the cluster: plain JSON, the CEL variable `cluster`.
 
-`topologies`: name to levels; `hostless`: those whose object does not list the hostname, which is added.
+`topologies`: name to levels; `aliases`: by topology, other names of levels with their label keys;
+`hostless`: topologies whose object does not list the hostname, which is added.
 `levels`: every level key. `nodePools`: name to nodes, selector and topology.
 `largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
 when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
@@ -41,6 +42,7 @@ def _facts(snapshot: Snapshot) -> dict[str, object]:
     topologies = [t for t in snapshot.topologies if t.source != "none"]
     return {
         "topologies": {t.name: list(t.levels) for t in topologies},
+        "aliases": {t.name: dict(t.aliases) for t in topologies if t.aliases},
         "hostless": [t.name for t in topologies if t.hostless],
         "levels": sorted({level for t in topologies for level in t.levels}),
         "nodePools": _pools(snapshot),

@@ -28,17 +28,17 @@ _RDMA = re.compile(
 def claimed(pod: Json, known: Json, namespace: Json) -> list[dict[str, Json]]:
     """`devices.claimed(pod, cluster.claims, gang.namespace)`: the pod's claims, one by one.
 
-    Each has `name`, `source` (the claim's or template's name), `known` (the cluster has it), `used` (some
-    container does), `channel` (it is a ComputeDomain's), `gpus` and `slices` (devices of GPU and of MIG
-    classes), `all` (as many as the node has: then `gpus` is 0).
+    Each has `name`, `source` (the claim's or template's name), `known` (the cluster has it), `containers`
+    (the names of those that use it), `channel` (it is a ComputeDomain's), `gpus` and `slices` (devices of GPU
+    and of MIG classes), `all` (as many as the node has: then `gpus` is 0).
     """
     spec = _map(_map(pod).get("spec"))
-    used = {
-        _text(one.get("name"))
+    used = [
+        (_text(one.get("name")), _text(container.get("name")))
         for part in ("containers", "initContainers")
         for container in _maps(spec.get(part))
         for one in _maps(_map(container.get("resources")).get("claims"))
-    }
+    ]
     return [
         _claim(entry, _map(known), str(namespace), used)
         for entry in _maps(spec.get("resourceClaims"))
@@ -47,7 +47,7 @@ def claimed(pod: Json, known: Json, namespace: Json) -> list[dict[str, Json]]:
 
 
 def _claim(
-    entry: Mapping[str, Json], known: Mapping[str, Json], namespace: str, used: set[str]
+    entry: Mapping[str, Json], known: Mapping[str, Json], namespace: str, used: list[tuple[str, str]]
 ) -> dict[str, Json]:
     template = entry.get("resourceClaimTemplateName")
     source = _text(template) or _text(entry.get("resourceClaimName"))
@@ -62,7 +62,7 @@ def _claim(
         "name": entry["name"],
         "source": source,
         "known": requests is not None or of_domain,
-        "used": entry.get("name") in used,
+        "containers": [container for claim, container in used if claim == entry["name"]],
         "channel": of_domain or any(one["class"] == CHANNEL_CLASS for one in counted),
         "gpus": sum(max(0, one["count"]) for one in counted if one["class"] in GPU_CLASSES),
         "slices": sum(max(0, one["count"]) for one in counted if one["class"] == MIG_CLASS),

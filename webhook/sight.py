@@ -71,7 +71,7 @@ class Sight:
                 self.workload(obj),
                 self._request.namespace,
                 pod_set,
-                obj.get("metadata"),
+                obj,
             ),
             "cluster": self._cluster,
             "plan": lambda: plan_variable(self.plan(obj), pod_set),

@@ -8,12 +8,13 @@ from typing import Any
 from planner.podgroup import Constraint, PodGroup, Requirement, Term
 from planner.ranks import ranks
 from planner.reservation import reservation_id
-from webhook.planning import WorkloadPlan
+from webhook.planning import Placed, WorkloadPlan
 from webhook.workloads import Workload
 
 NO_CLUSTER: Mapping[str, Any] = {
     "known": False,
     "topologies": {},
+    "aliases": {},
     "hostless": [],
     "levels": [],
     "nodePools": [],
@@ -30,15 +31,21 @@ NO_CLUSTER: Mapping[str, Any] = {
     "migNodes": [],
 }
 """What `cluster` is where nothing is known of one: the same keys, all empty."""
+DEFAULT_SCHEDULER = "default-scheduler"
+_NOTHING: Mapping[str, Any] = {}
 
 
-def gang_variable(workload: Workload, namespace: str, pod_set: str, metadata: Any = None) -> dict[str, Any]:
+def gang_variable(
+    workload: Workload, namespace: str, pod_set: str, obj: Mapping[str, Any] = _NOTHING
+) -> dict[str, Any]:
     """`gang`: who asks and for how much. Several gangs of one object are alike; the first speaks for them.
 
     Amounts are per pod, cpu in millicores, the rest in base units. `podSet` is the PodSet whose template is
-    shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases. A
-    PodSet's `constraint` is what it asks for besides the gang.
+    shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases.
+    `schedulers` are those that its templates name, the default one left out. A PodSet's `constraint` is what
+    it asks for besides the gang.
     """
+    metadata = obj.get("metadata")
     group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=())
     return {
         "name": group.name,
@@ -51,6 +58,7 @@ def gang_variable(workload: Workload, namespace: str, pod_set: str, metadata: An
         "podSet": pod_set,
         "labels": _texts(metadata, "labels"),
         "annotations": _texts(metadata, "annotations"),
+        "schedulers": _schedulers(workload, obj),
         "podSets": [
             {
                 "name": one.name,
@@ -75,6 +83,17 @@ def _texts(metadata: Any, part: str) -> dict[str, str]:
     return {key: str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}
 
 
+def _schedulers(workload: Workload, obj: Any) -> list[str]:
+    """The schedulers that pod templates name, in order, each once."""
+    named: dict[str, None] = {}
+    for template in (*workload.templates, *workload.inlined):
+        spec = obj
+        for step in template.spec_path:
+            spec = spec[step]
+        named[str(spec.get("schedulerName") or DEFAULT_SCHEDULER)] = None
+    return [name for name in named if name != DEFAULT_SCHEDULER]
+
+
 def _constraint_json(constraint: Constraint) -> dict[str, Any]:
     return {
         "topology": constraint.topology,
@@ -93,6 +112,7 @@ NO_PLAN: Mapping[str, Any] = {
     "reserves": [],
     "nodes": [],
     "ranks": [],
+    "gangs": [],
     "requirements": [],
     "reservation": "",
     "reason": "",
@@ -105,6 +125,7 @@ def plan_variable(plan: WorkloadPlan | None, pod_set: str) -> Mapping[str, Any]:
     """`plan`: what the planner says, for the PodSet whose template is shown or for the whole object.
 
     `ranks`: the node of each rank of that PodSet, in the order of the topology; empty for the whole object.
+    `gangs`: each gang (each replica of a LeaderWorkerSet) with its name, decision, level, domain and nodes.
     """
     if plan is None:
         return NO_PLAN
@@ -123,10 +144,23 @@ def plan_variable(plan: WorkloadPlan | None, pod_set: str) -> Mapping[str, Any]:
         "reserves": [list(domain) for placed in plan.placed for domain in placed.answer.reserves],
         "nodes": list(nodes),
         "ranks": list(ranks(answer, pod_set)) if pod_set else [],
+        "gangs": [_placed_json(placed, pod_set) for placed in plan.placed],
         "requirements": [term_json(term) for term in plan.terms(pod_set)],
         "reservation": ",".join(r.id for r in plan.reservations),
         "reason": answer.reason,
         "message": plan.message(),
+    }
+
+
+def _placed_json(placed: Placed, pod_set: str) -> dict[str, Any]:
+    answer = placed.answer
+    nodes = {a.node: None for a in answer.assignments if not pod_set or a.pod_set == pod_set}
+    return {
+        "name": placed.group.name,
+        "decision": answer.decision,
+        "level": answer.level,
+        "domain": list(answer.domain),
+        "nodes": list(nodes),
     }
 
 

@@ -96,19 +96,39 @@ def _job_metadata(obj: Json) -> list[Json]:
     return [job["template"].get("metadata") or {} for job in jobs]
 
 
-def level(levels: Json, word: Json) -> str:
-    """`topology.level(levels, word)`: the label key that a level's key or short name ("rack") means, or "".
+def level(cluster: Json, topology: Json, word: Json) -> str:
+    """`topology.level(cluster, name, word)`: the label key that a word means in a topology, "" for none.
 
-    `levels` are a topology's keys, coarse to fine.
+    A word is a level's key, its alias (KAI's, or a level's name in its ConfigMap) or a short name ("rack").
     """
-    if not isinstance(levels, list) or not levels or not isinstance(word, str) or not word:
+    levels = cluster["topologies"].get(topology)
+    if not levels or not isinstance(word, str) or not word:
         return ""
-    return resolve(Topology("", tuple(str(one) for one in levels)), word)
+    aliases = cluster["aliases"].get(topology, {})
+    return resolve(Topology("", tuple(str(one) for one in levels), aliases=aliases), word)
 
+
+def kueue_queues(gang: Json, params: Json) -> bool:
+    """`kueue.queues(gang, params)`: whether a workload is for Kueue to start.
+
+    It is where it carries a label of Kueue's, or where there is a default queue (`kueue-topology.queue`) and
+    it names neither a queue nor a scheduler of another system.
+    """
+    labels = gang["labels"]
+    if any(name.startswith("kueue.x-k8s.io/") for name in labels):
+        return True
+    data = (params or {}).get("data") or {}
+    switched_on = str(data.get("kueue-topology.enabled", "true")).lower() != "false"
+    default = str(data.get("kueue-topology.queue") or "") if switched_on else ""
+    return bool(default) and not gang["schedulers"] and not any(name in labels for name in _OTHER_QUEUES)
+
+
+_OTHER_QUEUES = ("kai.scheduler/queue", "runai/queue")
 
 WORKLOAD_FUNCTIONS: Mapping[str, Function] = {
     "workload.places": Function(places, 1, 1),
+    "kueue.queues": Function(kueue_queues, 2, 2),
     "kai.places": Function(kai_places, 1, 1),
-    "topology.level": Function(level, 2, 2),
+    "topology.level": Function(level, 3, 3),
 }
 """Name in CEL → the function, the fewest and the most arguments."""

@@ -146,7 +146,7 @@ def test_a_claim_is_counted_by_its_class(entry, expected):
     """GPUs, slices, a channel, or all that the node has."""
     (found,) = claimed(claiming(**entry), KNOWN, "team")
     assert expected.items() <= found.items()
-    assert found["used"]
+    assert found["containers"]
 
 
 def test_a_claim_of_another_namespace_is_not_known():

@@ -13,6 +13,7 @@ from webhook.workload_functions import kai_places, level, places
 
 RACK = {"kai.scheduler/topology-required-placement": "example.com/rack"}
 LEVELS = ["topology.kubernetes.io/zone", "example.com/rack", "kubernetes.io/hostname"]
+KNOWN = {"topologies": {"halls": LEVELS}, "aliases": {"halls": {"cage": "example.com/rack"}}}
 
 
 @pytest.mark.parametrize("obj", EVERY, ids=lambda one: str(one["kind"]))
@@ -49,19 +50,25 @@ def test_kai_reads_on_the_object_on_a_jobs_template_and_on_rays_groups() -> None
 
 @pytest.mark.parametrize(
     ("word", "key"),
-    [("rack", "example.com/rack"), ("zone", LEVELS[0]), ("node", LEVELS[2]), (LEVELS[1], LEVELS[1])],
+    [
+        ("rack", "example.com/rack"),
+        ("zone", LEVELS[0]),
+        ("node", LEVELS[2]),
+        (LEVELS[1], LEVELS[1]),
+        ("cage", LEVELS[1]),
+    ],
 )
 def test_a_short_name_means_one_label_key(word: str, key: str) -> None:
     """In the topology at hand."""
-    assert level(LEVELS, word) == key
+    assert level(KNOWN, "halls", word) == key
 
 
 @pytest.mark.parametrize(
-    ("levels", "word"), [([], "rack"), (None, "rack"), (LEVELS, "row"), (LEVELS, ""), (LEVELS, 3)]
+    ("topology", "word"), [("other", "rack"), ("", "rack"), ("halls", "row"), ("halls", ""), ("halls", 3)]
 )
-def test_a_word_that_means_nothing_is_no_level(levels: object, word: object) -> None:
+def test_a_word_that_means_nothing_is_no_level(topology: str, word: object) -> None:
     """Nothing is guessed, and nothing fails."""
-    assert level(levels, word) == ""
+    assert level(KNOWN, topology, word) == ""
 
 
 @pytest.mark.parametrize("bad", [None, "text", []])
