@@ -92,6 +92,27 @@ FAMILIES: dict[str, tuple[tuple[str, ...], str]] = {
 """Kinds by the way in which they write pod templates, and the condition that finds GPUs there."""
 
 
+GROUPS = ("scheduling.run.ai", "scheduling.k8s.io")
+"""API groups whose PodGroups some policy looks at."""
+WISHES = ("topologyConstraint", "topologyPolicy", "schedulingConstraints")
+"""Fields of their specs that tell of topology."""
+
+
+def group_rules() -> list[Json]:
+    """PodGroups: nothing is planned for them; policies mend and check what they say."""
+    return [
+        _rule([row], ["CREATE"])
+        for row in KINDS.values()
+        if row.resource == "podgroups" and row.group in GROUPS
+    ]
+
+
+def wishing() -> str:
+    """A CEL expression: the PodGroup says something of topology."""
+    stated = " || ".join(f"has(object.spec.{field})" for field in WISHES)
+    return f"(has(object.spec) && ({stated})) || ({keys('object.metadata')})"
+
+
 def rules(kinds: tuple[str, ...], operations: list[str]) -> list[Json]:
     """One rule for each API group of these kinds."""
     rows = [row for row in KINDS.values() if row.name in kinds]
@@ -147,6 +168,7 @@ def mutating() -> Json:
     pods, asking = FAMILIES["pods"]
     beside = f"({member()}) && !({_condition(asking)})"
     hooks.append(webhook("members", "/mutate", "Ignore", rules(pods, _operations("pods")), beside))
+    hooks.append(webhook("podgroups", "/mutate", "Ignore", group_rules(), wishing()))
     reinvoked = [hook | {"reinvocationPolicy": "IfNeeded"} for hook in hooks]
     return _configuration("MutatingWebhookConfiguration", reinvoked)
 
@@ -157,6 +179,7 @@ def validating() -> Json:
         webhook(name, "/validate", "Fail", rules(kinds, _operations(name)), _condition(found))
         for name, (kinds, found) in FAMILIES.items()
     ]
+    hooks.append(webhook("podgroups", "/validate", "Ignore", group_rules(), wishing()))
     every = tuple(kind for kinds, _ in FAMILIES.values() for kind in kinds)
     held = (
         "has(oldObject.metadata.annotations) && 'bayplan.dev/reservation' in oldObject.metadata.annotations"

@@ -89,7 +89,8 @@ def test_rules_cover_every_kind_with_pods() -> None:
             if "CREATE" in rule["operations"]
             for resource in rule["resources"]
         }
-        assert created == with_pods
+        groups = {(group, "podgroups") for group in generate.GROUPS}
+        assert created == with_pods | groups
     deleted = generate.validating()["webhooks"][-1]["rules"]
     assert {(r["apiGroups"][0], name) for r in deleted for name in r["resources"]} == with_pods
 
@@ -105,7 +106,7 @@ def test_a_webhook_cannot_lock_the_cluster(hook: Any) -> None:
     assert hook["timeoutSeconds"] <= 5
     assert hook["sideEffects"] == "NoneOnDryRun"
     deletes = any("DELETE" in rule["operations"] for rule in hook["rules"])
-    without_gpus = hook["name"] == "members.bayplan.dev"
+    without_gpus = hook["name"] in ("members.bayplan.dev", "podgroups.bayplan.dev")
     assert hook["failurePolicy"] == ("Ignore" if without_gpus or deletes else "Fail")
 
 
@@ -344,3 +345,20 @@ def test_other_workloads_do_not(obj: Any) -> None:
     plain = without_gpus(obj)
     assert not holds(hook_of(obj), plain)
     assert holds(hook_of(obj), o.annotated(plain, {"kai.scheduler/topology": "fabric"}))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec", "reaches"),
+    [
+        ({}, {"minMember": 2}, False),
+        ({}, None, False),
+        ({}, {"topologyPolicy": {"scope": "rack"}}, True),
+        ({}, {"schedulingConstraints": {"topology": [{"key": "rack"}]}}, True),
+        ({"annotations": {"kai.scheduler/topology-required-placement": "rack"}}, {}, True),
+    ],
+)
+def test_pod_groups_that_speak_of_topology_reach_the_webhook(metadata: Any, spec: Any, reaches: bool) -> None:
+    """Others are let through; nothing waits for Bayplan, whose policies on them only mend and tell."""
+    group = {"metadata": metadata} if spec is None else {"metadata": metadata, "spec": spec}
+    hooks = [hook for hook in WEBHOOKS if hook["name"] == "podgroups.bayplan.dev"]
+    assert [holds(hook, group) for hook in hooks] == [reaches, reaches]
