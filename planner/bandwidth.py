@@ -17,6 +17,9 @@ GB = 10**9
 NVLINK = {"ampere": 300.0, "hopper": 450.0, "blackwell": 900.0}
 """GB/s a GPU, one way, by GPU family (NVLink 3, 4, 5)."""
 
+PCIE = {4: 32.0, 5: 64.0}
+"""GB/s a GPU, one way, by generation of a ×16 slot: between GPUs of a host without NVLink."""
+
 NETWORK = {"hdr": 25.0, "ndr": 50.0, "xdr": 100.0}
 """GB/s an adapter, one way; one adapter for each GPU."""
 

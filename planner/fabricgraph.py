@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import networkx as nx
 
@@ -57,6 +56,14 @@ class LeafSpine:
         )
         return LeafSpine(self.topology, tuple(leaf for leaf in leaves if leaf.nodes), graph, self.cabled)
 
+    def switch_of(self, node: str) -> Switch:
+        """The leaf switch of a node, "" for a node that is on none."""
+        return self._switches.get(node, "")
+
+    @cached_property
+    def _switches(self) -> dict[str, Switch]:
+        return {node: leaf.switch for leaf in self.leaves for node in leaf.nodes}
+
     def kin(self, leaf: Leaf) -> frozenset[Switch]:
         """The switches that a leaf is cabled to; leaves of equal kin are equally far from all others."""
         return self._kin[leaf.switch]
@@ -89,14 +96,22 @@ class LeafSpine:
 
     def narrowest(self, one: Switch, other: Switch) -> float | None:
         """The narrowest link on the widest way between two switches, Gb/s; None where it is unknown."""
-        if one == other:
+        return self.narrowest_among((one, other))
+
+    def narrowest_among(self, ends: Sequence[Switch]) -> float | None:
+        """The narrowest link on the widest ways between all of these, Gb/s; None where none is known."""
+        first, *others = dict.fromkeys(ends)
+        if first not in self._widest:
             return None
-        widest = nx.maximum_spanning_tree(self.graph, weight="gbps")
-        if one not in widest or other not in widest or not nx.has_path(widest, one, other):
-            return None
-        way = nx.shortest_path(widest, one, other)
-        speeds: list[float] = [widest.edges[pair].get("gbps") or 0.0 for pair in pairwise(way)]
-        return min(speeds) or None
+        narrowest = dict[Switch, float]({first: float("inf")})
+        for near, far in nx.bfs_edges(self._widest, first):
+            narrowest[far] = min(narrowest[near], self._widest.edges[near, far].get("gbps") or 0.0)
+        known = [narrowest[end] for end in others if narrowest.get(end)]
+        return min(known, default=None)
+
+    @cached_property
+    def _widest(self) -> nx.Graph[Switch]:
+        return nx.maximum_spanning_tree(self.graph, weight="gbps")
 
 
 def leaf_level(topology: Topology) -> int:

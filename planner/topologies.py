@@ -12,13 +12,15 @@ from planner.topology import HOSTNAME, Topology
 MOST_LEVELS = 16
 RESERVABLE_KEY = "bayplan.dev/reservable-level"
 SELECTOR_KEY = "bayplan.dev/node-selector"
+OVERSUBSCRIPTION_KEY = "bayplan.dev/oversubscription"
+ADAPTER_KEY = "bayplan.dev/adapter-gbps"
 
 
 def topology_from(item: Mapping[str, object], where: Where) -> Topology:
     """The topology that an object describes; the hostname is added as last level where it is left out.
 
     Raises `InputError` for no level or more than 16, a level twice, the hostname not last, or a reservable
-    level or node selector that cannot be.
+    level, node selector, oversubscription or adapter speed that cannot be.
     """
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     spec = mapping(item.get("spec"), where.at("spec"))
@@ -37,6 +39,8 @@ def topology_from(item: Mapping[str, object], where: Where) -> Topology:
         reservable=reservable,
         source=text(item.get("apiVersion"), where.at("apiVersion")).partition("/")[0],
         aliases=aliases,
+        oversubscription=_oversubscription(annotations, levels, where),
+        adapter_gbps=_adapter(annotations, where),
         hostless=not any(entry.get("nodeLabel") == HOSTNAME for entry in maps(spec.get("levels"), where)),
     )
 
@@ -75,6 +79,36 @@ def _selector(spec: Mapping[str, object], annotations: Mapping[str, str], where:
             raise InputError(f"{pair!r} is no pair; write key=value,key=value", at)
         selector[key] = value
     return selector
+
+
+def _oversubscription(
+    annotations: Mapping[str, str], levels: tuple[str, ...], where: Where
+) -> dict[str, float]:
+    """`LEVEL=RATIO,…`: between domains of the level the links carry 1/RATIO of what their nodes can send."""
+    found: dict[str, float] = {}
+    at = where.at(f"metadata.annotations.{OVERSUBSCRIPTION_KEY}")
+    for pair in filter(None, annotations.get(OVERSUBSCRIPTION_KEY, "").split(",")):
+        level, _, ratio = pair.strip().partition("=")
+        if level not in levels:
+            raise InputError(f"{level!r} is none of the levels {', '.join(levels)}", at)
+        found[level] = _positive(ratio, "a ratio from 1 up, as in LEVEL=7", at, least=1.0)
+    return found
+
+
+def _adapter(annotations: Mapping[str, str], where: Where) -> float:
+    stated = annotations.get(ADAPTER_KEY, "")
+    at = where.at(f"metadata.annotations.{ADAPTER_KEY}")
+    return _positive(stated, "gigabits a second, as in 400", at, least=1.0) if stated else 0.0
+
+
+def _positive(stated: str, what: str, where: Where, *, least: float) -> float:
+    try:
+        number = float(stated)
+    except ValueError:
+        number = 0.0
+    if not least <= number < 1e6:
+        raise InputError(f"{stated!r} is not {what}", where)
+    return number
 
 
 def links_of(item: Mapping[str, object], where: Where) -> tuple[Link, ...]:

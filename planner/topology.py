@@ -36,6 +36,10 @@ class Topology:
     """Other names of levels (KAI's `alias`), each with its label key."""
     hostless: bool = False
     """The object leaves the hostname out, so a scheduler that reads it knows no such level."""
+    oversubscription: Mapping[str, float] = field(default_factory=dict)
+    """By level: how many times more its domains' nodes can send than the links between domains carry."""
+    adapter_gbps: float = 0.0
+    """The network adapter of each GPU, gigabits a second; 0 where the object does not say."""
 
     @property
     def host_index(self) -> int:

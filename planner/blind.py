@@ -1,0 +1,85 @@
+"""Where a gang's pods would go without a plan: one after another, as kube-scheduler scores nodes.
+
+The rule: a node that takes the pod (labels, taints, resources, no second pod of a PodSet where hosts or
+domains must differ) with the least of its cpu and memory requested, counting the pod (NodeResourcesFit,
+LeastAllocated, its default; GPUs are no part of that score). Among equals kube-scheduler takes one by chance;
+here a hash of the node's name decides, so that the same input gives the same answer. No level is looked at,
+no gang, and no domain that another gang holds whole: such a scheduler knows of none of them.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from zlib import crc32
+
+from planner.answer import Assignment
+from planner.match import obstacle
+from planner.node import Node
+from planner.packing import most
+from planner.podgroup import PodGroup, PodSet, PodShape
+from planner.quantity import Resources
+from planner.snapshot import Snapshot
+
+RULE = "kube-scheduler's least allocated, pod by pod"
+    "each pod to the node with the least cpu and memory requested, equals by chance, as kube-scheduler does"
+)
+
+_UNSTATED = {"cpu": 100, "memory": 200 * 2**20}
+"""What kube-scheduler counts for a pod that states nothing: 100m and 200 MiB, here in base units."""
+
+
+def topology_blind(snapshot: Snapshot, group: PodGroup) -> tuple[Assignment, ...]:
+    """A place for each pod of the gang; fewer pods than the gang has where there is none for some.
+
+    `snapshot` must not hold the gang itself.
+    """
+    taken: dict[str, Resources] = {}
+    found: list[Assignment] = []
+    for pod_set in group.pod_sets:
+        counts = _spread(snapshot, pod_set, taken)
+        found.extend(Assignment(pod_set.name, node, count) for node, count in counts.items())
+    return tuple(found)
+
+
+def _spread(snapshot: Snapshot, pod_set: PodSet, taken: dict[str, Resources]) -> dict[str, int]:
+    """Pods of one PodSet by node; what they take is added to `taken`, by node."""
+    shape, counts = pod_set.shape, dict[str, int]()
+    queue: list[tuple[float, int, str]] = []
+    for name, node in snapshot.nodes.items():
+        if not obstacle(shape, node, now=True):
+            used = taken.get(name) or snapshot.taken.get(name, {})
+            if most(_free(node, used), shape):
+                queue.append((_share(node, used, shape), crc32(name.encode()), name))
+    heapify(queue)
+    apart: set[tuple[str, str]] = set()
+    placed = 0
+    while queue and placed < pod_set.count:
+        _, draw, name = heappop(queue)
+        node = snapshot.nodes[name]
+        where = {(key, node.labels.get(key, "")) for key in shape.anti_affinity if node.labels.get(key)}
+        if apart & where:
+            continue
+        apart |= where
+        used = dict(taken.get(name) or snapshot.taken.get(name, {}))
+        for resource, amount in shape.requests.items():
+            used[resource] = used.get(resource, 0) + amount
+        taken[name] = used
+        counts[name] = counts.get(name, 0) + 1
+        placed += 1
+        if most(_free(node, used), shape):
+            heappush(queue, (_share(node, used, shape), draw, name))
+    return counts
+
+
+def _free(node: Node, used: Resources) -> Resources:
+    return {name: amount - used.get(name, 0) for name, amount in node.allocatable.items()}
+
+
+def _share(node: Node, used: Resources, shape: PodShape) -> float:
+    """The mean share of cpu and memory that would be requested with one more pod; 1 where there is none."""
+    shares = []
+    for name, least in _UNSTATED.items():
+        offered = node.allocatable.get(name, 0)
+        wanted = used.get(name, 0) + (shape.requests.get(name, 0) or least)
+        shares.append(min(1.0, wanted / offered) if offered else 1.0)
+    return sum(shares) / len(shares)

@@ -1,0 +1,127 @@
+"""What `bayplan plan` prints: the table of gangs, what their places are worth, and how each was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from planner.answer import Answer
+from planner.blind import RULE
+from planner.explain import some
+from planner.podgroup import PodGroup
+from planner.ranks import ranks, runs
+from planner.snapshot import Snapshot
+from planner.topology import Domain
+from planner.worth import Layout, Worth, worth
+from webhook.terminal import console, table
+
+_COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A gang, its answer, and the cluster in which it was planned."""
+
+    answer: Answer
+    group: PodGroup
+    snapshot: Snapshot
+
+    def worth(self) -> Worth | None:
+        """The worth of its place."""
+        return worth(self.snapshot, self.group, self.answer)
+
+    def to_json(self) -> dict[str, object]:
+        """The gang's entry in `-o json`: the contract's keys, and `allReduce` where GPUs have a place."""
+        value = self.worth()
+        return self.answer.to_json() | ({"allReduce": value.to_json()} if value else {})
+
+
+def show(found: Sequence[Planned], *, explain: bool) -> None:
+    """Print the gangs for a person; `explain` tells how each answer was found."""
+    out = console()
+    if not found:
+        out.print("no gang in these manifests asks for anything that can be planned")
+        return
+    answers = [one.answer for one in found]
+    rows = [
+        (
+            answer.gang,
+            Text(answer.decision, _COLOURS[answer.decision]),
+            path(answer.domain) or (f"(all of {answer.topology})" if answer.assignments else "–"),
+            ", ".join(map(path, answer.reserves)) or "–",
+            _pods(answer),
+        )
+        for answer in answers
+    ]
+    out.print(table(("gang", "decision", "domain", "reserves", "pods"), rows))
+    _worths(out, found)
+    for one in found:
+        answer = one.answer
+        if answer.decision != "admitted" or answer.warnings or explain:
+            out.print(f"\n{answer.gang}: {answer.reason}\n  {answer.message}")
+        for warning in answer.warnings:
+            out.print(f"  warning: {warning}")
+        if explain:
+            _explain(out, answer)
+
+
+def path(domain: Domain) -> str:
+    """A domain as a person writes it, "" for the whole topology."""
+    return "/".join(part for part in domain if part)
+
+
+def _pods(answer: Answer) -> str:
+    return ", ".join(f"{a.count}×{a.pod_set} on {a.node}" for a in answer.assignments[:4]) + (
+        f", … ({len(answer.assignments)} nodes)" if len(answer.assignments) > 4 else ""
+    )
+
+
+def _worths(out: Console, found: Sequence[Planned]) -> None:
+    """A line for each gang of several pods with GPUs, and the model and the rule in words."""
+    known = [(one, value) for one in found if one.group.size > 1 and (value := one.worth())]
+    if not known:
+        return
+    rows = [
+        (one.answer.gang, _time(value.here), _blind(one.group, value), value.here.rates.words)
+        for one, value in known
+    ]
+    out.print()
+    out.print(table(("all-reduce of 1 GB", "here", "topology-blind", "links"), rows))
+    out.print(f"  model: {known[0][1].here.estimate.model}; topology-blind: {RULE}")
+
+
+def _time(layout: Layout) -> str:
+    one = layout.estimate
+    return f"{one.seconds * 1000:.3g} ms, {one.bus_bandwidth:.0f} GB/s, {_nodes(layout.nodes)}"
+
+
+def _blind(group: PodGroup, value: Worth) -> str:
+    if value.blind is None:
+        return f"finds room for {value.blind_pods} of {group.size} pods"
+    slower = value.blind.estimate.seconds / value.here.estimate.seconds
+    return f"{_time(value.blind)}{f' ({slower:.2f}×)' if abs(slower - 1) >= 0.005 else ''}"
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'' if count == 1 else 's'}"
+
+
+def _explain(out: Console, answer: Answer) -> None:
+    for depth, attempt in enumerate(answer.attempts):
+        place = path(attempt.domain) or "(everything)"
+        note = f" – {attempt.note}" if attempt.note else ""
+        level = attempt.level or "whole topology"
+        fits = f"{attempt.fits} of {attempt.wanted} pods fit"
+        out.print(f"  {'  ' * depth}└ {level}: best {place}, {fits}{note}")
+    for cause, count in sorted(answer.obstacles.items(), key=lambda item: (-item[1], item[0])):
+        out.print(f"  {_nodes(count)} left out: {cause}")
+    for pod_set in dict.fromkeys(assignment.pod_set for assignment in answer.assignments):
+        laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
+        out.print(f"  ranks of {pod_set}: {some(laid)}")
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}–{last}"
