@@ -21,8 +21,6 @@ from planner.quantity import Resources
 from planner.snapshot import Snapshot
 
 RULE = "kube-scheduler's least allocated, pod by pod"
-    "each pod to the node with the least cpu and memory requested, equals by chance, as kube-scheduler does"
-)
 
 _UNSTATED = {"cpu": 100, "memory": 200 * 2**20}
 """What kube-scheduler counts for a pod that states nothing: 100m and 200 MiB, here in base units."""
