@@ -25,6 +25,7 @@ from planner.reading import mapping, maps, sequence, text, texts
 from planner.reservation import Reservation
 from planner.settings import DEFAULTS, KNOWN, Settings, with_config
 from planner.shape import effective_request
+from planner.sharing import shared_by
 from planner.snapshot import Link, Snapshot, snapshot
 from planner.topologies import links_of, topology_from
 from planner.topology import Topology
@@ -195,13 +196,16 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
     namespace = text(metadata.get("namespace"), where.at("metadata.namespace")) or "default"
     annotations = texts(metadata.get("annotations"), where.at("metadata.annotations"))
     owners = maps(metadata.get("ownerReferences"), where.at("metadata.ownerReferences"))
+    labels = texts(metadata.get("labels"), where.at("metadata.labels"))
+    requests = effective_request(spec, where.at("spec"))
     return BoundPod(
         name=f"{namespace}/{metadata['name']}",
         node=node,
-        requests=effective_request(spec, where.at("spec")),
+        requests=requests,
         reservation=annotations.get(RESERVATION_KEY, ""),
-        labels=texts(metadata.get("labels"), where.at("metadata.labels")),
+        labels=labels,
         daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
+        gpu_groups=shared_by(requests, namespace, labels, annotations),
     )
 
 

@@ -17,7 +17,9 @@ from weakref import WeakValueDictionary
 from planner.node import Node, Taint
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX
 from planner.quantity import Resources
+from planner.sharing import Gpus
 from planner.tree import Branch, Tree
+from planner.zones import Zones
 
 T = TypeVar("T")
 MOST_CORES = 4095
@@ -30,7 +32,8 @@ class Content:
     """A domain's content. `size`: its nodes. `opened`: not pristine. `gang`: one that touches it, "" none.
 
     `worth`: free devices in 4096ths, the rest being free cores. Of a host `free` is what is left of it,
-    `held` the gang that holds it whole, `taints`, `cordoned` and `ready` whom it takes; others have children.
+    `held` the gang that holds it whole, `taints`, `cordoned` and `ready` whom it takes, `gpus` its GPUs as
+    pods see them that share one; others have children.
     """
 
     level: int
@@ -45,6 +48,9 @@ class Content:
     taints: tuple[Taint, ...] = ()
     cordoned: bool = False
     ready: bool = True
+    gpus: Gpus | None = None
+    zones: Zones | None = None
+    """NUMA zones, of a host whose kubelet refuses what does not fit them."""
 
 
 class Memory:
@@ -56,7 +62,16 @@ class Memory:
         self._kept: OrderedDict[Hashable, object] = OrderedDict()
 
     def host(
-        self, branch: Branch, node: Node, free: Resources, *, opened: bool, gang: str, held: str
+        self,
+        branch: Branch,
+        node: Node,
+        free: Resources,
+        *,
+        opened: bool,
+        gang: str,
+        held: str,
+        gpus: Gpus | None = None,
+        zones: Zones | None = None,
     ) -> Content:
         """The content of a host of these; `node` says its taints, cordon and readiness."""
         amounts = tuple(sorted(free.items()))
@@ -70,12 +85,14 @@ class Memory:
             gang,
             held,
             branch.level,
+            gpus,
+            zones,
         )
         found = self._contents.get(key)
         if found is None:
             found = self._contents[key] = Content(
                 branch.level, branch.named, 1, opened, gang, worth(free), (), free,
-                held, node.taints, node.cordoned, node.ready,
+                held, node.taints, node.cordoned, node.ready, gpus, zones,
             )  # fmt: skip
         return found
 

@@ -46,3 +46,5 @@ class BoundPod:
     reservation: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     daemon: bool = False
+    gpu_groups: tuple[str, ...] = ()
+    """The GPUs that it shares with other pods, by KAI's names for them (planner.sharing)."""

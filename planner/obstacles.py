@@ -15,6 +15,7 @@ from planner.podgroup import PodGroup
 from planner.quantity import Resources
 from planner.rank import Way
 from planner.request import ROOT, Ask, Kind
+from planner.sharing import Gpus, share_in, share_named
 from planner.topology import short
 from planner.tree import Branch
 from planner.view import View
@@ -93,7 +94,11 @@ class _Tally:
         gang = content.held if self._shared else content.gang
         if gang:
             return f"reserved by {gang}"
-        lacking = [short_of(free, k) for k, reason in zip(self._kinds, reasons, strict=True) if not reason]
+        lacking = [
+            short_of(free, kind, content.gpus)
+            for kind, reason in zip(self._kinds, reasons, strict=True)
+            if not reason
+        ]
         return f"insufficient {lacking[0]}" if all(lacking) else FITS
 
 
@@ -134,11 +139,15 @@ def _tally(view: View, kinds: Sequence[Kind], required: int, *, shared: bool, wh
         return tally.of(view.content, view.match(kinds))
 
 
-def short_of(free: Resources, kind: Kind) -> str:
+def short_of(free: Resources, kind: Kind, gpus: Gpus | None = None) -> str:
     """The resource that keeps one pod from fitting, the scarcest kind (devices) first; "" where it fits."""
-    if most(free, kind.shape):
+    if most(free, kind.shape, gpus, 1):
         return ""
-    lacking = [name for name, need in kind.shape.requests.items() if free.get(name, 0) < need]
+    needs = kind.shape.requests.items()
+    lacking = [name for name, need in needs if free.get(name, 0) < need and not share_named(name)]
+    if not lacking:
+        share = share_in(kind.shape.requests)
+        return share.name if share else ""
     return min(lacking, key=lambda name: ("/" not in name, name))
 
 

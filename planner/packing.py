@@ -5,33 +5,52 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from planner.podgroup import PodShape
-from planner.quantity import Resources
+from planner.quantity import LARGEST, Resources
 from planner.request import Kind
+from planner.sharing import GPU, Gpus, share_in, share_named
 
 
-def most(free: Resources, shape: PodShape) -> int:
-    """Pods of this shape that the free amounts hold."""
-    return max(0, min((free.get(name, 0) // need for name, need in shape.requests.items()), default=0))
+def most(free: Resources, shape: PodShape, gpus: Gpus | None = None, limit: int = LARGEST) -> int:
+    """Pods of this shape that the free amounts hold, at most `limit`; parts of GPUs on these `gpus`."""
+    share = share_in(shape.requests)
+    if share is None:
+        return max(0, min((free.get(name, 0) // need for name, need in shape.requests.items()), default=0))
+    others = (free.get(name, 0) // need for name, need in shape.requests.items() if name != share.name)
+    room = max(0, min(others, default=limit))
+    return gpus.most(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
 
 
 class HostFit:
     """What one node could hold of several kinds at a time: the counts that no other exceed."""
 
     def __init__(self, kinds: Sequence[Kind], host_level: int) -> None:
-        self._requests = [kind.shape.requests for kind in kinds]
+        self._shares = [share_in(kind.shape.requests) for kind in kinds]
+        self._sharing = any(self._shares)
+        self._requests = [
+            {name: need for name, need in kind.shape.requests.items() if not share_named(name)}
+            for kind in kinds
+        ]
         self._caps = [1 if host_level in kind.apart else kind.count for kind in kinds]
-        self._resources = sorted({name for request in self._requests for name in request})
-        self._memo: dict[tuple[tuple[int, ...], tuple[bool, ...]], tuple[tuple[int, ...], ...]] = {}
+        self._resources = sorted({name for request in self._requests for name in request} | {GPU})
+        self._memo: dict[
+            tuple[tuple[int, ...], tuple[bool, ...], Gpus | None], tuple[tuple[int, ...], ...]
+        ] = {}
 
-    def best(self, free: Resources, allowed: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
+    def best(
+        self, free: Resources, allowed: tuple[bool, ...], gpus: Gpus | None = None
+    ) -> tuple[tuple[int, ...], ...]:
         """The largest possible counts, in descending order; empty where not one pod fits."""
-        key = (tuple(free.get(name, 0) for name in self._resources), allowed)
+        amounts = tuple([free.get(name, 0) for name in self._resources])
+        key = (amounts, allowed, gpus if self._sharing else None)
         found = self._memo.get(key)
         if found is None:
-            found = self._memo[key] = self._search(dict(zip(self._resources, key[0], strict=True)), allowed)
+            there = dict(zip(self._resources, amounts, strict=True))
+            found = self._memo[key] = self._search(there, allowed, gpus)
         return found
 
-    def _search(self, free: Mapping[str, int], allowed: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
+    def _search(
+        self, free: Mapping[str, int], allowed: tuple[bool, ...], gpus: Gpus | None
+    ) -> tuple[tuple[int, ...], ...]:
         found: list[tuple[int, ...]] = []
         last = len(self._requests) - 1
 
@@ -39,6 +58,8 @@ class HostFit:
             request = self._requests[kind]
             room = self._caps[kind] if allowed[kind] else 0
             room = max(0, min([room, *(left.get(name, 0) // need for name, need in request.items())]))
+            if self._sharing:
+                room = self._beside(gpus, left, (*counts, room))
             if kind == last:
                 whole = (*counts, room)
                 if not any(all(map(int.__ge__, other, whole)) for other in found):
@@ -50,3 +71,21 @@ class HostFit:
 
         extend(0, free, ())
         return tuple(counts for counts in found if any(counts))
+
+    def _beside(self, gpus: Gpus | None, left: Mapping[str, int], counts: tuple[int, ...]) -> int:
+        """The most of the last kind for which the parts of GPUs of all kinds so far have a place."""
+        kind, room = len(counts) - 1, counts[-1]
+        whole = self._requests[kind].get(GPU, 0)
+        while room:
+            parts = [
+                (share.size(gpus), share.devices)
+                for share, count in zip(self._shares, (*counts[:-1], room), strict=False)
+                for _ in range(count)
+                if share and gpus
+            ]
+            if not parts and (gpus or not self._shares[kind]):
+                break
+            if gpus and gpus.holds(left.get(GPU, 0) - whole * room, parts):
+                break
+            room -= 1
+        return room

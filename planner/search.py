@@ -222,9 +222,10 @@ class Search:
             return ()
         assert content.free is not None, "only hosts are packed"
         if len(self._kinds) > 1:
-            return self._fit.best(content.free, allowed)
+            return self._fit.best(content.free, allowed, content.gpus)
         kind = self._kinds[0]
-        room = min(1 if self._levels - 1 in kind.apart else kind.count, most(content.free, kind.shape))
+        wanted = 1 if self._levels - 1 in kind.apart else kind.count
+        room = min(wanted, most(content.free, kind.shape, content.gpus, wanted))
         return (room,) if room else ()
 
     def _domain_class(self, content: Content, match: Match) -> int:

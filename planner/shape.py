@@ -15,22 +15,32 @@ from planner.errors import InputError, Where
 from planner.match import NODE_NAME_FIELD, holds
 from planner.podgroup import PodShape, Requirement, Term, Toleration
 from planner.reading import integer, mapping, maps, strings, text, texts
+from planner.sharing import share_asked
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def shape_of(
-    pod_spec: Mapping[str, object], where: Where, *, labels: Mapping[str, str] | None = None
+    pod_spec: Mapping[str, object],
+    where: Where,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, object] | None = None,
+    noted: Where | None = None,
 ) -> PodShape:
-    """The shape of a pod with this spec. `where` names the spec; `labels` are the pod's own.
+    """The shape of a pod with this spec, which `where` names; `labels` and `annotations` (`noted` names them)
+    are the pod's own.
 
     Raises `InputError`, which names the field, for what is malformed.
     """
     spec = mapping(pod_spec, where)
     affinity = mapping(spec.get("affinity"), _in(where, "affinity"))
     node_affinity = mapping(affinity.get("nodeAffinity"), _in(where, "affinity.nodeAffinity"))
+    requests = effective_request(spec, where)
+    if annotations and (share := share_asked(annotations, noted or where)) is not None:
+        requests[share.name] = 1
     return PodShape(
-        requests=effective_request(spec, where),
+        requests=requests,
         node_selector=texts(spec.get("nodeSelector"), _in(where, "nodeSelector")),
         affinity=_required_terms(node_affinity, _in(where, "affinity.nodeAffinity")),
         preferences=_preferred_terms(node_affinity, _in(where, "affinity.nodeAffinity")),

@@ -20,14 +20,16 @@ from planner.layered import Layered
 from planner.limits import Bound, Quota
 from planner.match import PASSING_TAINTS, divided
 from planner.node import BoundPod, Node
-from planner.numa import NumaNode
+from planner.numa import GPUS_LABEL, NumaNode, aligned
 from planner.occupancy import Holds, Pods, add, carried, unaccounted
 from planner.order import natural
 from planner.quantity import Resources
 from planner.reservation import Book, Reservation
 from planner.settings import DEFAULTS, Settings
+from planner.sharing import Gpus, gpus_of, settled, shares_gpus
 from planner.topology import HOSTNAME, Domain, Topology
 from planner.tree import Branch, Tree, belongs, grow
+from planner.zones import Zones, empty_zones, seats, zones_now
 
 NO_TOPOLOGY = Topology("none", (HOSTNAME,), source="none")
 """The topology of a cluster that has none: every node is a host and nothing more."""
@@ -73,6 +75,17 @@ class Fabric:
         return any(divided(node.labels) for node in self.nodes.values())
 
     @cached_property
+    def aligns(self) -> bool:
+        """Whether any node's kubelet refuses pods that its NUMA zones cannot take."""
+        return any(self.aligned(node) for node in self.nodes.values())
+
+    def aligned(self, node: Node) -> NumaNode | None:
+        """The node's NUMA zones, where its kubelet refuses what cannot be aligned to them."""
+        if not self.numa and GPUS_LABEL not in node.labels:
+            return None
+        return aligned(node, self.numa.get(node.name))
+
+    @cached_property
     def trees(self) -> dict[str, Tree]:
         """The tree of each topology over the nodes that belong to it, by topology name."""
         members: dict[str, list[Node]] = {topology.name: [] for topology in self.topologies}
@@ -107,7 +120,12 @@ class Fabric:
 
         def host(branch: Branch) -> Content:
             node = tree.nodes[branch.start]
-            return self.memory.host(branch, *when_empty(node), opened=False, gang="", held="")
+            empty, free = when_empty(node)
+            numa = self.aligned(node)
+            return self.memory.host(
+                branch, empty, free, opened=False, gang="", held="",
+                gpus=gpus_of(node), zones=empty_zones(numa) if numa else None,
+            )  # fmt: skip
 
         return self.empty.of(tree, host)
 
@@ -130,6 +148,8 @@ class Fabric:
             made.__dict__["labelled"] = self.labelled
         if "divided" in self.__dict__ and divided(old.labels) == divided(node.labels):
             made.__dict__["divided"] = self.divided
+        if self.__dict__.get("aligns") in (True, made.aligned(node) is not None):
+            made.__dict__["aligns"] = self.aligns
         made.__dict__["empty"] = self.empty.after({node.name})
         return made
 
@@ -191,7 +211,7 @@ class Snapshot:
     def _host(self, branch: Branch, node: Node) -> Content:
         holds = self.holds.on(node.name)
         pods = self.bound.on(node.name)
-        used = self.taken_on(node.name) if holds or pods else None
+        used, gpus = self._settled_on(node) if holds or pods else (None, gpus_of(node))
         free = node.allocatable
         if used:
             free = {name: amount - used.get(name, 0) for name, amount in free.items()}
@@ -202,14 +222,34 @@ class Snapshot:
             opened=bool(holds) or any(not pod.daemon for pod in pods),
             gang=holds[-1][0].gang if holds else "",
             held=next((r.gang for r, _ in reversed(holds) if r.mode == "domain"), ""),
+            gpus=gpus,
+            zones=self._zones(node),
         )
 
+    def _zones(self, node: Node) -> Zones | None:
+        numa = self.base.aligned(node)
+        if numa is None:
+            return None
+        pods, holds = self.bound.on(node.name), self.holds.on(node.name)
+        return zones_now(numa, pods, seats(node.name, pods, (reservation for reservation, _ in holds)))
+
     def taken_on(self, node: str) -> dict[str, int]:
-        """What bound pods use on a node and gangs have reserved there, by resource."""
+        """What bound pods use on a node and gangs have reserved there, by resource.
+
+        A GPU of which a part is taken counts as one.
+        """
+        known = self.nodes.get(node)
+        return self._settled_on(known)[0] if known else self._promised_on(node)
+
+    def _promised_on(self, node: str) -> dict[str, int]:
         taken = self._used_on(node)
         for _, uses in self.holds.on(node):
             add(taken, uses)
         return taken
+
+    def _settled_on(self, node: Node) -> tuple[dict[str, int], Gpus | None]:
+        taken, gpus = self._promised_on(node.name), gpus_of(node)
+        return settled(taken, self.bound.on(node.name), gpus) if shares_gpus(taken) else (taken, gpus)
 
     def _used_on(self, node: str) -> dict[str, int]:
         """What bound pods use on a node beyond what their gangs' reservations account for there."""

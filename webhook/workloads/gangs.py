@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 
 from planner.podgroup import Constraint, FabricWish, PodGroup, PodSet, PodShape, Requirement, ReserveMode
 from planner.shape import shape_of
+from planner.sharing import share_in
 from webhook.workloads.keys import TEMPLATE, Asked, asked
 from webhook.workloads.layouts import Layout, Member
 from webhook.workloads.options import Options
 
 SHARED_GPU = "nvidia.com/gpu.shared"
-GPU_SHARE_ANNOTATIONS = ("gpu-fraction", "gpu-memory")
-"""KAI's ways to ask for a part of a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +32,11 @@ def shaped(one: Member, own: bool) -> Shaped:
     """
     found = Asked() if own else asked(TEMPLATE, one.metadata, *one.annotated)
     labels = {key: value.text() for key, value in one.metadata.get("labels").entries()}
-    shape = shape_of(one.spec.map(), one.spec.where, labels=labels)
-    annotations = one.metadata.get("annotations").map()
-    shares = any(key in annotations for key in GPU_SHARE_ANNOTATIONS)
-    shares = shares or bool(shape.requests.get(SHARED_GPU) or shape.mig_slices)
+    notes = one.metadata.get("annotations")
+    shape = shape_of(
+        one.spec.map(), one.spec.where, labels=labels, annotations=notes.map(), noted=notes.where
+    )
+    shares = bool(share_in(shape.requests) or shape.requests.get(SHARED_GPU) or shape.mig_slices)
     claims = bool(one.spec.get("resourceClaims").items())
     return Shaped(PodSet(one.pod_set, one.count, shape, found.constraint, one.most), found, shares, claims)
 
@@ -173,5 +173,5 @@ def default_reserve(alone: bool, parts: list[Shaped]) -> ReserveMode:
 
 
 def asks_for_gpus(shape: PodShape) -> bool:
-    """Whole GPUs, MIG slices or time-shared ones."""
-    return bool(shape.gpus or shape.mig_slices or shape.requests.get(SHARED_GPU))
+    """Whole GPUs, MIG slices, time-shared ones or parts of one."""
+    return bool(shape.gpus or shape.mig_slices or shape.requests.get(SHARED_GPU) or share_in(shape.requests))

@@ -1,0 +1,334 @@
+"""Parts of GPUs: what pods ask of one with `gpu-fraction` or `gpu-memory`, and which fit side by side.
+
+Source: KAI Scheduler's GPU sharing. A part lies on one physical GPU, so parts are packed GPU by GPU and never
+summed over a node: 0.5 + 0.5 share one, 0.6 + 0.6 never do. A part is counted in MiB of the node's GPU memory
+(the label `nvidia.com/gpu.memory`, rounded down to hundreds; a node without it has hundredths, and takes no
+`gpu-memory`). KAI marks each shared GPU with a pod of its own, which asks for that GPU whole and carries the
+label `runai-gpu-group`, as the pods do that share it.
+
+A part travels through the planner as a resource of its own name (`gpu-fraction/0.5`), so that what is
+reserved and what is used add up by name; `Gpus` tells what these names come to on a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from itertools import groupby
+
+from planner.errors import InputError, Where
+from planner.node import BoundPod, Node
+from planner.quantity import Resources
+
+GPU = "nvidia.com/gpu"
+GPU_MEMORY_LABEL = "nvidia.com/gpu.memory"
+FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
+"""KAI's annotations on pods."""
+GROUP_LABEL = "runai-gpu-group"
+RESERVATION_SPACES = ("kai-resource-reservation", "runai-reservation")
+"""Namespaces of the pods that mark shared GPUs."""
+MARKER = "gpu-group/marker"
+"""What such a pod asks for here, in the place of its whole GPU."""
+SHARED = "gpu-"
+"""How the name of every part begins."""
+
+_HUNDREDTHS = 100
+_MEBIBYTES = 2**20
+_MOST_STATES = 50_000
+"""Ways to fill GPUs that are looked at for one node; past them the parts count as not fitting."""
+
+Part = tuple[int, int]
+"""A size and the number of GPUs on each of which the pod wants so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a GPU: a fraction of it ("0.5") or MiB of its memory, on each of `devices` different GPUs."""
+
+    fraction: str = ""
+    memory: int = 0
+    devices: int = 1
+
+    @property
+    def name(self) -> str:
+        """The resource that stands for it."""
+        size = f"{FRACTION}/{self.fraction}" if self.fraction else f"{MEMORY}/{self.memory}"
+        return size if self.devices == 1 else f"{size}x{self.devices}"
+
+    def words(self) -> str:
+        """As a person says it: "0.5 of a GPU", "20000 MiB of GPU memory on each of 2 GPUs"."""
+        size = f"{self.fraction} of a GPU" if self.fraction else f"{self.memory} MiB of a GPU's memory"
+        return size if self.devices == 1 else f"{size}, on each of {self.devices} GPUs"
+
+    def size(self, gpus: Gpus) -> int:
+        """What it takes of one of these GPUs; more than there is where it can have none."""
+        if self.fraction:
+            return max(1, int(Decimal(self.fraction) * gpus.each))
+        return self.memory if gpus.known else gpus.each + 1
+
+
+@lru_cache(maxsize=4096)
+def share_named(name: str) -> Share | None:
+    """The part that a resource's name stands for, None for every other resource."""
+    if not name.startswith((FRACTION + "/", MEMORY + "/")):
+        return None
+    what, _, said = name.partition("/")
+    size, _, devices = said.partition("x")
+    count = int(devices or 1)
+    return Share(size, 0, count) if what == FRACTION else Share("", int(size), count)
+
+
+def share_in(requests: Resources) -> Share | None:
+    """The part among a pod's requests; a pod has one at most."""
+    for name in requests:
+        if name.startswith(SHARED) and (found := share_named(name)) is not None:
+            return found
+    return None
+
+
+def share_asked(annotations: Mapping[str, object], where: Where) -> Share | None:
+    """The part that a pod's annotations ask for, None where they ask for none. `where` names them.
+
+    Raises `InputError`, with the field and the valid values, for what KAI would refuse.
+    """
+
+    def said(key: str) -> str:
+        return str(annotations.get(key) or "").strip()
+
+    fraction, memory, devices = said(FRACTION), said(MEMORY), said(DEVICES)
+    if not fraction and not memory:
+        if devices:
+            raise _wrong(where, DEVICES, f"needs {FRACTION} or {MEMORY} beside it; add one, or remove it")
+        return None
+    if fraction and memory:
+        raise _wrong(where, MEMORY, f"contradicts {FRACTION}: {fraction}; keep one of the two")
+    count = _count(devices, where, DEVICES, "a number of GPUs, 1 or more") if devices else 1
+    if fraction:
+        return Share(_fraction(fraction, where), 0, count)
+    return Share("", _count(memory, where, MEMORY, "MiB of one GPU, a whole number of 1 or more"), count)
+
+
+def _fraction(text: str, where: Where) -> str:
+    try:
+        value = Decimal(text) if len(text) <= 32 else Decimal("NaN")
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if value.is_finite() and 0 < value < 1 and value.adjusted() > -7:
+        return f"{value:f}".rstrip("0")
+    shown = text if len(text) <= 40 else text[:37] + "…"
+    valid = "a number above 0 and below 1 such as 0.5 (whole GPUs are asked for as nvidia.com/gpu)"
+    raise _wrong(where, FRACTION, f"{shown!r} is no fraction of a GPU; use {valid}")
+
+
+def _count(text: str, where: Where, key: str, valid: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) > 0:
+        return int(text)
+    shown = text if len(text) <= 40 else text[:37] + "…"
+    raise _wrong(where, key, f"{shown!r} is not {valid}")
+
+
+def _wrong(where: Where, key: str, message: str) -> InputError:
+    return InputError(message, where.at(f"{where.field}.{key}"))
+
+
+# -- a node's GPUs -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """A node's GPUs as pods see them that share one. Sizes are MiB, or hundredths where `known` is False.
+
+    `each`: the size of one GPU. `rooms`: what is left on each GPU that is shared now, ascending. `waiting`:
+    parts that are promised and have no GPU yet. `opened`: the fewest further GPUs that these take.
+    """
+
+    each: int
+    known: bool
+    rooms: tuple[int, ...] = ()
+    waiting: tuple[Part, ...] = ()
+    opened: int = 0
+
+    def holds(self, whole: int, parts: Iterable[Part]) -> bool:
+        """Whether the parts have a place beside what is there, where `whole` GPUs are free besides."""
+        if whole < 0:
+            return False
+        return packs(self.rooms, whole + self.opened, self.each, _ordered((*self.waiting, *parts)))
+
+    def most(self, share: Share, whole: int, limit: int) -> int:
+        """Pods that have such a part beside one another, at most `limit`."""
+        part = (share.size(self), share.devices)
+        if part[0] > self.each or whole < 0:
+            return 0
+        bins = (*self.rooms, *(self.each,) * (whole + self.opened))
+        least, most = 0, min(limit, sum(room // part[0] for room in bins) // part[1])
+        while least < most:
+            middle = (least + most + 1) // 2
+            if self.holds(whole, (part,) * middle):
+                least = middle
+            else:
+                most = middle - 1
+        return least
+
+
+@lru_cache(maxsize=256)
+def _untouched(each: int, known: bool) -> Gpus:
+    return Gpus(each, known)
+
+
+def gpus_of(node: Node) -> Gpus | None:
+    """The GPUs of a node on which no part is used; None where it has none."""
+    if not node.allocatable.get(GPU):
+        return None
+    text = node.labels.get(GPU_MEMORY_LABEL, "")
+    size = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+    if size >= _MEBIBYTES:  # GPU feature discovery once wrote bytes
+        size //= _MEBIBYTES
+    size -= size % 100
+    return _untouched(size or _HUNDREDTHS, size > 0)
+
+
+def shares_gpus(taken: Resources) -> bool:
+    """Whether some of what is taken on a node are parts of GPUs."""
+    return any(name.startswith(SHARED) for name in taken)
+
+
+def settled(
+    taken: Resources, pods: Iterable[BoundPod], gpus: Gpus | None
+) -> tuple[dict[str, int], Gpus | None]:
+    """What is taken on a node with the parts of GPUs counted as the GPUs that they keep from others.
+
+    Bound pods lie on the GPUs that KAI gave them; parts that are reserved, or bound without a group, on as
+    few more as can be. A node without GPUs has nothing to share.
+    """
+    amounts = {name: amount for name, amount in taken.items() if not name.startswith(SHARED)}
+    if gpus is None:
+        return amounts, None
+    rooms: dict[str, int] = {}
+    waiting = {name: amount for name, amount in taken.items() if share_named(name)}
+    for pod in pods:
+        share = share_in(pod.requests)
+        for group in pod.gpu_groups:
+            room = rooms.get(group, gpus.each)
+            rooms[group] = room - share.size(gpus) if share else room
+        if share and pod.gpu_groups:
+            waiting[share.name] = waiting.get(share.name, 0) - 1
+    left = tuple(sorted(max(0, room) for room in rooms.values()))
+    parts = _ordered(_parts(waiting, gpus))
+    opened = _fewest(left, gpus.each, parts)
+    amounts[GPU] = amounts.get(GPU, 0) + len(left) + opened
+    return amounts, Gpus(gpus.each, gpus.known, left, parts, opened)
+
+
+def _parts(waiting: Resources, gpus: Gpus) -> Iterator[Part]:
+    for name, count in waiting.items():
+        share = share_named(name)
+        if share is not None and count > 0:
+            yield from ((min(share.size(gpus), gpus.each), share.devices),) * count
+
+
+def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """The GPUs on which KAI put a pod, by its labels."""
+    first = labels.get(GROUP_LABEL, "")
+    more = (value for key, value in labels.items() if key.startswith(GROUP_LABEL + "/"))
+    return tuple(dict.fromkeys(group for group in (first, *sorted(more)) if group))
+
+
+def shared_by(
+    requests: dict[str, int], namespace: str, labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The GPUs that a bound pod shares, or marks as shared; its requests then say so, by the part's name.
+
+    An annotation that KAI would have refused is none: other programs may have written it.
+    """
+    groups = groups_of(labels)
+    if groups and namespace in RESERVATION_SPACES:
+        requests.pop(GPU, None)
+        requests[MARKER] = 1
+        return groups
+    try:
+        share = share_asked(annotations, Where())
+    except InputError:
+        share = None
+    if share is None or requests.get(GPU):
+        return ()
+    requests[share.name] = 1
+    return groups
+
+
+# -- packing -------------------------------------------------------------------------------------------------
+
+
+def _ordered(parts: Iterable[Part]) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=lambda part: (-part[1], -part[0])))
+
+
+@lru_cache(maxsize=65_536)
+def _fewest(rooms: tuple[int, ...], each: int, parts: tuple[Part, ...]) -> int:
+    """The fewest empty GPUs that the parts need beside these rooms; one for each part is always enough."""
+    most = sum(devices for _, devices in parts)
+    return next((count for count in range(most) if packs(rooms, count, each, parts)), most)
+
+
+@lru_cache(maxsize=65_536)
+def packs(rooms: tuple[int, ...], empty: int, each: int, parts: tuple[Part, ...]) -> bool:
+    """Whether the parts fit on these GPUs and so many empty ones; exact, the fullest that serves tried first.
+
+    `parts` come with the most GPUs first and then the largest first.
+    """
+    wanted = sum(devices for _, devices in parts)
+    bins = tuple(sorted((*rooms, *(each,) * min(empty, wanted))))
+    if sum(size * devices for size, devices in parts) > sum(bins):
+        return False
+    alike = _tail(parts)
+    stack, seen = [(0, bins)], {(0, bins)}
+    while stack and len(seen) < _MOST_STATES:
+        place, left = stack.pop()
+        if place >= alike:
+            if _alike_fit(left, parts[place:]):
+                return True
+            continue
+        size, devices = parts[place]
+        ways = [(place + 1, after) for after in _ways(left, size, devices)]
+        fresh = [way for way in ways if way not in seen]
+        seen.update(fresh)
+        stack.extend(reversed(fresh))
+    return False
+
+
+def _tail(parts: tuple[Part, ...]) -> int:
+    """Where the last run of equal parts begins."""
+    runs = [len(list(run)) for _, run in groupby(parts)]
+    return len(parts) - (runs[-1] if runs else 0)
+
+
+def _alike_fit(bins: tuple[int, ...], parts: tuple[Part, ...]) -> bool:
+    """Whether equal parts fit: each GPU takes what it can, and one of each pod's at most."""
+    if not parts:
+        return True
+    size, devices = parts[0]
+    return sum(min(room // size, len(parts)) for room in bins) >= devices * len(parts)
+
+
+def _ways(bins: tuple[int, ...], size: int, devices: int) -> Iterator[tuple[int, ...]]:
+    """The rooms after one pod's part was put on so many different GPUs, each way once."""
+    if devices == 0:
+        yield bins
+        return
+    counts = {room: bins.count(room) for room in sorted(set(bins)) if room >= size}
+
+    def choose(rooms: list[int], left: int, chosen: dict[int, int]) -> Iterator[dict[int, int]]:
+        if not left:
+            yield chosen
+        elif rooms:
+            for count in range(min(left, counts[rooms[0]]), -1, -1):
+                yield from choose(rooms[1:], left - count, {**chosen, rooms[0]: count})
+
+    for chosen in choose(list(counts), devices, {}):
+        rest = list(bins)
+        for room, count in chosen.items():
+            for _ in range(count):
+                rest.remove(room)
+                rest.append(room - size)
+        yield tuple(sorted(rest))
