@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,58 @@ def test_a_swapped_symlink_counts_as_a_change(tmp_path: Path) -> None:
     (tmp_path / "next").rename(link)
     assert store.reload_if_changed()
     assert names(store) == ["two"]
+
+
+def publish(root: Path, commit: str) -> None:
+    """Turn `current` to a commit's folder in one step, as git-sync does."""
+    (root / "next").symlink_to(f".worktrees/{commit}")
+    (root / "next").rename(root / "current")
+
+
+@pytest.mark.parametrize("length", [40, 64])
+def test_what_git_sync_published_has_its_commit_as_revision(tmp_path: Path, length: int) -> None:
+    """By the folder's name, for the whole volume, the link or a folder in it, as the image has no Git."""
+    first, second = "0a" * (length // 2), "1b" * (length // 2)
+    for commit in (first, second):
+        write(tmp_path / ".worktrees" / commit / "team" / "p.yaml", "p")
+    publish(tmp_path, first)
+    for folder in (tmp_path, tmp_path / "current", tmp_path / "current" / "team"):
+        store = PolicyStore([folder])
+        assert store.current.revision == first[:12]
+        publish(tmp_path, second)
+        assert store.reload_if_changed()
+        assert store.current.revision == second[:12]
+        publish(tmp_path, first)
+
+
+def test_a_folder_that_is_named_like_a_commit_says_nothing_of_itself(tmp_path: Path) -> None:
+    """Nor do two links that lead to two commits: then the content is the revision."""
+    one, two = tmp_path / ("0a" * 20), tmp_path / ("1b" * 20)
+    for folder in (one, two):
+        write(folder / "p.yaml", folder.name[:2])
+    assert load_paths([one]).revision.startswith("sha256:")
+    (tmp_path / "one").symlink_to(one.name)
+    (tmp_path / "two").symlink_to(two.name)
+    assert load_paths([tmp_path / "one"]).revision == one.name[:12]
+    assert load_paths([tmp_path / "one", tmp_path / "two"]).revision.startswith("sha256:")
+
+
+def test_a_set_is_never_a_mixture_of_two_commits(tmp_path: Path) -> None:
+    """While commit after commit is published, every set that answers is one of them, whole."""
+    commits = [f"{number:040x}" for number in range(1, 400)]
+    for number, commit in enumerate(commits):
+        for part in ("a", "b", "c", "d"):
+            write(tmp_path / ".worktrees" / commit / f"{part}.yaml", f"{part}{number}")
+    publish(tmp_path, commits[0])
+    store = PolicyStore([tmp_path / "current"])
+    publisher = threading.Thread(target=lambda: [publish(tmp_path, commit) for commit in commits[1:]])
+    publisher.start()
+    while publisher.is_alive():
+        store.reload_if_changed()
+        assert len({name[1:] for name in names(store)}) == 1
+    publisher.join()
+    assert store.reload_if_changed() or store.error is None
+    assert {name[1:] for name in names(store)} == {str(len(commits) - 1)}
 
 
 def test_a_configmap_mount_is_read_once_and_its_swap_noticed(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,11 @@ SUFFIXES = (".yaml", ".yml", ".json")
 SCHEMA_SUFFIX = ".schema.json"
 """A JSON schema beside parameters is for editors and CI; it is no policy."""
 GIT_SECONDS = 5
+COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""A whole Git commit, SHA-1 or SHA-256, as git-sync names the folder that it checks one out into."""
+COMMIT_SHOWN = 12
+READS = 3
+"""How often a set is read anew because it changed while it was read."""
 
 
 def find(paths: Sequence[str | Path]) -> list[Path]:
@@ -89,9 +95,12 @@ def load_paths(paths: Sequence[str | Path], *, functions: Functions | None = Non
 def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> str:
     """The Git commit of the folder (with `-dirty` where files differ from it), else a hash of the content.
 
-    Several paths share a commit only within one repository; otherwise, and for untracked files, the content
-    is hashed.
+    What git-sync published needs no Git: the commit is the name of the folder that its link leads to, which
+    is part of its contract. Several paths share a commit only within one repository; otherwise, and for
+    untracked files, the content is hashed.
     """
+    if commit := _published(path for path, _ in texts):
+        return commit
     commits = {_commit(Path(path)) for path in paths}
     if len(commits) == 1 and (commit := commits.pop()):
         return commit
@@ -99,6 +108,16 @@ def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> s
     for path, text in sorted(texts):
         digest.update(f"{Path(path).name}\0{len(text)}\0{text}".encode())
     return f"sha256:{digest.hexdigest()[:12]}"
+
+
+def _published(files: Iterable[str]) -> str:
+    """The commit whose folder holds every file, where links lead there; "" where there is none such."""
+    commits: set[str] = set()
+    for file in files:
+        named = [part for part in Path(os.path.realpath(file)).parts if COMMIT.fullmatch(part)]
+        given = Path(os.path.abspath(file)).parts
+        commits.add(named[-1] if named and named[-1] not in given else "")
+    return commits.pop()[:COMMIT_SHOWN] if len(commits) == 1 else ""
 
 
 def _commit(path: Path) -> str:
@@ -132,23 +151,39 @@ class PolicyStore:
         """Load for the first time. Raises PolicyError: a server does not start on bad policies."""
         self.paths = tuple(paths)
         self.functions = functions
-        self._seen = self._fingerprint()
-        self.current: PolicySet = load_paths(self.paths, functions=functions)
+        self._seen: tuple[Any, ...] = ()
+        self.current: PolicySet = self._load()
         self.error: PolicyError | None = None
 
     def reload_if_changed(self) -> bool:
         """Load again if a file changed, came or went; True where a new set answers from now on."""
-        seen = self._fingerprint()
-        if seen == self._seen:
+        if self._fingerprint() == self._seen:
             return False
-        self._seen = seen
         try:
-            self.current = load_paths(self.paths, functions=self.functions)
+            self.current = self._load()
         except PolicyError as error:
             self.error = error
             return False
         self.error = None
         return True
+
+    def _load(self) -> PolicySet:
+        """The set as it lay there at one moment: read again where a link was swapped in the middle of it."""
+        for _ in range(READS):
+            self._seen = self._fingerprint()
+            found: PolicySet | PolicyError
+            try:
+                found = load_paths(self.paths, functions=self.functions)
+            except PolicyError as error:
+                found = error
+            if self._fingerprint() == self._seen:
+                break
+        else:
+            shown = ", ".join(map(str, self.paths))
+            found = PolicyError([Problem(shown, 0, 0, "", "", "changed each time while it was read")])
+        if isinstance(found, PolicyError):
+            raise found
+        return found
 
     def _fingerprint(self) -> tuple[Any, ...]:
         """What changes when a file does: where it really lies, its inode, size and time of change."""
