@@ -142,6 +142,11 @@ def fits_no_node(kind: Kind, lacking: dict[str, int], known: Sequence[str]) -> s
     return f"{text} The cluster has: {some(known) or 'no devices'}."
 
 
+def fits_no_gpu(kind: Kind, part: str, why: str) -> str:
+    """The message to a pod whose part of a GPU no node can ever give; `why` says what would work."""
+    return f"One pod of {' and '.join(name for name, _ in kind.parts)} asks for {part}, and {why}"
+
+
 def matches_no_node(kind: Kind, causes: dict[str, int]) -> str:
     """The message to a pod that may never be on any node, whatever its size."""
     whose = " and ".join(name for name, _ in kind.parts)

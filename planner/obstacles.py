@@ -147,24 +147,24 @@ def short_of(free: Resources, kind: Kind, gpus: Gpus | None = None) -> str:
     lacking = [name for name, need in needs if free.get(name, 0) < need and not share_named(name)]
     if not lacking:
         share = share_in(kind.shape.requests)
-        return share.name if share else ""
+        return share.label if share else ""
     return min(lacking, key=lambda name: ("/" not in name, name))
 
 
 def largest(views: Sequence[View], kind: Kind, resource: str) -> int:
     """The most of a resource that any node which the pod may be on has."""
-    return max(
-        (
-            (host.free or {}).get(resource, 0)
-            for view in views
-            for host, match in _hosts(view.content, view.match((kind,)))
-            if not match.why[0]
-            and not condition_obstacle(
-                kind.shape, ready=host.ready, cordoned=host.cordoned, taints=host.taints
-            )
-        ),
-        default=0,
-    )
+    return max(((host.free or {}).get(resource, 0) for host in usable(views, kind)), default=0)
+
+
+def usable(views: Sequence[View], kind: Kind) -> list[Content]:
+    """The hosts that the pod may be on, capacity aside; equal ones once."""
+    return [
+        host
+        for view in views
+        for host, match in _hosts(view.content, view.match((kind,)))
+        if not match.why[0]
+        and not condition_obstacle(kind.shape, ready=host.ready, cordoned=host.cordoned, taints=host.taints)
+    ]
 
 
 def _hosts(content: Content, match: Match) -> list[tuple[Content, Match]]:

@@ -11,11 +11,12 @@ from planner.answer import Answer, Attempt, Verdict
 from planner.climb import Climb
 from planner.content import hosts
 from planner.explain import Nearest, Tried
-from planner.obstacles import FITS, causes_for, largest, obstacles
+from planner.obstacles import FITS, causes_for, largest, obstacles, usable
 from planner.order import natural
 from planner.podgroup import PodGroup
 from planner.request import ROOT, Kind, relaxations
 from planner.search import Budget
+from planner.sharing import GPU, never, share_in, share_named
 from planner.snapshot import Snapshot
 from planner.view import View, look
 
@@ -125,7 +126,10 @@ def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
         return None
     if not any(cause.startswith("insufficient") for cause in causes):
         return "NoNodeMatches", explain.matches_no_node(kind, {c: n for c, n in causes.items() if n})
-    have = {name: largest(views, kind, name) for name in kind.shape.requests}
+    share = share_in(kind.shape.requests)
+    if share and (why := never(share, [(h.gpus, (h.free or {}).get(GPU, 0)) for h in usable(views, kind)])):
+        return "PodFitsNoNode", explain.fits_no_gpu(kind, share.words(), why)
+    have = {name: largest(views, kind, name) for name in kind.shape.requests if not share_named(name)}
     lacking = {
         n: have[n] for n in sorted(have, key=lambda n: "/" not in n) if have[n] < kind.shape.requests[n]
     }

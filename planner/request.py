@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 
-from planner.podgroup import Constraint, PodGroup, PodSet, PodShape
+from planner.podgroup import GPU_RESOURCES, MIG_PREFIX, Constraint, PodGroup, PodSet, PodShape
 from planner.quantity import LARGEST
+from planner.sharing import share_in
 from planner.topology import HOSTNAME, Topology
 
 ROOT = -1
@@ -103,6 +104,15 @@ def _check_set(pod_set: PodSet) -> None:
             "MinimumAboveMaximum",
             f"{pod_set.name} needs {pod_set.count} pods at least and may have {pod_set.most} at most; "
             f"use a minimum of {pod_set.most} or less.",
+        )
+    share = share_in(pod_set.shape.requests)
+    whole = [name for name in pod_set.shape.requests if name in GPU_RESOURCES or name.startswith(MIG_PREFIX)]
+    if share and whole:
+        raise Refusal(
+            "PartAndWholeGpu",
+            f"{pod_set.name} asks for {share.words()} (annotation {share.name.partition('/')[0]}) and for "
+            f"{whole[0]}; KAI gives a pod one of the two. Would work: without the annotation, or without "
+            f"the limit of {whole[0]}.",
         )
     for resource, amount in pod_set.shape.requests.items():
         if not 0 <= amount <= LARGEST:

@@ -12,14 +12,16 @@ reserved and what is used add up by name; `Gpus` tells what these names come to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from itertools import groupby
 
 from planner.errors import InputError, Where
+from planner.match import divided
 from planner.node import BoundPod, Node
+from planner.podgroup import MIG_PREFIX
 from planner.quantity import Resources
 
 GPU = "nvidia.com/gpu"
@@ -57,8 +59,14 @@ class Share:
         size = f"{FRACTION}/{self.fraction}" if self.fraction else f"{MEMORY}/{self.memory}"
         return size if self.devices == 1 else f"{size}x{self.devices}"
 
+    @property
+    def label(self) -> str:
+        """As it stands in a list of causes: "gpu-fraction 0.5", "gpu-memory 20000 on each of 2 GPUs"."""
+        size = f"{FRACTION} {self.fraction}" if self.fraction else f"{MEMORY} {self.memory}"
+        return size if self.devices == 1 else f"{size} on each of {self.devices} GPUs"
+
     def words(self) -> str:
-        """As a person says it: "0.5 of a GPU", "20000 MiB of GPU memory on each of 2 GPUs"."""
+        """As a person says it: "0.5 of a GPU", "20000 MiB of a GPU's memory, on each of 2 GPUs"."""
         size = f"{self.fraction} of a GPU" if self.fraction else f"{self.memory} MiB of a GPU's memory"
         return size if self.devices == 1 else f"{size}, on each of {self.devices} GPUs"
 
@@ -172,14 +180,37 @@ class Gpus:
         return least
 
 
+def never(share: Share, hosts: Sequence[tuple[Gpus | None, int]]) -> str:
+    """Why none of these empty nodes, each with its GPUs and their number, has such a part; "" if one has."""
+    able = [(gpus, count) for gpus, count in hosts if gpus is not None and count > 0]
+    if any(gpus.most(share, count, 1) for gpus, count in able):
+        return ""
+    if not able:
+        return "no node that it may use has GPUs to share; those that MIG or time slicing divides are not."
+    known = [gpus.each for gpus, _ in able if gpus.known]
+    if share.memory and not known:
+        why = f"no node that it may use says how much its GPUs have (label {GPU_MEMORY_LABEL})."
+        return f"{why} Would work: {FRACTION}, or that label, which GPU feature discovery writes."
+    if share.memory > max(known, default=share.memory):
+        most = f"{max(known)} MiB"
+        return f"the largest GPU of a node that it may use has {most}. Would work: {most} or less."
+    most = str(max(count for gpus, count in able if gpus.known or not share.memory))
+    return f"no node that it may use has more than {most} such GPUs. Would work: {DEVICES} of {most} or less."
+
+
 @lru_cache(maxsize=256)
 def _untouched(each: int, known: bool) -> Gpus:
     return Gpus(each, known)
 
 
 def gpus_of(node: Node) -> Gpus | None:
-    """The GPUs of a node on which no part is used; None where it has none."""
-    if not node.allocatable.get(GPU):
+    """The GPUs of a node on which no part is used; None where it has none that can be shared.
+
+    KAI puts no part on a node that is split by MIG; time slices are parts already.
+    """
+    if not node.allocatable.get(GPU) or divided(node.labels):
+        return None
+    if any(name.startswith(MIG_PREFIX) and count > 0 for name, count in node.allocatable.items()):
         return None
     text = node.labels.get(GPU_MEMORY_LABEL, "")
     size = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0

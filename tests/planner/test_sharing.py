@@ -223,3 +223,43 @@ def _tried(bins: list[int], parts: list[tuple[int, int]]) -> bool:
         )
         for chosen in product(*choices)
     )
+
+
+def said(cluster: Snapshot, shape: PodShape) -> str:
+    """The words to a gang of one such pod."""
+    return plan(cluster, gang(pod_set(1, shape, name="main"))).message
+
+
+def test_a_refused_part_says_what_would_fit() -> None:
+    """Less memory, fewer devices, a label, another kind of node."""
+    assert "the largest GPU of a node that it may use has 81500 MiB" in said(
+        hosts(2), part("gpu-memory/90000")
+    )
+    assert "gpu-fraction-num-devices of 2 or less" in said(hosts(2), part("gpu-fraction/0.5x3"))
+    assert "label nvidia.com/gpu.memory" in said(hosts(2, labels={}), part("gpu-memory/90"))
+    assert "no node that it may use has GPUs to share" in said(hosts(0), part("gpu-fraction/0.5"))
+
+
+def test_nodes_that_are_divided_already_take_no_parts() -> None:
+    """MIG of strategy single and time slices by their product, strategy mixed by its slices."""
+    half = part("gpu-fraction/0.5")
+    for name in ("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "NVIDIA-H100-80GB-HBM3-SHARED"):
+        assert (
+            decided(hosts(4, labels={"nvidia.com/gpu.product": name}), gang(pod_set(1, half))) == "rejected"
+        )
+    mixed = Node("n0", {"rack": "r1"}, {GPU: 4, "nvidia.com/mig-1g.10gb": 7, "cpu": 8000, "pods": 9})
+    assert decided(snapshot([mixed], [topology("rack")]), gang(pod_set(1, half))) == "rejected"
+
+
+def test_a_part_and_a_whole_gpu_in_one_pod_contradict_each_other() -> None:
+    """With a reason and what would work."""
+    answer = plan(hosts(2), gang(pod_set(1, part("gpu-fraction/0.5", **{GPU: 1}))))
+    assert (answer.decision, answer.reason) == ("rejected", "PartAndWholeGpu")
+    assert "without the annotation" in answer.message
+
+
+def test_a_full_gpu_is_named_as_what_is_in_the_way() -> None:
+    """By the part that does not fit."""
+    full = hosts(1, pods=(shared("x", "g1"),))
+    answer = plan(full, gang(pod_set(1, part("gpu-fraction/0.6"))))
+    assert (answer.decision, answer.obstacles) == ("queued", {"insufficient gpu-fraction 0.6": 1})
