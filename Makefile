@@ -2,9 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
+IMAGE ?= bayplan:0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench test-exact e2e lock clean
+.PHONY: help demo test lint check bench test-exact e2e image lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +37,11 @@ test-exact: .venv/.ready ## the planner against exhaustive search on 100,000 ran
 e2e: .venv/.ready ## a real control plane (built once, with Go): apply, schedule, refuse, install
 	@[ -n "$$KUBEBUILDER_ASSETS$$BAYPLAN_E2E_KUBECONFIG" ] || .ci/build-controlplane >/dev/null
 	@BAYPLAN_E2E=1 $(BIN)/python -m pytest tests/e2e
+
+image: ## the container image, with docker, podman or buildah, whichever works here
+	@for tool in docker podman buildah none; do $$tool info >/dev/null 2>&1 && break; done; \
+	  [ $$tool != none ] || { echo "no image can be built: none of docker, podman, buildah works here"; exit 1; }; \
+	  $$tool build --tag $(IMAGE) $(IMAGE_FLAGS) .
 
 lock: ## write constraints.txt anew from what is installed
 	@{ echo "# Every version that make installs, so that today and tomorrow run the same code. Made by \`make lock\`."; \
