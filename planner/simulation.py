@@ -22,18 +22,27 @@ PATIENCE = 12 * 3600.0
 GIVE_UP = 3600.0
 _LINKS = Links(inside=NVLINK["blackwell"])
 _STEPS = 200
+WHOLE_RACKS = (1, 2, 4)
+"""Large gangs, in whole racks, for which room is looked at every moment; four of NVL72's are half a unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The floor at one moment, as shares of its GPUs, nodes and racks: GPUs of running gangs, GPUs held and
-    idle, nodes partly used, racks pristine."""
+    idle, nodes partly used, racks pristine. `startable`: for each of `WHOLE_RACKS` whether a gang of so many
+    whole racks could start at once (in a mean: the share of the time)."""
 
     time: float
     running: float
     held: float
     partly: float
     pristine: float
+    startable: tuple[float, ...]
+
+
+def _sample(time: float, shares: Sequence[float]) -> Sample:
+    running, held, partly, pristine, *startable = shares
+    return Sample(time, running, held, partly, pristine, tuple(startable))
 
 
 @dataclass(slots=True)
@@ -80,8 +89,8 @@ class _Simulation:
         self.placed: dict[int, Taken] = {}
         self.not_before: dict[int, float] = {}
         self.stuck: set[tuple[int, int]] = set()
-        self.sums = [0.0] * 4
-        self.run_ = Run(strategy.name, jobs, Sample(end, 0, 0, 0, 0))
+        self.sums = [0.0] * (4 + len(WHOLE_RACKS))
+        self.run_ = Run(strategy.name, jobs, _sample(end, self.sums))
 
     def run(self) -> Run:
         for job in self.jobs:
@@ -94,7 +103,7 @@ class _Simulation:
         for job in self.waiting:
             self.run_.waits[job.number] = self.end - job.arrival
             self.run_.never.add(job.number)
-        self.run_.mean = Sample(self.end, *(total / self.end for total in self.sums))
+        self.run_.mean = _sample(self.end, [total / self.end for total in self.sums])
         return self.run_
 
     def _advance(self, time: float) -> None:
@@ -105,12 +114,13 @@ class _Simulation:
             (floor.busy - self.running_gpus + self.strategy.held(floor)) / floor.gpus,
             floor.partly / len(floor.free),
             floor.pristine / floor.racks,
+            *(float(floor.pristine >= racks) for racks in WHOLE_RACKS),
         )
         self.sums = [
             total + share * (time - self.now) for total, share in zip(self.sums, shares, strict=True)
         ]
         while len(self.run_.samples) * self.end / _STEPS <= time and len(self.run_.samples) < _STEPS:
-            self.run_.samples.append(Sample(len(self.run_.samples) * self.end / _STEPS, *shares))
+            self.run_.samples.append(_sample(len(self.run_.samples) * self.end / _STEPS, shares))
             self.progress(len(self.run_.samples) / _STEPS)
         self.now = time
 

@@ -1,4 +1,4 @@
-"""The plot of a simulation: GPUs at work and pristine racks over the days, and waits by size, as one SVG.
+"""The plot of a simulation: GPUs at work, room for large gangs, and waits by size, as one SVG.
 
 A few dozen rectangles and lines; a plotting library would be the largest dependency for the smallest use.
 """
@@ -6,33 +6,59 @@ A few dozen rectangles and lines; a plotting library would be the largest depend
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from planner.outcome import Outcome
 from planner.simulated_jobs import DAY
-from planner.simulation import Run, Sample
+from planner.simulation import WHOLE_RACKS, Run, Sample
 
 COLOURS = ("#999999", "#e69f00", "#cc79a7", "#009e73", "#0072b2")
 """Colours that the colour-blind can tell apart (Okabe and Ito's)."""
-WIDTH, HEIGHT, LEFT, TOP = 960, 760, 70, 60
+WIDTH, HEIGHT, LEFT, TOP = 960, 1010, 70, 60
 PANEL = 180
 _SMOOTH = 9
 
 
-def plot(runs: Sequence[Run], outcomes: Sequence[Outcome], title: str) -> str:
-    """The whole SVG document."""
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is drawn of one load: a title, a run of each strategy for the lines, outcomes for the bars."""
+
+    title: str
+    runs: Sequence[Run]
+    outcomes: Sequence[Outcome]
+
+
+def plot(scenes: Sequence[Scene]) -> str:
+    """The whole SVG document: the scenes below each other."""
+    tall = HEIGHT * len(scenes)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">',
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        _text(LEFT, 24, title, size=15),
-        *_legend([run.strategy for run in runs]),
-        *_lines(runs, TOP + 20, "GPUs of running gangs, % of all", lambda sample: sample.running),
-        *_lines(runs, TOP + 20 + PANEL + 50, "racks pristine, % of all", lambda sample: sample.pristine),
-        *_bars(outcomes, TOP + 20 + 2 * (PANEL + 50), "mean wait by size of gang (GPUs), hours"),
-        "</svg>",
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {tall}" font-family="sans-serif">',
+        f"<title>{escape('; '.join(scene.title for scene in scenes))}</title>",
+        f'<rect width="{WIDTH}" height="{tall}" fill="white"/>',
     ]
-    return "\n".join(parts) + "\n"
+    for place, scene in enumerate(scenes):
+        parts += [f'<g transform="translate(0 {place * HEIGHT})">', *_scene(scene), "</g>"]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _scene(scene: Scene) -> list[str]:
+    top, step = TOP + 20, PANEL + 50
+    waits = [[wait.mean / 3600 for wait in one.waits] for one in scene.outcomes]
+    sizes = [
+        max((one.waits[size].size for one in scene.outcomes), key=len)
+        for size in range(len(scene.outcomes[0].waits))
+    ]
+    startable = [[share * 100 for share in one.startable] for one in scene.outcomes]
+    whole = [f"{racks} whole rack{'' if racks == 1 else 's'}" for racks in WHOLE_RACKS]
+    return [
+        _text(LEFT, 24, scene.title, size=15),
+        *_legend([run.strategy for run in scene.runs]),
+        *_lines(scene.runs, top, "GPUs of running gangs, % of all", lambda sample: sample.running),
+        *_lines(scene.runs, top + step, "racks pristine, % of all", lambda sample: sample.pristine),
+        *_bars(startable, whole, top + 2 * step, "time in which a gang of so many racks could start, %"),
+        *_bars(waits, sizes, top + 3 * step, "mean wait by size of gang (GPUs), hours"),
+    ]
 
 
 def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 12) -> str:
@@ -87,22 +113,20 @@ def _smooth(values: Sequence[float]) -> list[float]:
     return [sum(part) / len(part) for part in around]
 
 
-def _bars(outcomes: Sequence[Outcome], top: float, title: str) -> list[str]:
-    hours = [[wait.mean / 3600 for wait in outcome.waits] for outcome in outcomes]
-    highest = max((value for row in hours for value in row), default=0.0) or 1.0
+def _bars(rows: Sequence[Sequence[float]], labels: Sequence[str], top: float, title: str) -> list[str]:
+    """A row of values for each strategy, in groups of one for each label."""
+    highest = max((value for row in rows for value in row), default=0.0) or 1.0
     parts = _frame(top, title, [(share, f"{share * highest:.1f}") for share in (0, 0.5, 1.0)])
-    classes = len(outcomes[0].waits)
-    group = (WIDTH - 30 - LEFT) / classes
-    bar = group * 0.8 / len(outcomes)
-    for size in range(classes):
-        for place, row in enumerate(hours):
-            tall = PANEL * row[size] / highest
-            x, y = LEFT + size * group + group * 0.1 + place * bar, top + PANEL - tall
+    group = (WIDTH - 30 - LEFT) / len(labels)
+    bar = group * 0.8 / len(rows)
+    for column, label in enumerate(labels):
+        for place, row in enumerate(rows):
+            tall = PANEL * row[column] / highest
+            x, y = LEFT + column * group + group * 0.1 + place * bar, top + PANEL - tall
             parts.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{bar * 0.9:.1f}" height="{tall:.1f}" '
-                f'fill="{_colour(place)}"><title>{row[size]:.2f} h</title></rect>'
+                f'fill="{_colour(place)}"><title>{row[column]:.2f}</title></rect>'
             )
-        middle = LEFT + (size + 0.5) * group
-        label = max(outcomes, key=lambda outcome: len(outcome.waits[size].size)).waits[size].size
+        middle = LEFT + (column + 0.5) * group
         parts.append(_text(middle, top + PANEL + 16, label, anchor="middle"))
     return parts

@@ -135,7 +135,7 @@ def test_a_gang_that_fits_a_rack_is_in_one(way):
 def test_the_same_jobs_give_the_same_days(way):
     """Two runs agree in every number."""
     drawn = jobs(Random(5), gpus=64, per_node=4, days=2, load=0.7)
-    one, other = (outcome(simulate(drawn, small(), WAYS[way](small()), days=2)) for _ in range(2))
+    one, other = (outcome([simulate(drawn, small(), WAYS[way](small()), days=2)]) for _ in range(2))
     assert one == other
 
 
@@ -159,3 +159,19 @@ def test_an_old_gang_is_not_overtaken_for_ever():
     younger = [job(17 + n, 2, 4, 2.0 + n * 3600, 3 * 3600.0) for n in range(60)]
     run = simulate([*running, old, *younger], small(), FirstFit(), days=4)
     assert 16 not in run.never
+
+
+def test_a_gang_of_whole_racks_could_start_while_so_many_are_pristine():
+    """A gang in one of four racks for half the time: one and two racks are always there, four for half."""
+    run = simulate([job(0, 2, length=DAY / 2)], small(), FirstFit(), days=1)
+    assert run.mean.startable == pytest.approx((1.0, 1.0, 0.5))
+
+
+def test_the_outcome_of_several_seeds_is_their_mean():
+    """Shares are averaged; waits of all gangs count alike."""
+    idle = simulate([], small(), FirstFit(), days=1)
+    full = simulate([job(n, 4) for n in range(5)], small(), FirstFit(), days=1)
+    both = outcome([idle, full])
+    assert both.running == pytest.approx(0.5)
+    assert both.by_seed == pytest.approx((0.0, 1.0))
+    assert (both.waits[1].gangs, both.waits[1].never) == (5, 1)
