@@ -205,7 +205,10 @@ def _host(base: Host, request: AdmissionRequest, workload: Workload, sight: Sigh
     fixed = request.operation == "UPDATE" and workload.template_immutable
     places = [] if fixed else [(one.path, one.pod_set) for one in workload.templates]
     known = frozenset({"gang", "cluster", "plan"} if cluster else {"gang", "cluster"})
-    return replace(base, facts_for=sight.facts, known=known, templates=lambda _: places)
+    inlined = () if fixed else workload.inlined
+    return replace(
+        base, facts_for=sight.facts, known=known, templates=lambda _: places, inlined=lambda _: inlined
+    )
 
 
 def _refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> Response | None:

@@ -46,7 +46,7 @@ def gang_variable(
     it asks for besides the gang.
     """
     metadata = obj.get("metadata")
-    group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=())
+    group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=workload.left)
     return {
         "name": group.name,
         "namespace": namespace,
@@ -54,7 +54,7 @@ def gang_variable(
         "size": group.size,
         "gpus": group.gpus,
         "replicas": len(workload.gangs),
-        "perPod": workload.per_pod,
+        "perPod": workload.per_pod or bool(workload.left),
         "podSet": pod_set,
         "labels": _texts(metadata, "labels"),
         "annotations": _texts(metadata, "annotations"),

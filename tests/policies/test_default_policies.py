@@ -24,7 +24,7 @@ from tests.policies.helpers import (
     policies,
     with_parameters,
 )
-from tests.workloads.objects import CRON_JOB, EVERY, GPU, GROVE, JOB, POD, annotated, changed
+from tests.workloads.objects import CRON_JOB, EVERY, GPU, JOB, POD, annotated, changed
 from webhook.admission import decide
 from webhook.commands.test import run_case
 from webhook.functions import FUNCTIONS
@@ -83,7 +83,7 @@ def test_every_kind_gets_an_answer_in_words_on_every_cluster(obj: Json, where: s
         assert "policy" in first.response.message or "never run" in first.response.message
 
 
-@pytest.mark.parametrize("obj", [row for row in KINDS if row.values[0] is not GROVE])
+@pytest.mark.parametrize("obj", KINDS)
 def test_gpu_pods_of_every_kind_are_guaranteed_and_go_to_the_gpu_scheduler(obj: Json) -> None:
     """Requests equal limits in cpu and memory, CPUs are whole; a Pod's requests default to its limits."""
     result = mutate(obj).object

@@ -10,6 +10,7 @@ from webhook.cel import Budget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.policy.document import Path
 from webhook.policy.model import CLUSTER_FACTS, FACTS, ParamKind, Policy
+from webhook.workloads import Template
 
 Object = Mapping[str, Any]
 
@@ -41,6 +42,11 @@ def no_facts(obj: Object, pod_set: str) -> Mapping[str, Any]:
     return {}
 
 
+def no_inlined(obj: Object) -> Sequence[Template]:
+    """For a caller that knows of no kind with pods in another form."""
+    return []
+
+
 def no_templates(obj: Object) -> Sequence[tuple[Path, str]]:
     """For a caller that looks into no workloads: a policy runs only on the object itself."""
     return []
@@ -53,13 +59,15 @@ class Host:
     `facts_for(object, pod_set)` gives `gang`, `plan` and `cluster` of an object as it is now; the mapping may
     be lazy, it is asked only for the names that an expression reads. `known` says which of the three there
     are: a policy that reads another is left out. `templates(object)` gives the path of each pod template
-    (`()` for a Pod itself) and the name of its PodSet. `params` None means the set's own objects.
+    (`()` for a Pod itself) and the name of its PodSet, `inlined(object)` the pods in another form than a
+    template. `params` None means the set's own objects.
     `authorizer` says, unless a cluster gives another, that authorization is not available.
     """
 
     facts_for: Callable[[Object, str], Mapping[str, Any]] = no_facts
     known: frozenset[str] = frozenset()
     templates: Callable[[Object], Sequence[tuple[Path, str]]] = no_templates
+    inlined: Callable[[Object], Sequence[Template]] = no_inlined
     params: Params | None = None
     authorizer: Any = field(default_factory=Authorizer)
     new_budget: Callable[[], Budget] = field(default=Budget)

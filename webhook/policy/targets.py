@@ -16,6 +16,7 @@ from webhook.policy.document import Path
 from webhook.policy.host import Host
 from webhook.policy.model import Policy
 from webhook.policy.request import AdmissionRequest, GroupVersionKind, GroupVersionResource
+from webhook.workloads import Template, pod_of, write_pod
 
 POD = GroupVersionKind("", "v1", "Pod")
 PODS = GroupVersionResource("", "v1", "pods")
@@ -23,7 +24,10 @@ PODS = GroupVersionResource("", "v1", "pods")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a policy sees as `object`; `path` is a template's in `whole`, `()` for the object itself."""
+    """What a policy sees as `object`; `path` is a template's in `whole`, `()` for the object itself.
+
+    `inlined`: where the template is none of Kubernetes' form (a clique of Grove's), how to show and write it.
+    """
 
     request: AdmissionRequest
     path: Path
@@ -31,6 +35,7 @@ class Target:
     whole: Mapping[str, Any]
     obj: Mapping[str, Any] | None
     old: Mapping[str, Any] | None
+    inlined: Template | None = None
 
     @property
     def matched(self) -> AdmissionRequest:
@@ -41,13 +46,19 @@ class Target:
         """The same target in the object as it is now."""
         if whole is self.whole:
             return self
-        obj = as_pod(_at(whole, self.path) or {}, self.request.namespace) if self.path else whole
+        obj: Mapping[str, Any] = whole
+        if self.inlined is not None:
+            obj = pod_of(self.inlined, whole)
+        elif self.path:
+            obj = as_pod(_at(whole, self.path) or {}, self.request.namespace)
         return replace(self, whole=whole, obj=obj)
 
     def write_back(self, changed: Mapping[str, Any]) -> Mapping[str, Any]:
         """The whole object with what a policy made of the target."""
         if not self.path:
             return changed
+        if self.inlined is not None:
+            return write_pod(self.whole, self.inlined, changed)
         template = _as_template(changed, _at(self.whole, self.path) or {})
         whole: Mapping[str, Any] = _with(self.whole, self.path, template)
         return whole
@@ -70,6 +81,10 @@ def targets_of(
         if template is not None:
             old = _at(request.old_object, path) if request.old_object else None
             yield _template_target(request, path, pod_set, obj, template, old)
+    for one in host.inlined(obj):
+        yield Target(
+            _shown(request, pod_of(one, obj)), one.path, one.pod_set, obj, pod_of(one, obj), None, one
+        )
 
 
 def _template_target(
@@ -82,7 +97,14 @@ def _template_target(
 ) -> Target:
     pod = as_pod(template, request.namespace)
     old_pod = as_pod(old, request.namespace) if old is not None else None
-    shown = replace(
+    return Target(_shown(request, pod, old_pod), path, pod_set, whole, pod, old_pod)
+
+
+def _shown(
+    request: AdmissionRequest, pod: Mapping[str, Any], old: Mapping[str, Any] | None = None
+) -> AdmissionRequest:
+    """The request as if the pod were what was sent."""
+    return replace(
         request,
         kind=POD,
         resource=PODS,
@@ -90,9 +112,8 @@ def _template_target(
         request_resource=None,
         name="",
         object=pod,
-        old_object=old_pod,
+        old_object=old,
     )
-    return Target(shown, path, pod_set, whole, pod, old_pod)
 
 
 def as_pod(template: Mapping[str, Any], namespace: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.errors import InputError, Where
-from planner.podgroup import PodGroup
+from planner.podgroup import PodGroup, PodSet
 from webhook.workloads.field import Field, Path
 from webhook.workloads.gangs import Shaped, asks_for_gpus, default_reserve, gangs, shaped
 from webhook.workloads.keys import BOTH, OBJECT, SCOPES, Asked, asked, asked_by_pod_group, merged, scope_asked
@@ -50,9 +50,9 @@ class Workload:
     podSpec and keep labels beside it), which only `pod_of` and `write_pod` know to show and put back.
     `gangs`: each starts wholly or not at all. `per_pod`: each pod is a gang of its own. `holds`: applying the
     object reserves its gangs; otherwise another object will (the Job of a CronJob, the pods of a Deployment,
-    the owner of a child object). A bound pod has no gang: it has its place. `owner`: NAMESPACE/KIND/NAME of
-    the controller, "" for none. `asks`: a topology or bayplan.dev key is there. `claims`: some pod claims a
-    device.
+    the owner of a child object). A bound pod has no gang: it has its place. `left`: the pods whose gangs are
+    another system's to plan (Grove's). `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `asks`: a
+    topology or bayplan.dev key is there. `claims`: some pod claims a device.
     """
 
     kind: str = ""
@@ -60,6 +60,7 @@ class Workload:
     templates: tuple[Template, ...] = ()
     inlined: tuple[Template, ...] = ()
     gangs: tuple[PodGroup, ...] = ()
+    left: tuple[PodSet, ...] = ()
     per_pod: bool = False
     skip: bool = False
     holds: bool = False
@@ -146,6 +147,7 @@ class _Reader:
             templates=tuple(one for one in templates if one.is_pod_template),
             inlined=tuple(one for one in templates if not one.is_pod_template),
             gangs=() if child else gangs(layout, name, chosen, top, sets, reserve),
+            left=() if child or layout.gangs else tuple(one.pod_set for one in parts),
             per_pod=per_pod,
             skip=chosen.skip,
             holds=(row.holds or together) and not child,
