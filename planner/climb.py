@@ -135,4 +135,4 @@ def _key(kind: Kind) -> Hashable:
     shape = kind.shape
     requests = tuple(sorted(shape.requests.items()))
     levels = (kind.required, kind.preferred, kind.slice_level, kind.slice_size, kind.apart)
-    return (kind.count, requests, shape.tolerations, levels)
+    return (kind.count, requests, shape.tolerations, levels, shape.alignment and shape.alignment.key)

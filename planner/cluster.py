@@ -18,9 +18,10 @@ from planner.errors import InputError, Where
 from planner.limits import Bound, Quota, bounds_from, quota_from
 from planner.manifest import reservation_from
 from planner.node import BoundPod, Node, Taint
-from planner.numa import NumaNode, numa_from
+from planner.numa import NumaNode, check_labels, numa_from
 from planner.podgroup import MIG_PREFIX
 from planner.presets import infer
+from planner.qos import alignment_of
 from planner.reading import mapping, maps, sequence, text, texts
 from planner.reservation import Reservation
 from planner.settings import DEFAULTS, KNOWN, Settings, with_config
@@ -146,6 +147,7 @@ def node_from(item: Mapping[str, object], where: Where) -> Node:
     spec = mapping(item.get("spec"), where.at("spec"))
     status = mapping(item.get("status"), where.at("status"))
     labels = texts(metadata.get("labels"), where.at("metadata.labels"))
+    check_labels(labels, where)
     offers = "allocatable" if status.get("allocatable") is not None else "capacity"
     amounts = quantity.amounts(status.get(offers), where.at(f"status.{offers}"), up=False)
     amounts.setdefault("pods", DEFAULT_PODS)
@@ -205,6 +207,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         reservation=annotations.get(RESERVATION_KEY, ""),
         labels=labels,
         daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
+        alignment=alignment_of(spec, where.at("spec")),
         gpu_groups=shared_by(requests, namespace, labels, annotations),
     )
 

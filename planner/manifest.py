@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast, get_args
 
 from planner.answer import Assignment
@@ -11,6 +11,7 @@ from planner.podgroup import ReserveMode
 from planner.reading import integer, mapping, maps, sequence, strings, text
 from planner.reservation import Reservation, State, reservation_id
 from planner.topology import Domain
+from planner.traits import Traits, traits_from, traits_json
 
 API_VERSION = "bayplan.dev/v1alpha1"
 _MODES: tuple[str, ...] = get_args(ReserveMode)
@@ -31,7 +32,7 @@ def reservation_manifest(reservation: Reservation) -> dict[str, object]:
             {"podSet": a.pod_set, "node": a.node, "count": a.count} for a in reservation.assignments
         ],
         "requests": [
-            {"podSet": pod_set, "perPod": dict(sorted(requests.items()))}
+            {"podSet": pod_set, "perPod": dict(sorted(requests.items())), **_traits_of(reservation, pod_set)}
             for pod_set, requests in reservation.requests
         ],
         "fingerprint": reservation.fingerprint,
@@ -49,6 +50,11 @@ def reservation_manifest(reservation: Reservation) -> dict[str, object]:
         "spec": spec,
         "status": status,
     }
+
+
+def _traits_of(reservation: Reservation, pod_set: str) -> dict[str, object]:
+    found = next((traits for name, traits in reservation.traits if name == pod_set), None)
+    return {"traits": traits_json(found)} if found else {}
 
 
 def reservation_from(document: Mapping[str, object], where: Where) -> Reservation:
@@ -76,6 +82,7 @@ def reservation_from(document: Mapping[str, object], where: Where) -> Reservatio
         expires=_seconds(status.get("expires"), where.at("status.expires")),
         state=_state(status, where.at("status.state")),
         owner_uid=text(status.get("ownerUID"), where.at("status.ownerUID")),
+        traits=tuple(_traits(spec, where)),
     )
 
 
@@ -120,6 +127,13 @@ def _assignments(spec: Mapping[str, object], where: Where) -> list[Assignment]:
             )
         )
     return found
+
+
+def _traits(spec: Mapping[str, object], where: Where) -> Iterator[tuple[str, Traits]]:
+    for index, entry in enumerate(maps(spec.get("requests"), where.at("spec.requests"))):
+        at = where.at(f"spec.requests[{index}].traits")
+        if found := traits_from(mapping(entry.get("traits"), at), at):
+            yield text(entry.get("podSet"), at), found
 
 
 def _requests(spec: Mapping[str, object], where: Where) -> list[tuple[str, dict[str, int]]]:

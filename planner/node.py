@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.alignment import Alignment
 from planner.quantity import Resources
 
 
@@ -37,7 +38,8 @@ class BoundPod:
 
     `reservation` is the id (annotation `bayplan.dev/reservation`) of the gang's reservation that already
     accounts for it, "" for a pod of somebody else. `daemon`: a DaemonSet's pod, which every node has and
-    which therefore opens no pristine domain.
+    which therefore opens no pristine domain. `alignment`: what the kubelet aligned for it; None where only
+    the sum is known.
     """
 
     name: str
@@ -46,5 +48,6 @@ class BoundPod:
     reservation: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     daemon: bool = False
+    alignment: Alignment | None = None
     gpu_groups: tuple[str, ...] = ()
     """The GPUs that it shares with other pods, by KAI's names for them (planner.sharing)."""

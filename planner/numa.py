@@ -13,7 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner import quantity
+from planner.alignment import Ask
 from planner.errors import InputError, Where
+from planner.node import Node
+from planner.podgroup import GPU_RESOURCES
 from planner.quantity import Resources
 from planner.reading import mapping, maps, text
 
@@ -50,15 +53,6 @@ class NumaNode:
     policy: str
     scope: str
     zones: tuple[Zone, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What is aligned in one go: a container's request, or the pod's. `stays`: it keeps what it gets."""
-
-    name: str
-    requests: Resources
-    stays: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +106,54 @@ def _zone(zone: Mapping[str, object], where: Where) -> Zone:
     return Zone(text(zone.get("name"), where.at(f"{where.field}.name")), allocatable, available)
 
 
+POLICY_LABEL = "bayplan.dev/topology-manager-policy"
+SCOPE_LABEL = "bayplan.dev/topology-manager-scope"
+GPUS_LABEL = "bayplan.dev/gpus-per-numa-node"
+"""What an administrator may write on nodes that publish no NodeResourceTopology."""
+
+
+def check_labels(labels: Mapping[str, str], where: Where) -> None:
+    """Raises `InputError` for a value of these labels that cannot be."""
+    allowed = {
+        POLICY_LABEL: ("none", "best-effort", RESTRICTED, SINGLE),
+        SCOPE_LABEL: ("container", "pod"),
+        GPUS_LABEL: tuple(str(count) for count in range(1, 129)),
+    }
+    for key, values in allowed.items():
+        if labels.get(key) and labels[key] not in values:
+            valid = ", ".join(values) if key != GPUS_LABEL else "1 to 128"
+            raise InputError(f"{labels[key]!r} cannot be; use {valid}", where.at(f"metadata.labels.{key}"))
+
+
+def aligned(node: Node, published: NumaNode | None) -> NumaNode | None:
+    """The node's zones where its kubelet refuses what cannot be aligned to them, else None.
+
+    From its NodeResourceTopology, else from the labels above: zones of so many GPUs, of whose other
+    resources nothing is known. A policy that the object leaves out is taken from the label.
+    """
+    labels = node.labels
+    policy, scope = labels.get(POLICY_LABEL, ""), labels.get(SCOPE_LABEL, "") or "container"
+    if published is None:
+        found = _by_labels(node, policy, scope) if GPUS_LABEL in labels else None
+    elif published.policy in ("", "none") and policy:
+        found = NumaNode(node.name, policy, scope, published.zones)
+    else:
+        found = published
+    return found if found and found.zones and found.policy in (SINGLE, RESTRICTED) else None
+
+
+def _by_labels(node: Node, policy: str, scope: str) -> NumaNode | None:
+    each = int(node.labels[GPUS_LABEL]) if node.labels[GPUS_LABEL].isdecimal() else 0
+    gpus = {name: node.allocatable.get(name, 0) for name in GPU_RESOURCES if node.allocatable.get(name, 0)}
+    if not each or not gpus or -(-max(gpus.values()) // each) > MOST_ZONES:
+        return None
+    zones = []
+    for number in range(-(-max(gpus.values()) // each)):
+        part = {name: max(0, min(each, amount - number * each)) for name, amount in gpus.items()}
+        zones.append(Zone(f"node-{number}", part, part))
+    return NumaNode(node.name, policy, scope, tuple(zones))
+
+
 def misfit(node: NumaNode, asks: Sequence[Ask], *, now: bool) -> Misfit | None:
     """The first of the requests, in their order, that the kubelet would refuse; None where it takes all.
 
@@ -119,20 +161,35 @@ def misfit(node: NumaNode, asks: Sequence[Ask], *, now: bool) -> Misfit | None:
     """
     if node.policy not in (SINGLE, RESTRICTED) or not node.zones:
         return None
+    whole = [zone.allocatable for zone in node.zones]
     free = [dict(zone.available if now else zone.allocatable) for zone in node.zones]
+    return take(node.policy, whole, free, asks)
+
+
+def take(
+    policy: str, whole: Sequence[Resources], free: list[dict[str, int]], asks: Iterable[Ask]
+) -> Misfit | None:
+    """Lets zones of which so much is free take the requests one after the other, until one is refused.
+
+    `whole` is what the zones have when empty. Afterwards `free` is what is left.
+    """
     for ask in asks:
-        aligned = {name: amount for name, amount in ask.requests.items() if _is_aligned(node, name, amount)}
-        chosen = _chosen(node, free, aligned)
+        aligned = {name: amount for name, amount in ask.requests.items() if _is_aligned(whole, name, amount)}
+        chosen = _chosen(policy, whole, free, aligned)
         if chosen is None:
-            return Misfit(ask, {name: fewest(node, name, amount) for name, amount in aligned.items()})
+            return Misfit(ask, {name: _fewest(whole, name, amount) for name, amount in aligned.items()})
         if ask.stays:
-            _take(free, chosen, aligned)
+            draw(free, chosen, aligned)
     return None
 
 
 def fewest(node: NumaNode, resource: str, amount: int) -> int:
     """The fewest zones that could give so much when empty, 0 where all together could not."""
-    offers = sorted((zone.allocatable.get(resource, 0) for zone in node.zones), reverse=True)
+    return _fewest([zone.allocatable for zone in node.zones], resource, amount)
+
+
+def _fewest(whole: Sequence[Resources], resource: str, amount: int) -> int:
+    offers = sorted((zone.get(resource, 0) for zone in whole), reverse=True)
     totals = itertools.accumulate(offers)
     return next((count for count, total in enumerate(totals, start=1) if total >= amount), 0)
 
@@ -146,17 +203,19 @@ def most_in_one(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
     }
 
 
-def _is_aligned(node: NumaNode, resource: str, amount: int) -> bool:
+def _is_aligned(whole: Sequence[Resources], resource: str, amount: int) -> bool:
     """A resource that no zone lists is not the Topology Manager's affair."""
-    return amount > 0 and any(resource in zone.allocatable for zone in node.zones)
+    return amount > 0 and any(resource in zone for zone in whole)
 
 
-def _chosen(node: NumaNode, free: Sequence[Resources], aligned: Mapping[str, int]) -> tuple[int, ...] | None:
+def _chosen(
+    policy: str, whole: Sequence[Resources], free: Sequence[Resources], aligned: Mapping[str, int]
+) -> tuple[int, ...] | None:
     """The zones that the kubelet takes: of those sets that admit, the narrowest, then the lowest."""
     if not aligned:
         return ()
-    widths = {fewest(node, name, amount) for name, amount in aligned.items()}
-    if node.policy == SINGLE:
+    widths = {_fewest(whole, name, amount) for name, amount in aligned.items()}
+    if policy == SINGLE:
         widths = {1}
     if len(widths) != 1:
         return None
@@ -168,7 +227,9 @@ def _chosen(node: NumaNode, free: Sequence[Resources], aligned: Mapping[str, int
     return None
 
 
-def _take(free: list[dict[str, int]], zones: Sequence[int], aligned: Mapping[str, int]) -> None:
+def draw(free: list[dict[str, int]], zones: Iterable[int], aligned: Mapping[str, int]) -> None:
+    """Takes the amounts out of these zones, of each as much as it has, in their order."""
+    zones = tuple(zones)
     for name, amount in aligned.items():
         for zone in zones:
             part = min(amount, free[zone].get(name, 0))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from planner import numawords
 from planner.content import Content, hosts
 from planner.match import condition_obstacle
 from planner.matching import Match
@@ -19,6 +20,7 @@ from planner.sharing import Gpus, share_in, share_named
 from planner.topology import short
 from planner.tree import Branch
 from planner.view import View
+from planner.zones import Zones
 
 FITS = ""
 """The cause of nodes that take a pod."""
@@ -95,11 +97,13 @@ class _Tally:
         if gang:
             return f"reserved by {gang}"
         lacking = [
-            short_of(free, kind, content.gpus)
+            short_of(free, kind, content.gpus) or misaligned(content.zones, kind)
             for kind, reason in zip(self._kinds, reasons, strict=True)
             if not reason
         ]
-        return f"insufficient {lacking[0]}" if all(lacking) else FITS
+        if not all(lacking):
+            return FITS
+        return lacking[0] if lacking[0].startswith(numawords.NUMA) else f"insufficient {lacking[0]}"
 
 
 def obstacles(group: PodGroup, view: View, asked: Ask) -> dict[str, int]:
@@ -128,7 +132,14 @@ def causes_for(view: View, kind: Kind) -> dict[str, int]:
 
 def _tally(view: View, kinds: Sequence[Kind], required: int, *, shared: bool, whole: bool) -> _Counts:
     memory = view.base.memory
-    asked = tuple((tuple(sorted(k.shape.requests.items())), k.shape.tolerations) for k in kinds)
+    asked = tuple(
+        (
+            tuple(sorted(k.shape.requests.items())),
+            k.shape.tolerations,
+            k.shape.alignment and k.shape.alignment.key,
+        )
+        for k in kinds
+    )
     key = ("tally", view.tree.topology.levels, asked, required, shared, whole)
     with memory.lock:
         tally = memory.keep(
@@ -149,6 +160,11 @@ def short_of(free: Resources, kind: Kind, gpus: Gpus | None = None) -> str:
         share = share_in(kind.shape.requests)
         return share.label if share else ""
     return min(lacking, key=lambda name: ("/" not in name, name))
+
+
+def misaligned(zones: Zones | None, kind: Kind) -> str:
+    """Why the host's kubelet would refuse one pod that has room there, "" where it would not."""
+    return numawords.cause(zones, kind) if zones is not None else ""
 
 
 def largest(views: Sequence[View], kind: Kind, resource: str) -> int:

@@ -8,6 +8,7 @@ from planner.podgroup import PodShape
 from planner.quantity import LARGEST, Resources
 from planner.request import Kind
 from planner.sharing import GPU, Gpus, share_in, share_named
+from planner.zones import Filling, Zones, alignment_for
 
 
 def most(free: Resources, shape: PodShape, gpus: Gpus | None = None, limit: int = LARGEST) -> int:
@@ -32,27 +33,33 @@ class HostFit:
         ]
         self._caps = [1 if host_level in kind.apart else kind.count for kind in kinds]
         self._resources = sorted({name for request in self._requests for name in request} | {GPU})
+        self._alignments = [alignment_for(kind.shape) for kind in kinds]
         self._memo: dict[
-            tuple[tuple[int, ...], tuple[bool, ...], Gpus | None], tuple[tuple[int, ...], ...]
+            tuple[tuple[int, ...], tuple[bool, ...], Gpus | None, Zones | None], tuple[tuple[int, ...], ...]
         ] = {}
 
     def best(
-        self, free: Resources, allowed: tuple[bool, ...], gpus: Gpus | None = None
+        self,
+        free: Resources,
+        allowed: tuple[bool, ...],
+        gpus: Gpus | None = None,
+        zones: Zones | None = None,
     ) -> tuple[tuple[int, ...], ...]:
         """The largest possible counts, in descending order; empty where not one pod fits."""
         amounts = tuple([free.get(name, 0) for name in self._resources])
-        key = (amounts, allowed, gpus if self._sharing else None)
+        key = (amounts, allowed, gpus if self._sharing else None, zones)
         found = self._memo.get(key)
         if found is None:
             there = dict(zip(self._resources, amounts, strict=True))
-            found = self._memo[key] = self._search(there, allowed, gpus)
+            found = self._memo[key] = self._search(there, allowed, gpus, zones)
         return found
 
     def _search(
-        self, free: Mapping[str, int], allowed: tuple[bool, ...], gpus: Gpus | None
+        self, free: Mapping[str, int], allowed: tuple[bool, ...], gpus: Gpus | None, zones: Zones | None
     ) -> tuple[tuple[int, ...], ...]:
         found: list[tuple[int, ...]] = []
         last = len(self._requests) - 1
+        filling = Filling(zones, self._alignments) if zones else None
 
         def extend(kind: int, left: Mapping[str, int], counts: tuple[int, ...]) -> None:
             request = self._requests[kind]
@@ -60,6 +67,8 @@ class HostFit:
             room = max(0, min([room, *(left.get(name, 0) // need for name, need in request.items())]))
             if self._sharing:
                 room = self._beside(gpus, left, (*counts, room))
+            if filling:
+                room = filling.most(counts, room)
             if kind == last:
                 whole = (*counts, room)
                 if not any(all(map(int.__ge__, other, whole)) for other in found):

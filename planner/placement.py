@@ -21,7 +21,9 @@ from planner.request import Ask, Refusal, ask, check, relaxations
 from planner.reservation import Reservation, reservation_id
 from planner.search import Budget
 from planner.snapshot import Snapshot
+from planner.surroundings import settled
 from planner.topology import Domain, Topology
+from planner.traits import traits_of
 from planner.tree import Tree
 from planner.view import look
 from planner.wishes import follow
@@ -40,10 +42,11 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
 
 def _plan(snapshot: Snapshot, group: PodGroup) -> Answer:
     """The answer to what the constraints say, in a snapshot in which the gang holds nothing."""
+    asked = settled(snapshot, group)
     try:
         check(group)
         topologies = choose.candidates(snapshot, group)
-        asks = [(topology, ask(group, topology)) for topology in topologies]
+        asks = [(topology, ask(asked, topology)) for topology in topologies]
     except Refusal as refusal:
         return explain.refused(group, refusal)
     tried = search(snapshot, group, asks, now=True)
@@ -185,6 +188,7 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
         nodes=frozenset(name for branch in held if branch for name in wide.names(branch)),
         assignments=answer.assignments,
         requests=tuple((p.name, dict(p.shape.requests)) for p in group.pod_sets if p.count),
+        traits=tuple((p.name, traits) for p in group.pod_sets if p.count and (traits := traits_of(p.shape))),
         fingerprint=fingerprint(group),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from planner.alignment import Alignment
 from planner.quantity import Resources
 
 ReserveMode = Literal["domain", "nodes", "none"]
@@ -47,7 +48,8 @@ class PodShape:
     in base units, with `pods: 1`. `affinity`: the required node affinity as terms that are ORed; `()` is no
     constraint. `preferences`: the preferred terms with their weights (1 to 100). `anti_affinity`: topology
     keys over which pods of the same PodSet must differ (required pod anti-affinity that selects the pod's
-    own labels). `priority` as the pod states it.
+    own labels). `priority` as the pod states it. `alignment`: what the kubelet aligns to NUMA zones; None
+    where only the sum is known.
     """
 
     requests: Resources = field(default_factory=dict)
@@ -57,6 +59,7 @@ class PodShape:
     tolerations: tuple[Toleration, ...] = ()
     anti_affinity: tuple[str, ...] = ()
     priority: int = 0
+    alignment: Alignment | None = None
 
     @property
     def gpus(self) -> int:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from planner import explain
+from planner import explain, numawords
 from planner.answer import Answer, Attempt, Verdict
 from planner.climb import Climb
 from planner.content import hosts
 from planner.explain import Nearest, Tried
-from planner.obstacles import FITS, causes_for, largest, obstacles, usable
+from planner.obstacles import FITS, causes_for, largest, obstacles, short_of, usable
 from planner.order import natural
 from planner.podgroup import PodGroup
 from planner.request import ROOT, Kind, relaxations
@@ -124,6 +124,10 @@ def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
         causes.update(causes_for(view, kind))
     if causes[FITS]:
         return None
+    if misaligned := sum(n for cause, n in causes.items() if cause.startswith(numawords.NUMA)):
+        roomy = (h for h in usable(views, kind) if not short_of(h.free or {}, kind, h.gpus))
+        zones = [host.zones for host in roomy if host.zones]
+        return "NoNUMAFit", numawords.never(kind, zones, misaligned)
     if not any(cause.startswith("insufficient") for cause in causes):
         return "NoNodeMatches", explain.matches_no_node(kind, {c: n for c, n in causes.items() if n})
     share = share_in(kind.shape.requests)

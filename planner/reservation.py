@@ -17,6 +17,7 @@ from planner.answer import Assignment
 from planner.podgroup import ReserveMode
 from planner.quantity import Resources
 from planner.topology import Domain
+from planner.traits import Traits
 
 State = Literal["held", "claimed"]
 
@@ -30,7 +31,8 @@ class Reservation:
     `domains` are held whole (mode `domain`); `nodes` are all nodes inside them, as the plan saw them.
     `assignments` with `requests` (per pod of each PodSet, base units) are what the gang uses on each node.
     `created` and `expires` are seconds since the epoch; `expires` None is a hold that was claimed.
-    `owner_uid`: the workload's UID, known from the validating pass on; "" before.
+    `owner_uid`: the workload's UID, known from the validating pass on; "" before. `traits`: what else of the
+    PodSets' pods matters to other gangs; nothing of a PodSet that is missing.
     """
 
     id: str
@@ -48,6 +50,7 @@ class Reservation:
     expires: float | None = None
     state: State = "held"
     owner_uid: str = ""
+    traits: tuple[tuple[str, Traits], ...] = ()
 
     @property
     def touched(self) -> frozenset[str]:

@@ -14,6 +14,7 @@ from planner import quantity
 from planner.errors import InputError, Where
 from planner.match import NODE_NAME_FIELD, holds
 from planner.podgroup import PodShape, Requirement, Term, Toleration
+from planner.qos import alignment_of
 from planner.reading import integer, mapping, maps, strings, text, texts
 from planner.sharing import share_asked
 
@@ -47,6 +48,7 @@ def shape_of(
         tolerations=_tolerations(spec, where),
         anti_affinity=_anti_affinity(affinity, labels or {}, _in(where, "affinity.podAntiAffinity")),
         priority=integer(spec.get("priority"), _in(where, "priority")),
+        alignment=alignment_of(spec, where),
     )
 
 

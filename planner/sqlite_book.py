@@ -13,8 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from planner.answer import Assignment
+from planner.errors import Where
 from planner.reservation import Reservation, State
 from planner.topology import Domain
+from planner.traits import traits_from, traits_json
 
 APPLICATION_ID = 0x42415950
 """`BAYP`: marks the file as ours, so that another program's database is never written to."""
@@ -238,6 +240,7 @@ def _document(reservation: Reservation) -> str:
             "nodes": sorted(reservation.nodes),
             "assignments": [(a.pod_set, a.node, a.count) for a in reservation.assignments],
             "requests": [(pod_set, dict(requests)) for pod_set, requests in reservation.requests],
+            "traits": [(pod_set, traits_json(traits)) for pod_set, traits in reservation.traits],
         },
         separators=(",", ":"),
     )
@@ -276,4 +279,5 @@ def _decode(
         expires=expires,
         state=state,
         owner_uid=owner_uid,
+        traits=tuple((pod_set, traits_from(traits, Where())) for pod_set, traits in data.get("traits", ())),
     )

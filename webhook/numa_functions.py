@@ -6,22 +6,21 @@ for a Guaranteed pod, and a container's CPUs only where they are whole; devices 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from planner import quantity
 from planner.errors import Where
 from planner.match import obstacle
 from planner.node import Node, Taint
-from planner.numa import RESTRICTED, Ask, Misfit, NumaNode, Zone, misfit, most_in_one
+from planner.numa import RESTRICTED, Misfit, NumaNode, Zone, misfit, most_in_one
 from planner.podgroup import PodShape
+from planner.qos import PINNED, alignment_of
 from planner.quantity import show
-from planner.shape import effective_request, shape_of
+from planner.shape import shape_of
 from webhook.cel import Function
 
 Json = Any
 NONE: Mapping[str, Json] = {}
-_PINNED = ("cpu", "memory")
 
 
 def numa_misfit(pod: Json, nodes: Json, chosen: Json) -> Mapping[str, Json]:
@@ -34,15 +33,13 @@ def numa_misfit(pod: Json, nodes: Json, chosen: Json) -> Mapping[str, Json]:
     """
     spec = _map(_map(pod).get("spec"))
     shape = shape_of(spec, Where())
-    asks: dict[str, list[Ask]] = {}
+    alignment = alignment_of(spec, Where())
     refused: list[Mapping[str, Json]] = []
     for entry in nodes or ():
         if (entry["node"] not in chosen) if chosen else not _may_go(shape, entry):
             continue
-        if entry["scope"] not in asks:
-            asks[entry["scope"]] = list(_asks(spec, entry["scope"]))
         node = _numa_node(entry)
-        found = misfit(node, asks[entry["scope"]], now=bool(chosen))
+        found = misfit(node, alignment.asks(entry["scope"]), now=bool(chosen))
         if found is None and not chosen:
             return NONE
         if found is not None:
@@ -80,51 +77,9 @@ def _told(node: NumaNode, found: Misfit) -> dict[str, Json]:
 
 def _text(amounts: Mapping[str, int]) -> str:
     return ", ".join(
-        f"{show(name, amount)} {name}" if name in _PINNED else f"{amount} × {name}"
+        f"{show(name, amount)} {name}" if name in PINNED else f"{amount} × {name}"
         for name, amount in amounts.items()
     )
-
-
-def _asks(spec: Mapping[str, Json], scope: str) -> Iterator[Ask]:
-    """What is aligned in one go, in the kubelet's order: init containers, then containers; or the pod."""
-    guaranteed = is_guaranteed(spec)
-    if scope == "pod":
-        yield Ask("", _aligned(effective_request(spec, Where()), guaranteed))
-        return
-    for stays, container in _containers(spec):
-        resources = _map(container.get("resources"))
-        limits = quantity.amounts(resources.get("limits"), Where(), up=True)
-        requests = quantity.amounts(resources.get("requests"), Where(), up=True)
-        yield Ask(str(container.get("name", "")), _aligned({**limits, **requests}, guaranteed), stays)
-
-
-def _aligned(requests: Mapping[str, int], guaranteed: bool) -> dict[str, int]:
-    shared_cpus = requests.get("cpu", 0) % 1000 != 0
-    return {
-        name: amount
-        for name, amount in requests.items()
-        if (guaranteed or not (name in _PINNED or name.startswith("hugepages-")))
-        and not (name == "cpu" and shared_cpus)
-    }
-
-
-def is_guaranteed(spec: Mapping[str, Json]) -> bool:
-    """Whether every container has cpu and memory, above zero, requests equal to limits."""
-    found = [container for _, container in _containers(spec)]
-    return bool(found) and all(_pinned(_map(container.get("resources"))) for container in found)
-
-
-def _pinned(resources: Mapping[str, Json]) -> bool:
-    limits = quantity.amounts(resources.get("limits"), Where(), up=True)
-    requests = {**limits, **quantity.amounts(resources.get("requests"), Where(), up=True)}
-    return all(limits.get(name, 0) > 0 and limits[name] == requests[name] for name in _PINNED)
-
-
-def _containers(spec: Mapping[str, Json]) -> Iterator[tuple[bool, Mapping[str, Json]]]:
-    for container in spec.get("initContainers") or ():
-        yield _map(container).get("restartPolicy") == "Always", _map(container)
-    for container in spec.get("containers") or ():
-        yield True, _map(container)
 
 
 def _map(value: Json) -> Mapping[str, Json]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from planner.alignment import Ask
 from planner.cluster import read
 from planner.errors import InputError, Where
 from planner.facts import cluster_facts
-from planner.numa import Ask, NumaNode, fewest, misfit, most_in_one, numa_from
+from planner.numa import NumaNode, fewest, misfit, most_in_one, numa_from
 
 GPU = "nvidia.com/gpu"
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from planner.errors import Where
+from planner.qos import is_guaranteed
 from webhook.device_functions import claimed, rdma, with_capability
-from webhook.numa_functions import is_guaranteed, numa_misfit
+from webhook.numa_functions import numa_misfit
 
 GPU = "nvidia.com/gpu"
 ZONE = {"cpu": 55_000, "memory": 500 * 2**30, GPU: 4}
@@ -96,7 +98,7 @@ def test_shared_cpus_and_pods_that_are_not_guaranteed_are_not_aligned():
     assert numa_misfit(pod((4, "60500m")), [node()], []) == {}
     burstable = pod((4, 60))
     burstable["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "50"}
-    assert not is_guaranteed(burstable["spec"])
+    assert not is_guaranteed(burstable["spec"], Where())
     assert numa_misfit(burstable, [node()], []) == {}
     assert numa_misfit(pod((4, 60)), [node()], []) != {}
 
