@@ -32,7 +32,14 @@ MEMBER_KEYS = (
     "['pod-group-name', 'scheduling.run.ai/pod-group', 'scheduling.k8s.io/group-name', "
     "'kueue.x-k8s.io/pod-group-name']"
 )
-OUR_KEYS = ("bayplan.dev/", "kai.scheduler/topology", "kueue.x-k8s.io/podset-", "topology.scheduler/")
+OUR_KEYS = (
+    "bayplan.dev/",
+    "kai.scheduler/topology",
+    "kueue.x-k8s.io/podset-",
+    "topology.scheduler/",
+    "gpu-fraction",
+    "gpu-memory",
+)
 
 
 def gpus(spec: str) -> str:
