@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tomllib
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "manifests" / "components" / "git-sync"
@@ -25,13 +28,25 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def stages() -> list[list[tuple[str, str]]]:
-    """The instructions of each stage, from its FROM on."""
+    """The instructions of each stage, from its FROM on; arguments given before any stand for themselves."""
     found: list[list[tuple[str, str]]] = []
-    for row in instructions():
-        if row[0] == "FROM":
+    arguments: dict[str, str] = {}
+    for word, rest in instructions():
+        if word == "ARG" and not found:
+            name, _, value = rest.partition("=")
+            arguments[f"${{{name}}}"] = value
+            continue
+        if word == "FROM":
             found.append([])
-        found[-1].append(row)
+            rest = " ".join(arguments.get(part, part) for part in rest.split())
+        found[-1].append((word, rest))
     return found
+
+
+def pinned() -> dict[str, str]:
+    """The versions in constraints.txt, by name."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    return dict(line.split("==") for line in lines if not line.startswith("#"))
 
 
 def copied() -> set[str]:
@@ -73,13 +88,38 @@ def test_the_image_runs_bayplan_as_the_user_of_the_deployment() -> None:
 def test_versions_are_pinned_and_tools_stay_behind() -> None:
     """Nothing is installed in the last stage; no base image is `latest`."""
     build, last = stages()
-    (install,) = [rest for word, rest in build if word == "RUN" and " install " in rest]
-    assert "--constraint constraints.txt" in install
+    commands = [part for word, rest in build if word == "RUN" for part in rest.split(" && ")]
+    installs = [command for command in commands if " install " in command]
+    assert len(installs) == 2
+    assert all("--constraint constraints.txt" in command for command in installs)
     assert not [rest for word, rest in last if word in ("RUN", "ADD")]
     bases = [stage[0][1].split()[0] for stage in (build, last)]
     assert all(":" in base and not base.endswith(":latest") for base in bases)
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
     assert all(wanted.removeprefix(">=") in base for base in bases)
+
+
+def test_the_build_backend_is_pinned_with_all_that_it_needs() -> None:
+    """The build takes it from constraints.txt and fetches no other, in no isolated build."""
+    (backend,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    name = re.split("[>=<~]", backend)[0]
+    (build,) = [rest for word, rest in instructions() if word == "RUN" and "pip wheel" in rest]
+    assert "--no-build-isolation" in build
+    wanted, seen = [name], set()
+    while wanted:
+        one = wanted.pop()
+        seen.add(one)
+        needs = [Requirement(row) for row in metadata.requires(one) or []]
+        wanted += [need.name for need in needs if not need.marker or need.marker.evaluate({"extra": ""})]
+        wanted = [row for row in wanted if row not in seen]
+    assert seen <= set(pinned())
+
+
+def test_the_user_of_the_image_has_a_home_that_can_be_written() -> None:
+    """A uid without an entry in /etc/passwd has none of its own, and / is read-only."""
+    (environment,) = [rest for word, rest in stages()[-1] if word == "ENV"]
+    home = dict(one.split("=", 1) for one in environment.split())["HOME"]
+    assert home in {mount["mountPath"] for mount in webhook_pod()["containers"][0]["volumeMounts"]}
 
 
 def test_the_container_may_not_write_its_file_system() -> None:
