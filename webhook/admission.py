@@ -17,6 +17,7 @@ from planner.errors import InputError
 from planner.reservation import Reservation
 from planner.snapshot import Snapshot
 from webhook.diff import patch_between
+from webhook.names import POD_GANGS, kind_of
 from webhook.planning import WorkloadPlan
 from webhook.policy.host import Host
 from webhook.policy.model import PolicySet
@@ -279,11 +280,18 @@ def promise(held: Reservation) -> tuple[object, ...]:
 
 
 def _claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[Step, ...]:
+    """The object's own holds. A pod of a larger gang claims nothing: the place is its workload's, and that
+    of a gang without a workload belongs to the pod that came first."""
     metadata = (request.object or {}).get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, Mapping) else None
     if plan is None or not isinstance(uid, str) or not uid:
         return ()
-    return tuple(Claim(held.id, uid) for held in plan.reservations)
+    kind = request.kind.kind
+    return tuple(
+        Claim(held.id, uid)
+        for held in plan.reservations
+        if kind_of(held.gang) == kind or (held.expires is not None and kind_of(held.gang) in POD_GANGS)
+    )
 
 
 def _farewell(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[Step, ...]:

@@ -12,3 +12,10 @@ QUEUED_GATE = "bayplan.dev/queued"
 """Scheduling gate: the gang waits for a place; its pods are not scheduled one by one meanwhile."""
 SKIP = "bayplan.dev/skip"
 """Annotation, "true": no plan and no mutation; validating policies still speak."""
+POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")
+"""Kinds in gangs' names whose gangs live as long as their pods."""
+
+
+def kind_of(gang: str) -> str:
+    """The KIND of a gang's name, NAMESPACE/KIND/NAME; "" where it has none."""
+    return gang.split("/")[1] if gang.count("/") >= 2 else ""

@@ -1,7 +1,7 @@
 """One admission call, from bytes to bytes: decode, decide, keep the promise in the ledger, encode.
 
 The decision is pure and made in a thread; only here does it meet the ledger. On a conflict (somebody else
-took the place in between) the picture is taken anew and decided again, a few tries at most.
+took the place in between) the picture is taken anew and decided again, as long as there is time.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from planner.reservation import Book, Conflict, Ledger, LedgerUnavailable, Reservation
@@ -17,12 +18,20 @@ from webhook.admission import Claim, Decision, Phase, Release, Reserve, decide, 
 from webhook.cluster import ClusterSource, NoCluster
 from webhook.policy.files import PolicyStore
 from webhook.policy.request import AdmissionRequest
+from webhook.promises import Promises
 from webhook.review import Response
 
-TRIES = 4
-"""Decisions made for one call before it is answered with "try again"."""
+TRY_SECONDS = 3.0
+"""How long a call whose place was taken is decided anew before it is answered with "try again"."""
 HOLD_SECONDS = 300.0
 """Time to live of a hold that no validating pass has claimed."""
+WORKERS = 2
+"""Threads that decide. More would make each decision slower, since Python runs one at a time, and would keep
+the event loop waiting between them; the second is there so that one slow decision does not hold up all."""
+
+
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(WORKERS, thread_name_prefix="decide")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +42,19 @@ class Service:
     ledger: Ledger
     cluster: ClusterSource = field(default_factory=NoCluster)
     clock: Callable[[], float] = time.time
+    promises: Promises = field(default_factory=Promises)
+    workers: ThreadPoolExecutor = field(default_factory=_workers)
 
     async def answer(self, request: AdmissionRequest, phase: Phase) -> Decision:
         """Decide, and unless it is a dry run do what the decision says in the ledger.
 
         Never raises for an object or a ledger that is in a bad state: that becomes a refusal in words.
         """
+        started = time.monotonic()
         holder = ""
-        for _ in range(TRIES):
+        while not holder or time.monotonic() - started < TRY_SECONDS:
             try:
-                book = await self.ledger.book(self.clock())
-                decision = await asyncio.to_thread(self._decide, request, phase, book)
-                if not request.dry_run:
-                    await self._do(decision, book)
+                decision = await self._try(request, phase)
             except Conflict as conflict:
                 holder = conflict.holder
                 continue
@@ -53,14 +62,41 @@ class Service:
                 return _refused(503, "ServiceUnavailable", f"no place can be reserved now: {error}", self)
             return decision
         message = (
-            f"the place was taken {TRIES} times while it was being reserved, last by {holder}; apply again"
+            f"the place was taken again and again for {TRY_SECONDS:g} s while it was being reserved, "
+            f"last by {holder}; apply again"
         )
         return _refused(409, "Conflict", message, self)
 
-    def _decide(self, request: AdmissionRequest, phase: Phase, book: Book) -> Decision:
-        picture: Snapshot | None = self.cluster.snapshot()
-        snapshot = picture.with_book(book) if picture is not None else None
-        return decide(request, self.policies.current, snapshot, phase, self.cluster.surroundings())
+    async def _try(self, request: AdmissionRequest, phase: Phase) -> Decision:
+        """One decision, done. Raises `Conflict` where the ledger will not have it any more."""
+        loop = asyncio.get_running_loop()
+        while True:
+            read = time.monotonic()
+            book = await self.ledger.book(self.clock())
+            decision = await loop.run_in_executor(self.workers, self._decide, request, phase, book, read)
+            if request.dry_run:
+                return decision
+            new = frozenset(step.reservation.id for step in decision.steps if isinstance(step, Reserve))
+            held = decision.plan.reservations if decision.plan is not None else ()
+            if await self.promises.awaited(one.id for one in held if one.id not in new):
+                continue  # another call has the same gang under way: its outcome is this one's too
+            kept = False
+            try:
+                await self._do(decision, book)
+                kept = True
+            finally:
+                self.promises.settle(new, kept=kept)
+            return decision
+
+    def _decide(self, request: AdmissionRequest, phase: Phase, book: Book, read: float) -> Decision:
+        while True:
+            began = time.monotonic()
+            picture: Snapshot | None = self.cluster.snapshot()
+            snapshot = self.promises.over(picture.with_book(book), read) if picture is not None else None
+            decision = decide(request, self.policies.current, snapshot, phase, self.cluster.surroundings())
+            wanted = [step.reservation for step in decision.steps if isinstance(step, Reserve)]
+            if request.dry_run or not wanted or self.promises.make(wanted, began):
+                return decision
 
     async def _do(self, decision: Decision, book: Book) -> None:
         """Every step, or none of the reservations that this call would be the first to make."""

@@ -269,3 +269,21 @@ async def test_a_pod_that_is_deleted_takes_nothing_of_its_jobs_place_with_it(ser
         held = await asked.holders()
         await asked.validate(pod, operation="DELETE")
         assert await asked.holders() == held != []
+
+
+async def test_a_pod_does_not_claim_the_place_of_its_job(serve: Serve) -> None:
+    """The hold stays the Job's: its own validating pass, or the controller, claims it with the Job's UID."""
+    async with serve("superpod-32") as asked:
+        obj = example("job-two-nodes-one-rack")
+        stored = patched(obj, await asked.mutate(obj))
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "1", "controller": True}
+        template = stored["spec"]["template"]
+        metadata = {**template["metadata"], "name": "x-0", "uid": "pod-uid", "namespace": "research"}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "ownerReferences": [owner]}}
+        await asked.validate({**pod, "spec": template["spec"]})
+        (held,) = (await asked.ledger.book(asked.now[0])).reservations
+        assert (held.state, held.owner_uid) == ("held", "")
+        stored["metadata"]["uid"] = "job-uid"
+        await asked.validate(stored)
+        (held,) = (await asked.ledger.book(asked.now[0])).reservations
+        assert (held.state, held.owner_uid) == ("claimed", "job-uid")

@@ -29,8 +29,6 @@ GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.n
 """Kinds that are planned as a whole."""
 WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup", "CronJob"))
 """Rows of the kinds that may be a gang, or stand between a gang and its pods."""
-POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")
-"""Kinds in gangs' names whose gangs live as long as their pods."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ from planner.answer import Answer
 from planner.placement import plan, reservation_for
 from planner.reservation import Reservation
 from planner.snapshot import Snapshot
-from webhook.kube.gangs import POD_GANGS, Gang, Unbound, Work, gangs_of
+from webhook.kube.gangs import Gang, Unbound, Work, gangs_of
 from webhook.kube.replan import Move, lost_nodes, replan
+from webhook.names import POD_GANGS, kind_of
 from webhook.unpin import terms_of, unpinned
 
 GRACE_SECONDS = 60.0
@@ -173,7 +174,7 @@ def _kept_free(snapshot: Snapshot, first: Gang) -> Snapshot:
 
 def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
     """Why a reservation has no more use; "" while it has."""
-    kind = reservation.gang.split("/")[1] if reservation.gang.count("/") >= 2 else ""
+    kind = kind_of(reservation.gang)
     if gang is not None and gang.finished:
         return "finished"
     if gang is not None or reservation.id in world.bound:
