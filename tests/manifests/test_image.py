@@ -134,7 +134,8 @@ def test_git_sync_writes_where_the_webhook_reads() -> None:
     patch = yaml.safe_load((COMPONENT / "deployment.yaml").read_text())["spec"]["template"]["spec"]
     (sidecar,) = patch["initContainers"]
     assert sidecar["restartPolicy"] == "Always"
-    assert sidecar["securityContext"] == webhook_pod()["containers"][0]["securityContext"]
+    assert webhook_pod()["containers"][0]["securityContext"].items() <= sidecar["securityContext"].items()
+    assert sidecar["securityContext"]["runAsUser"] != 0
     (mount,) = patch["containers"][0]["volumeMounts"]
     assert mount["readOnly"]
     assert f"-p={mount['mountPath']}" in webhook_pod()["containers"][0]["args"]
@@ -144,18 +145,44 @@ def test_git_sync_writes_where_the_webhook_reads() -> None:
     assert set(written) == {volume["name"] for volume in patch["volumes"]}
 
 
-def test_both_components_go_together(tmp_path: Path) -> None:
-    """kustomize merges them, and the sidecar stands in the Deployment with every volume that it mounts."""
+def kustomized(folder: Path, kustomization: str) -> Any:
+    """The pod of the Deployment that kustomize makes, None without kubectl."""
     kubectl = shutil.which("kubectl")
     if not kubectl:
-        return
+        return None
+    (folder / "kustomization.yaml").write_text(kustomization)
+    done = subprocess.run([kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = yaml.safe_load_all(done.stdout)
+    return next(one for one in found if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+
+
+def test_both_components_go_together(tmp_path: Path) -> None:
+    """kustomize merges them, and the sidecar stands in the Deployment with every volume that it mounts."""
     relative = os.path.relpath(ROOT / "manifests", tmp_path)
     names = ", ".join(f"{relative}/components/{name}" for name in ("cert-manager", "git-sync"))
-    (tmp_path / "kustomization.yaml").write_text(f"resources: [{relative}]\ncomponents: [{names}]\n")
-    done = subprocess.run([kubectl, "kustomize", str(tmp_path)], capture_output=True, text=True, check=True)
-    spec = next(one for one in yaml.safe_load_all(done.stdout) if one["kind"] == "Deployment")["spec"]
-    pod = spec["template"]["spec"]
+    pod = kustomized(tmp_path, f"resources: [{relative}]\ncomponents: [{names}]\n")
+    if pod is None:
+        return
     volumes = {volume["name"] for volume in pod["volumes"]}
     for container in (*pod["initContainers"], *pod["containers"]):
         assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
     assert "git-sync" in {container["name"] for container in pod["initContainers"]}
+
+
+def test_the_pages_kustomization_names_repository_images_and_token(tmp_path: Path) -> None:
+    """What docs/git-sync.md tells to write is what kustomize takes, and it loses none of the component."""
+    page = (ROOT / "docs" / "git-sync.md").read_text()
+    (block,) = re.findall(r"```yaml\n(resources: .*?)```", page, re.DOTALL)
+    pod = kustomized(
+        tmp_path, block.replace("bayplan/manifests", os.path.relpath(ROOT / "manifests", tmp_path))
+    )
+    if pod is None:
+        return
+    (sidecar,) = pod["initContainers"]
+    given = {row["name"]: row["value"] for row in sidecar["env"]}
+    assert {"GITSYNC_REPO", "GITSYNC_REF", "GITSYNC_USERNAME", "GITSYNC_PASSWORD_FILE"} <= set(given)
+    mounts = {mount["mountPath"] for mount in sidecar["volumeMounts"]}
+    assert {str(Path(given["GITSYNC_PASSWORD_FILE"]).parent), "/policies", "/tmp"} <= mounts
+    images = [container["image"] for container in (*pod["initContainers"], *pod["containers"])]
+    assert all(image.startswith("registry.example.com/") for image in images)
