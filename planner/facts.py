@@ -94,23 +94,38 @@ def _largest(tree: Tree, free: Mapping[str, Resources]) -> dict[str, object]:
 
 
 def _pools(snapshot: Snapshot) -> dict[str, object]:
-    """Node pools: those of topologies with a selector, and those of KAI's label."""
+    """Node pools: those of topologies with a selector, and those of KAI's label (`byLabel`), which have a
+    topology where all of their nodes belong to one and the same."""
     pools: dict[str, object] = {
         t.name: {
             "nodes": len(snapshot.base.trees[t.name].nodes),
             "selector": dict(t.node_selector),
             "topology": t.name,
+            "byLabel": False,
         }
         for t in snapshot.topologies
         if t.node_selector
     }
-    labelled: dict[str, int] = {}
+    labelled: dict[str, list[str]] = {}
     for node in snapshot.nodes.values():
         if pool := node.labels.get(NODE_POOL, ""):
-            labelled[pool] = labelled.get(pool, 0) + 1
-    for pool, count in sorted(labelled.items()):
-        pools.setdefault(pool, {"nodes": count, "selector": {NODE_POOL: pool}, "topology": ""})
+            labelled.setdefault(pool, []).append(node.name)
+    homes = _homes(snapshot) if labelled else {}
+    for pool, names in sorted(labelled.items()):
+        shared = set.intersection(*(homes.get(name, set()) for name in names))
+        entry = {"nodes": len(names), "selector": {NODE_POOL: pool}, "byLabel": True}
+        pools.setdefault(pool, {**entry, "topology": next(iter(shared)) if len(shared) == 1 else ""})
     return pools
+
+
+def _homes(snapshot: Snapshot) -> dict[str, set[str]]:
+    """The topologies to which each node belongs."""
+    homes: dict[str, set[str]] = {}
+    for topology in snapshot.topologies:
+        if topology.source != "none":
+            for node in snapshot.base.trees[topology.name].nodes:
+                homes.setdefault(node.name, set()).add(topology.name)
+    return homes
 
 
 def _resources(snapshot: Snapshot) -> dict[str, int]:

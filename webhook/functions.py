@@ -15,6 +15,7 @@ from webhook.limit_functions import LIMIT_FUNCTIONS
 from webhook.mig_functions import MIG_FUNCTIONS
 from webhook.numa_functions import NUMA_FUNCTIONS
 from webhook.pod_functions import POD_FUNCTIONS
+from webhook.pool_functions import POOL_FUNCTIONS
 from webhook.workload_functions import WORKLOAD_FUNCTIONS
 
 Json = Any
@@ -109,6 +110,7 @@ FUNCTIONS: Mapping[str, Function] = {
     **MIG_FUNCTIONS,
     **NUMA_FUNCTIONS,
     **POD_FUNCTIONS,
+    **POOL_FUNCTIONS,
     **WORKLOAD_FUNCTIONS,
 }
 """Name in CEL → the function, the fewest and the most arguments."""
