@@ -12,12 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from planner.answer import Attempt
+from planner.budget import Budget, BudgetEnded
+from planner.classes import Use
 from planner.cost import Weights
 from planner.matching import Match
 from planner.podgroup import ReserveMode
 from planner.rank import Best, Rank
 from planner.request import ROOT, Ask, Kind
-from planner.search import Budget, BudgetEnded, Placed, Search, Use
+from planner.search import Placed, Search
 from planner.tree import Branch
 from planner.view import View
 

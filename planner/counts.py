@@ -1,6 +1,8 @@
 """Numbers of pods by kind, as the search adds them up: a plain number for one kind, a tuple for several.
 
-Counts never exceed what is wanted, so that sums stay small and covering everything is an equality.
+Counts never exceed what is wanted, so that sums stay small and covering everything is an equality. What a
+count *measures* is the number of each kind and, of several kinds, how much of each resource they ask for
+together: the most of each that one domain may hold bounds the number of domains from below.
 """
 
 from __future__ import annotations
@@ -12,6 +14,18 @@ from planner.request import Kind
 
 Counts = Any
 """An `int` for one kind of pods, a tuple of `int` for several."""
+
+Option = tuple[Counts, int]
+"""What a domain could hold, and the least cost of holding it."""
+Stage = dict[Counts, int]
+"""Sums of options, each with its least cost."""
+Measure = tuple[int, ...]
+
+
+class Allowed(Protocol):
+    """For each sum the most that it may have cost (a list or a mapping)."""
+
+    def __getitem__(self, counts: Any, /) -> int: ...
 
 
 class Algebra(Protocol):
@@ -48,6 +62,15 @@ class Algebra(Protocol):
         """The counts of these numbers, capped at what is wanted."""
         ...
 
+    def measure(self, counts: Counts) -> Measure:
+        """The number of each kind, and what they ask for together."""
+        ...
+
+    def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
+        """The sums of before, and with one of these options each; capped at the goal, within what they may
+        cost. One that has reached the goal is left as it is."""
+        ...
+
 
 class One:
     """Counts of one kind."""
@@ -79,13 +102,30 @@ class One:
     def pack(self, counts: Sequence[int]) -> Counts:
         return min(counts[0], self.full)
 
+    def measure(self, counts: Counts) -> Measure:
+        return (counts,)
+
+    def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
+        after = dict(before)
+        for counts, cost in before.items():
+            if counts == goal:
+                continue
+            for more, price in options:
+                total, paid = counts + more, cost + price
+                if total > goal:
+                    total = goal
+                if paid <= allowed[total] and (total not in after or paid < after[total]):
+                    after[total] = paid
+        return after
+
 
 class Many:
-    """Counts of several kinds."""
+    """Counts of several kinds. `asked`: for each resource that several ask for, how much each does."""
 
-    def __init__(self, wanted: tuple[int, ...]) -> None:
+    def __init__(self, wanted: tuple[int, ...], asked: Sequence[tuple[int, ...]] = ()) -> None:
         self.full: Counts = wanted
         self.zero: Counts = (0,) * len(wanted)
+        self._asked = tuple(asked)
 
     def add(self, one: Counts, other: Counts) -> Counts:
         return tuple(map(min, map(int.__add__, one, other), self.full))
@@ -108,10 +148,29 @@ class Many:
     def pack(self, counts: Sequence[int]) -> Counts:
         return tuple(map(min, counts, self.full))
 
+    def measure(self, counts: Counts) -> Measure:
+        return (*counts, *(sum(map(int.__mul__, counts, asked)) for asked in self._asked))
+
+    def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
+        after = dict(before)
+        for counts, cost in before.items():
+            if counts == goal:
+                continue
+            for more, price in options:
+                total, paid = tuple(map(min, map(int.__add__, counts, more), goal)), cost + price
+                if (total not in after or paid < after[total]) and paid <= allowed[total]:
+                    after[total] = paid
+        return after
+
 
 def algebra(kinds: Sequence[Kind]) -> Algebra:
     """The algebra for these kinds."""
-    return One(kinds[0].count) if len(kinds) == 1 else Many(tuple(kind.count for kind in kinds))
+    if len(kinds) == 1:
+        return One(kinds[0].count)
+    names = sorted({name for kind in kinds for name in kind.shape.requests})
+    asked = {tuple(kind.shape.requests.get(name, 0) for kind in kinds) for name in names}
+    shared = [one for one in asked if sum(map(bool, one)) > 1]
+    return Many(tuple(kind.count for kind in kinds), sorted(shared))
 
 
 def projections(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from planner import choose, explain
 from planner.answer import Answer, Assignment
+from planner.budget import Budget
 from planner.climb import Climb, Found
 from planner.explain import Tried
 from planner.pins import requirements
@@ -19,7 +20,6 @@ from planner.refuse import not_placed
 from planner.replay import fingerprint, replay
 from planner.request import Ask, Refusal, ask, check, relaxations
 from planner.reservation import Reservation, reservation_id
-from planner.search import Budget
 from planner.snapshot import Snapshot
 from planner.surroundings import settled
 from planner.topology import Domain, Topology

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from planner import explain, numawords
 from planner.answer import Answer, Attempt, Verdict
+from planner.budget import Budget
 from planner.climb import Climb
 from planner.content import hosts
 from planner.explain import Nearest, Tried
@@ -15,7 +16,6 @@ from planner.obstacles import FITS, causes_for, largest, obstacles, short_of, us
 from planner.order import natural
 from planner.podgroup import PodGroup
 from planner.request import ROOT, Kind, relaxations
-from planner.search import Budget
 from planner.sharing import GPU, never, share_in, share_named
 from planner.snapshot import Snapshot
 from planner.view import View, look

@@ -1,10 +1,10 @@
 """The search: its budget, its beam, and what it keeps of equal domains."""
 
+from planner.budget import Budget
 from planner.climb import Climb
 from planner.cost import weights
 from planner.placement import plan
 from planner.request import ROOT, ask, relaxations
-from planner.search import Budget
 from planner.view import look
 from tests.builders import cluster, gang, pod_set, racks, shape
 

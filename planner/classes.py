@@ -1,0 +1,170 @@
+"""What domains come to for a gang's kinds of pods: domains whose contents come to the same are of one class.
+
+A class says how much its domains could hold, by level, and (of hosts) what packings cost. Classes hang on
+contents alone, so they serve every snapshot, and 500 equal racks are looked at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.content import Content
+from planner.cost import Weights
+from planner.counts import Algebra, Counts, Measure, Option, algebra, projections
+from planner.match import condition_obstacle
+from planner.matching import Match
+from planner.packing import HostFit, most
+from planner.request import Kind
+from planner.zones import alignment_for
+
+Use = Literal["shared", "clear", "apart"]
+"""Which nodes may be used: those that no gang holds whole; those that no gang touches; or of these only those
+whose reservable domain no gang touches either, for it will be held."""
+
+EMPTY = 0
+"""The class of a domain that can hold nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainClass:
+    """What domains of equal contents have in common: level, children's classes, own cost."""
+
+    level: int
+    named: bool
+    children: tuple[int, ...]
+    own: int
+
+
+class Classes:
+    """The classes of the domains of one topology for these kinds. By class: `made` (None of a host), the
+    `options` of a host, the `reach` (at least as many of each kind as it holds; exact for a single kind), and
+    the `peaks`, the most that one domain of each level holds, from the class's own level to the hosts."""
+
+    def __init__(self, kinds: tuple[Kind, ...], use: Use, weights: Weights) -> None:
+        self._kinds, self._use, self._weights = kinds, use, weights
+        self._levels = len(weights.domains)
+        self.counts: Algebra = algebra(kinds)
+        self._wanted = self.counts.measure(self.counts.full)
+        self._project = projections(kinds, self.counts, self._levels)
+        self.made: list[DomainClass | None] = [None]
+        self.options: list[list[Option]] = [[]]
+        self.reach: list[Counts] = [self.counts.zero]
+        self.peaks: list[tuple[Measure, ...]] = [()]
+        self._known: dict[object, int] = {}
+        self._of: dict[tuple[Content, Match], int] = {}
+        self._fit = HostFit(kinds, self._levels - 1)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def of(self, content: Content, match: Match) -> int:
+        """The class of a domain; `EMPTY` where it can hold nothing."""
+        known = self._of.get((content, match))
+        if known is None:
+            made = self._host if content.free is not None else self._domain
+            known = self._of[content, match] = made(content, match)
+        return known
+
+    def holds_all(self, known: int) -> bool:
+        """Whether the class's domains may hold the whole gang: where not, nothing inside does either."""
+        peaks = self.peaks[known]
+        return bool(peaks) and all(map(int.__ge__, peaks[0], self._wanted))
+
+    def kept(self, made: DomainClass, counts: Counts) -> Counts:
+        """What a domain may hold of what its nodes could."""
+        project = self._project[made.level] if made.level >= 0 else None
+        return project(counts, made.named) if project else counts
+
+    def _usable(self, content: Content) -> bool:
+        if self._use == "shared":
+            return not content.held
+        return not content.gang
+
+    def _host(self, content: Content, match: Match) -> int:
+        best = self._packings(content, match) if self._usable(content) else ()
+        project = self._project[content.level]
+        if project:
+            kept = (project(counts, content.named) for counts in best)
+            best = tuple(dict.fromkeys(counts for counts in kept if counts != self.counts.zero))
+        if not best:
+            return EMPTY
+        own = self._weights.own(content) + self._weights.penalty * match.penalty
+        known = self._known.get((best, own))
+        if known is None:
+            measures = [self.counts.measure(counts) for counts in best]
+            peak = tuple(max(column) for column in zip(*measures, strict=True))
+            reach = self.counts.pack(peak[: len(self._kinds)])
+            known = self._new((best, own), None, [(counts, own) for counts in best], reach, (peak,))
+        return known
+
+    def _packings(self, content: Content, match: Match) -> tuple[Counts, ...]:
+        """What the host could hold of the kinds, empty where nothing fits."""
+        allowed = tuple(
+            not why
+            and not condition_obstacle(
+                kind.shape, ready=content.ready, cordoned=content.cordoned, taints=content.taints
+            )
+            for kind, why in zip(self._kinds, match.why, strict=True)
+        )
+        if not any(allowed):
+            return ()
+        assert content.free is not None, "only hosts are packed"
+        if len(self._kinds) > 1:
+            return self._fit.best(content.free, allowed, content.gpus, content.zones)
+        kind = self._kinds[0]
+        wanted = 1 if self._levels - 1 in kind.apart else kind.count
+        room = min(wanted, most(content.free, kind.shape, content.gpus, wanted))
+        if content.zones is not None:
+            room = content.zones.room(alignment_for(kind.shape), room)
+        return (room,) if room else ()
+
+    def _domain(self, content: Content, match: Match) -> int:
+        held = content.level == self._weights.reservable and content.named and content.gang
+        if held and self._use == "apart":
+            return EMPTY
+        inside = match.inside(len(content.children))
+        of = self._of
+        classes = [of.get(pair) for pair in zip(content.children, inside, strict=True)]
+        for place, known in enumerate(classes):
+            if known is None:
+                classes[place] = self.of(content.children[place], inside[place])
+        children = tuple(sorted([one for one in classes if one]))
+        if not children:
+            return EMPTY
+        own = self._weights.own(content) if content.level >= 0 else 0
+        key = DomainClass(content.level, content.named, children, own)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._of_children(key)
+        return known
+
+    def _of_children(self, key: DomainClass) -> int:
+        """A class that is new."""
+        tops = [self.peaks[child][0] for child in key.children]
+        whole = map(min, map(sum, zip(*tops, strict=True)), self._wanted)
+        measure = tuple(whole)
+        reach = self.kept(key, self.counts.pack(measure[: len(self._kinds)]))
+        if reach == self.counts.zero:
+            return EMPTY
+        measure = tuple(map(min, measure, self.counts.measure(reach)))
+        inside = [self.peaks[child] for child in set(key.children)]
+        below = tuple(
+            tuple(max(column) for column in zip(*level, strict=True)) for level in zip(*inside, strict=True)
+        )
+        return self._new(key, key, [], reach, (measure, *below))
+
+    def _new(
+        self,
+        key: object,
+        made: DomainClass | None,
+        options: list[Option],
+        reach: Counts,
+        peaks: tuple[Measure, ...],
+    ) -> int:
+        self.made.append(made)
+        self.options.append(options)
+        self.reach.append(reach)
+        self.peaks.append(peaks)
+        self._known[key] = len(self.made) - 1
+        return self._known[key]

@@ -1,0 +1,100 @@
+"""How far a search looks: what sums may cost so that a placement within a ceiling can still come of them.
+
+Pods that are still to be placed need domains: at each level at least as many as the fullest ones would do.
+So a sum that has cost so much, and leaves so many pods, is dropped where even that would pass the ceiling.
+The ceilings to try begin with the fewest domains of every level that there can be; most gangs have a place
+with these, and then hardly anything is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from planner.counts import Algebra, Allowed, Counts, Measure, One
+
+_MOST_LISTED = 4096
+"""Pods up to which the whole list is worked out at once."""
+
+
+def fewest(wanted: Measure, peak: Measure) -> int:
+    """Domains that hold what is wanted at the least, where none holds more than `peak`."""
+    return max(
+        (-(-much // most) for much, most in zip(wanted, peak, strict=True) if much and most), default=0
+    )
+
+
+class Limit:
+    """One goal in one domain, whose children are of level `first`; the prices and peaks are those of the
+    levels from there to the hosts: of one more domain, and the most that one holds."""
+
+    def __init__(
+        self,
+        counts: Algebra,
+        goal: Counts,
+        first: int,
+        prices: Sequence[int],
+        peaks: Sequence[Measure],
+        ceiling: int,
+    ) -> None:
+        self.goal, self.ceiling = goal, ceiling
+        self._counts, self.first, self._prices, self._peaks = counts, first, prices, peaks
+        need = counts.measure(goal)
+        self._bases = [ceiling]
+        for price, peak in zip(prices, peaks, strict=True):
+            self._bases.append(self._bases[-1] - price * fewest(need, peak))
+        self._allowed: dict[int, Allowed] = {}
+
+    def allowed(self, level: int) -> Allowed:
+        """By the pods placed the most that the domains of this level and finer ones may have cost so far."""
+        found = self._allowed.get(level)
+        if found is None:
+            made: Allowed = _Remembered(self, level)
+            if isinstance(self._counts, One) and self.goal <= _MOST_LISTED:
+                made = [self.most(level, counts) for counts in range(self.goal + 1)]
+            found = self._allowed[level] = made
+        return found
+
+    def most(self, level: int, placed: Counts) -> int:
+        """See `allowed`, for one sum."""
+        place = level - self.first
+        left = self._counts.measure(self._counts.minus(self.goal, placed))
+        ahead = zip(self._prices[place:], self._peaks[place:], strict=True)
+        return self._bases[place] - sum(price * fewest(left, peak) for price, peak in ahead)
+
+    def copies(self, level: int, start: int) -> int:
+        """Domains of the level that can be paid for inside one whose own digits cost `start`."""
+        place = level - self.first
+        return max(0, self._bases[place] - start) // self._prices[place]
+
+
+class _Remembered(dict[Counts, int]):
+    """What was worked out once."""
+
+    def __init__(self, limit: Limit, level: int) -> None:
+        super().__init__()
+        self._limit, self._level = limit, level
+
+    def __missing__(self, placed: Counts) -> int:
+        most = self[placed] = self._limit.most(self._level, placed)
+        return most
+
+
+def ceilings(need: Measure, prices: Sequence[int], peaks: Sequence[Measure], domains: int) -> Iterator[int]:
+    """Ceilings to try, ascending: the fewest domains of each level, then more and more; at last any cost.
+
+    `domains`: there are no more of any level, so more need not be allowed for.
+    """
+    tight = [fewest(need, peak) for peak in peaks]
+    yield sum(count * price for count, price in zip(tight, prices, strict=True)) + prices[-1] - 1
+    for finest in range(max(0, len(prices) - 2), -1, -1):
+        floor = sum(count * price for count, price in zip(tight[: finest + 1], prices, strict=False))
+        gap = 0
+        while tight[finest] + gap < domains:
+            yield floor + (gap + 1) * prices[finest] - 1
+            gap = 2 * gap or 1
+    yield unlimited(prices)
+
+
+def unlimited(prices: Sequence[int]) -> int:
+    """A ceiling that nothing passes."""
+    return prices[0] << 64
