@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from planner.snapshot import Snapshot
 from webhook.admission import Decision
+from webhook.topology_metrics import TopologyMetrics, topology_metrics
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -22,17 +24,21 @@ class Metrics:
     bad_calls: Counter
     policy_set: Gauge
     reload_failed: Gauge
+    topology: TopologyMetrics
 
-    def observe(self, phase: str, decision: Decision, seconds: float) -> None:
-        """Count one answered request."""
+    def observe(self, phase: str, decision: Decision, seconds: float, deciding: float) -> None:
+        """Count one answered request: seconds for all of it, and for deciding and reserving."""
         self.decisions.labels(phase, "true" if decision.response.allowed else "false").inc()
         self.seconds.labels(phase).observe(seconds)
         if decision.plan is not None:
             for placed in decision.plan.placed:
                 self.plans.labels(phase, placed.answer.decision).inc()
+            if phase == "mutate":
+                self.topology.observe(decision.plan, seconds, deciding)
 
-    def exposition(self, revision: str, healthy: bool) -> bytes:
-        """The text that Prometheus scrapes."""
+    def exposition(self, revision: str, healthy: bool, snapshot: Snapshot | None) -> bytes:
+        """The text that Prometheus scrapes; `snapshot` is the cluster with the book as they are now."""
+        self.topology.look(snapshot)
         self.policy_set.clear()
         self.policy_set.labels(revision).set(1)
         self.reload_failed.set(0 if healthy else 1)
@@ -54,4 +60,5 @@ def metrics() -> Metrics:
         Gauge(
             "bayplan_reload_failed", "1 while the newest policies or cluster files are bad", registry=registry
         ),
+        topology_metrics(registry),
     )

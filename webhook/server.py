@@ -13,7 +13,8 @@ import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from planner.reservation import LedgerUnavailable
+from planner.reservation import Book, LedgerUnavailable
+from planner.snapshot import Snapshot
 from webhook.admission import Decision, Phase
 from webhook.metrics import Metrics, metrics
 from webhook.policy.request import AdmissionRequest
@@ -50,10 +51,11 @@ class Webhook:
         async def handle(call: web.Request) -> web.Response:
             started = time.perf_counter()
             request = decode(await _body(call))
+            read = time.perf_counter()
             async with asyncio.timeout(self.deadline):
                 decision = await self.service.answer(request, phase)
-            seconds = time.perf_counter() - started
-            self.metrics.observe(phase, decision, seconds)
+            seconds, deciding = time.perf_counter() - started, time.perf_counter() - read
+            self.metrics.observe(phase, decision, seconds, deciding)
             log.info(log_line(phase, request, decision, seconds))
             return web.Response(body=encode(request.uid, decision.response), content_type="application/json")
 
@@ -104,9 +106,19 @@ class Webhook:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         revision = self.service.policies.current.revision
-        return web.Response(
-            body=self.metrics.exposition(revision, not self.problems()), content_type="text/plain"
-        )
+        try:
+            book: Book | None = await self.service.ledger.book(self.service.clock())
+        except LedgerUnavailable:  # the counters still tell; a picture without the book would not be true
+            book = None
+
+        def text() -> bytes:
+            return self.metrics.exposition(revision, not self.problems(), self._picture(book))
+
+        return web.Response(body=await asyncio.to_thread(text), content_type="text/plain")
+
+    def _picture(self, book: Book | None) -> Snapshot | None:
+        picture = self.service.cluster.snapshot() if book is not None else None
+        return picture.with_book(book) if picture is not None and book is not None else None
 
     async def _ledger_problem(self) -> list[str]:
         """Why nothing can be reserved now. It does not make the server unready: it says so to who asks."""
