@@ -51,7 +51,7 @@ async def test_times_are_those_of_the_calls_that_planned(serve):
 
 
 async def test_gauges_tell_how_full_and_how_broken_up_each_domain_is(serve):
-    """Rack 1 is half used; two whole nodes more are placed there, and it is held whole. Rack 4 is in parts."""
+    """Rack 1 is half used, then two whole nodes more and held; rack 4 is used in parts."""
     async with serve("superpod-32") as asked:
         before = await scraped(asked)
         await asked.mutate(example("job-two-nodes-one-rack"))
