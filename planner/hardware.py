@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from planner.claims import Claim, Claims
 from planner.node import Node
-from planner.numa import NumaNode
 from planner.podgroup import MIG_PREFIX
 from planner.shares import PRODUCT
-from planner.snapshot import Snapshot
+from planner.snapshot import Fabric, Snapshot
 
 CLIQUE = "nvidia.com/gpu.clique"
 
@@ -24,8 +23,8 @@ def hardware_facts(snapshot: Snapshot) -> dict[str, object]:
     """The facts of a snapshot."""
     nodes = snapshot.nodes
     return {
-        "numa": [_numa(node, snapshot.base.numa.get(name)) for name, node in nodes.items()]
-        if snapshot.base.numa
+        "numa": [_numa(node, snapshot.base) for node in nodes.values()]
+        if snapshot.base.numa or snapshot.base.aligns
         else [],
         "claims": claims_json(snapshot.base.claims),
         "limits": _limits(snapshot),
@@ -34,17 +33,19 @@ def hardware_facts(snapshot: Snapshot) -> dict[str, object]:
     }
 
 
-def _numa(node: Node, numa: NumaNode | None) -> dict[str, object]:
+def _numa(node: Node, base: Fabric) -> dict[str, object]:
+    refusing, published = base.aligned(node), base.numa.get(node.name)
+    zones = refusing or published
     return {
         "node": node.name,
         "labels": node.labels,
         "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in node.taints],
         "allocatable": {**node.allocatable, **node.pending},
-        "policy": numa.policy if numa else "none",
-        "scope": numa.scope if numa else "container",
+        "policy": refusing.policy if refusing else "none",
+        "scope": refusing.scope if refusing else "container",
         "zones": [
             {"name": zone.name, "allocatable": zone.allocatable, "available": zone.available}
-            for zone in (numa.zones if numa else ())
+            for zone in (zones.zones if zones else ())
         ],
     }
 

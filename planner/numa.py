@@ -129,14 +129,14 @@ def aligned(node: Node, published: NumaNode | None) -> NumaNode | None:
     """The node's zones where its kubelet refuses what cannot be aligned to them, else None.
 
     From its NodeResourceTopology, else from the labels above: zones of so many GPUs, of whose other
-    resources nothing is known. A policy that the object leaves out is taken from the label.
+    resources nothing is known. A policy on the label goes before that of the object.
     """
     labels = node.labels
-    policy, scope = labels.get(POLICY_LABEL, ""), labels.get(SCOPE_LABEL, "") or "container"
+    policy, scope = labels.get(POLICY_LABEL, ""), labels.get(SCOPE_LABEL, "")
     if published is None:
-        found = _by_labels(node, policy, scope) if GPUS_LABEL in labels else None
-    elif published.policy in ("", "none") and policy:
-        found = NumaNode(node.name, policy, scope, published.zones)
+        found = _by_labels(node, policy, scope or "container") if GPUS_LABEL in labels else None
+    elif policy:
+        found = NumaNode(node.name, policy, scope or published.scope, published.zones)
     else:
         found = published
     return found if found and found.zones and found.policy in (SINGLE, RESTRICTED) else None

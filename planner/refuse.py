@@ -42,7 +42,7 @@ def not_placed(
 
     `fits` tells of other moments and modes, to say what would make room.
     """
-    one = max(now, key=lambda tried: (_best_attempt(tried).fits, -now.index(tried)))
+    one = closest(now)
     decision: Verdict = "queued"
     unproved = () if all(tried.complete for tried in now) else (explain.UNPROVED_WARNING,)
     views = [look(snapshot, tried.tree, now=False) for tried in ever]
@@ -50,9 +50,9 @@ def not_placed(
     causes = obstacles(group, current, one.asked)
     if fits_empty:
         reason = "NoRoomNow"
-        part, tight = _culprit(snapshot, group, one, now=True)
-        nearest = _nearest(snapshot, part, tight, now=True)
-        others = () if nearest.pods else _others(snapshot, group, fits)
+        part, tight = culprit_of(snapshot, group, one, now=True)
+        nearest = nearest_to(snapshot, part, tight, now=True)
+        others = () if nearest.pods else other_ways(snapshot, group, fits)
         message = explain.no_room(part, tight, nearest, causes, others)
     elif not all(tried.complete for tried in ever):
         reason = "SearchBudgetExhausted"
@@ -74,7 +74,12 @@ def not_placed(
     )
 
 
-def _others(snapshot: Snapshot, group: PodGroup, fits: Fits) -> list[str]:
+def closest(tried: Sequence[Tried]) -> Tried:
+    """The topology in which the gang comes closest to a place; the first of equals."""
+    return max(tried, key=lambda one: (_best_attempt(one).fits, -tried.index(one)))
+
+
+def other_ways(snapshot: Snapshot, group: PodGroup, fits: Fits) -> list[str]:
     """What would make room where no smaller request fits: the end of one gang, the smallest that helps, or
     a reservation of single nodes."""
     ways: list[str] = []
@@ -96,13 +101,13 @@ def _never(
         if reason is not None:
             return reason
     same = next((tried for tried in ever if tried.tree is one.tree), ever[0])
-    part, tight = _culprit(snapshot, group, same, now=False)
-    nearest = _nearest(snapshot, part, tight, now=False)
+    part, tight = culprit_of(snapshot, group, same, now=False)
+    nearest = nearest_to(snapshot, part, tight, now=False)
     reason_token = "TooLargeForCluster" if tight.asked.required == ROOT else "TooLargeForLevel"
     return reason_token, explain.too_large(part, tight, nearest)
 
 
-def _culprit(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> tuple[PodGroup, Tried]:
+def culprit_of(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> tuple[PodGroup, Tried]:
     """The PodSet that has no domain of its own required level even alone; the whole gang where none is."""
     view = look(snapshot, one.tree, now=now)
     for kind in relaxations(one.asked)[-1]:
@@ -158,7 +163,7 @@ def _best_attempt(tried: Tried) -> Attempt:
     return tried.attempts[-1] if tried.attempts else Attempt("", (), 0, 0)
 
 
-def _nearest(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> Nearest:
+def nearest_to(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> Nearest:
     """The nearest requests with a place: the best domain's number of pods, and the finest coarser level."""
     attempt = _best_attempt(one)
     level = one.tree.topology.levels[one.asked.required] if one.asked.required > ROOT else "none"

@@ -1,0 +1,172 @@
+"""NUMA zones in the plan, against trying every number of pods on every node in every order.
+
+The kubelet's rule is written here once more from its words, so that a slip in the planner shows.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import combinations, permutations, product
+from random import Random
+
+import pytest
+
+from planner.alignment import Alignment, Ask
+from planner.node import BoundPod
+from planner.numa import NumaNode, Zone
+from planner.placement import plan
+from planner.podgroup import PodGroup, PodSet, PodShape
+from planner.snapshot import Snapshot, snapshot
+from tests.builders import gang, node, topology
+
+INSTANCES = int(os.environ.get("BAYPLAN_EXACT", "400"))
+CHUNKS = 4
+GPU = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A cluster, a gang, and the zones of the nodes that publish any."""
+
+    snapshot: Snapshot
+    group: PodGroup
+    numa: dict[str, NumaNode]
+
+
+def instance(random: Random) -> Instance:
+    """One to three nodes of two or three zones, some without any; one or two PodSets of one to three pods."""
+    nodes, numa, pods = [], {}, []
+    policy = random.choice(("single-numa-node", "single-numa-node", "restricted"))
+    scope = random.choice(("container", "pod"))
+    for number in range(random.randint(1, 3)):
+        name, count = f"n{number}", random.randint(2, 3)
+        each = {GPU: random.choice((2, 4)), "cpu": 8_000}
+        free = [{GPU: random.choice((each[GPU], each[GPU], 1)), "cpu": 8_000} for _ in range(count)]
+        nodes.append(node(name, gpu=each[GPU] * count, cpu=8 * count, labels={"rack": f"r{number % 2}"}))
+        if random.random() < 0.85:
+            zones = tuple(Zone(f"node-{z}", each, left) for z, left in enumerate(free))
+            numa[name] = NumaNode(name, policy, scope, zones)
+            used = sum(each[GPU] - left[GPU] for left in free)
+            if used:
+                taken = Alignment((Ask("", {GPU: used}),), (Ask("", {GPU: used}),))
+                pods.append(BoundPod(f"x/{name}", name, {GPU: used, "pods": 1}, alignment=taken))
+    sets = [_pod_set(random, place) for place in range(random.randint(1, 2))]
+    return Instance(snapshot(nodes, [topology("rack")], pods, numa=numa), gang(*sets, reserve="nodes"), numa)
+
+
+def _pod_set(random: Random, place: int) -> PodSet:
+    containers = [
+        {GPU: random.randint(0, 4), "cpu": random.choice((0, 1, 2, 6)) * 1000}
+        for _ in range(random.choice((1, 1, 2)))
+    ]
+    total = {name: sum(one[name] for one in containers) for name in (GPU, "cpu")}
+    requests = {name: amount for name, amount in total.items() if amount} | {"pods": 1}
+    asks = tuple(Ask(f"c{at}", one) for at, one in enumerate(containers))
+    shape = PodShape(requests, alignment=Alignment(asks, (Ask("", total),)))
+    return PodSet(f"s{place}", random.randint(1, 3), shape)
+
+
+def taken(numa: NumaNode, free: list[dict[str, int]], pod: PodShape) -> list[dict[str, int]] | None:
+    """What the zones have left after the kubelet took a pod, None where it refuses it."""
+    assert pod.alignment is not None
+    asks = pod.alignment.pod if numa.scope == "pod" else pod.alignment.containers
+    left = [dict(zone) for zone in free]
+    for ask in asks:
+        needs = {name: amount for name, amount in ask.requests.items() if amount}
+        if not needs:
+            continue
+        everywhere = [
+            zones
+            for size in range(1, len(left) + 1)
+            for zones in combinations(range(len(left)), size)
+            if all(_width(numa, name, n) == size for name, n in needs.items()) or numa.policy != "restricted"
+        ]
+        if numa.policy == "single-numa-node":
+            everywhere = [zones for zones in everywhere if len(zones) == 1]
+        serving = [z for z in everywhere if all(sum(left[i][r] for i in z) >= n for r, n in needs.items())]
+        if not serving:
+            return None
+        for name, amount in needs.items():
+            for zone in serving[0]:
+                part = min(amount, left[zone][name])
+                left[zone][name] -= part
+                amount -= part
+    return left
+
+
+def _width(numa: NumaNode, name: str, amount: int) -> int:
+    """The fewest zones that could give so much when empty."""
+    for size in range(1, len(numa.zones) + 1):
+        if any(sum(z.allocatable[name] for z in some) >= amount for some in combinations(numa.zones, size)):
+            return size
+    return 0
+
+
+def holds(one: Instance, name: str, counts: tuple[int, ...], *, empty: bool = False) -> bool:
+    """Whether a node takes so many pods of each PodSet, by their sums and in whatever order they come."""
+    shapes = [pod_set.shape for pod_set in one.group.pod_sets]
+    used = {} if empty else one.snapshot.taken.get(name, {})
+    for resource, have in one.snapshot.nodes[name].allocatable.items():
+        asked = sum(shape.requests.get(resource, 0) * n for shape, n in zip(shapes, counts, strict=True))
+        if asked > have - used.get(resource, 0):
+            return False
+    numa = one.numa.get(name)
+    if numa is None:
+        return True
+    start = [dict(zone.allocatable if empty else zone.available) for zone in numa.zones]
+    pods = [place for place, count in enumerate(counts) for _ in range(count)]
+    for order in set(permutations(pods)):
+        free: list[dict[str, int]] | None = start
+        for place in order:
+            free = taken(numa, free, shapes[place])
+            if free is None:
+                return False
+    return True
+
+
+def hosts_needed(one: Instance, *, empty: bool = False) -> int | None:
+    """The fewest nodes that hold the gang; None where none do."""
+    names = list(one.snapshot.nodes)
+    splits = [
+        [
+            parts
+            for parts in product(range(pod_set.count + 1), repeat=len(names))
+            if sum(parts) == pod_set.count
+        ]
+        for pod_set in one.group.pod_sets
+    ]
+    known: dict[tuple[str, tuple[int, ...]], bool] = {}
+    best: int | None = None
+    for chosen in product(*splits):
+        counts = {name: tuple(parts[at] for parts in chosen) for at, name in enumerate(names)}
+        for name, those in counts.items():
+            if (name, those) not in known:
+                known[name, those] = holds(one, name, those, empty=empty)
+        if all(known[name, those] for name, those in counts.items()):
+            used = sum(1 for those in counts.values() if any(those))
+            best = used if best is None else min(best, used)
+    return best
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_numa_zones_are_planned_exactly(chunk):
+    """A place is found if and only if some numbers of pods are taken by every node in every order."""
+    seen = {"admitted": 0, "queued": 0, "rejected": 0}
+    for number in range(chunk, INSTANCES, CHUNKS):
+        one = instance(Random(number))
+        answer = plan(one.snapshot, one.group)
+        seen[answer.decision] += 1
+        least = hosts_needed(one)
+        if least is None:
+            ever = hosts_needed(one, empty=True) is not None
+            assert answer.decision == ("queued" if ever else "rejected"), (number, answer)
+            continue
+        assert answer.decision == "admitted", (number, answer)
+        counts: dict[str, list[int]] = {}
+        order = [pod_set.name for pod_set in one.group.pod_sets]
+        for given in answer.assignments:
+            there = counts.setdefault(given.node, [0] * len(order))
+            there[order.index(given.pod_set)] += given.count
+        assert all(holds(one, name, tuple(those)) for name, those in counts.items()), (number, answer)
+    assert all(seen.values()), "the sample has all three answers"
