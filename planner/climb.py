@@ -18,7 +18,7 @@ from planner.cost import Weights
 from planner.matching import Match
 from planner.podgroup import ReserveMode
 from planner.rank import Best, Rank
-from planner.request import ROOT, Ask, Kind
+from planner.request import ROOT, Ask, Kind, relaxations
 from planner.search import Placed, Search
 from planner.tree import Branch
 from planner.view import View
@@ -55,6 +55,27 @@ class Climb:
         """The best placement with these kinds inside one domain of the `required` level (ROOT: anywhere)."""
         with self.view.base.memory.lock:
             return self._climb_within(kinds, required)
+
+    def fits_at(self, level: int) -> Attempt:
+        """How many pods the best domain of just this level holds, preferred levels given up."""
+        kinds = relaxations(self.asked)[-1]
+        with self.view.base.memory.lock:
+            self.attempts.clear()
+            try:
+                self._look_at(kinds, level)
+            except BudgetEnded:
+                wanted = sum(kind.count for kind in kinds)
+                self.attempts.append(Attempt(self._key_of(level), (), 0, wanted, "the search ended first"))
+            return self.attempts[-1]
+
+    def _look_at(self, kinds: tuple[Kind, ...], level: int) -> None:
+        use, match = self._use(level), self.view.match(kinds)
+        rank, clear = self._rank(kinds, level, use, self.view.weights(kinds), 0), use == "clear"
+        best = rank.best(self.view.content, match, level, clear=clear)
+        if best is None:
+            self._note_failure(rank, match, level, kinds, clear=clear)
+        else:
+            self._note(level, self.view.at(best.way)[0], sum(kind.count for kind in kinds), kinds)
 
     def _climb_within(self, kinds: tuple[Kind, ...], required: int) -> Found | None:
         try:

@@ -16,7 +16,7 @@ from planner.climb import Climb, Found
 from planner.explain import Tried
 from planner.pins import requirements
 from planner.podgroup import PodGroup
-from planner.refuse import not_placed
+from planner.refuse import Fits, not_placed
 from planner.replay import fingerprint, replay
 from planner.request import Ask, Refusal, ask, check, relaxations
 from planner.reservation import Reservation, reservation_id
@@ -42,11 +42,8 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
 
 def _plan(snapshot: Snapshot, group: PodGroup) -> Answer:
     """The answer to what the constraints say, in a snapshot in which the gang holds nothing."""
-    asked = settled(snapshot, group)
     try:
-        check(group)
-        topologies = choose.candidates(snapshot, group)
-        asks = [(topology, ask(asked, topology)) for topology in topologies]
+        asks = requests_of(snapshot, group)
     except Refusal as refusal:
         return explain.refused(group, refusal)
     tried = search(snapshot, group, asks, now=True)
@@ -55,10 +52,23 @@ def _plan(snapshot: Snapshot, group: PodGroup) -> Answer:
         return _admitted(group, best)
     ever = search(snapshot, group, asks, now=False)
 
-    def fits(moment: Snapshot, other: PodGroup) -> bool:
-        return _best(search(moment, other, asks, now=True)) is not None
+    return not_placed(snapshot, group, tried, ever, fits_empty=_best(ever) is not None, fits=fitting(asks))
 
-    return not_placed(snapshot, group, tried, ever, fits_empty=_best(ever) is not None, fits=fits)
+
+def fitting(asks: Sequence[tuple[Topology, Ask]]) -> Fits:
+    """Whether a gang that asks for this has a place at some moment, in some mode."""
+
+    def fits(moment: Snapshot, group: PodGroup) -> bool:
+        return _best(search(moment, group, asks, now=True)) is not None
+
+    return fits
+
+
+def requests_of(snapshot: Snapshot, group: PodGroup) -> list[tuple[Topology, Ask]]:
+    """What the gang asks for in each topology that it may mean. Raises `Refusal`."""
+    asked = settled(snapshot, group)
+    check(group)
+    return [(topology, ask(asked, topology)) for topology in choose.candidates(snapshot, group)]
 
 
 def search(
