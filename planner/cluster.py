@@ -17,7 +17,7 @@ from planner.claims import Claim, Claims, claim_from, domain_template
 from planner.errors import InputError, Where
 from planner.limits import Bound, Quota, bounds_from, quota_from
 from planner.manifest import reservation_from
-from planner.node import BoundPod, Node, Taint
+from planner.node import DEFAULT_SCHEDULER, BoundPod, Node, Taint
 from planner.numa import NumaNode, check_labels, numa_from
 from planner.podgroup import MIG_PREFIX
 from planner.presets import infer
@@ -200,6 +200,8 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
     owners = maps(metadata.get("ownerReferences"), where.at("metadata.ownerReferences"))
     labels = texts(metadata.get("labels"), where.at("metadata.labels"))
     requests = effective_request(spec, where.at("spec"))
+    joined = mapping(spec.get("schedulingGroup"), where.at("spec.schedulingGroup"))
+    group = text(joined.get("podGroupName"), where.at("spec.schedulingGroup.podGroupName"))
     return BoundPod(
         name=f"{namespace}/{metadata['name']}",
         node=node,
@@ -209,6 +211,10 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
         alignment=alignment_of(spec, where.at("spec")),
         gpu_groups=shared_by(requests, namespace, labels, annotations),
+        scheduling_group=group,
+        scheduler=(text(spec.get("schedulerName"), where.at("spec.schedulerName")) or DEFAULT_SCHEDULER)
+        if group
+        else "",
     )
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from planner.alignment import Alignment
 from planner.quantity import Resources
 
+DEFAULT_SCHEDULER = "default-scheduler"
+"""The scheduler of a pod that names none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Taint:
@@ -51,3 +54,7 @@ class BoundPod:
     alignment: Alignment | None = None
     gpu_groups: tuple[str, ...] = ()
     """The GPUs that it shares with other pods, by KAI's names for them (planner.sharing)."""
+    scheduling_group: str = ""
+    """The PodGroup of Kubernetes' own that it belongs to (`spec.schedulingGroup`), "" for none."""
+    scheduler: str = ""
+    """Its scheduler, where it belongs to such a group."""

@@ -6,7 +6,7 @@ tentatively, so that a later look at the same gangs replays it (`webhook.plannin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,11 @@ from planner.answer import Answer
 from planner.facts import cluster_facts
 from planner.placement import fingerprint
 from planner.snapshot import Snapshot
+from webhook.fellows import Member, members, running
 from webhook.planning import Placed, WorkloadPlan, plan_workload, replay_for_pod
 from webhook.policy.request import AdmissionRequest
 from webhook.unpin import repinned
-from webhook.variables import NO_CLUSTER, gang_variable, plan_variable
+from webhook.variables import NO_CLUSTER, gang_variable, plan_variable, pod_specs
 from webhook.workloads import KINDS, Workload, read, wants_plan
 
 Json = Mapping[str, Any]
@@ -51,9 +52,14 @@ class Sight:
     """The view of one request. `snapshot` None: no cluster is known and nothing is planned."""
 
     def __init__(
-        self, request: AdmissionRequest, snapshot: Snapshot | None, podgroups: PodGroups = _NO_PODGROUPS
+        self,
+        request: AdmissionRequest,
+        snapshot: Snapshot | None,
+        podgroups: PodGroups = _NO_PODGROUPS,
+        members: Sequence[Member] = (),
     ) -> None:
         self._request = request
+        self._members = members
         self._podgroups = podgroups
         self._snapshot = snapshot
         self.booked = snapshot.reservations if snapshot is not None else ()
@@ -72,11 +78,24 @@ class Sight:
                 self._request.namespace,
                 pod_set,
                 obj,
+                self._fellows(obj),
             ),
             "cluster": self._cluster,
             "plan": lambda: plan_variable(self.plan(obj), pod_set),
         }
         return Lazy(makers)
+
+    def _fellows(self, obj: Json) -> list[Member]:
+        """Pods of its PodGroups of Kubernetes' own that other objects make, or that are bound already."""
+        namespace = self._request.namespace or "default"
+        own = list(members(obj, namespace, pod_specs(self.workload(obj), obj)))
+        if not own:
+            return []
+        groups, kept = {one.group for one in own}, {one.who for one in own}
+        bound = self._snapshot.pods if self._snapshot is not None else ()
+        known = [one for one in self._members if one.namespace == own[0].namespace and one.group in groups]
+        found = (*known, *running(bound, own[0].namespace, groups))
+        return [one for one in dict.fromkeys(found) if one.who not in kept]
 
     def workload(self, obj: Json) -> Workload:
         """The gangs of the object. Raises `InputError` where it is malformed."""

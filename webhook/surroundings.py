@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
+from webhook.fellows import Member
 from webhook.policy.host import FileParams, Params
 from webhook.policy.model import ParamKind, PolicySet
 from webhook.policy.request import AdmissionRequest, UserInfo
@@ -31,13 +32,15 @@ def no_access(user: UserInfo) -> Access:
 class Surroundings:
     """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user.
 
-    `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to.
+    `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
+    such groups that are in no cluster yet.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
     params: Params = _NO_PARAMS
     access: Callable[[UserInfo], Access] = no_access
     podgroups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
+    members: Sequence[Member] = ()
 
     @classmethod
     def of_objects(cls, objects: Iterable[Json]) -> Surroundings:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from planner.node import DEFAULT_SCHEDULER
 from planner.podgroup import Constraint, PodGroup, Requirement, Term
 from planner.ranks import ranks
 from planner.reservation import reservation_id
+from webhook.fellows import Member
 from webhook.planning import Placed, WorkloadPlan
 from webhook.workloads import Workload
 
@@ -31,19 +33,22 @@ NO_CLUSTER: Mapping[str, Any] = {
     "migNodes": [],
 }
 """What `cluster` is where nothing is known of one: the same keys, all empty."""
-DEFAULT_SCHEDULER = "default-scheduler"
 _NOTHING: Mapping[str, Any] = {}
 
 
 def gang_variable(
-    workload: Workload, namespace: str, pod_set: str, obj: Mapping[str, Any] = _NOTHING
+    workload: Workload,
+    namespace: str,
+    pod_set: str,
+    obj: Mapping[str, Any] = _NOTHING,
+    fellows: Iterable[Member] = (),
 ) -> dict[str, Any]:
     """`gang`: who asks and for how much. Several gangs of one object are alike; the first speaks for them.
 
     Amounts are per pod, cpu in millicores, the rest in base units. `podSet` is the PodSet whose template is
     shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases.
     `schedulers` are those that its templates name, the default one left out. A PodSet's `constraint` is what
-    it asks for besides the gang.
+    it asks for besides the gang. `fellows` are further pods of its PodGroups of Kubernetes' own.
     """
     metadata = obj.get("metadata")
     group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=workload.left)
@@ -59,6 +64,7 @@ def gang_variable(
         "labels": _texts(metadata, "labels"),
         "annotations": _texts(metadata, "annotations"),
         "schedulers": _schedulers(workload, obj),
+        "fellows": [{"group": one.group, "scheduler": one.scheduler, "who": one.who} for one in fellows],
         "podSets": [
             {
                 "name": one.name,
@@ -85,13 +91,19 @@ def _texts(metadata: Any, part: str) -> dict[str, str]:
 
 def _schedulers(workload: Workload, obj: Any) -> list[str]:
     """The schedulers that pod templates name, in order, each once."""
-    named: dict[str, None] = {}
+    named = dict.fromkeys(str(spec.get("schedulerName") or "") for spec in pod_specs(workload, obj))
+    return [name for name in named if name not in ("", DEFAULT_SCHEDULER)]
+
+
+def pod_specs(workload: Workload, obj: Any) -> list[Any]:
+    """The PodSpecs of an object's templates, where they stand."""
+    found = []
     for template in (*workload.templates, *workload.inlined):
         spec = obj
         for step in template.spec_path:
             spec = spec[step]
-        named[str(spec.get("schedulerName") or DEFAULT_SCHEDULER)] = None
-    return [name for name in named if name != DEFAULT_SCHEDULER]
+        found.append(spec)
+    return found
 
 
 def _constraint_json(constraint: Constraint) -> dict[str, Any]:

@@ -12,14 +12,18 @@ from typing import Any
 import orjson
 import yaml
 
+from planner.errors import InputError
 from planner.snapshot import Snapshot
 from webhook.admission import Decision, decide
 from webhook.commands import inputs
+from webhook.fellows import Member, members
 from webhook.files import Document
 from webhook.policy.model import PolicySet
 from webhook.policy.mutate import skipped_notice
 from webhook.policy.request import from_object
 from webhook.surroundings import Surroundings, pod_groups
+from webhook.variables import pod_specs
+from webhook.workloads import read
 
 EPILOG = """examples:
   bayplan mutate -f job.yaml                          policies that need no cluster
@@ -92,9 +96,21 @@ def _about(outcome: Outcome, text: str) -> str:
 
 
 def knowing(around: Surroundings, documents: Sequence[Document]) -> Surroundings:
-    """The surroundings with the PodGroups that stand among the manifests themselves."""
-    here = pod_groups(document.value for document in documents)
-    return replace(around, podgroups={**around.podgroups, **here})
+    """The surroundings with the PodGroups that stand among the manifests themselves, and their pods."""
+    values = [document.value for document in documents]
+    return replace(
+        around,
+        podgroups={**around.podgroups, **pod_groups(values)},
+        members=tuple(member for value in values for member in _members(value)),
+    )
+
+
+def _members(value: dict[str, Any]) -> list[Member]:
+    """Pods of Kubernetes' own PodGroups that an object makes; none where it is malformed."""
+    try:
+        return list(members(value, "default", pod_specs(read(value), value)))
+    except InputError:
+        return []
 
 
 def decide_all(
