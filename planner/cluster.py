@@ -68,7 +68,7 @@ def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
         for item, where in _objects(document, Where(file), 0):
             _read_object(found, item, where)
     nodes = [node for node, _ in found.nodes.values()]
-    topologies = [_aliased(t, found.settings) for t in _named_apart(_pooled(found)) or [infer(nodes)]]
+    topologies = [aliased(t, found.settings) for t in _named_apart(_pooled(found)) or [infer(nodes)]]
     return snapshot(
         nodes,
         topologies,
@@ -302,7 +302,7 @@ def _read_config(found: _Found, item: Mapping[str, object], where: Where) -> Non
         found.ignored["ConfigMap"] += 1
 
 
-def _aliased(topology: Topology, settings: Settings) -> Topology:
+def aliased(topology: Topology, settings: Settings) -> Topology:
     """The topology with those level names of KAI's ConfigMap that name a label of it."""
     named = {name: label for name, label in settings.aliases.items() if label in topology.levels}
     return replace(topology, aliases={**named, **topology.aliases}) if named else topology

@@ -301,7 +301,7 @@ class Snapshot:
 
     def with_book(self, book: Book) -> Snapshot:
         """The same cluster with exactly the reservations of the ledger's book."""
-        near: Snapshot = self.__dict__.get("_latest", self)
+        near = self.latest
         there = {reservation.gang: reservation for reservation in book.reservations}
         removed = [r for r in near.reservations if there.get(r.gang) != r]
         added = [r for r in there.values() if near.holding(r.gang) != r]
@@ -375,11 +375,21 @@ class Snapshot:
         """The same cluster without this node; its pods count again if it comes back."""
         return Snapshot(self.base.without_node(name), self.bound, self.reservations, self.revision)
 
-    def _moved(self, base: Fabric, bound: Pods, node: str) -> Snapshot:
+    @property
+    def latest(self) -> Snapshot:
+        """This cluster with the book that was last put into it: the next book is near to that one."""
+        near: Snapshot = self.__dict__.get("_latest", self)
+        return near
+
+    def over(self, base: Fabric, stirred: Collection[str]) -> Snapshot:
+        """The same on nodes of the same names and places, of which those that are `stirred` may differ."""
+        return self._moved(base, self.bound, *stirred)
+
+    def _moved(self, base: Fabric, bound: Pods, *nodes: str) -> Snapshot:
         made = Snapshot(base, bound, self.reservations, self.revision)
         made.__dict__["bound"] = bound
         made.__dict__["holds"] = self.holds
-        made.__dict__["_contents"] = self._contents.after({node})
+        made.__dict__["_contents"] = self._contents.after(set(nodes))
         return made
 
     def fabric(self, topology: str) -> nx.Graph[Domain | str]:

@@ -137,6 +137,8 @@ class Reflector:
 
 async def served_path(api: Api, group: str, resource: str) -> str:
     """The path of a resource in the version that the server prefers, "" where the group is not there."""
+    if not group:
+        return f"/api/v1/{resource}"
     try:
         found = await api.get(f"/apis/{group}")
         versions = [found["preferredVersion"]["version"], *(one["version"] for one in found["versions"])]

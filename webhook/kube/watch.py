@@ -1,8 +1,7 @@
 """The picture of the cluster from watches: what the planner reads of nodes, pods, topologies and hardware.
 
-What is expensive is kept apart: the trees are built anew only when the own words of a node or a topology
-changed (a heartbeat changes none of them), and the pods' list only when a bound pod came or went. What cannot
-be read is left out with a reason, and never stops a watch.
+What changed is told to the `Picture`, which takes it in when it is next asked for. What cannot be read is
+left out with a reason, and never stops a watch.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from functools import partial
 from planner.cluster import node_from, pod_from, read
 from planner.errors import InputError, Where
 from planner.node import BoundPod, Node
-from planner.presets import INFERRED, infer
-from planner.snapshot import Fabric, Snapshot, snapshot
+from planner.settings import KNOWN
+from planner.snapshot import Fabric, Snapshot
 from webhook.kube.client import Api, Json
+from webhook.kube.picture import Picture
 from webhook.kube.reflector import Reflector, served_path
 from webhook.kube.store import Store
 from webhook.surroundings import Surroundings, pod_groups
@@ -28,15 +28,26 @@ from webhook.surroundings import Surroundings, pod_groups
 log = logging.getLogger("bayplan")
 BOUND = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Pods that use capacity; those that wait or have ended never travel."""
+CONFIG_SPACES = ("kube-system", "kai-scheduler", "bayplan-system")
+"""Where schedulers' ConfigMaps count; a tenant's of the same name says nothing for the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A resource that describes the fabric, read by `planner.cluster.read`. Any of them may be missing."""
+    """A resource that describes the fabric, read by `planner.cluster.read`. Any of them may be missing.
+
+    `name`: only the objects of this name.
+    """
 
     group: str
     resource: str
     kind: str
+    name: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What is asked for."""
+        return {"fieldSelector": f"metadata.name={self.name}"} if self.name else {}
 
 
 EXTRAS = (
@@ -48,6 +59,9 @@ EXTRAS = (
     Extra("resource.k8s.io", "resourceclaims", "ResourceClaim"),
     Extra("resource.k8s.io", "resourceclaimtemplates", "ResourceClaimTemplate"),
     Extra("resource.nvidia.com", "computedomains", "ComputeDomain"),
+    Extra("", "limitranges", "LimitRange"),
+    Extra("", "resourcequotas", "ResourceQuota"),
+    *(Extra("", "configmaps", "ConfigMap", name) for name in KNOWN),
 )
 
 GANGS = (
@@ -64,16 +78,14 @@ class ClusterWatch:
 
     def __init__(self, api: Api) -> None:
         self._lock = threading.Lock()  # decisions are made in threads
-        self._nodes: Store[Node] = Store(node_from, "Node", self._moved, self._lock)
-        self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._stirred, self._lock)
+        self._nodes: Store[Node] = Store(node_from, "Node", self._node_moved, self._lock)
+        self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_moved, self._lock)
         self._spaces: Store[Json] = Store(_namespace, "Namespace", self._quiet, self._lock)
         self._gangs = [Store(partial(_typed, one), one.kind, self._quiet, self._lock) for one in GANGS]
-        self._extras = [Store(_checked(one), one.kind, self._moved, self._lock) for one in EXTRAS]
-        self._static = read(())
+        self._extras = [Store(_checked(one), one.kind, self._redescribed, self._lock) for one in EXTRAS]
+        self._static = read(()).base
         self._static_problem = ""
-        self._fabric: Fabric | None = None
-        self._bound: tuple[BoundPod, ...] | None = None
-        self._picture: Snapshot | None = None
+        self._picture = Picture(self._nodes.items, self._pods.items, self._described)
         self.news = asyncio.Event()
         """Set whenever the picture changed; whoever waits for it clears it."""
         self.reflectors = [
@@ -86,6 +98,7 @@ class ClusterWatch:
                     f"{one.resource}.{one.group}",
                     store,
                     find=partial(served_path, api, one.group, one.resource),
+                    query=one.query,
                 )
                 for one, store in zip((*EXTRAS, *GANGS), (*self._extras, *self._gangs), strict=True)
             ),
@@ -134,49 +147,47 @@ class ClusterWatch:
             return Surroundings(dict(self._spaces.items), podgroups=groups)
 
     def snapshot(self) -> Snapshot | None:
-        """The picture now, without reservations; None until the first sync. Safe in any thread."""
+        """The picture now, None until the first sync. Safe in any thread.
+
+        Which reservations it holds is left open: whoever plans puts the book in (`Snapshot.with_book`).
+        """
         if self.waiting():
             return None
         with self._lock:
-            if self._fabric is None:
-                self._fabric, self._picture = self._build(), None
-            if self._bound is None:
-                self._bound, self._picture = tuple(self._pods.items.values()), None
-            if self._picture is None:
-                self._picture = Snapshot(self._fabric, self._bound)
-            return self._picture
+            return self._picture.now()
 
-    def _build(self) -> Fabric:
+    def _described(self) -> Fabric:
+        """Topologies, hardware and limits as they are told now."""
         try:
-            self._static = read(("", item) for store in self._extras for item in store.items.values())
+            self._static = read(("", item) for store in self._extras for item in store.items.values()).base
             self._static_problem = ""
         except InputError as error:  # two objects that contradict each other: the last good ones serve
             self._static_problem = str(error)
-        base = self._static.base
-        nodes = list(self._nodes.items.values())
-        named = [topology for topology in base.topologies if topology.name != INFERRED]
-        topologies = named or [infer(nodes)]
-        fabric = snapshot(nodes, topologies, links=base.links, numa=base.numa, claims=base.claims).base
-        fabric.trees  # noqa: B018 - built here, under the lock, and shared by all decisions
-        return fabric
+        return self._static
 
-    def _moved(self, _: str) -> None:
-        self._fabric = None
+    def _node_moved(self, key: str) -> None:
+        self._picture.node_moved(key)
         self.news.set()
 
-    def _stirred(self, _: str) -> None:
-        self._bound = None
+    def _pod_moved(self, key: str) -> None:
+        self._picture.pod_moved(key)
+        self.news.set()
+
+    def _redescribed(self, _: str) -> None:
+        self._picture.redescribe()
         self.news.set()
 
     def _quiet(self, _: str) -> None:
         """Nothing of the picture changed."""
 
 
-def _checked(extra: Extra) -> Callable[[Json, Where], Json]:
+def _checked(extra: Extra) -> Callable[[Json, Where], Json | None]:
     """Items of a list carry neither apiVersion nor kind. Raises `InputError` for what cannot be read."""
 
-    def check(item: Json, where: Where) -> Json:
-        document = {**item, "apiVersion": f"{extra.group}/v1", "kind": extra.kind}
+    def check(item: Json, where: Where) -> Json | None:
+        if extra.name and item["metadata"].get("namespace") not in CONFIG_SPACES:
+            return None
+        document = {**item, "apiVersion": _version(extra), "kind": extra.kind}
         metadata = {key: value for key, value in item["metadata"].items() if key not in _FLEETING}
         document["metadata"] = metadata
         read([(where.file, document)])
@@ -185,11 +196,15 @@ def _checked(extra: Extra) -> Callable[[Json, Where], Json]:
     return check
 
 
+def _version(extra: Extra) -> str:
+    return f"{extra.group}/v1" if extra.group else "v1"
+
+
 _FLEETING = ("resourceVersion", "managedFields", "generation")
 
 
 def _typed(extra: Extra, item: Json, _: Where) -> Json:
-    return {**item, "apiVersion": f"{extra.group}/v1", "kind": extra.kind}
+    return {**item, "apiVersion": _version(extra), "kind": extra.kind}
 
 
 def _namespace(item: Json, _: Where) -> Json:

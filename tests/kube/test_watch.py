@@ -1,0 +1,78 @@
+"""Which objects of a watched cluster count for its picture."""
+
+from __future__ import annotations
+
+from webhook.kube.client import Api
+from webhook.kube.watch import EXTRAS, ClusterWatch, Extra
+
+
+class Nowhere(Api):
+    """No API server: what the watches would tell is told to the stores by the test."""
+
+    def __init__(self) -> None:
+        """Connects to nothing."""
+
+
+def watch() -> ClusterWatch:
+    """A watch that has read an empty cluster."""
+    made = ClusterWatch(Nowhere())
+    for reflector in made.reflectors:
+        reflector.handler.replaced((), 1)
+        reflector.synced.set()
+    return made
+
+
+def tell(there: ClusterWatch, extra: Extra, item: dict[str, object]) -> None:
+    """One object of a kind is there."""
+    reflector = there.reflectors[3 + EXTRAS.index(extra)]
+    reflector.handler.replaced([reflector.handler.read(item)], 2)
+
+
+def config(namespace: str) -> dict[str, object]:
+    """The leaf-spine scheduler's ConfigMap, with a limit of its own."""
+    data = {"config.yaml": "spec: {topologyConstraints: {maxNodesPerLeaf: 7}}"}
+    metadata = {"name": "topology-scheduler-config", "namespace": namespace, "resourceVersion": "2"}
+    return {"metadata": metadata, "data": data}
+
+
+CONFIG = next(one for one in EXTRAS if one.name == "topology-scheduler-config")
+
+
+def settled(there: ClusterWatch) -> int:
+    """The limit that the picture tells."""
+    snapshot = there.snapshot()
+    assert snapshot is not None
+    return snapshot.base.settings.nodes_per_leaf
+
+
+def test_a_schedulers_configmap_counts() -> None:
+    """In the namespace of the system."""
+    there = watch()
+    assert settled(there) == 4
+    tell(there, CONFIG, config("kube-system"))
+    assert settled(there) == 7
+
+
+def test_a_tenants_configmap_of_that_name_says_nothing() -> None:
+    """Or whoever may write in one namespace could change how all gangs are placed."""
+    there = watch()
+    tell(there, CONFIG, config("research"))
+    assert settled(there) == 4
+
+
+def test_limit_ranges_and_quotas_are_in_the_picture() -> None:
+    """The policies that fill in resources look at them."""
+    there = watch()
+    metadata = {"name": "limits", "namespace": "research", "resourceVersion": "2"}
+    bounds = {"type": "Container", "max": {"cpu": "4"}}
+    tell(there, Extra("", "limitranges", "LimitRange"), {"metadata": metadata, "spec": {"limits": [bounds]}})
+    quota = {"hard": {"requests.cpu": "8"}, "used": {"requests.cpu": "2"}}
+    tell(
+        there,
+        Extra("", "resourcequotas", "ResourceQuota"),
+        {"metadata": metadata, "spec": {"hard": quota["hard"]}, "status": quota},
+    )
+    snapshot = there.snapshot()
+    assert snapshot is not None
+    assert snapshot.base.bounds["research/limits"][0].most == {"cpu": 4000}
+    assert snapshot.base.quotas["research/limits"].left == {"requests.cpu": 6000}
