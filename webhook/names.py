@@ -3,7 +3,7 @@
 RESERVATION = "bayplan.dev/reservation"
 """Annotation: the gang's reservation id (comma-separated, in replica order, where there are several)."""
 PLACEMENT = "bayplan.dev/placement"
-"""Annotation: the plan in short, as JSON: decision, topology, level, domain, reserves."""
+"""Annotation: the plan in short, as JSON: decision, topology, level, domain, reserves, nodes."""
 POLICIES = "bayplan.dev/policies"
 """Annotation: the policies that ran, `name,name@revision`."""
 POD_SET = "bayplan.dev/pod-set"

@@ -14,14 +14,17 @@ from typing import Any
 from planner.answer import Answer, Verdict
 from planner.placement import plan, requirements, reservation_for
 from planner.podgroup import PodGroup, PodSet, Term
-from planner.reservation import Reservation
+from planner.reservation import Reservation, reservation_id
 from planner.snapshot import Snapshot
 from webhook.names import POD_SET, RESERVATION
 from webhook.workloads import Workload
 
 _GRAVITY: dict[Verdict, int] = {"admitted": 0, "queued": 1, "rejected": 2}
-REPLICA_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
-"""The label that tells which replica of a LeaderWorkerSet a pod belongs to."""
+REPLICAS = (
+    ("LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
+    ("JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/job-global-index"),
+)
+"""Kinds whose replicas may be gangs of their own, with the labels that tell a pod its object and replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +103,67 @@ def plan_workload(snapshot: Snapshot, workload: Workload) -> WorkloadPlan:
     return WorkloadPlan(tuple(placed), snapshot)
 
 
+def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
+    """The gang of a pod that belongs to one replica of an object, NAMESPACE/KIND/NAME/INDEX; "" for others.
+
+    A LeaderWorkerSet's own webhook may label its leaders after us; their names end in the index as well.
+    """
+    metadata = _metadata(pod)
+    labels = metadata.get("labels") or {}
+    for kind, name_label, index_label in REPLICAS:
+        name = str(labels.get(name_label, ""))
+        index = str(labels.get(index_label, ""))
+        if name and not index and kind == "LeaderWorkerSet":
+            stem, _, index = str(metadata.get("name", "")).rpartition("-")
+            index = index if stem == name else ""
+        if name and index.isdecimal():
+            return f"{namespace}/{kind}/{name}/{index}"
+    return ""
+
+
+def held_for(
+    snapshot: Snapshot, pod: Mapping[str, Any], namespace: str
+) -> tuple[tuple[Reservation, ...], bool]:
+    """The reservations of a pod's gang, and whether its gang was planned at all.
+
+    They are those whose ids its template gave it, or that of its own replica alone. An id is a claim that
+    anybody can write into a manifest, so a reservation of another namespace is not believed. A replica whose
+    object was planned, and that holds nothing, waits for its place.
+    """
+    ids = [
+        one for one in str((_metadata(pod).get("annotations") or {}).get(RESERVATION, "")).split(",") if one
+    ]
+    replica = replica_of(pod, namespace)
+    if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
+        held = tuple(one for one in snapshot.reservations if one.gang == replica)
+        return held, bool(held or ids)
+    held = tuple(r for r in snapshot.reservations if r.id in ids and r.gang.startswith(f"{namespace}/"))
+    return held, bool(held)
+
+
 def replay_for_pod(
     snapshot: Snapshot, pod: Mapping[str, Any], namespace: str, own: PodGroup
 ) -> WorkloadPlan | None:
-    """The plan that a pod's gang already has, by the reservation id that its template gave it.
+    """The plan that a pod's gang already has, None where the book knows of none (`held_for`).
 
-    None where it carries no id, or none that the book knows for its namespace: an id is a claim that
-    anybody can write into a manifest, so a reservation of another namespace is not believed.
+    A replica that holds nothing yet, of an object that was let in for the sake of others, waits at its gate.
     """
-    metadata = pod.get("metadata")
-    metadata = metadata if isinstance(metadata, Mapping) else {}
-    annotations = metadata.get("annotations") or {}
-    labels = metadata.get("labels") or {}
-    ids = [one for one in str(annotations.get(RESERVATION, "")).split(",") if one]
-    index = str(labels.get(REPLICA_INDEX, ""))
-    if len(ids) > 1 and index.isdecimal() and int(index) < len(ids):
-        ids = [ids[int(index)]]
-    held = [r for r in snapshot.reservations if r.id in ids and r.gang.startswith(f"{namespace}/")]
+    held, known = held_for(snapshot, pod, namespace)
     if not held:
-        return None
-    pod_set = str(annotations.get(POD_SET, ""))
+        return _waiting(snapshot, replica_of(pod, namespace), own) if known else None
+    pod_set = str((_metadata(pod).get("annotations") or {}).get(POD_SET, ""))
     return WorkloadPlan(tuple(_replayed(r, pod_set, own) for r in held), snapshot)
+
+
+def _metadata(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = pod.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _waiting(snapshot: Snapshot, gang: str, own: PodGroup) -> WorkloadPlan:
+    message = f"pod of {gang}, which has no place yet"
+    answer = Answer(gang=gang, decision="queued", reason="ReplicaWaits", message=message)
+    return WorkloadPlan((Placed(replace(own, name=gang, on_unavailable="queue"), answer),), snapshot)
 
 
 def _replayed(held: Reservation, pod_set: str, own: PodGroup) -> Placed:

@@ -138,7 +138,7 @@ class Sight:
         """The object as it came, or a pod without the pin to a place that its gang has left since."""
         if self._snapshot is None or obj.get("kind") != "Pod":
             return obj
-        return repinned(obj, self._snapshot)
+        return repinned(obj, self._snapshot, self._request.namespace)
 
     def plan(self, obj: Json) -> WorkloadPlan | None:
         """The plan of the object's gangs, None where there is nothing to plan. Raises as `workload` does."""

@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 
 from planner.errors import InputError, Where
+from planner.order import natural
+from planner.topology import HOSTNAME
 from webhook.names import PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
 from webhook.planning import WorkloadPlan
 from webhook.workloads import Template, Workload
@@ -47,7 +49,22 @@ def placement_note(plan: WorkloadPlan) -> str:
         domains = [list(domain) for placed in plan.placed for domain in placed.answer.reserves]
         note |= {"topology": answer.topology, "level": answer.level, "domain": list(answer.domain)}
         note |= {"reserves": domains}
+        if nodes := hosts_of(plan):
+            note |= {"nodes": nodes}
     return orjson.dumps(note, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def hosts_of(plan: WorkloadPlan) -> list[str]:
+    """The hosts that gangs of mode `nodes` are pinned to, by hostname label (by name where there is none)."""
+    nodes = plan.snapshot.nodes
+    names = {
+        one.node
+        for placed in plan.placed
+        if placed.group.reserve == "nodes"
+        for one in placed.answer.assignments
+    }
+    labels = {name: nodes[name].labels.get(HOSTNAME) if name in nodes else "" for name in names}
+    return sorted((labels[name] or name for name in names), key=natural)
 
 
 def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -> str:

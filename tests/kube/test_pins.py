@@ -10,7 +10,8 @@ from tests.builders import gang, pod_set, racks, shape
 from tests.kube.worlds import booked
 from webhook.kube.tighten import let_in, tightened
 from webhook.names import PLACEMENT, QUEUED_GATE, RESERVATION
-from webhook.unpin import repinned, terms_of, unpinned, unpinned_affinity
+from webhook.planning import held_for, replay_for_pod, replica_of
+from webhook.unpin import Pins, pins_of, repinned, unpinned, unpinned_affinity
 
 R1 = {"key": "rack", "operator": "In", "values": ["r1"]}
 R2 = {"key": "rack", "operator": "In", "values": ["r2"]}
@@ -72,18 +73,45 @@ def test_several_domains_are_said_by_hostname_where_the_pod_has_terms_already():
 def test_a_domains_terms_are_its_whole_path_and_a_hosts_its_name():
     """As the plan writes them."""
     levels = ("zone", "rack", "kubernetes.io/hostname")
-    assert terms_of(levels, [("z", "r1")]) == (term(("zone", "z"), ("rack", "r1")),)
-    assert terms_of(levels, [("z", "r1", "n1")]) == (term(("kubernetes.io/hostname", "n1")),)
+    assert pins_of(levels, [("z", "r1")]) == Pins((term(("zone", "z"), ("rack", "r1")),))
+    assert pins_of(levels, [("z", "r1", "n1")]) == Pins(hosts=frozenset({"n1"}))
 
 
 def test_a_former_plans_terms_go_and_a_persons_stay():
     """What was joined to each term is taken off again."""
-    pins = (term(("rack", "r1")),)
+    pins = Pins((term(("rack", "r1")),))
     assert unpinned_affinity(required([R1]), pins) == {}
     assert unpinned_affinity(required([SSD, R1]), pins) == required([SSD])
     assert unpinned_affinity(required([SSD]), pins) == required([SSD])
     both = {**required([R1]), "podAffinity": {"x": 1}}
     assert unpinned_affinity(both, pins) == {"podAffinity": {"x": 1}}
+
+
+HOSTS = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]}
+NAMED = {"key": "metadata.name", "operator": "In", "values": ["n3"]}
+
+
+def test_hosts_are_known_by_label_and_by_name():
+    """A plan of single nodes; a node without a hostname label is a field of its own term."""
+    pins = Pins(hosts=frozenset({"n1", "n2", "n3"}))
+    both = required([HOSTS])
+    terms = both["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    terms.append({"matchFields": [NAMED]})
+    assert unpinned_affinity(both, pins) == {}
+    assert unpinned_affinity(required([SSD, HOSTS]), pins) == required([SSD])
+    elsewhere = {**HOSTS, "values": ["n1", "n9"]}
+    assert unpinned_affinity(required([elsewhere]), pins) == required([elsewhere]), "a person's own"
+
+
+def test_a_gated_pod_is_pinned_to_a_nameless_host_by_field():
+    """`metadata.name` is no label: among the expressions it would match nothing."""
+    by_name = (Requirement("metadata.name", "In", ("n3",)),)
+    patch = let_in(gated(), (by_name,), (), {})
+    terms = patch["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert terms == [{"matchFields": [NAMED]}]
+    assert tightened([{"matchExpressions": [SSD]}], (by_name,), ()) == [
+        {"matchExpressions": [SSD], "matchFields": [NAMED]}
+    ]
 
 
 def test_a_gang_is_freed_of_its_plan_for_planning():
@@ -94,7 +122,7 @@ def test_a_gang_is_freed_of_its_plan_for_planning():
         pod_set(1, shape(gpu=8, affinity=(ours,)), name="a"),
         pod_set(1, shape(gpu=8, affinity=((*own, *ours),)), name="b"),
     )
-    freed = unpinned(group, (ours,))
+    freed = unpinned(group, Pins((ours,)))
     assert [one.shape.affinity for one in freed.pod_sets] == [(), (own,)]
 
 
@@ -112,14 +140,80 @@ def arriving(snapshot, former):
 def test_a_pod_that_arrives_after_its_gang_moved_is_free_of_the_old_place():
     """The policies then write the present one."""
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
-    assert repinned(arriving(snapshot, ["r2"]), snapshot)["spec"]["affinity"] == {}
+    assert repinned(arriving(snapshot, ["r2"]), snapshot, "default")["spec"]["affinity"] == {}
+
+
+def test_a_pod_of_a_gang_of_single_nodes_is_freed_when_one_of_them_changed():
+    """Its template names the hosts of the first plan; its gang is on others now."""
+    snapshot = booked(racks(1, 3), gang(2, reserve="nodes"))
+    (held,) = snapshot.reservations
+    former = ["r1-n2", "r1-n3"]
+    note = {"decision": "admitted", "topology": "topo", "reserves": [], "nodes": former}
+    pod = arriving(snapshot, ["-"])
+    pod["metadata"]["annotations"][PLACEMENT] = orjson.dumps(note).decode()
+    host = {"key": "kubernetes.io/hostname", "operator": "In", "values": former}
+    pod["spec"]["affinity"] = required([SSD, host])
+    assert {one.node for one in held.assignments} == {"r1-n1", "r1-n2"}
+    assert repinned(pod, snapshot, "default")["spec"]["affinity"] == required([SSD])
+
+
+def replica_pod(index, ids, *racks_told):
+    """A worker of a LeaderWorkerSet, whose template tells the ids and places of the replicas that had one."""
+    note = {"decision": "admitted", "topology": "topo", "reserves": [[rack] for rack in racks_told]}
+    labels = {
+        "leaderworkerset.sigs.k8s.io/name": "serve",
+        "leaderworkerset.sigs.k8s.io/group-index": str(index),
+    }
+    terms = [[{"key": "rack", "operator": "In", "values": [rack]}] for rack in racks_told]
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "labels": labels,
+            "annotations": {RESERVATION: ",".join(ids), PLACEMENT: orjson.dumps(note).decode()},
+        },
+        "spec": {"affinity": required(*terms)},
+    }
+
+
+def test_a_replicas_pod_keeps_its_own_replicas_place_only():
+    """The template is for all replicas, and tells the places of all."""
+    names = [f"default/LeaderWorkerSet/serve/{index}" for index in range(2)]
+    snapshot = booked(racks(2, 2), *(gang(2, name=name, required="rack") for name in names))
+    ids = [one.id for one in snapshot.reservations]
+    for index, rack in enumerate(("r1", "r2")):
+        pod = replica_pod(index, ids, "r1", "r2")
+        held, known = held_for(snapshot, pod, "default")
+        assert ([one.gang for one in held], known) == ([names[index]], True)
+        terms = repinned(pod, snapshot, "default")["spec"]["affinity"]
+        assert terms == {}, f"{rack} is written by the policies"
+
+
+def test_a_pod_of_a_replica_without_a_place_waits_free_of_the_others_places():
+    """Only the first replica had a place; the second must not go to the first one's rack."""
+    first = gang(2, name="default/LeaderWorkerSet/serve/0", required="rack")
+    snapshot = booked(racks(1, 2), first)
+    pod = replica_pod(1, [snapshot.reservations[0].id], "r1")
+    assert held_for(snapshot, pod, "default") == ((), True)
+    assert repinned(pod, snapshot, "default")["spec"]["affinity"] == {}
+    own = gang(1, name="default/Pod/x")
+    plan = replay_for_pod(snapshot, pod, "default", own)
+    assert (plan.decision, plan.first.group.name) == ("queued", "default/LeaderWorkerSet/serve/1")
+
+
+def test_a_leader_that_its_own_webhook_has_not_labelled_yet_is_known_by_its_name():
+    """Webhooks run in the order of their names, and ours comes first."""
+    labels = {"leaderworkerset.sigs.k8s.io/name": "serve"}
+    pod = {"metadata": {"name": "serve-1", "labels": labels}}
+    assert replica_of(pod, "ns") == "ns/LeaderWorkerSet/serve/1"
+    assert replica_of({"metadata": {"name": "other-1", "labels": labels}}, "ns") == ""
+    assert replica_of({"metadata": {"name": "serve-1"}}, "ns") == ""
 
 
 def test_a_pod_whose_gang_stands_keeps_every_word():
     """The plan is the one that its template was stamped with."""
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
     pod = arriving(snapshot, ["r1"])
-    assert repinned(pod, snapshot) is pod
+    assert repinned(pod, snapshot, "default") is pod
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"reserves": 3}', '{"reserves": [["r2"]]}', "null"])
@@ -128,7 +222,7 @@ def test_a_note_that_does_not_read_frees_nothing(note):
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
     pod = arriving(snapshot, ["r2"])
     pod["metadata"]["annotations"][PLACEMENT] = note
-    assert repinned(pod, snapshot) is pod
+    assert repinned(pod, snapshot, "default") is pod
 
 
 def test_a_reservation_that_is_unknown_frees_nothing():
@@ -136,4 +230,4 @@ def test_a_reservation_that_is_unknown_frees_nothing():
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
     pod = arriving(snapshot, ["r2"])
     pod["metadata"]["annotations"][RESERVATION] = "bp-of-nobody"
-    assert repinned(pod, snapshot) is pod
+    assert repinned(pod, snapshot, "default") is pod

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from planner.node import BoundPod
-from planner.podgroup import PodGroup
+from planner.podgroup import PodGroup, Requirement
+from planner.reservation import reservation_id
+from planner.snapshot import Snapshot
 from tests.builders import amounts, gang, racks
 from tests.kube.worlds import NOW, booked, held, pod, waiting, with_book, work, world
+from webhook.kube.gangs import Work
 from webhook.kube.reconcile import (
     Admit,
     ClaimFor,
     LetIn,
     MoveTo,
     Release,
+    Restore,
     Stuck,
     Wait,
+    World,
     alive,
+    bereft,
     queue,
     reconcile,
 )
+from webhook.note import Note
 
 
 def job(name: str, pods: int = 2, *, required: str = "rack") -> PodGroup:
@@ -195,3 +204,96 @@ def test_a_gang_that_has_no_other_place_keeps_what_it_has_and_is_told():
     (action,) = reconcile(world(snapshot, works=(work(job("a")),)))
     assert isinstance(action, Stuck)
     assert action.why == "r1-n1 (not ready)"
+
+
+def noted(group: PodGroup, *racks_told: str) -> Work:
+    """A Job whose template was stamped and pinned when its gang was in these racks."""
+    terms = tuple((Requirement("rack", "In", (rack,)),) for rack in racks_told)
+    sets = tuple(replace(one, shape=replace(one.shape, affinity=terms)) for one in group.pod_sets)
+    note = Note("admitted", "topo", tuple((rack,) for rack in racks_told))
+    made = work(replace(group, pod_sets=sets))
+    return replace(made, notes=(note,), ids=(reservation_id(group.name),))
+
+
+def test_a_gang_that_moved_once_can_move_again():
+    """Its template tells the first place for ever, which is neither where it is nor where it must stay."""
+    group = job("a")
+    snapshot = booked(racks(3, 2), group)
+    (now,) = (replace(one, domain=("r2",), domains=(("r2",),)) for one in snapshot.reservations)
+    seats = tuple(replace(one, node=one.node.replace("r1", "r2")) for one in now.assignments)
+    moved = replace(now, assignments=seats, nodes=frozenset({"r2-n1", "r2-n2"}))
+    nodes = dict(snapshot.base.nodes)
+    for name in ("r1-n1", "r2-n1"):
+        nodes[name] = replace(nodes[name], cordoned=True)
+    snapshot = with_book(replace(snapshot, base=replace(snapshot.base, nodes=nodes)), moved)
+    (move,) = reconcile(world(snapshot, works=(noted(group, "r1"),)))
+    assert isinstance(move, MoveTo)
+    assert move.move.reservation.domains == (("r3",),)
+
+
+def test_a_replica_that_waits_is_not_bound_to_the_other_replicas_places():
+    """The shared template is pinned to the first replica's rack; the second gets another."""
+    first = gang(2, name="default/LeaderWorkerSet/s/0", required="rack")
+    second = replace(first, name="default/LeaderWorkerSet/s/1")
+    snapshot = booked(racks(2, 2), first)
+    told = noted(first, "r1")
+    both = replace(told, gangs=(*told.gangs, replace(told.gangs[0], name=second.name)))
+    pods = (pod("s-1", gated=True, replica=second.name),)
+    found = replace(world(snapshot, works=(both,), pods=pods), kinds=frozenset({"LeaderWorkerSet"}))
+    (action,) = reconcile(found)
+    assert isinstance(action, Admit)
+    assert action.gang.name == second.name
+    assert action.reservation is not None
+    assert action.reservation.domains == (("r2",),)
+
+
+def test_a_gang_that_would_rather_start_than_wait_has_its_gate_opened():
+    """A replica's pod was held back by its template's note; its object says `on-unavailable: admit`."""
+    group = replace(job("a"), on_unavailable="admit")
+    (action,) = reconcile(world(racks(1, 1), works=(work(group),), pods=(pod("a-1", "a"),)))
+    assert isinstance(action, LetIn)
+    assert action.reservation is None
+
+
+def vanished(snapshot: Snapshot, *works: Work) -> World:
+    """The world in which these gangs' reservations have been missing for a while."""
+    found = world(snapshot, works=works)
+    return replace(found, missing=bereft(found))
+
+
+def test_a_reservation_that_vanished_is_made_again_where_the_templates_pin_the_gang():
+    """Nothing stands yet: the same rack, although another one comes first."""
+    (action,) = reconcile(vanished(racks(2, 2), noted(job("a"), "r2")))
+    assert isinstance(action, Restore)
+    assert action.reservation.domains == (("r2",),)
+    assert reconcile(world(racks(2, 2), works=(noted(job("a"), "r2"),))) == [], "not at once"
+
+
+@pytest.mark.parametrize("standing", [1, 2])
+def test_a_vanished_reservation_is_made_again_around_the_pods_that_stand(standing):
+    """They keep their nodes, and are counted once."""
+    group = job("a")
+    pods = tuple(
+        BoundPod(f"default/a-{n}", f"r2-n{n + 1}", amounts(gpu=8, pods=1), reservation_id(group.name))
+        for n in range(1, standing + 1)
+    )
+    snapshot = replace(racks(2, 3), pods=pods)
+    shape = replace(group.pod_sets[0].shape, requests=amounts(gpu=8, pods=1))
+    group = replace(group, pod_sets=(replace(group.pod_sets[0], shape=shape),))
+    (action,) = reconcile(vanished(snapshot, noted(group, "r2")))
+    assert isinstance(action, Restore)
+    nodes = {one.node for one in action.reservation.assignments}
+    assert nodes >= {pod.node for pod in pods}
+    assert (len(nodes), action.reservation.domains) == (2, (("r2",),))
+
+
+def test_a_vanished_reservation_whose_place_is_taken_goes_elsewhere_or_is_told():
+    """Another gang holds the rack: nothing stands, so the gang goes to the next; without one it is told."""
+    taken = booked(racks(2, 2), job("other"))
+    (action,) = reconcile(vanished(taken, work(job("other")), noted(job("a"), "r1")))
+    assert isinstance(action, Restore)
+    assert action.reservation.domains == (("r2",),)
+    full = booked(racks(1, 2), job("other"))
+    (action,) = reconcile(vanished(full, work(job("other")), noted(job("a"), "r1")))
+    assert isinstance(action, Stuck)
+    assert action.why == "its reservation"

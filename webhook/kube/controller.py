@@ -15,7 +15,6 @@ from planner.errors import Where
 from planner.podgroup import PodGroup
 from planner.reservation import Conflict, LedgerUnavailable, Reservation
 from planner.snapshot import Snapshot
-from planner.topology import HOSTNAME
 from webhook.kube import reconcile as rules
 from webhook.kube.client import Api, ApiError, Json
 from webhook.kube.events import Recorder
@@ -32,7 +31,18 @@ from webhook.kube.gangs import (
     work_from,
 )
 from webhook.kube.ledger import KubeLedger
-from webhook.kube.reconcile import Action, Admit, ClaimFor, LetIn, MoveTo, Release, Stuck, Wait, World
+from webhook.kube.reconcile import (
+    Action,
+    Admit,
+    ClaimFor,
+    LetIn,
+    MoveTo,
+    Release,
+    Restore,
+    Stuck,
+    Wait,
+    World,
+)
 from webhook.kube.reflector import Reflector, served_path
 from webhook.kube.store import Store
 from webhook.kube.tighten import let_in
@@ -41,6 +51,7 @@ from webhook.names import PLACEMENT, POD_SET, RESERVATION
 from webhook.planning import Placed, WorkloadPlan
 from webhook.service import HOLD_SECONDS
 from webhook.stamp import placement_note
+from webhook.unpin import host_of
 from webhook.workloads import KINDS, Kind
 
 SETTLE_SECONDS = 0.1
@@ -49,6 +60,9 @@ IDLE_SECONDS = 5.0
 """Between two looks where nothing seems to change: time passes, and holds expire."""
 ORPHAN_SECONDS = 120.0
 """Age from which a Reservation that no commit filled is taken for a dead writer's."""
+VANISHED_SECONDS = 8.0
+"""How long an admitted gang's reservation must be missing before it is made again: a deletion gives the place
+back a moment before the watch tells of it."""
 AT_ONCE = 16
 """Pods that are let in at the same time."""
 log = logging.getLogger("bayplan")
@@ -66,6 +80,8 @@ class Controller:
         self._clock = clock
         self._recorder = Recorder(api)
         self._seen: frozenset[str] = frozenset()
+        self._missing: dict[str, float] = {}
+        """Since when each gang has named a reservation that is not in the book."""
         self._served: dict[str, str] = {}
         """The path of each kind's objects, in the version that the server prefers; "" without CRD."""
         self._works: list[Store[Work]] = []
@@ -147,9 +163,12 @@ class Controller:
         works = tuple(work for store in self._works for work in store.items.values())
         kinds = frozenset(row.name for row in WATCHED)
         book = await self._ledger.book(now)
-        return World(
+        world = World(
             picture.with_book(book), works, tuple(self._unbound.items.values()), kinds, self._seen, now
         )
+        self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
+        long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
+        return replace(world, missing=long)
 
     def _orphans(self, now: float) -> list[str]:
         made = self._ledger.uncommitted().items()
@@ -172,6 +191,8 @@ class Controller:
                 await self._let_in(world.snapshot, gang, reservation, pods)
             case Admit():
                 await self._admit(action, world)
+            case Restore(gang, reservation):
+                await self._restore(gang, reservation, world)
             case Stuck(gang, why, answer):
                 text = f"lost {why}, and has no other place now: {answer.message}"
                 await self._recorder.tell(gang.ref, "Replanned", text, warning=True)
@@ -182,22 +203,33 @@ class Controller:
     async def _move(self, action: MoveTo, world: World) -> None:
         gang, move = action.gang, action.move
         await self._ledger.reserve(move.reservation, world.snapshot.revision, self._clock())
-        await self._note(gang, move.reservation, world.snapshot)
+        await self._note(gang, move.reservation, world)
         text = f"lost {action.why}: {move.moved} of {gang.group.size} pods go to {', '.join(move.to)}"
         log.info("replanned %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {_place(move.reservation)}")
 
+    async def _restore(self, gang: Gang, reservation: Reservation, world: World) -> None:
+        await self._hold(gang, reservation, world)
+        text = f"its reservation was gone: {gang.group.size} pods hold {_place(reservation)} again"
+        log.info("restored %s: %s", gang.name, text)
+        await self._recorder.tell(gang.ref, "Replanned", text)
+
     async def _admit(self, action: Admit, world: World) -> None:
         """The reservation first: whatever breaks after it is made up for by the next look, which lets in."""
-        gang, now = action.gang, self._clock()
+        gang = action.gang
         if action.reservation is not None:
-            hold = replace(action.reservation, created=now, expires=now + HOLD_SECONDS)
-            await self._ledger.reserve(hold, world.snapshot.revision, now)
-            await self._ledger.claim(hold.id, gang.ref.uid, now)
-            self._seen |= {hold.id}  # its Job may be deleted before the next look
-            await self._note(gang, hold, world.snapshot)
+            await self._hold(gang, action.reservation, world)
         log.info("admitted %s", gang.name)
         await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
+
+    async def _hold(self, gang: Gang, reservation: Reservation, world: World) -> None:
+        """Reserve, claim for the workload, and say so on it."""
+        now = self._clock()
+        hold = replace(reservation, created=now, expires=now + HOLD_SECONDS)
+        await self._ledger.reserve(hold, world.snapshot.revision, now)
+        await self._ledger.claim(hold.id, gang.ref.uid, now)
+        self._seen |= {hold.id}  # its Job may be deleted before the next look
+        await self._note(gang, hold, world)
 
     async def _let_in(
         self, snapshot: Snapshot, gang: Gang, reservation: Reservation | None, pods: Iterable[Unbound]
@@ -227,14 +259,18 @@ class Controller:
                 if error.status not in (404, 409):  # gone or changed: the next look sees what became of it
                     raise
 
-    async def _note(self, gang: Gang, reservation: Reservation, snapshot: Snapshot) -> None:
-        """The workload's own annotations say where its gang is now."""
+    async def _note(self, gang: Gang, reservation: Reservation, world: World) -> None:
+        """The workload's own annotations say where its gangs are now; templates are left as they are."""
         row = KINDS.get((gang.ref.api_version.rpartition("/")[0], gang.ref.kind))
-        if not gang.whole or row is None or gang.name != gang.ref.key:
+        work = next((one for one in world.works if one.ref.uid == gang.ref.uid), None)
+        if not gang.whole or row is None or work is None:
             return
-        note = _annotations(snapshot, gang.group, reservation)
+        book = world.snapshot.with_reservation(reservation)
+        held = [(group, one) for group in work.gangs if (one := book.holding(group.name)) is not None]
         try:
-            await self._api.merge(_path(gang.ref, row), {"metadata": {"annotations": note}})
+            await self._api.merge(
+                _path(gang.ref, row), {"metadata": {"annotations": _annotations(book, held)}}
+            )
         except ApiError as error:
             if error.status != 404:
                 raise
@@ -256,26 +292,24 @@ def _opened(
     if reservation is None:
         return let_in(stored, (), (), {})
     nodes = reservation.nodes or {one.node for one in reservation.assignments}
-    hosts = sorted({_host(snapshot, node) for node in nodes})
-    notes = _annotations(snapshot, group, reservation) | ({POD_SET: name} if name else {})
-    return let_in(stored, _plan(snapshot, group, reservation).terms(name), hosts, notes)
+    hosts = sorted({host_of(snapshot, node) for node in nodes})
+    plan = _plan(snapshot, [(group, reservation)])
+    notes = _annotations(snapshot, [(group, reservation)]) | ({POD_SET: name} if name else {})
+    return let_in(stored, plan.terms(name), hosts, notes)
 
 
-def _plan(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> WorkloadPlan:
-    placed = Placed(replace(group, reserve=reservation.mode), answer_of(reservation), reservation)
-    return WorkloadPlan((placed,), snapshot)
+def _plan(snapshot: Snapshot, held: Iterable[tuple[PodGroup, Reservation]]) -> WorkloadPlan:
+    return WorkloadPlan(
+        tuple(Placed(replace(group, reserve=one.mode), answer_of(one), one) for group, one in held), snapshot
+    )
 
 
-def _annotations(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> dict[str, str]:
+def _annotations(snapshot: Snapshot, held: list[tuple[PodGroup, Reservation]]) -> dict[str, str]:
+    """What says where gangs are: the note, and the ids in the order of an object's replicas."""
     return {
-        PLACEMENT: placement_note(_plan(snapshot, group, reservation)),
-        RESERVATION: reservation.id,
+        PLACEMENT: placement_note(_plan(snapshot, held)),
+        RESERVATION: ",".join(one.id for _, one in held),
     }
-
-
-def _host(snapshot: Snapshot, name: str) -> str:
-    node = snapshot.nodes.get(name)
-    return (node.labels.get(HOSTNAME) if node is not None else "") or name
 
 
 def _place(reservation: Reservation) -> str:

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-import orjson
-
 from planner.answer import Answer
 from planner.errors import Where
 from planner.podgroup import PodGroup
 from planner.reservation import Reservation
-from webhook.names import PLACEMENT, POD_SET, QUEUED_GATE, RESERVATION
-from webhook.planning import REPLICA_INDEX
-from webhook.workloads import KINDS, read, wants_plan
+from webhook.names import POD_SET, QUEUED_GATE, RESERVATION
+from webhook.note import Note, note_in
+from webhook.planning import replica_of
+from webhook.workloads import KINDS, Workload, read, wants_plan
+from webhook.workloads.field import Path
 
 Json = Mapping[str, Any]
 DONE = ("Complete", "Completed", "Failed", "Succeeded")
@@ -49,7 +49,10 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A workload object. `queued`: its own note says that it waits; `ids`: the reservations that it names."""
+    """A workload object. `queued`: its own note says that it waits; `ids`: the reservations that it names.
+
+    `notes`: what plans wrote onto it and its templates. `leaving`: it is being deleted.
+    """
 
     ref: Ref
     created: float
@@ -58,11 +61,16 @@ class Work:
     queued: bool
     ids: tuple[str, ...]
     finished: bool
+    notes: tuple[Note, ...] = ()
+    leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """A pod that no scheduler has bound. `gated`: it waits at our gate. `group`: the gang that it names."""
+    """A pod that no scheduler has bound. `gated`: it waits at our gate. `group`: the gang that it names.
+
+    `replica`: the gang of its replica where it belongs to one of an object's, "" otherwise.
+    """
 
     ref: Ref
     created: float
@@ -70,9 +78,10 @@ class Unbound:
     gated: bool
     ids: tuple[str, ...]
     pod_set: str
-    index: str
+    replica: str
     priority: int
     group: PodGroup | None
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,10 @@ class Gang:
     finished: bool = False
     whole: bool = True
     """Whether `ref` is the workload itself (annotated when the gang is let in), and not one of its pods."""
+    notes: tuple[Note, ...] = ()
+    """What former plans wrote into the templates."""
+    ids: tuple[str, ...] = ()
+    """The reservations that the workload names."""
     pods: tuple[Unbound, ...] = field(default=())
 
     @property
@@ -109,9 +122,11 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
         seconds(item["metadata"].get("creationTimestamp", "")),
         _owner(item),
         own,
-        _decision(annotations) == "queued",
+        note_in(annotations).decision == "queued",
         ids_in(annotations),
         finished(item),
+        _notes(item, workload),
+        bool(item["metadata"].get("deletionTimestamp")),
     )
 
 
@@ -123,8 +138,9 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
     metadata, spec = item["metadata"], item["spec"]
     workload = read(document, namespace=metadata.get("namespace", ""), where=where)
     annotations = metadata.get("annotations") or {}
+    replica = replica_of(item, metadata.get("namespace", ""))
     # A Job's pod is never a gang by itself, not even when its Job is gone and it is about to go too.
-    alone = not workload.owner or workload.owner.split("/")[1] not in GANG_KINDS
+    alone = not replica and (not workload.owner or workload.owner.split("/")[1] not in GANG_KINDS)
     return Unbound(
         _ref(item, "v1", "Pod"),
         seconds(metadata.get("creationTimestamp", "")),
@@ -132,9 +148,10 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
         any(gate.get("name") == QUEUED_GATE for gate in spec.get("schedulingGates") or []),
         ids_in(annotations),
         str(annotations.get(POD_SET, "")),
-        str((metadata.get("labels") or {}).get(REPLICA_INDEX, "")),
+        replica,
         int(spec.get("priority") or 0),
         workload.gangs[0] if workload.gangs and alone else None,
+        tuple(note for note in (note_in(annotations),) if note.decision),
     )
 
 
@@ -145,11 +162,18 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
     for work in by_uid.values():
         for group in work.gangs:
             found[group.name] = Gang(
-                group, work.ref, work.created, _stated(group), work.queued, work.finished
+                group,
+                work.ref,
+                work.created,
+                _stated(group),
+                work.queued,
+                work.finished,
+                notes=work.notes,
+                ids=() if work.leaving else work.ids,
             )
     members: dict[str, list[Unbound]] = {}
     for pod in pods:
-        name = _gang_of(pod, by_uid)
+        name = pod.replica if pod.replica in found else _gang_of(pod, by_uid)
         if name:
             members.setdefault(name, []).append(pod)
     for name, fellows in members.items():
@@ -201,22 +225,17 @@ def _gang_of(pod: Unbound, works: Mapping[str, Work]) -> str:
     while owner in works and steps < 8:
         work = works[owner]
         if work.gangs:
-            return _replica(work, pod)
+            return work.gangs[0].name
         owner, steps = work.owner, steps + 1
     return pod.group.name if pod.group is not None else ""
-
-
-def _replica(work: Work, pod: Unbound) -> str:
-    if len(work.gangs) > 1 and pod.index.isdecimal() and int(pod.index) < len(work.gangs):
-        return work.gangs[int(pod.index)].name
-    return work.gangs[0].name
 
 
 def _of_pods(fellows: list[Unbound]) -> Gang:
     """A gang that has no object but its pods; the oldest speaks for it."""
     first = min(fellows, key=lambda pod: (pod.created, pod.ref.name))
     assert first.group is not None, "only pods with a group of their own come here"
-    return Gang(first.group, first.ref, first.created, first.priority, False, whole=False)
+    notes = tuple(dict.fromkeys(note for pod in fellows for note in pod.notes))
+    return Gang(first.group, first.ref, first.created, first.priority, False, whole=False, notes=notes)
 
 
 def _ref(item: Json, api_version: str, kind: str) -> Ref:
@@ -230,12 +249,17 @@ def _owner(item: Json) -> str:
     return str(next((one.get("uid", "") for one in owners if one.get("controller")), ""))
 
 
-def _decision(annotations: Json) -> str:
-    try:
-        note = orjson.loads(annotations.get(PLACEMENT, "{}"))
-    except orjson.JSONDecodeError:
-        return ""
-    return str(note.get("decision", "")) if isinstance(note, dict) else ""
+def _notes(item: Json, workload: Workload) -> tuple[Note, ...]:
+    """What plans wrote onto the object and each of its templates."""
+    places = [("metadata",), *(one.metadata_path for one in workload.templates)]
+    found = (note_in((_at(item, place) or {}).get("annotations") or {}) for place in places)
+    return tuple(dict.fromkeys(note for note in found if note.decision))
+
+
+def _at(item: Any, path: Path) -> Any:
+    for step in path:
+        item = item.get(step) if isinstance(item, Mapping) else item[step]
+    return item
 
 
 def _stated(group: PodGroup) -> int:

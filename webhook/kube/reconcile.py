@@ -3,8 +3,9 @@
 The rules, in their order:
 1. A reservation whose gang is finished or gone is released; a hold whose gang is there is claimed for it.
 2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods.
-3. Gated pods of a gang that holds a place are let in.
-4. Gangs that wait are planned in order of priority, then age. The first that has no place yet is never
+3. A gang that was admitted and whose reservation has vanished is given its place again.
+4. Gated pods of a gang that holds a place are let in.
+5. Gangs that wait are planned in order of priority, then age. The first that has no place yet is never
    delayed: what it would take on the emptied cluster is kept free of the gangs behind it.
 """
 
@@ -12,15 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 from planner.answer import Answer
 from planner.placement import plan, reservation_for
-from planner.reservation import Reservation
+from planner.podgroup import PodGroup
+from planner.reservation import Reservation, reservation_id
 from planner.snapshot import Snapshot
 from webhook.kube.gangs import Gang, Unbound, Work, gangs_of
 from webhook.kube.replan import Move, lost_nodes, replan
+from webhook.kube.restore import restored
 from webhook.names import POD_GANGS, kind_of
-from webhook.unpin import terms_of, unpinned
+from webhook.unpin import Pins, pins_for, pins_in, unpinned
 
 GRACE_SECONDS = 60.0
 """How long a reservation may be there before its workload: the validating pass comes before the storing."""
@@ -33,6 +38,7 @@ class World:
     """What is known at one moment. `kinds`: the workload kinds that are watched and whole.
 
     `seen`: the ids of reservations whose gang was once seen. `bound`: reservation ids that bound pods carry.
+    `missing`: the gangs that have named a reservation for a while which is not in the book (`bereft`).
     """
 
     snapshot: Snapshot
@@ -41,6 +47,7 @@ class World:
     kinds: frozenset[str]
     seen: frozenset[str]
     now: float
+    missing: frozenset[str] = frozenset()
 
     @property
     def bound(self) -> frozenset[str]:
@@ -75,8 +82,16 @@ class MoveTo:
 
 
 @dataclass(frozen=True, slots=True)
+class Restore:
+    """An admitted gang's reservation has vanished: it shall hold this."""
+
+    gang: Gang
+    reservation: Reservation
+
+
+@dataclass(frozen=True, slots=True)
 class Stuck:
-    """A gang lost nodes and has no other place now."""
+    """A gang lost nodes, or its reservation, and has no other place now."""
 
     gang: Gang
     why: str
@@ -85,10 +100,10 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class LetIn:
-    """Open the gate of pods whose gang holds a place."""
+    """Open the gate of pods whose gang holds a place, or would rather start without one than wait."""
 
     gang: Gang
-    reservation: Reservation
+    reservation: Reservation | None
     pods: tuple[Unbound, ...]
 
 
@@ -111,7 +126,7 @@ class Wait:
     answer: Answer | None
 
 
-Action = Release | ClaimFor | MoveTo | Stuck | LetIn | Admit | Wait
+Action = Release | ClaimFor | MoveTo | Restore | Stuck | LetIn | Admit | Wait
 
 
 def reconcile(world: World) -> list[Action]:
@@ -132,8 +147,41 @@ def reconcile(world: World) -> list[Action]:
         if gang is not None:
             snapshot, more = _kept(snapshot, gang, reservation)
             actions += more
-    waiting = [gang for gang in gangs.values() if _waits(gang, snapshot, world)]
-    return actions + queue(snapshot, waiting)
+    for gang in gangs.values():
+        if gang.name in world.missing and _bereft(gang, snapshot):
+            snapshot, action = _restored(snapshot, gang)
+            actions.append(action)
+    left = [gang for gang in gangs.values() if not gang.finished and snapshot.holding(gang.name) is None]
+    actions += [
+        LetIn(gang, None, gated)
+        for gang in left
+        if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated))
+    ]
+    waiting = [gang for gang in left if gang.queued and gang.group.on_unavailable == "queue"]
+    return actions + queue(snapshot, [_freed(snapshot, gang) for gang in waiting])
+
+
+def bereft(world: World) -> frozenset[str]:
+    """The gangs that name a reservation which the book does not have now.
+
+    It may only seem so: a workload that is deleted gives its place back before the watch tells that it is
+    gone. So the controller acts on what stays so for a while (`World.missing`).
+    """
+    gangs = gangs_of(world.works, world.pods).values()
+    return frozenset(gang.name for gang in gangs if _bereft(gang, world.snapshot))
+
+
+def _bereft(gang: Gang, snapshot: Snapshot) -> bool:
+    if gang.finished or snapshot.holding(gang.name) is not None:
+        return False
+    return reservation_id(gang.name) in gang.ids
+
+
+def _restored(snapshot: Snapshot, gang: Gang) -> tuple[Snapshot, Action]:
+    found = restored(snapshot, gang.group, _freed(snapshot, gang).group)
+    if isinstance(found, Reservation):
+        return snapshot.with_reservation(found), Restore(gang, found)
+    return snapshot, Stuck(gang, "its reservation", found)
 
 
 def alive(world: World) -> frozenset[str]:
@@ -193,9 +241,7 @@ def _kept(snapshot: Snapshot, gang: Gang, reservation: Reservation) -> tuple[Sna
     lost = lost_nodes(snapshot, reservation)
     if lost:
         why = ", ".join(f"{name} ({reason})" for name, reason in lost.items())
-        topology = next((one for one in snapshot.topologies if one.name == reservation.topology), None)
-        pins = terms_of(topology.levels, reservation.domains) if topology else ()
-        found = replan(snapshot, unpinned(gang.group, pins), reservation, lost)
+        found = replan(snapshot, free(snapshot, gang, reservation), reservation, lost)
         if isinstance(found, Move):
             snapshot = snapshot.with_reservation(found.reservation)
             reservation = found.reservation
@@ -208,10 +254,15 @@ def _kept(snapshot: Snapshot, gang: Gang, reservation: Reservation) -> tuple[Sna
     return snapshot, actions
 
 
-def _waits(gang: Gang, snapshot: Snapshot, world: World) -> bool:
-    if gang.finished or snapshot.holding(gang.name) is not None:
-        return False
-    return gang.queued and gang.group.on_unavailable == "queue"
+def free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
+    """The gang without what any of its plans wrote: its templates mostly tell the first one's for ever."""
+    return unpinned(_freed(snapshot, gang).group, pins_for(snapshot, held))
+
+
+def _freed(snapshot: Snapshot, gang: Gang) -> Gang:
+    """The gang without the places that its templates tell: where it was, or where other replicas are."""
+    pins = reduce(or_, (pins_in(snapshot, note) for note in gang.notes), Pins())
+    return replace(gang, group=unpinned(gang.group, pins))
 
 
 def by_kind(actions: Sequence[Action]) -> Mapping[str, int]:

@@ -52,7 +52,7 @@ def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterabl
     """Where the gang goes now, or the planner's answer that it has no place."""
     gone = frozenset(lost)
     group = replace(group, reserve=held.mode)
-    around = snapshot.without(held.gang)
+    around = snapshot.ended(held.gang)  # its pods that stand are seated below, and counted once
     stays = tuple(one for one in held.assignments if one.node not in gone)
     moving = Counter({pod_set.name: 0 for pod_set in group.pod_sets})
     for one in held.assignments:
@@ -138,7 +138,7 @@ def _merged(
     topology = _topology(around, held.topology)
     assert topology is not None, "it was there a moment ago"
     paths = [topology.path(one.node, around.nodes[one.node].labels) for one in assignments]
-    domain = _common(paths)
+    domain = common(paths)
     domains = held.domains if inside else tuple(dict.fromkeys((*held.domains, *answer.reserves)))
     used = tuple(d for d in domains if any(path[: len(d)] == d for path in paths))
     tree = around.base.trees[topology.name]
@@ -148,7 +148,8 @@ def _merged(
     return replace(held, domain=domain, level=level, domains=used, nodes=inner, assignments=assignments)
 
 
-def _common(paths: list[Domain]) -> Domain:
+def common(paths: list[Domain]) -> Domain:
+    """The finest domain that holds all of these paths."""
     common = paths[0]
     for path in paths[1:]:
         same = 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from planner.match import NODE_NAME_FIELD
 from planner.podgroup import Requirement, Term
 from planner.topology import HOSTNAME
 from webhook.names import QUEUED_GATE
@@ -39,17 +40,27 @@ def let_in(
 
 def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts: Iterable[str]) -> list[Json]:
     """The terms after: each former one with our requirements, or ours alone."""
-    ours = [[_expression(requirement) for requirement in term] for term in terms]
     if not former:
-        return [{"matchExpressions": expressions} for expressions in ours]
-    if len(ours) > 1:
-        ours = [[_expression(Requirement(HOSTNAME, "In", tuple(hosts)))]]
-    return [_with(term, ours[0]) for term in former]
+        return [term_json(term) for term in terms]
+    ours = terms[0] if len(terms) == 1 else (Requirement(HOSTNAME, "In", tuple(hosts)),)
+    return [_with(term, term_json(ours)) for term in former]
 
 
-def _with(term: Mapping[str, Any], expressions: list[Json]) -> Json:
-    known = list(term.get("matchExpressions") or [])
-    return {**term, "matchExpressions": known + [one for one in expressions if one not in known]}
+def term_json(term: Term) -> Json:
+    """A NodeSelectorTerm: a node's name is a field, all else are labels."""
+    split = {
+        "matchExpressions": [_expression(one) for one in term if one.key != NODE_NAME_FIELD],
+        "matchFields": [_expression(one) for one in term if one.key == NODE_NAME_FIELD],
+    }
+    return {kind: stated for kind, stated in split.items() if stated}
+
+
+def _with(term: Mapping[str, Any], ours: Json) -> Json:
+    joined = dict(term)
+    for kind, stated in ours.items():
+        known = list(term.get(kind) or [])
+        joined[kind] = known + [one for one in stated if one not in known]
+    return joined
 
 
 def _expression(requirement: Requirement) -> Json:
