@@ -1,0 +1,169 @@
+"""Plays the operators whose programs do not run here: from a stored workload to what they make of it, once.
+
+They make Jobs, StatefulSets and pods with the owners, names and labels that the real ones give
+(JobSet, LeaderWorkerSet, Kubeflow's trainer, the MPI operator, KubeRay). What they make of those in turn is
+the work of the real controllers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+from tests.e2e.api import Api, Json
+from tests.e2e.processes import wait_until
+
+JOBSET = "jobset.sigs.k8s.io"
+LWS = "leaderworkerset.sigs.k8s.io"
+TRAINING = "training.kubeflow.org"
+JOBS, STATEFUL_SETS, PODS = (
+    "/apis/batch/v1/namespaces/{}/jobs",
+    "/apis/apps/v1/namespaces/{}/statefulsets",
+    "/api/v1/namespaces/{}/pods",
+)
+RAY_CLUSTERS = "/apis/ray.io/v1/namespaces/{}/rayclusters"
+
+
+def operate(api: Api, stored: Json) -> None:
+    """What the object's operator makes when it first sees it. Raises `KeyError` for a kind without one."""
+    OPERATORS[stored["kind"]](api, stored)
+
+
+def _job_set(api: Api, stored: Json) -> None:
+    number = 0
+    for replicated in stored["spec"]["replicatedJobs"]:
+        for index in range(replicated.get("replicas", 1)):
+            labels = {
+                f"{JOBSET}/jobset-name": stored["metadata"]["name"],
+                f"{JOBSET}/replicatedjob-name": replicated["name"],
+                f"{JOBSET}/job-index": str(index),
+                f"{JOBSET}/job-global-index": str(number),
+            }
+            template = copy.deepcopy(replicated["template"])
+            _labelled(template, labels)
+            _labelled(template["spec"]["template"], labels)
+            name = f"{stored['metadata']['name']}-{replicated['name']}-{index}"
+            _make(api, JOBS, {"apiVersion": "batch/v1", "kind": "Job", **template}, name, stored)
+            number += 1
+
+
+def _training_job(api: Api, stored: Json) -> None:
+    (field,) = (key for key in stored["spec"] if key.endswith("ReplicaSpecs"))
+    for role, replica in stored["spec"][field].items():
+        if stored["kind"] == "MPIJob" and role == "Launcher":
+            labels = {f"{TRAINING}/job-role": "launcher"}
+            template = _labelled(copy.deepcopy(replica["template"]), labels)
+            template["spec"].setdefault("restartPolicy", "OnFailure")
+            body = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template}}
+            _make(api, JOBS, body, f"{stored['metadata']['name']}-launcher", stored)
+            continue
+        for index in range(replica.get("replicas", 1)):
+            labels = {
+                f"{TRAINING}/job-name": stored["metadata"]["name"],
+                f"{TRAINING}/replica-type": role.lower(),
+                f"{TRAINING}/replica-index": str(index),
+            }
+            name = f"{stored['metadata']['name']}-{role.lower()}-{index}"
+            _pod(api, replica["template"], labels, name, stored)
+
+
+def _ray_job(api: Api, stored: Json) -> None:
+    body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "spec": stored["spec"]["rayClusterSpec"]}
+    name = f"{stored['metadata']['name']}-raycluster-x1y2z"
+    made = _make(api, RAY_CLUSTERS, body, name, stored)
+    _ray_cluster(api, made)
+
+
+def _ray_cluster(api: Api, stored: Json) -> None:
+    name = stored["metadata"]["name"]
+    labels = {"ray.io/cluster": name, "ray.io/is-ray-node": "yes"}
+    head = {**labels, "ray.io/node-type": "head", "ray.io/group": "headgroup"}
+    _pod(api, stored["spec"]["headGroupSpec"]["template"], head, f"{name}-head", stored)
+    for group in stored["spec"].get("workerGroupSpecs", ()):
+        for _ in range(group["replicas"] * group.get("numOfHosts", 1)):
+            worker = {**labels, "ray.io/node-type": "worker", "ray.io/group": group["groupName"]}
+            _pod(api, group["template"], worker, f"{name}-{group['groupName']}-worker-", stored)
+
+
+def _leader_worker_set(api: Api, stored: Json) -> None:
+    """A StatefulSet of leaders; for each leader that is there, one of its workers, which it owns.
+
+    LeaderWorkerSet's own webhook labels the leaders after ours; here that is done when they are there.
+    """
+    metadata, spec = stored["metadata"], stored["spec"]
+    group, count = spec["leaderWorkerTemplate"], spec.get("replicas", 1)
+    name, folder = metadata["name"], PODS.format(metadata["namespace"])
+    labels = {f"{LWS}/name": name}
+    leader = group.get("leaderTemplate") or group["workerTemplate"]
+    body = _stateful_set(leader, {**labels, f"{LWS}/worker-index": "0"}, count, 0)
+    _make(api, STATEFUL_SETS, body, name, stored)
+
+    def leaders() -> list[Json]:
+        found = api.items(folder, labelSelector=f"{LWS}/name={name},{LWS}/worker-index=0")
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    wait_until(lambda: len(leaders()) == count, f"the leaders of {name}", 60)
+    for pod in leaders():
+        own = {**labels, f"{LWS}/group-index": pod["metadata"]["name"].rpartition("-")[2]}
+        api.merge(f"{folder}/{pod['metadata']['name']}", {"metadata": {"labels": own}})
+        if group["size"] > 1:
+            body = _stateful_set(group["workerTemplate"], own, group["size"] - 1, 1)
+            _make(
+                api, STATEFUL_SETS, body, pod["metadata"]["name"], {**pod, "apiVersion": "v1", "kind": "Pod"}
+            )
+
+
+def _stateful_set(template: Json, labels: dict[str, str], replicas: int, first: int) -> Json:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "spec": {
+            "replicas": replicas,
+            "ordinals": {"start": first},
+            "podManagementPolicy": "Parallel",
+            "serviceName": labels[f"{LWS}/name"],
+            "selector": {"matchLabels": labels},
+            "template": _labelled(copy.deepcopy(template), labels),
+        },
+    }
+
+
+def _pod(api: Api, template: Json, labels: dict[str, str], name: str, owner: Json) -> None:
+    body = {"apiVersion": "v1", "kind": "Pod", **_labelled(copy.deepcopy(template), labels)}
+    _make(api, PODS, body, name, owner)
+
+
+def _labelled(template: Json, labels: dict[str, str]) -> Json:
+    metadata = template.setdefault("metadata", {})
+    metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+    return template
+
+
+def _make(api: Api, folder: str, body: Json, name: str, owner: Json) -> Json:
+    """Create it for its owner; a name that ends in "-" is completed by the API server."""
+    theirs = owner["metadata"]
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": theirs["name"],
+        "uid": theirs["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata = {
+        **body.get("metadata", {}),
+        "generateName" if name.endswith("-") else "name": name,
+        "namespace": theirs["namespace"],
+        "ownerReferences": [reference],
+    }
+    return api.create(folder.format(theirs["namespace"]), {**body, "metadata": metadata})
+
+
+OPERATORS: dict[str, Callable[[Api, Json], None]] = {
+    "JobSet": _job_set,
+    "LeaderWorkerSet": _leader_worker_set,
+    "PyTorchJob": _training_job,
+    "MPIJob": _training_job,
+    "RayJob": _ray_job,
+    "RayCluster": _ray_cluster,
+}

@@ -1,0 +1,271 @@
+"""Workloads of other operators in a real cluster: what admission wrote is what their pods are bound by.
+
+The operators are played (`tests.e2e.operators`); Jobs, StatefulSets, garbage collection and the scheduler are
+the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.api import Json
+from tests.e2e.conftest import policy_set
+from tests.e2e.fleet import Fleet
+from tests.e2e.kube_ledgers import install
+from tests.e2e.operators import operate
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import GPU, RACK, Replicas, job, nodes, racks_of, reservations
+from tests.e2e.stage import Cluster
+
+PODS = "/api/v1/namespaces/research/pods"
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+GATE = "bayplan.dev/queued"
+FOLDERS = {
+    "Job": JOBS,
+    "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/research/jobsets",
+    "LeaderWorkerSet": "/apis/leaderworkerset.x-k8s.io/v1/namespaces/research/leaderworkersets",
+    "PyTorchJob": "/apis/kubeflow.org/v1/namespaces/research/pytorchjobs",
+    "MPIJob": "/apis/kubeflow.org/v2beta1/namespaces/research/mpijobs",
+    "RayJob": "/apis/ray.io/v1/namespaces/research/rayjobs",
+    "RayCluster": "/apis/ray.io/v1/namespaces/research/rayclusters",
+    "StatefulSet": "/apis/apps/v1/namespaces/research/statefulsets",
+}
+
+
+def template(gpus: int = 8) -> Json:
+    """A pod of a whole node, or one without a GPU."""
+    limits = {"cpu": "4", "memory": "8Gi", **({GPU: str(gpus)} if gpus else {})}
+    container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
+    return {"spec": {"containers": [container]}}
+
+
+def workload(kind: str, name: str, spec: Json, **annotations: str) -> Json:
+    """An object of the kind that must stay in one rack."""
+    group, version = FOLDERS[kind].split("/")[2:4]
+    asked = {"kai.scheduler/topology": "racks", "kai.scheduler/topology-required-placement": RACK}
+    return {
+        "apiVersion": f"{group}/{version}",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "research", "annotations": {**asked, **annotations}},
+        "spec": spec,
+    }
+
+
+def job_set(name: str, *, copies: int = 1, pods: int = 2, **annotations: str) -> Json:
+    """Replicated jobs of so many pods."""
+    one = {**template(), "spec": {**template()["spec"], "restartPolicy": "Never"}}
+    spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": one}
+    replicated = [{"name": "train", "replicas": copies, "template": {"spec": spec}}]
+    return workload("JobSet", name, {"replicatedJobs": replicated}, **annotations)
+
+
+def serving_set(name: str, replicas: int) -> Json:
+    """A LeaderWorkerSet of replicas of two nodes."""
+    group = {"size": 2, "leaderTemplate": template(), "workerTemplate": template()}
+    return workload("LeaderWorkerSet", name, {"replicas": replicas, "leaderWorkerTemplate": group})
+
+
+RAY: Json = {
+    "headGroupSpec": {"rayStartParams": {}, "template": template(0)},
+    "workerGroupSpecs": [{"groupName": "gpu", "replicas": 2, "minReplicas": 2, "template": template()}],
+}
+TRAINING: Json = {
+    "Master": {"replicas": 1, "template": template()},
+    "Worker": {"replicas": 1, "template": template()},
+}
+MPI: Json = {
+    "Launcher": {"replicas": 1, "template": template(0)},
+    "Worker": {"replicas": 2, "template": template()},
+}
+ONE_GANG: list[tuple[Json, int]] = [
+    (job_set("sets", copies=1, pods=2), 2),
+    (job_set("two-jobs", copies=2, pods=1), 2),
+    (workload("PyTorchJob", "torch", {"pytorchReplicaSpecs": TRAINING}), 2),
+    (workload("MPIJob", "mpi", {"mpiReplicaSpecs": MPI}), 3),
+    (workload("RayCluster", "rays", RAY), 3),
+    (workload("RayJob", "ray-job", {"entrypoint": "python x.py", "rayClusterSpec": RAY}), 3),
+]
+
+
+@pytest.fixture(scope="module")
+def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """Two racks of three nodes, and two replicas that the API server calls."""
+    install(cluster.kubectl)
+    folder = tmp_path_factory.mktemp("kinds")
+    fleet = Fleet(cluster.api)
+    policies = policy_set("default-scheduler", folder)
+    replicas = Replicas(cluster.api, cluster.kubectl.kubeconfig, folder, 2, policies)
+    try:
+        fleet.make(nodes(2, 3))
+        replicas.start()
+        replicas.configure()
+        yield replicas
+        replicas.unconfigure()
+    finally:
+        replicas.stop()
+        fleet.remove()
+
+
+@pytest.fixture(autouse=True)
+def clean(serving: Replicas) -> Iterator[None]:
+    """After each test nothing is applied, and what was reserved goes by itself."""
+    yield
+    for folder in FOLDERS.values():
+        for item in serving.api.items(folder):
+            serving.api.delete(f"{folder}/{item['metadata']['name']}")
+    wait_until(lambda: not serving.api.items(PODS), "the pods to go", 60)
+    wait_until(lambda: not reservations(serving.api), "the reservations to go", 60)
+
+
+def pods(serving: Replicas, **labels: str) -> list[Json]:
+    """The pods that are not being deleted, of these labels."""
+    found = serving.api.items(PODS, labelSelector=",".join(f"{key}={value}" for key, value in labels.items()))
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def bound(serving: Replicas, count: int, name: str = "") -> list[Json]:
+    """Wait until so many pods whose names begin so, and no more, have a node."""
+
+    def found() -> list[Json]:
+        own = [pod for pod in pods(serving) if pod["metadata"]["name"].startswith(name)]
+        return [pod for pod in own if "nodeName" in pod["spec"]]
+
+    def arrived() -> bool:
+        return len(found()) == count
+
+    try:
+        wait_until(arrived, f"{count} pods to be bound", 60)
+    except TimeoutError as error:
+        raise AssertionError(f"{error}: {json.dumps(pods(serving), indent=1)[:6000]}") from None
+    return found()
+
+
+def gates(pod: Json) -> set[str]:
+    """The scheduling gates of a pod."""
+    return {gate["name"] for gate in pod["spec"].get("schedulingGates", ())}
+
+
+def apply(serving: Replicas, body: Json) -> Json:
+    """Store it, and let its operator make what it makes."""
+    stored = serving.api.create(FOLDERS[body["kind"]], body)
+    if body["kind"] != "Job":
+        operate(serving.api, stored)
+    return stored
+
+
+@pytest.mark.parametrize(("body", "count"), ONE_GANG, ids=[body["metadata"]["name"] for body, _ in ONE_GANG])
+def test_the_pods_that_an_operator_makes_are_bound_where_the_plan_put_the_gang(
+    serving: Replicas, body: Json, count: int
+) -> None:
+    """One reservation for the object, with its UID; all its GPU pods in the rack that it holds."""
+    stored = apply(serving, body)
+    gang = f"research/{body['kind']}/{body['metadata']['name']}"
+    found = [pod for pod in bound(serving, count) if GPU in str(pod["spec"]["containers"])]
+    held = reservations(serving.api)
+    assert set(held) == {gang}, "nothing is held twice, for the object and for its children"
+    assert racks_of(found) == {held[gang]["status"]["where"].partition("/")[0]}
+    assert held[gang]["status"]["ownerUID"] == stored["metadata"]["uid"]
+    assert {pod["metadata"]["annotations"]["bayplan.dev/reservation"] for pod in found} == {
+        held[gang]["metadata"]["name"]
+    }
+
+
+def test_each_replica_of_a_leader_worker_set_has_a_rack_of_its_own(serving: Replicas) -> None:
+    """Leader and worker of one replica share it; the shared template is pinned to both racks."""
+    apply(serving, serving_set("serve", 2))
+    found = bound(serving, 4)
+    held = reservations(serving.api)
+    for index in ("0", "1"):
+        own = [
+            p for p in found if p["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/group-index"] == index
+        ]
+        assert len(own) == 2
+        assert racks_of(own) == {held[f"research/LeaderWorkerSet/serve/{index}"]["status"]["where"]}
+    assert len(racks_of(found)) == 2
+
+
+def test_a_replica_without_a_place_waits_and_is_let_in_alone(serving: Replicas) -> None:
+    """One rack is taken: the first replica starts, the second waits at its gate until the rack is free."""
+    apply(serving, job("busy", 3))
+    bound(serving, 3)
+    stored = serving.api.create(FOLDERS["LeaderWorkerSet"], serving_set("serve", 2))
+    operate(serving.api, stored)
+    wait_until(lambda: len(pods(serving)) == 7, "the pods of both replicas")
+    first = racks_of(bound(serving, 2, "serve"))
+    waiting = [pod for pod in pods(serving) if "nodeName" not in pod["spec"]]
+    assert [gates(pod) for pod in waiting] == [{GATE}, {GATE}]
+    serving.api.delete(f"{JOBS}/busy")
+    second = racks_of(bound(serving, 2, "serve-1"))
+    assert len(first) == len(second) == 1
+    assert first != second
+    ids = [item["metadata"]["name"] for _, item in sorted(reservations(serving.api).items())]
+
+    def told() -> Any:
+        now = serving.api.get(f"{FOLDERS['LeaderWorkerSet']}/serve")
+        return now["metadata"]["annotations"]["bayplan.dev/reservation"].split(",")
+
+    wait_until(lambda: told() == ids, f"the object to name {ids}, not {told()}")
+
+
+def test_a_whole_leader_worker_set_that_waits_is_let_in_replica_by_replica(serving: Replicas) -> None:
+    """Both racks are taken: no replica starts; when they are free each gets one."""
+    for name in ("left", "right"):
+        apply(serving, job(name, 3))
+    bound(serving, 6)
+    apply(serving, serving_set("serve", 2))
+    wait_until(lambda: len(pods(serving)) == 10, "the pods of both replicas")
+    waiting = [pod for pod in pods(serving) if "nodeName" not in pod["spec"]]
+    assert [gates(pod) for pod in waiting] == [{GATE}] * 4
+    assert set(reservations(serving.api)) == {"research/Job/left", "research/Job/right"}
+    for name in ("left", "right"):
+        serving.api.delete(f"{JOBS}/{name}")
+    found = bound(serving, 4, "serve")
+    assert len(racks_of(found)) == 2
+    wait_until(lambda: len(reservations(serving.api)) == 2, "two places")
+
+
+def test_a_job_set_with_a_rack_for_each_job_has_a_gang_for_each(serving: Replicas) -> None:
+    """JobSet's exclusive-topology: two jobs, two racks, and each job's pods together."""
+    body = job_set("apart", copies=2, **{"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK})
+    apply(serving, body)
+    found = bound(serving, 4)
+    by_job = [racks_of(pods(serving, **{"jobset.sigs.k8s.io/job-global-index": str(n)})) for n in (0, 1)]
+    assert [len(racks) for racks in by_job] == [1, 1]
+    assert len(racks_of(found)) == 2
+    assert len(reservations(serving.api)) == 2
+
+
+def test_a_queued_job_set_is_applied_again_without_losing_its_gate(
+    serving: Replicas, cluster: Cluster
+) -> None:
+    """kubectl replaces the whole list of a kind without a schema; what admission wrote there stays.
+
+    So while it waits, and so after it was let in: the templates of a JobSet can never change.
+    """
+    for name in ("left", "right"):
+        apply(serving, job(name, 3))
+    bound(serving, 6)
+    manifest = yaml.safe_dump(job_set("again"))
+
+    def applied() -> Json:
+        said = cluster.kubectl("apply", "-f", "-", "-o", "yaml", text=manifest)
+        assert said.status == 0, said.err
+        return said.object
+
+    first = applied()
+    (replicated,) = first["spec"]["replicatedJobs"]
+    assert replicated["template"]["spec"]["template"]["spec"]["schedulingGates"] == [{"name": GATE}]
+    assert applied()["spec"] == first["spec"]
+    operate(serving.api, first)
+    wait_until(lambda: len(pods(serving)) == 8, "its pods")
+    serving.api.delete(f"{JOBS}/left")
+    bound(serving, 2, "again")
+    held = reservations(serving.api)["research/JobSet/again"]
+    again = applied()
+    assert again["spec"] == first["spec"]
+    assert again["metadata"]["annotations"]["bayplan.dev/reservation"] == held["metadata"]["name"]
