@@ -111,7 +111,8 @@ class Classes:
             return ()
         assert content.free is not None, "only hosts are packed"
         if len(self._kinds) > 1:
-            return self._fit.best(content.free, allowed, content.gpus, content.zones)
+            best = self._fit.best(content.free, allowed, content.gpus, content.zones)
+            return tuple([self.counts.pack(counts) for counts in best])
         kind = self._kinds[0]
         wanted = 1 if self._levels - 1 in kind.apart else kind.count
         room = min(wanted, most(content.free, kind.shape, content.gpus, wanted))

@@ -1,4 +1,4 @@
-"""Numbers of pods by kind, as the search adds them up: a plain number for one kind, a tuple for several.
+"""Numbers of pods by kind, as the search adds them up: always a plain number, so that sums are quick.
 
 Counts never exceed what is wanted, so that sums stay small and covering everything is an equality. What a
 count *measures* is the number of each kind and, of several kinds, how much of each resource they ask for
@@ -8,12 +8,12 @@ together: the most of each that one domain may hold bounds the number of domains
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from planner.request import Kind
 
-Counts = Any
-"""An `int` for one kind of pods, a tuple of `int` for several."""
+Counts = int
+"""The number of pods of one kind; of several kinds all their numbers, packed into one (`Many`)."""
 
 Option = tuple[Counts, int]
 """What a domain could hold, and the least cost of holding it."""
@@ -25,7 +25,7 @@ Measure = tuple[int, ...]
 class Allowed(Protocol):
     """For each sum the most that it may have cost (a list or a mapping)."""
 
-    def __getitem__(self, counts: Any, /) -> int: ...
+    def __getitem__(self, counts: Counts, /) -> int: ...
 
 
 class Algebra(Protocol):
@@ -120,44 +120,67 @@ class One:
 
 
 class Many:
-    """Counts of several kinds. `asked`: for each resource that several ask for, how much each does."""
+    """Counts of several kinds, as one number: a field of bits for each kind, the first the most significant,
+    each with a spare bit on top that tells which of two counts is larger without taking them apart.
+
+    `asked`: for each resource that several kinds ask for, how much each does.
+    """
+
+    zero: Counts = 0
 
     def __init__(self, wanted: tuple[int, ...], asked: Sequence[tuple[int, ...]] = ()) -> None:
-        self.full: Counts = wanted
-        self.zero: Counts = (0,) * len(wanted)
+        self._bits = (2 * max(wanted)).bit_length() + 1
+        self._mask = (1 << self._bits) - 1
+        self._kinds = len(wanted)
+        self._shifts = [self._bits * place for place in range(len(wanted) - 1, -1, -1)]
+        self._spare = sum(1 << shift + self._bits - 1 for shift in self._shifts)
         self._asked = tuple(asked)
+        self._wanted = wanted
+        self.full: Counts = sum(map(int.__lshift__, wanted, self._shifts))
 
     def add(self, one: Counts, other: Counts) -> Counts:
-        return tuple(map(min, map(int.__add__, one, other), self.full))
+        total, spare = one + other, self._spare
+        return total if ((self.full | spare) - total) & spare == spare else self.least(total, self.full)
 
     def minus(self, one: Counts, other: Counts) -> Counts:
-        return tuple(a - b if a > b else 0 for a, b in zip(one, other, strict=True))
+        return one - self.least(one, other)
 
     def least(self, one: Counts, other: Counts) -> Counts:
-        return tuple(map(min, one, other))
+        spare = self._spare
+        smaller = ((other | spare) - one) & spare  # the spare bits of the fields in which one <= other
+        if smaller == spare:
+            return one
+        keep = smaller - (smaller >> self._bits - 1)
+        return (one & keep) | (other & ~(keep | smaller) & ~spare)
 
     def covers(self, one: Counts, other: Counts) -> bool:
-        return all(map(int.__ge__, one, other))
+        spare = self._spare
+        return bool(((one | spare) - other) & spare == spare)
 
     def size(self, counts: Counts) -> int:
-        return sum(counts)
+        return sum(self.each(counts))
 
     def each(self, counts: Counts) -> tuple[int, ...]:
-        return tuple(counts)
+        mask = self._mask
+        return tuple([counts >> shift & mask for shift in self._shifts])
 
     def pack(self, counts: Sequence[int]) -> Counts:
-        return tuple(map(min, counts, self.full))
+        return sum(map(int.__lshift__, map(min, counts, self._wanted), self._shifts))
 
     def measure(self, counts: Counts) -> Measure:
-        return (*counts, *(sum(map(int.__mul__, counts, asked)) for asked in self._asked))
+        each = self.each(counts)
+        return (*each, *[sum(map(int.__mul__, each, asked)) for asked in self._asked])
 
     def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
-        after = dict(before)
+        after, spare = dict(before), self._spare
+        topped, least = goal | spare, self.least
         for counts, cost in before.items():
             if counts == goal:
                 continue
             for more, price in options:
-                total, paid = tuple(map(min, map(int.__add__, counts, more), goal)), cost + price
+                total, paid = counts + more, cost + price
+                if (topped - total) & spare != spare:
+                    total = least(total, goal)
                 if (total not in after or paid < after[total]) and paid <= allowed[total]:
                     after[total] = paid
         return after
