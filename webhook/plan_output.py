@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from planner.answer import Answer
+from planner.account import Account, account
+from planner.answer import Answer, Attempt
 from planner.blind import RULE
 from planner.explain import some
 from planner.podgroup import PodGroup
@@ -33,10 +34,16 @@ class Planned:
         """The worth of its place."""
         return worth(self.snapshot, self.group, self.answer)
 
+    def account(self) -> Account | None:
+        """How the answer came about."""
+        return account(self.snapshot, self.group, self.answer)
+
     def to_json(self) -> dict[str, object]:
-        """The gang's entry in `-o json`: the contract's keys, and `allReduce` where GPUs have a place."""
-        value = self.worth()
-        return self.answer.to_json() | ({"allReduce": value.to_json()} if value else {})
+        """The gang's entry in `-o json`: the contract's keys; `search`, save where the request contradicts
+        itself; `allReduce` where GPUs have a place."""
+        value, told = self.worth(), self.account()
+        search = {"search": told.to_json()} if told else {}
+        return self.answer.to_json() | search | ({"allReduce": value.to_json()} if value else {})
 
 
 def show(found: Sequence[Planned], *, explain: bool) -> None:
@@ -57,7 +64,8 @@ def show(found: Sequence[Planned], *, explain: bool) -> None:
         for answer in answers
     ]
     out.print(table(("gang", "decision", "domain", "reserves", "pods"), rows))
-    _worths(out, found)
+    if not explain:
+        _worths(out, found)
     for one in found:
         answer = one.answer
         if answer.decision != "admitted" or answer.warnings or explain:
@@ -65,7 +73,7 @@ def show(found: Sequence[Planned], *, explain: bool) -> None:
         for warning in answer.warnings:
             out.print(f"  warning: {warning}")
         if explain:
-            _explain(out, answer)
+            _explain(out, one)
 
 
 def path(domain: Domain) -> str:
@@ -109,18 +117,56 @@ def _nodes(count: int) -> str:
     return f"{count} node{'' if count == 1 else 's'}"
 
 
-def _explain(out: Console, answer: Answer) -> None:
-    for depth, attempt in enumerate(answer.attempts):
-        place = path(attempt.domain) or "(everything)"
-        note = f" – {attempt.note}" if attempt.note else ""
-        level = attempt.level or "whole topology"
-        fits = f"{attempt.fits} of {attempt.wanted} pods fit"
-        out.print(f"  {'  ' * depth}└ {level}: best {place}, {fits}{note}")
-    for cause, count in sorted(answer.obstacles.items(), key=lambda item: (-item[1], item[0])):
-        out.print(f"  {_nodes(count)} left out: {cause}")
+def _explain(out: Console, one: Planned) -> None:
+    """The search as a tree, the nodes by cause, the nearest requests, the ranks, the worth of the place."""
+    answer, told = one.answer, one.account()
+    if told is not None:
+        _tree(out, answer, told)
+        _left_out(out, told)
+        out.print(f"  nearest request admitted now: {' or '.join(told.now) or 'none'}")
+        out.print(f"  nearest request ever admitted: {' or '.join(told.ever) or 'none'}")
     for pod_set in dict.fromkeys(assignment.pod_set for assignment in answer.assignments):
         laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
         out.print(f"  ranks of {pod_set}: {some(laid)}")
+    if value := one.worth():
+        beside = _blind(one.group, value)
+        out.print(f"  all-reduce of 1 GB: {_time(value.here)}; topology-blind ({RULE}): {beside}")
+        out.print(f"    by the model: {value.here.estimate.model}; {value.here.rates.words}")
+
+
+def _tree(out: Console, answer: Answer, told: Account) -> None:
+    """Each level with its best domain, now and when empty."""
+    rows = []
+    for depth, fit in enumerate(told.levels):
+        name = fit.level or f"all of {told.topology}"
+        marks = [
+            word
+            for word, level in (("required", told.required), ("preferred", told.preferred))
+            if level and level == fit.level
+        ]
+        if answer.assignments and answer.level == fit.level:
+            marks.append("placed here")
+        branch = f"{'  ' * (depth - 1)}└ " if depth else ""
+        shown = f"  {branch}{name}" + (f" ({', '.join(marks)})" if marks else "")
+        rows.append((shown, _fit(fit.now), _place(fit.now), _fit(fit.empty), _place(fit.empty)))
+    out.print(table(("  level", "fit now", "best domain", "fit when empty", "best domain"), rows))
+
+
+def _fit(attempt: Attempt) -> str:
+    return f"{attempt.fits} of {attempt.wanted}{f' ({attempt.note})' if attempt.note else ''}"
+
+
+def _place(attempt: Attempt) -> str:
+    return path(attempt.domain) if attempt.fits else "–"
+
+
+def _left_out(out: Console, told: Account) -> None:
+    out.print(
+        f"  {_nodes(told.nodes)}: {told.usable} can take a pod now{', left out' if told.excluded else ''}"
+    )
+    for cause in dict.fromkeys((*told.excluded, *told.excluded_ever)):
+        ever = told.excluded_ever.get(cause, 0)
+        out.print(f"    {told.excluded.get(cause, 0)} {cause}{f' (when empty {ever})' if ever else ''}")
 
 
 def _span(first: int, last: int) -> str:

@@ -36,3 +36,37 @@ def test_one_pod_and_a_gang_without_a_place_show_nothing(job, capsys):
     """There is no all-reduce to speak of."""
     cluster = "superpod-32" if "without" in job else "nvl72-8racks"
     assert "all-reduce" not in plan(cluster, job, capsys)
+
+
+def test_explain_draws_the_search_and_names_the_nearest_requests(capsys):
+    """Every level with what fits there now and when empty, the nodes by cause, and what would work."""
+    out = plan("superpod-32", "jobset-64-gpus", capsys, "--explain")
+    assert "  └ cloud.provider.com/topology-block " in out
+    (rack,) = (line for line in out.splitlines() if "topology-rack (required, placed here)" in line)
+    assert rack.split()[-8:] == ["8", "of", "8", "su-1/rack-3", "8", "of", "8", "su-1/rack-1"]
+    assert "32 nodes: 16 can take a pod now, left out\n    14 insufficient nvidia.com/gpu\n" in out
+    assert "    1 taint example.com/burn-in (when empty 1)" in out
+    assert "nearest request ever admitted:" in out
+
+
+def test_the_json_tells_the_search(capsys):
+    """Levels, nodes by cause that add up, the nearest requests now and ever."""
+    (gang,) = json.loads(plan("nvl72-8racks", "job-76-gpus-one-rack", capsys, "-o", "json"))["gangs"]
+    search = gang["search"]
+    assert search["nearest"] == {
+        "now": ["18 pods", "required at topology.kubernetes.io/zone"],
+        "ever": ["18 pods", "required at topology.kubernetes.io/zone"],
+    }
+    left_out = {"insufficient rdma/ib": 9}
+    assert search["nodes"] == {
+        "total": 119, "usable": 110, "excluded": left_out, "excludedWhenEmpty": left_out,
+    }  # fmt: skip
+    assert [level["now"]["pods"] for level in search["levels"]] == [19, 19, 18, 18, 1]
+
+
+def test_a_contradiction_has_no_search_to_tell(capsys):
+    """The message says what would be valid; there is nothing to count."""
+    (gang,) = json.loads(plan("superpod-32", "job-unknown-level", capsys, "-o", "json"))["gangs"]
+    assert gang["decision"] == "rejected"
+    assert "search" not in gang
+    assert "nearest" not in plan("superpod-32", "job-unknown-level", capsys, "--explain")

@@ -1,0 +1,177 @@
+"""How an answer came about, in numbers: what each level holds, which nodes are left out, what is nearest.
+
+Worked out by whoever shows it, never by `plan`, from the same searches: the figures are those of the answer's
+message. Each node of the cluster is counted once: as one that takes a pod of the gang now, or left out by its
+first cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from planner import explain
+from planner.answer import Answer, Attempt
+from planner.budget import Budget
+from planner.climb import Climb
+from planner.explain import Tried
+from planner.obstacles import largest, obstacles
+from planner.placement import fitting, requests_of, search
+from planner.podgroup import PodGroup, PodSet
+from planner.quantity import show
+from planner.refuse import Fits, closest, culprit_of, nearest_to, other_ways
+from planner.request import ROOT, Refusal
+from planner.snapshot import Snapshot
+from planner.view import View, look
+
+AS_ASKED = "as asked"
+"""The nearest request of a gang that has a place as it stands."""
+_BUDGET = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class LevelFit:
+    """One level ("" is the whole topology): the best domain now and when empty, with the pods it holds."""
+
+    level: str
+    now: Attempt
+    empty: Attempt
+
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON."""
+        return {"level": self.level or None, "now": _best(self.now), "whenEmpty": _best(self.empty)}
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """`required`, `preferred`: level keys, "" for none. `levels`: coarse to fine. `nodes`: of the cluster;
+    `usable`: those that take a pod of the gang now; `excluded`: the others by cause, `excluded_ever` those
+    that take none even when the cluster is empty. `now`, `ever`: the nearest requests that are admitted now,
+    and on the empty cluster; empty where there is none."""
+
+    topology: str
+    required: str
+    preferred: str
+    levels: tuple[LevelFit, ...]
+    nodes: int
+    usable: int
+    excluded: dict[str, int]
+    excluded_ever: dict[str, int]
+    now: tuple[str, ...]
+    ever: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON."""
+        return {
+            "required": self.required or None,
+            "preferred": self.preferred or None,
+            "levels": [level.to_json() for level in self.levels],
+            "nodes": {
+                "total": self.nodes,
+                "usable": self.usable,
+                "excluded": self.excluded,
+                "excludedWhenEmpty": self.excluded_ever,
+            },
+            "nearest": {"now": list(self.now), "ever": list(self.ever)},
+        }
+
+
+def account(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Account | None:
+    """The account of an answer; None for a request that contradicts itself, where nothing was searched.
+
+    `snapshot` is the cluster in which it was planned; what the gang itself holds there is left aside.
+    """
+    snapshot = snapshot.without(group.name)
+    try:
+        asks = requests_of(snapshot, group)
+    except Refusal:
+        return None
+    tried = search(snapshot, group, asks, now=True)
+    one = next((t for t in tried if t.found and t.tree.topology.name == answer.topology), closest(tried))
+    asked, topology = one.asked, one.tree.topology
+    current, empty = look(snapshot, one.tree, now=True), look(snapshot, one.tree, now=False)
+    excluded = _outside(snapshot, one) | obstacles(group, current, asked)
+    never = _outside(snapshot, one) | obstacles(group, empty, asked)
+    fits = fitting(asks)
+    ever = search(snapshot, group, asks, now=False) if answer.decision == "rejected" else []
+    same = next((t for t in ever if t.tree is one.tree), None)
+    return Account(
+        topology=topology.name,
+        required=topology.levels[asked.required] if asked.required > ROOT else "",
+        preferred=topology.levels[asked.preferred] if asked.preferred > ROOT else "",
+        levels=tuple(_levels(group, one, current, empty)),
+        nodes=len(snapshot.nodes),
+        usable=len(snapshot.nodes) - sum(excluded.values()),
+        excluded=excluded,
+        excluded_ever=never,
+        now=(AS_ASKED,) if answer.decision == "admitted" else _ways(snapshot, group, one, fits, now=True),
+        ever=_ways(snapshot, group, same, fits, now=False) if same else (AS_ASKED,),
+    )
+
+
+def _levels(group: PodGroup, one: Tried, current: View, empty: View) -> Iterator[LevelFit]:
+    keys = ("", *one.tree.topology.levels)
+    return map(LevelFit, keys, _fits(group, one, current), _fits(group, one, empty))
+
+
+def _fits(group: PodGroup, one: Tried, view: View) -> list[Attempt]:
+    """What the best domain of each level holds, coarse to fine.
+
+    A gang may be in a domain by being in a finer one inside it: in a rack that it could not hold whole, on a
+    host of it. So no level holds less than a finer one.
+    """
+    found: list[Attempt] = []
+    inner: Attempt | None = None
+    for level in range(one.tree.topology.host_index, ROOT - 1, -1):
+        fit = Climb(view, one.asked, group.reserve, Budget(_BUDGET), []).fits_at(level)
+        if inner and inner.fits > fit.fits and (level == ROOT or inner.domain[level]):
+            fit = replace(fit, domain=inner.domain[: level + 1], fits=inner.fits, note="")
+        found.append(fit)
+        inner = fit
+    return found[::-1]
+
+
+def _outside(snapshot: Snapshot, one: Tried) -> dict[str, int]:
+    outside = len(snapshot.nodes) - len(one.tree.nodes)
+    return {f"not in topology {one.tree.topology.name}": outside} if outside else {}
+
+
+def _ways(snapshot: Snapshot, group: PodGroup, one: Tried, fits: Fits, *, now: bool) -> tuple[str, ...]:
+    """The nearest requests in words: fewer pods, a coarser level, the end of a gang, smaller pods."""
+    part, tight = culprit_of(snapshot, group, one, now=now)
+    ways = explain.ways_of(tight, nearest_to(snapshot, part, tight, now=now))
+    if now and not ways:
+        ways = other_ways(snapshot, group, fits)
+    return tuple(ways or _smaller_pods(snapshot, group, one, now=now))
+
+
+def _smaller_pods(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> list[str]:
+    """As many pods, which ask for no more of what they lack than the most that a node they may use has."""
+    view = look(snapshot, one.tree, now=now)
+    most = {
+        (name, resource): largest([view], kind, resource)
+        for kind in one.asked.kinds
+        for name, _ in kind.parts
+        for resource, amount in kind.shape.requests.items()
+        if largest([view], kind, resource) < amount
+    }
+    if not most or not all(most.values()):
+        return []
+
+    def reduced(pod_set: PodSet) -> PodSet:
+        requests = {r: most.get((pod_set.name, r), n) for r, n in pod_set.shape.requests.items()}
+        return replace(pod_set, shape=replace(pod_set.shape, requests=requests))
+
+    smaller = replace(group, pod_sets=tuple(map(reduced, group.pod_sets)))
+    if not any(t.found for t in search(snapshot, smaller, requests_of(snapshot, smaller), now=now)):
+        return []
+    several = len(group.pod_sets) > 1
+    parts = [
+        f"{show(r, n)} {r}{f' a pod of {name}' if several else ' a pod'}" for (name, r), n in most.items()
+    ]
+    return [f"at most {', '.join(parts)}"]
+
+
+def _best(attempt: Attempt) -> dict[str, object]:
+    told: dict[str, object] = {"domain": list(attempt.domain), "pods": attempt.fits, "wanted": attempt.wanted}
+    return told | ({"note": attempt.note} if attempt.note else {})
