@@ -8,10 +8,11 @@ claims; the class and the count stand in these objects. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.errors import Where
 from planner.reading import integer, mapping, maps, text
+from planner.selectors import Device
 
 GPU_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com")
 """Classes whose devices are GPUs or parts of one."""
@@ -23,26 +24,55 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """`count` devices of a class; -1 for all that the node has."""
+    """`count` devices of a class; -1 for all that the node has.
+
+    `selectors`: CEL expressions that each of them must meet. `others`: alternatives, in order of preference.
+    `watching`: it only looks at devices (`adminAccess`), and takes none.
+    """
 
     device_class: str
     count: int
+    selectors: tuple[str, ...] = ()
+    others: tuple[DeviceRequest, ...] = ()
+    watching: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A ResourceClaim or ResourceClaimTemplate. Of alternatives (`firstAvailable`) the first is read."""
+    """A ResourceClaim or ResourceClaimTemplate. Of alternatives (`firstAvailable`) the first comes first.
+
+    `allocated`: the devices that a claim has been given, by request, with their driver, pool and name.
+    """
 
     requests: tuple[DeviceRequest, ...]
+    allocated: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimUse:
+    """A claim that a pod names: a template's name, or a ResourceClaim's (`template` False).
+
+    `made`: the ResourceClaim that was made from the template for this very pod, "" where none is known.
+    """
+
+    source: str
+    template: bool
+    made: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the cluster says, by NAMESPACE/NAME. `domains`: each ComputeDomain's template."""
+    """What the cluster says, by NAMESPACE/NAME. `domains`: each ComputeDomain's template.
+
+    `devices`: by node what its drivers offer, of the nodes that have a ResourceSlice. `classes`: the
+    selectors of each DeviceClass, by its name.
+    """
 
     claims: Mapping[str, Claim]
     templates: Mapping[str, Claim]
     domains: Mapping[str, str]
+    devices: Mapping[str, Mapping[tuple[str, str], Device]] = field(default_factory=dict)
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 NO_CLAIMS = Claims({}, {}, {})
@@ -62,18 +92,71 @@ def claim_from(item: Mapping[str, object], where: Where) -> Claim:
         tuple(
             _request(request, where.at(f"{at.field}.requests[{index}]"))
             for index, request in enumerate(requests)
-        )
+        ),
+        _allocated(item, where),
     )
 
 
 def _request(request: Mapping[str, object], where: Where) -> DeviceRequest:
     exactly = mapping(request.get("exactly"), where.at(f"{where.field}.exactly"))
-    alternatives = maps(request.get("firstAvailable"), where.at(f"{where.field}.firstAvailable"))
-    wanted = exactly or (alternatives[0] if alternatives else request)
+    at = where.at(f"{where.field}.firstAvailable")
+    alternatives = [
+        _devices(one, where.at(f"{at.field}[{index}]"))
+        for index, one in enumerate(maps(request.get("firstAvailable"), at))
+    ]
+    if alternatives and not exactly:
+        first, *others = alternatives
+        return DeviceRequest(first.device_class, first.count, first.selectors, tuple(others))
+    return _devices(exactly or request, where)
+
+
+def _devices(wanted: Mapping[str, object], where: Where) -> DeviceRequest:
     everything = text(wanted.get("allocationMode"), where.at(f"{where.field}.allocationMode")) == "All"
     stated = integer(wanted.get("count"), where.at(f"{where.field}.count"))
     device_class = text(wanted.get("deviceClassName"), where.at(f"{where.field}.deviceClassName"))
-    return DeviceRequest(device_class, UNKNOWN if everything else stated or 1)
+    return DeviceRequest(
+        device_class,
+        UNKNOWN if everything else stated or 1,
+        expressions(wanted.get("selectors"), where.at(f"{where.field}.selectors")),
+        watching=wanted.get("adminAccess") is True,
+    )
+
+
+def expressions(selectors: object, where: Where) -> tuple[str, ...]:
+    """The CEL expressions of a list of selectors. Raises `InputError` for a malformed one."""
+    found = []
+    for index, selector in enumerate(maps(selectors, where)):
+        at = where.at(f"{where.field}[{index}].cel")
+        found.append(text(mapping(selector.get("cel"), at).get("expression"), at))
+    return tuple(expression for expression in found if expression)
+
+
+def _allocated(item: Mapping[str, object], where: Where) -> tuple[tuple[str, str, str], ...]:
+    at = where.at("status.allocation.devices.results")
+    status = mapping(item.get("status"), where.at("status"))
+    allocation = mapping(status.get("allocation"), where.at("status.allocation"))
+    devices = mapping(allocation.get("devices"), where.at("status.allocation.devices"))
+    return tuple(
+        (text(one.get("driver"), at), text(one.get("pool"), at), text(one.get("device"), at))
+        for one in maps(devices.get("results"), at)
+        if one.get("adminAccess") is not True
+    )
+
+
+def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: Where) -> tuple[ClaimUse, ...]:
+    """The claims that a pod names in its spec, each with what its status says was made of it."""
+    at = where.at(f"{where.field}.resourceClaims")
+    made = {
+        text(one.get("name"), at): text(one.get("resourceClaimName"), at)
+        for one in maps(status.get("resourceClaimStatuses"), at)
+    }
+    found = []
+    for entry in maps(spec.get("resourceClaims"), at):
+        template = text(entry.get("resourceClaimTemplateName"), at)
+        source = template or text(entry.get("resourceClaimName"), at)
+        if source:
+            found.append(ClaimUse(source, bool(template), made.get(text(entry.get("name"), at), "")))
+    return tuple(found)
 
 
 def domain_template(item: Mapping[str, object], where: Where) -> str:

@@ -1,9 +1,9 @@
 """A snapshot from what `kubectl get -o yaml` prints.
 
 Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, ours), Reservations,
-NodeResourceTopologies, ResourceClaims with their templates, ComputeDomains, LimitRanges and ResourceQuotas
-are read; every other kind is counted and left aside. What cannot be used is refused with file, object and
-field.
+NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices and DeviceClasses, ComputeDomains,
+LimitRanges and ResourceQuotas are read; every other kind is counted and left aside. What cannot be used is
+refused with file, object and field.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from planner import quantity
-from planner.claims import Claim, Claims, claim_from, domain_template
+from planner.claims import Claim, Claims, claim_from, domain_template, uses_from
+from planner.devices import class_from, slice_from
 from planner.errors import InputError, Where
 from planner.limits import Bound, Quota, bounds_from, quota_from
 from planner.manifest import reservation_from
@@ -24,6 +25,7 @@ from planner.presets import infer
 from planner.qos import alignment_of
 from planner.reading import mapping, maps, sequence, text, texts
 from planner.reservation import Reservation
+from planner.selectors import Device
 from planner.settings import DEFAULTS, KNOWN, Settings, with_config
 from planner.shape import effective_request
 from planner.sharing import shared_by
@@ -51,6 +53,8 @@ class _Found:
     claims: dict[str, Claim] = field(default_factory=dict)
     templates: dict[str, Claim] = field(default_factory=dict)
     domains: dict[str, str] = field(default_factory=dict)
+    devices: dict[str, dict[tuple[str, str], Device]] = field(default_factory=dict)
+    classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: dict[str, Quota] = field(default_factory=dict)
     settings: Settings = DEFAULTS
@@ -78,7 +82,7 @@ def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
         ignored=dict(found.ignored),
         settings=found.settings,
         numa=found.numa,
-        claims=Claims(found.claims, found.templates, found.domains),
+        claims=Claims(found.claims, found.templates, found.domains, found.devices, found.classes),
         bounds=found.bounds,
         quotas=found.quotas,
     )
@@ -211,6 +215,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
         alignment=alignment_of(spec, where.at("spec")),
         gpu_groups=shared_by(requests, namespace, labels, annotations),
+        claims=uses_from(spec, status, where.at("spec")),
         scheduling_group=group,
         scheduler=(text(spec.get("schedulerName"), where.at("spec.schedulerName")) or DEFAULT_SCHEDULER)
         if group
@@ -276,6 +281,17 @@ def _read_claim(found: _Found, item: Mapping[str, object], where: Where) -> None
     kept[_key(item, where)] = claim_from(item, where)
 
 
+def _read_slice(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    node, devices = slice_from(item, where)
+    if node:
+        found.devices.setdefault(node, {}).update(devices)
+
+
+def _read_class(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    name = mapping(item.get("metadata"), where.at("metadata"))["name"]
+    found.classes[str(name)] = class_from(item, where)
+
+
 def _read_domain(found: _Found, item: Mapping[str, object], where: Where) -> None:
     found.domains[_key(item, where)] = domain_template(item, where)
 
@@ -323,5 +339,7 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("topology.node.k8s.io", "NodeResourceTopology"): _read_numa,
     ("resource.k8s.io", "ResourceClaim"): _read_claim,
     ("resource.k8s.io", "ResourceClaimTemplate"): _read_claim,
+    ("resource.k8s.io", "ResourceSlice"): _read_slice,
+    ("resource.k8s.io", "DeviceClass"): _read_class,
     ("resource.nvidia.com", "ComputeDomain"): _read_domain,
 }

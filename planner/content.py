@@ -15,7 +15,7 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from planner.node import Node, Taint
-from planner.podgroup import GPU_RESOURCES, MIG_PREFIX
+from planner.podgroup import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
 from planner.quantity import Resources
 from planner.sharing import Gpus
 from planner.tree import Branch, Tree
@@ -196,6 +196,6 @@ def worth(free: Resources) -> int:
     devices = sum(
         amount
         for name, amount in free.items()
-        if amount > 0 and (name in GPU_RESOURCES or name.startswith(MIG_PREFIX))
+        if amount > 0 and (name in GPU_RESOURCES or name == CLAIMED_GPU or name.startswith(MIG_PREFIX))
     )
     return devices * (MOST_CORES + 1) + max(0, min(MOST_CORES, free.get("cpu", 0) // 1000))

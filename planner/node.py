@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.alignment import Alignment
+from planner.claims import ClaimUse
 from planner.quantity import Resources
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -54,6 +55,8 @@ class BoundPod:
     alignment: Alignment | None = None
     gpu_groups: tuple[str, ...] = ()
     """The GPUs that it shares with other pods, by KAI's names for them (planner.sharing)."""
+    claims: tuple[ClaimUse, ...] = ()
+    """The device claims that it names, whose devices are not among its requests."""
     scheduling_group: str = ""
     """The PodGroup of Kubernetes' own that it belongs to (`spec.schedulingGroup`), "" for none."""
     scheduler: str = ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from planner import numawords
 from planner.content import Content, hosts
+from planner.devices import has, on_node
 from planner.match import condition_obstacle
 from planner.matching import Match
 from planner.order import natural
@@ -154,7 +155,7 @@ def short_of(free: Resources, kind: Kind, gpus: Gpus | None = None) -> str:
     """The resource that keeps one pod from fitting, the scarcest kind (devices) first; "" where it fits."""
     if most(free, kind.shape, gpus, 1):
         return ""
-    needs = kind.shape.requests.items()
+    needs = on_node(kind.shape.requests, free).items()
     lacking = [name for name, need in needs if free.get(name, 0) < need and not share_named(name)]
     if not lacking:
         share = share_in(kind.shape.requests)
@@ -169,7 +170,7 @@ def misaligned(zones: Zones | None, kind: Kind) -> str:
 
 def largest(views: Sequence[View], kind: Kind, resource: str) -> int:
     """The most of a resource that any node which the pod may be on has."""
-    return max(((host.free or {}).get(resource, 0) for host in usable(views, kind)), default=0)
+    return max((has(host.free or {}, resource) for host in usable(views, kind)), default=0)
 
 
 def usable(views: Sequence[View], kind: Kind) -> list[Content]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from planner.devices import is_claimed, on_node, plugin_name
 from planner.podgroup import PodShape
 from planner.quantity import LARGEST, Resources
 from planner.request import Kind
@@ -13,12 +14,17 @@ from planner.zones import Filling, Zones, alignment_for
 
 def most(free: Resources, shape: PodShape, gpus: Gpus | None = None, limit: int = LARGEST) -> int:
     """Pods of this shape that the free amounts hold, at most `limit`; parts of GPUs on these `gpus`."""
-    share = share_in(shape.requests)
+    requests = on_node(shape.requests, free) if shape.claims else shape.requests
+    share = share_in(requests)
     if share is None:
-        return max(0, min((free.get(name, 0) // need for name, need in shape.requests.items()), default=0))
-    others = (free.get(name, 0) // need for name, need in shape.requests.items() if name != share.name)
+        return max(0, min((free.get(name, 0) // need for name, need in requests.items()), default=0))
+    others = (free.get(name, 0) // need for name, need in requests.items() if name != share.name)
     room = max(0, min(others, default=limit))
     return gpus.most(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
+
+
+NOT_OFFERED = -(2**63)
+"""The amount of a resource of which a node says nothing, where that is another thing than none."""
 
 
 class HostFit:
@@ -32,7 +38,9 @@ class HostFit:
             for kind in kinds
         ]
         self._caps = [1 if host_level in kind.apart else kind.count for kind in kinds]
-        self._resources = sorted({name for request in self._requests for name in request} | {GPU})
+        self._claiming = any(kind.shape.claims for kind in kinds)
+        names = {name for request in self._requests for name in request}
+        self._resources = sorted({*names, *map(plugin_name, filter(is_claimed, names)), GPU})
         self._alignments = [alignment_for(kind.shape) for kind in kinds]
         self._memo: dict[
             tuple[tuple[int, ...], tuple[bool, ...], Gpus | None, Zones | None], tuple[tuple[int, ...], ...]
@@ -46,11 +54,12 @@ class HostFit:
         zones: Zones | None = None,
     ) -> tuple[tuple[int, ...], ...]:
         """The largest possible counts, in descending order; empty where not one pod fits."""
-        amounts = tuple([free.get(name, 0) for name in self._resources])
+        missing = NOT_OFFERED if self._claiming else 0
+        amounts = tuple([free.get(name, missing) for name in self._resources])
         key = (amounts, allowed, gpus if self._sharing else None, zones)
         found = self._memo.get(key)
         if found is None:
-            there = dict(zip(self._resources, amounts, strict=True))
+            there = {n: a for n, a in zip(self._resources, amounts, strict=True) if a != NOT_OFFERED}
             found = self._memo[key] = self._search(there, allowed, gpus, zones)
         return found
 
@@ -60,9 +69,10 @@ class HostFit:
         found: list[tuple[int, ...]] = []
         last = len(self._requests) - 1
         filling = Filling(zones, self._alignments) if zones else None
+        requests = [on_node(r, free) for r in self._requests] if self._claiming else self._requests
 
         def extend(kind: int, left: Mapping[str, int], counts: tuple[int, ...]) -> None:
-            request = self._requests[kind]
+            request = requests[kind]
             room = self._caps[kind] if allowed[kind] else 0
             room = max(0, min([room, *(left.get(name, 0) // need for name, need in request.items())]))
             if self._sharing:

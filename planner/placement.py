@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from planner import choose, explain
 from planner.answer import Answer, Assignment
 from planner.budget import Budget
+from planner.claiming import claimed
 from planner.climb import Climb, Found
 from planner.explain import Tried
 from planner.pins import requirements
@@ -37,7 +38,18 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
         if again is not None:
             return again
         snapshot = snapshot.without(group.name)
+    try:
+        group = with_devices(snapshot, group)
+    except Refusal as refusal:
+        return explain.refused(group, refusal)
     return follow(snapshot, group, _plan) if group.wishes else _plan(snapshot, group)
+
+
+def with_devices(snapshot: Snapshot, group: PodGroup) -> PodGroup:
+    """The gang with what its device claims come to in this cluster. Raises `Refusal` for what none offers."""
+    if not any(pod_set.shape.claims for pod_set in group.pod_sets):
+        return group
+    return claimed(snapshot.base.devices, group)
 
 
 def _plan(snapshot: Snapshot, group: PodGroup) -> Answer:
@@ -184,6 +196,7 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
         return None
     if answer.replayed:
         return snapshot.holding(group.name)
+    group = with_devices(snapshot, group)
     tree = snapshot.base.trees[answer.topology]
     wide = snapshot.base.wide_trees[answer.topology] if _outside(tree, answer) else tree
     held = (wide.branch(domain) for domain in answer.reserves)

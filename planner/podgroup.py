@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.alignment import Alignment
+from planner.claims import ClaimUse
 from planner.quantity import Resources
 
 ReserveMode = Literal["domain", "nodes", "none"]
@@ -15,6 +16,8 @@ FabricStrategy = Literal["", "consolidated", "distributed", "balanced"]
 
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi")
 MIG_PREFIX = "nvidia.com/mig-"
+CLAIMED_GPU = "gpu.nvidia.com"
+"""What a whole GPU is called that is asked for by claim (planner.devices)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,13 @@ class PodShape:
     anti_affinity: tuple[str, ...] = ()
     priority: int = 0
     alignment: Alignment | None = None
+    claims: tuple[ClaimUse, ...] = ()
+    """The device claims that it names; what they ask for is worked out where the cluster is known."""
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs that one pod asks for, whatever the maker."""
-        return sum(self.requests.get(name, 0) for name in GPU_RESOURCES)
+        """Whole GPUs that one pod asks for, whatever the maker; claimed ones too, once they are known."""
+        return sum(self.requests.get(name, 0) for name in (*GPU_RESOURCES, CLAIMED_GPU))
 
     @property
     def mig_slices(self) -> dict[str, int]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from planner.answer import Answer
 from planner.choose import candidates
+from planner.devices import is_claimed
 from planner.match import affinity_matches, selects
 from planner.podgroup import PodGroup, PodSet
 from planner.request import ROOT, Refusal, ask, resolve
@@ -28,7 +29,7 @@ def fingerprint(group: PodGroup) -> str:
     """
     asked: dict[str, object] = {
         "podSets": [
-            [p.name, p.count, sorted(p.shape.requests.items()), *_slices(group, p)]
+            [p.name, p.count, _requests(p), *_slices(group, p)]
             for p in sorted(group.pod_sets, key=lambda p: p.name)
         ],
         "reserve": group.reserve,
@@ -38,6 +39,13 @@ def fingerprint(group: PodGroup) -> str:
         fabric = [wish.domain, wish.gbps, wish.strategy, wish.latency] if wish else []
         asked["wishes"] = [fabric, group.policy, group.balanced, [[p.name, p.most] for p in group.pod_sets]]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _requests(pod_set: PodSet) -> list[tuple[str, object]]:
+    """What the pods ask for; of claims only the names, for what is behind them hangs on the cluster."""
+    shape = pod_set.shape
+    asked: list[tuple[str, object]] = [(n, a) for n, a in sorted(shape.requests.items()) if not is_claimed(n)]
+    return asked + [("claim", [use.source, use.template]) for use in shape.claims]
 
 
 def _slices(group: PodGroup, pod_set: PodSet) -> list[str | int]:

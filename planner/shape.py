@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner import quantity
+from planner.claims import uses_from
 from planner.errors import InputError, Where
 from planner.match import NODE_NAME_FIELD, holds
 from planner.podgroup import PodShape, Requirement, Term, Toleration
@@ -49,6 +50,7 @@ def shape_of(
         anti_affinity=_anti_affinity(affinity, labels or {}, _in(where, "affinity.podAntiAffinity")),
         priority=integer(spec.get("priority"), _in(where, "priority")),
         alignment=alignment_of(spec, where),
+        claims=uses_from(spec, {}, where),
     )
 
 

@@ -14,8 +14,10 @@ from functools import cached_property
 
 import networkx as nx
 
+from planner.claiming import Devices
 from planner.claims import NO_CLAIMS, Claims
 from planner.content import Content, Contents, Memory
+from planner.devices import GPU, is_claimed, offered, on_node
 from planner.layered import Layered
 from planner.limits import Bound, Quota
 from planner.match import PASSING_TAINTS, divided
@@ -120,7 +122,7 @@ class Fabric:
 
         def host(branch: Branch) -> Content:
             node = tree.nodes[branch.start]
-            empty, free = when_empty(node)
+            empty, free = when_empty(node, self.offers(node))
             numa = self.aligned(node)
             return self.memory.host(
                 branch, empty, free, opened=False, gang="", held="",
@@ -128,6 +130,17 @@ class Fabric:
             )  # fmt: skip
 
         return self.empty.of(tree, host)
+
+    @cached_property
+    def devices(self) -> Devices:
+        """The nodes' devices, for those who ask for them by claim."""
+        return Devices.of(self.nodes.values(), self.claims)
+
+    def offers(self, node: Node) -> Resources:
+        """What the node gives, with the devices that only claims can reach."""
+        if not self.claims.devices and node.allocatable.get(GPU):
+            return node.allocatable
+        return offered(node, self.claims)
 
     def with_node(self, node: Node) -> Fabric:
         """The same nodes with this one in the place of the one of its name, or besides them.
@@ -146,6 +159,8 @@ class Fabric:
                 }
         if old.labels == node.labels:
             made.__dict__["labelled"] = self.labelled
+            if "devices" in self.__dict__ and old.allocatable == node.allocatable:
+                made.__dict__["devices"] = self.devices
         if "divided" in self.__dict__ and divided(old.labels) == divided(node.labels):
             made.__dict__["divided"] = self.divided
         if self.__dict__.get("aligns") in (True, made.aligned(node) is not None):
@@ -212,7 +227,7 @@ class Snapshot:
         holds = self.holds.on(node.name)
         pods = self.bound.on(node.name)
         used, gpus = self._settled_on(node) if holds or pods else (None, gpus_of(node))
-        free = node.allocatable
+        free = self.base.offers(node)
         if used:
             free = {name: amount - used.get(name, 0) for name, amount in free.items()}
         return self.base.memory.host(
@@ -249,11 +264,16 @@ class Snapshot:
 
     def _settled_on(self, node: Node) -> tuple[dict[str, int], Gpus | None]:
         taken, gpus = self._promised_on(node.name), gpus_of(node)
+        if any(map(is_claimed, taken)):
+            taken = dict(on_node(taken, self.base.offers(node)))
         return settled(taken, self.bound.on(node.name), gpus) if shares_gpus(taken) else (taken, gpus)
 
     def _used_on(self, node: str) -> dict[str, int]:
         """What bound pods use on a node beyond what their gangs' reservations account for there."""
-        return unaccounted(self.bound.on(node), self.holds.on(node))
+        pods: Iterable[BoundPod] = self.bound.on(node)
+        if any(pod.claims for pod in pods):
+            pods = self.base.devices.counted(pods)
+        return unaccounted(pods, self.holds.on(node))
 
     @cached_property
     def used(self) -> dict[str, dict[str, int]]:
@@ -424,10 +444,10 @@ def _ordered(nodes: Iterable[Node]) -> dict[str, Node]:
     return {node.name: node for node in sorted(nodes, key=lambda node: natural(node.name))}
 
 
-def when_empty(node: Node) -> tuple[Node, Resources]:
-    """The node as it is when nothing runs and nothing ails it, and what it gives then."""
+def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
+    """The node as it is when nothing runs and nothing ails it, and what it gives then beside these offers."""
     taints = tuple(taint for taint in node.taints if taint.key not in PASSING_TAINTS)
-    free = dict(node.allocatable)
+    free = dict(offers)
     add(free, node.pending)
     return replace(node, taints=taints, cordoned=False, ready=True), free
 

@@ -43,7 +43,7 @@ def read_one(request):
                     {"deviceClassName": "b.example"},
                 ]
             },
-            DeviceRequest("a.example", 3),
+            DeviceRequest("a.example", 3, (), (DeviceRequest("b.example", 1),)),
         ),
     ],
 )

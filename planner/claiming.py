@@ -1,0 +1,324 @@
+"""What a pod's device claims come to on the nodes at hand: amounts of pools, and nodes with such devices.
+
+A pod names claims, a claim asks for devices of a class that meet selectors, and nodes offer devices. Here the
+three are brought together, before a gang is planned and wherever bound pods are counted. What cannot be told
+is not counted, and a warning says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from planner.claims import CHANNEL_CLASS, UNKNOWN, Claim, Claims, ClaimUse, DeviceRequest
+from planner.devices import CLAIMED_GPU, CLAIMED_MIG, devices_of, is_claimed, pool_of
+from planner.match import NODE_NAME_FIELD, PRODUCT
+from planner.node import BoundPod, Node
+from planner.order import natural
+from planner.podgroup import PodGroup, PodSet, PodShape, Requirement
+from planner.request import Refusal
+from planner.selectors import Device, holds
+
+_CLASSES: Mapping[str, str] = {
+    "gpu.nvidia.com": "gpu",
+    "mig.nvidia.com": "mig",
+    "vfio.gpu.nvidia.com": "vfio",
+}
+"""NVIDIA's own classes, with the type of their devices; other classes are known by their DeviceClass."""
+_MOST_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Nodes with the same devices: their names, their GPU products, and how many there are of each device."""
+
+    devices: Counter[Device]
+    names: tuple[str, ...]
+    products: frozenset[str]
+
+
+@dataclass(slots=True)
+class Devices:
+    """Every node's devices; nodes with the same ones are looked at once. `claims`: what the cluster says."""
+
+    claims: Claims
+    _alike: tuple[_Alike, ...]
+    _by_node: Mapping[str, _Alike]
+    _met: dict[tuple[str, Device], bool | None] = field(default_factory=dict)
+
+    @staticmethod
+    def of(nodes: Iterable[Node], claims: Claims) -> Devices:
+        """The devices of these nodes."""
+        names: dict[frozenset[tuple[Device, int]], list[Node]] = {}
+        for node in nodes:
+            if found := devices_of(node, claims):
+                names.setdefault(frozenset(found.items()), []).append(node)
+        alike = tuple(
+            _Alike(
+                Counter(dict(kinds)),
+                tuple(node.name for node in there),
+                frozenset(node.labels.get(PRODUCT, "") for node in there),
+            )
+            for kinds, there in names.items()
+        )
+        return Devices(claims, alike, {name: one for one in alike for name in one.names})
+
+    def find(self, use: ClaimUse, namespace: str) -> Claim | None:
+        """The claim that a pod means, None where the cluster does not show it."""
+        if use.template:
+            return self.claims.templates.get(f"{namespace}/{use.source}")
+        return self.claims.claims.get(f"{namespace}/{use.source}")
+
+    def is_channel(self, use: ClaimUse, namespace: str) -> bool:
+        """Whether it is the template of a ComputeDomain's channel, which is no GPU."""
+        return use.template and any(
+            template == use.source and domain.startswith(f"{namespace}/")
+            for domain, template in self.claims.domains.items()
+        )
+
+    def expressions(self, request: DeviceRequest) -> tuple[str, ...] | None:
+        """What the devices of a request must meet, None for a class of which nothing is known."""
+        if request.device_class in self.claims.classes:
+            return (*self.claims.classes[request.device_class], *request.selectors)
+        kind = _CLASSES.get(request.device_class)
+        if kind is None:
+            return None
+        own = "gpu" if kind == "vfio" and not self.claims.devices else kind
+        return (f"device.attributes['gpu.nvidia.com'].type == '{own}'", *request.selectors)
+
+    def matching(self, expressions: Sequence[str], one: _Alike) -> Counter[Device]:
+        """The devices of such a node that meet all expressions, or may: what is not understood is granted."""
+        return Counter(
+            {
+                device: count
+                for device, count in one.devices.items()
+                if pool_of(device) and all(self.met(text, device) is not False for text in expressions)
+            }
+        )
+
+    def met(self, expression: str, device: Device) -> bool | None:
+        """Whether a device meets an expression, None where that cannot be told."""
+        key = (expression, device)
+        if key not in self._met:
+            self._met[key] = holds(expression, device)
+        return self._met[key]
+
+    def everywhere(self, expressions: Sequence[str]) -> list[tuple[_Alike, Counter[Device]]]:
+        """The kinds of nodes that have such devices, with these."""
+        found = [(one, self.matching(expressions, one)) for one in self._alike]
+        return [(one, devices) for one, devices in found if devices]
+
+    def not_understood(self, expressions: Sequence[str]) -> list[str]:
+        """The expressions of which some device's truth cannot be told."""
+        devices = {device for one in self._alike for device in one.devices if pool_of(device)}
+        return [text for text in expressions if any(self.met(text, device) is None for device in devices)]
+
+    def among(self, enough: Sequence[_Alike], pools: set[str], count: int) -> Requirement | None:
+        """What keeps to these nodes where others have the pool too, but not such devices in it."""
+        others = [
+            one
+            for one in self._alike
+            if one not in enough
+            and sum(n for device, n in one.devices.items() if pool_of(device) in pools) >= count
+        ]
+        if not others:
+            return None
+        products = frozenset().union(*(one.products for one in enough))
+        if "" not in products and products.isdisjoint(*(one.products for one in others)):
+            return Requirement(PRODUCT, "In", tuple(sorted(products)))
+        names = (name for one in enough for name in one.names)
+        return Requirement(NODE_NAME_FIELD, "In", tuple(sorted(names, key=natural)))
+
+    def offered(self) -> list[str]:
+        """What there is to claim, in words: products and profiles."""
+        said = {
+            " ".join(str(value) for name in ("profile", "productName") if (value := device.attribute(name)))
+            or str(device.attribute("type"))
+            for one in self._alike
+            for device in one.devices
+            if pool_of(device)
+        }
+        return sorted(said, key=natural)
+
+    # -- bound pods ----------------------------------------------------------------------------------------
+
+    def counted(self, pods: Iterable[BoundPod]) -> list[BoundPod]:
+        """One node's pods, their claims' devices among their requests; a shared claim counts once."""
+        seen: set[str] = set()
+        found = []
+        for pod in pods:
+            namespace = pod.name.partition("/")[0]
+            taken: Counter[str] = Counter()
+            for use in pod.claims:
+                if not use.template:
+                    if f"{namespace}/{use.source}" in seen:
+                        continue
+                    seen.add(f"{namespace}/{use.source}")
+                taken.update(self._taken(use, namespace, pod.node))
+            found.append(replace(pod, requests={**pod.requests, **taken}) if taken else pod)
+        return found
+
+    def _taken(self, use: ClaimUse, namespace: str, node: str) -> Counter[str]:
+        made = self.claims.claims.get(f"{namespace}/{use.made or use.source}")
+        claim = made or self.find(use, namespace)
+        if claim is None:
+            return Counter()
+        offers = self.claims.devices.get(node, {})
+        given = [offers.get((pool, device)) for _, pool, device in claim.allocated]
+        if given and all(given):
+            return _amounts(Counter(pool_of(device) for device in given if device and pool_of(device)))
+        there = self._by_node.get(node)
+        taken: Counter[str] = Counter()
+        for request in claim.requests:
+            expressions = None if request.watching else self.expressions(request)
+            if there is not None and expressions is not None:
+                devices = self.matching(expressions, there)
+                pools = [pool_of(device) for device in devices]
+                if pools:
+                    count = sum(devices.values()) if request.count == UNKNOWN else request.count
+                    taken.update(_amounts(Counter({min(pools): count})))
+        return taken
+
+
+def _amounts(pools: Counter[str]) -> Counter[str]:
+    """Pools with the slices of any profile: whatever profile a slice has, it is one of them."""
+    found = Counter({name: count for name, count in pools.items() if count})
+    slices = sum(count for name, count in pools.items() if name.startswith(CLAIMED_MIG + "/"))
+    if slices:
+        found[CLAIMED_MIG] += slices
+    return found
+
+
+# -- gangs ---------------------------------------------------------------------------------------------------
+
+
+def claimed(devices: Devices, group: PodGroup) -> PodGroup:
+    """The gang with what its claims ask for among its pods' requests; warnings say what cannot be told.
+
+    Raises `Refusal` for devices that no node offers. What was worked out before is worked out anew.
+    """
+    notes: dict[str, None] = {}
+    sets = tuple(_set(devices, pod_set, group.name.partition("/")[0], notes) for pod_set in group.pod_sets)
+    return replace(
+        group, pod_sets=sets, warnings=(*group.warnings, *(n for n in notes if n not in group.warnings))
+    )
+
+
+def _set(devices: Devices, pod_set: PodSet, namespace: str, notes: dict[str, None]) -> PodSet:
+    if not pod_set.shape.claims:
+        return pod_set
+    asked = _Asked(devices, pod_set, notes)
+    for use in pod_set.shape.claims:
+        if devices.is_channel(use, namespace):
+            continue
+        claim = devices.find(use, namespace)
+        kind = "claim template" if use.template else "claim"
+        if claim is None:
+            asked.note(f"the {kind} {use.source} is not known in {namespace}: its devices are not planned")
+        elif not use.template and pod_set.count > 1:
+            asked.note(f"{pod_set.count} pods share the claim {use.source}: its devices are not planned")
+        else:
+            for request in claim.requests:
+                asked.add(request, f"{kind} {use.source}")
+    return replace(pod_set, shape=asked.shape())
+
+
+class _Asked:
+    """What the claims of one PodSet come to, gathered request by request."""
+
+    def __init__(self, devices: Devices, pod_set: PodSet, notes: dict[str, None]) -> None:
+        self._devices, self._set, self._notes = devices, pod_set, notes
+        self._amounts: Counter[str] = Counter()
+        self._needs: list[Requirement] = []
+
+    def note(self, text: str) -> None:
+        """A warning, once."""
+        self._notes[f"{self._set.name}: {text}"] = None
+
+    def add(self, request: DeviceRequest, whose: str) -> None:
+        """One request of a claim; of its alternatives the first that some node can give."""
+        for one in (request, *request.others)[:-1]:
+            try:
+                return self._one(one, whose)
+            except Refusal:
+                continue
+        return self._one((request, *request.others)[-1], whose)
+
+    def _one(self, request: DeviceRequest, whose: str) -> None:
+        if request.watching or request.device_class == CHANNEL_CLASS:
+            return
+        expressions = self._devices.expressions(request)
+        if expressions is None:
+            self.note(f"devices of class {request.device_class} ({whose}) are not planned")
+            return
+        found = self._devices.everywhere(expressions)
+        if not found:
+            raise self._none(request, whose, 0)
+        for text in self._devices.not_understood(expressions):
+            self.note(f"the selector {_cut(text)} ({whose}) is more than the plan reads: taken to hold")
+        pools = {pool_of(device) for _, there in found for device in there}
+        if any(device.partition for _, there in found for device in there if pool_of(device) != CLAIMED_GPU):
+            self.note(f"slices that are made on demand ({whose}) are not planned")
+            return
+        if CLAIMED_GPU in pools and len(pools) > 1:
+            self.note(f"whole GPUs and slices both meet {whose}: its devices are not planned")
+            return
+        count = self._count(request, [sum(there.values()) for _, there in found], whose)
+        if count:
+            self._need(request, pools, count, found, whose)
+
+    def _count(self, request: DeviceRequest, totals: list[int], whose: str) -> int:
+        if request.count != UNKNOWN:
+            return request.count
+        if len(set(totals)) == 1:
+            return totals[0]
+        numbers = ", ".join(map(str, sorted(set(totals))))
+        self.note(f"all devices of a node ({whose}) are {numbers}: not planned")
+        return 0
+
+    def _need(
+        self,
+        request: DeviceRequest,
+        pools: set[str],
+        count: int,
+        found: list[tuple[_Alike, Counter[Device]]],
+        whose: str,
+    ) -> None:
+        enough = [one for one, there in found if sum(there.values()) >= count]
+        if not enough:
+            raise self._none(request, whose, max(sum(there.values()) for _, there in found))
+        if len(pools) > 1 and not self._devices.claims.devices:
+            self.note(f"slices of any profile ({whose}) are planned by their nodes only")
+        name = next(iter(pools)) if len(pools) == 1 else CLAIMED_MIG
+        wanted = Counter({name: count})
+        self._amounts.update(wanted if name == CLAIMED_MIG else _amounts(wanted))
+        if need := self._devices.among(enough, pools, count):
+            self._needs.append(need)
+
+    def _none(self, request: DeviceRequest, whose: str, most: int) -> Refusal:
+        wanted = f"{request.count} devices" if request.count > 1 else "a device"
+        selected = f" where {_cut(' && '.join(request.selectors))}" if request.selectors else ""
+        have = f"no node has more than {most}" if most else "no node offers one"
+        offered = self._devices.offered()
+        more = f" and {len(offered) - _MOST_NAMED} more" if len(offered) > _MOST_NAMED else ""
+        works = f"{most} or less a pod" if most else f"one of {', '.join(offered[:_MOST_NAMED])}{more}"
+        return Refusal(
+            "NoSuchDevice",
+            f"{self._set.name} claims {wanted} of class {request.device_class}{selected} ({whose}), and "
+            + (f"{have}. Would work: {works}." if offered else f"{have}; none offers GPUs at all."),
+        )
+
+    def shape(self) -> PodShape:
+        """The pods' shape with all that was gathered."""
+        shape = self._set.shape
+        requests = {name: amount for name, amount in shape.requests.items() if not is_claimed(name)}
+        affinity = shape.affinity
+        for need in self._needs:
+            affinity = tuple(t if need in t else (*t, need) for t in affinity) or ((need,),)
+        return replace(shape, requests={**requests, **self._amounts}, affinity=affinity)
+
+
+def _cut(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 120 else flat[:117] + "…"

@@ -1,0 +1,405 @@
+"""GPUs and MIG slices that pods ask for by claim are counted in the plan, beside what limits ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.answer import Answer
+from planner.claims import ClaimUse
+from planner.cluster import read
+from planner.placement import plan, reservation_for
+from planner.podgroup import PodGroup, PodSet, PodShape
+from planner.selectors import Device, holds
+from planner.snapshot import Snapshot
+from tests.builders import GPU
+
+Json = dict[str, Any]
+H100 = "NVIDIA-H100-80GB-HBM3"
+
+
+def node(name: str, gpus: int = 0, product: str = H100, **other: str) -> Json:
+    """A node whose device plugin gives so many GPUs."""
+    labels = {"kubernetes.io/hostname": name, "nvidia.com/gpu.product": product}
+    offers = {"cpu": "64", "memory": "512Gi", **({GPU: str(gpus)} if gpus else {})}
+    labels |= {key: value for key, value in other.items() if not key.startswith("nvidia.com/mig-")}
+    offers |= {key: value for key, value in other.items() if key.startswith("nvidia.com/mig-")}
+    metadata = {"name": name, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"allocatable": offers}}
+
+
+def slice_of(name: str, count: int, **attributes: str) -> Json:
+    """A ResourceSlice of a node with so many equal devices; whole GPUs unless it says otherwise."""
+    said = {"type": "gpu", "productName": "NVIDIA H100 80GB HBM3", "uuid": "x"} | attributes
+    kind = said["type"] + said.get("profile", "")
+    devices = [
+        {
+            "name": f"{kind}-{place}",
+            "attributes": {f"gpu.nvidia.com/{key}": {"string": value} for key, value in said.items()},
+            "capacity": {"memory": {"value": "80Gi"}},
+        }
+        for place in range(count)
+    ]
+    spec = {"driver": "gpu.nvidia.com", "nodeName": name, "pool": {"name": name}, "devices": devices}
+    metadata = {"name": f"{name}-{kind}"}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
+
+
+def template(count: int = 1, *selectors: str, device_class: str = "gpu.nvidia.com", **more: Any) -> Json:
+    """The template `gpus` of namespace team."""
+    request: Json = {"deviceClassName": device_class, "count": count, **more}
+    request["selectors"] = [{"cel": {"expression": text}} for text in selectors]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpus", "namespace": "team"},
+        "spec": {"spec": {"devices": {"requests": [{"name": "gpus", "exactly": request}]}}},
+    }
+
+
+def pod(name: str, on: str, claim: str = "gpus", **more: Any) -> Json:
+    """A bound pod with the template's devices."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "team", **more},
+        "spec": {
+            "nodeName": on,
+            "containers": [{"name": "c"}],
+            "resourceClaims": [{"name": "g", "resourceClaimTemplateName": claim}],
+        },
+    }
+
+
+def cluster(*objects: Json) -> Snapshot:
+    """The snapshot."""
+    return read([("cluster", list(objects))])
+
+
+def claiming(count: int = 1, source: str = "gpus", name: str = "team/Job/train", **requests: int) -> PodGroup:
+    """A gang of so many pods, each with a claim from the template."""
+    shape = PodShape({"pods": 1, **requests}, claims=(ClaimUse(source, True),))
+    return PodGroup(name, (PodSet("main", count, shape),), reserve="nodes")
+
+
+def asking(gpus: int) -> PodGroup:
+    """A pod that asks for GPUs in its limits."""
+    return PodGroup(
+        "team/Job/limits", (PodSet("main", 1, PodShape({GPU: gpus, "pods": 1})),), reserve="nodes"
+    )
+
+
+def answered(snapshot: Snapshot, group: PodGroup) -> Answer:
+    """The answer."""
+    return plan(snapshot, group)
+
+
+def after(snapshot: Snapshot, group: PodGroup) -> Snapshot:
+    """The cluster with the gang's reservation in it."""
+    reservation = reservation_for(snapshot, group, plan(snapshot, group))
+    assert reservation is not None
+    return snapshot.with_reservation(reservation)
+
+
+def test_claimed_gpus_are_taken_from_the_slices_of_the_nodes() -> None:
+    """Two nodes of 4: four pods of 2 fit, five do not."""
+    there = cluster(node("a"), node("b"), slice_of("a", 4), slice_of("b", 4), template(2))
+    assert answered(there, claiming(4)).decision == "admitted"
+    assert answered(there, claiming(5)).decision == "rejected"
+
+
+def test_without_slices_they_are_the_gpus_of_the_device_plugin() -> None:
+    """Allocatable says how many."""
+    there = cluster(node("a", 4), template(2))
+    assert answered(there, claiming(2)).decision == "admitted"
+    assert answered(there, claiming(3)).decision == "rejected"
+
+
+def test_without_slices_and_plugin_the_label_tells() -> None:
+    """GPU feature discovery's count."""
+    there = cluster(node("a", **{"nvidia.com/gpu.count": "4"}), template(2))
+    assert answered(there, claiming(2)).decision == "admitted"
+    assert answered(there, claiming(3)).decision == "rejected"
+
+
+@pytest.mark.parametrize("slices", [(), (slice_of("a", 4),)])
+def test_claims_and_limits_never_both_get_one_gpu(slices: tuple[Json, ...]) -> None:
+    """A node that offers its 4 GPUs in both ways."""
+    there = cluster(node("a", 4), template(3), *slices)
+    assert answered(after(there, claiming(1)), asking(2)).decision == "queued"
+    assert answered(after(there, claiming(1)), asking(1)).decision == "admitted"
+    assert answered(after(there, asking(2)), claiming(1)).decision == "queued"
+    assert answered(after(there, asking(1)), claiming(1)).decision == "admitted"
+
+
+def test_a_gang_that_asks_in_both_ways_is_packed_together() -> None:
+    """One pod by claim and one by limits on one node of 4 GPUs."""
+    claims = PodShape({"pods": 1}, claims=(ClaimUse("gpus", True),))
+    both = (PodSet("claims", 1, claims), PodSet("limits", 1, PodShape({GPU: 2, "pods": 1})))
+    group = PodGroup("team/Job/both", both, reserve="nodes")
+    assert answered(cluster(node("a", 4), slice_of("a", 4), template(2)), group).decision == "admitted"
+    assert answered(cluster(node("a", 4), slice_of("a", 4), template(3)), group).decision == "rejected"
+
+
+def test_limits_cannot_have_what_only_claims_reach() -> None:
+    """No device plugin there."""
+    there = cluster(node("a"), slice_of("a", 4))
+    assert answered(there, asking(1)).decision == "rejected"
+
+
+def test_a_node_without_a_slice_gives_nothing_to_claims_where_others_have_one() -> None:
+    """No driver runs there."""
+    there = cluster(node("a", 8), node("b"), slice_of("b", 1), template(1))
+    (one,) = answered(there, claiming(1)).assignments
+    assert one.node == "b"
+    assert answered(there, claiming(2)).decision == "rejected"
+
+
+def test_bound_pods_use_what_they_claim() -> None:
+    """By their template, once each."""
+    there = cluster(node("a"), slice_of("a", 4), template(2), pod("x", "a"))
+    assert answered(there, claiming(1)).decision == "admitted"
+    assert answered(there, claiming(2)).decision == "queued"
+
+
+def test_pods_that_share_a_claim_use_its_devices_once() -> None:
+    """A ResourceClaim that two pods name."""
+    claim = {**template(3), "kind": "ResourceClaim"}
+    claim["spec"] = claim["spec"]["spec"]
+    claim["metadata"] = {"name": "shared", "namespace": "team"}
+    two = [pod(name, "a") for name in ("x", "y")]
+    for one in two:
+        one["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimName": "shared"}]
+    there = cluster(node("a"), slice_of("a", 4), template(1), claim, *two)
+    assert answered(there, claiming(1)).decision == "admitted"
+    assert answered(there, claiming(2)).decision == "queued"
+
+
+def test_an_allocation_tells_which_alternative_a_bound_pod_has() -> None:
+    """Four slices instead of a whole GPU."""
+    either = template()
+    either["spec"]["spec"]["devices"]["requests"] = [
+        {
+            "name": "any",
+            "firstAvailable": [
+                {"deviceClassName": "gpu.nvidia.com"},
+                {"deviceClassName": "mig.nvidia.com", "count": 2},
+            ],
+        }
+    ]
+    bound = pod("x", "a")
+    bound["status"] = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": "x-g"}]}
+    made = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "x-g", "namespace": "team"},
+        "spec": either["spec"]["spec"],
+        "status": {
+            "allocation": {
+                "devices": {
+                    "results": [
+                        {"driver": "gpu.nvidia.com", "pool": "a", "device": f"mig1g.10gb-{place}"}
+                        for place in (0, 1)
+                    ]
+                }
+            }
+        },
+    }
+    slices = (slice_of("a", 1), slice_of("a", 2, type="mig", profile="1g.10gb"))
+    there = cluster(node("a"), *slices, either, bound, made)
+    assert there.taken_on("a") == {"pods": 1, "mig.nvidia.com/1g.10gb": 2, "mig.nvidia.com": 2}
+    assert answered(there, claiming(1)).decision == "admitted"
+
+
+def test_a_reserved_claim_is_counted_once_when_its_pod_is_bound() -> None:
+    """The seat covers its devices."""
+    empty = cluster(node("a"), slice_of("a", 4), template(2))
+    held = after(empty, claiming(2))
+    ids = {"annotations": {"bayplan.dev/reservation": held.reservations[0].id}}
+    bound = cluster(node("a"), slice_of("a", 4), template(2), pod("x", "a", **ids), pod("y", "a", **ids))
+    assert bound.with_reservation(held.reservations[0]).taken_on("a")["gpu.nvidia.com"] == 4
+
+
+MIG = "device.attributes['gpu.nvidia.com'].profile == '{}'"
+
+
+def test_slices_are_counted_by_profile_and_together() -> None:
+    """Two 3g and seven 1g; a claim without a profile takes any of them."""
+    slices = (
+        slice_of("a", 2, type="mig", profile="3g.40gb"),
+        slice_of("a", 7, type="mig", profile="1g.10gb"),
+    )
+    mig = {"device_class": "mig.nvidia.com"}
+    small = cluster(node("a"), *slices, template(1, MIG.format("3g.40gb"), **mig))
+    assert answered(small, claiming(2)).decision == "admitted"
+    assert answered(small, claiming(3)).decision == "rejected"
+    whichever = cluster(node("a"), *slices, template(1, **mig))
+    assert answered(whichever, claiming(9)).decision == "admitted"
+    assert answered(whichever, claiming(10)).decision == "rejected"
+
+
+def test_slices_of_the_device_plugin_serve_claims_where_no_slice_object_is_known() -> None:
+    """By the profile's resource."""
+    mig = {"device_class": "mig.nvidia.com"}
+    there = cluster(node("a", **{"nvidia.com/mig-1g.10gb": "7"}), template(4, MIG.format("1g.10gb"), **mig))
+    assert answered(there, claiming(1)).decision == "admitted"
+    assert answered(there, claiming(2)).decision == "rejected"
+
+
+def test_a_selector_keeps_to_the_nodes_that_have_such_devices() -> None:
+    """Of two products one; from slices, and from labels."""
+    a100 = {"productName": "NVIDIA A100 80GB"}
+    asks = template(1, "device.attributes['gpu.nvidia.com'].productName.matches('H100')")
+    sliced = cluster(node("a"), node("b"), slice_of("a", 4, **a100), slice_of("b", 1), asks)
+    labelled = cluster(node("a", 4, "NVIDIA-A100-80GB"), node("b", 1), asks)
+    for there in (sliced, labelled):
+        assert [one.node for one in answered(there, claiming(1)).assignments] == ["b"]
+        assert answered(there, claiming(2)).decision == "rejected"
+
+
+def test_devices_that_nobody_offers_are_refused_with_what_there_is() -> None:
+    """By class, selector and template."""
+    there = cluster(
+        node("a"), slice_of("a", 4), template(1, MIG.format("9g.9gb"), device_class="mig.nvidia.com")
+    )
+    answer = answered(there, claiming(1))
+    assert (answer.decision, answer.reason) == ("rejected", "NoSuchDevice")
+    for said in ("mig.nvidia.com", "9g.9gb", "template gpus", "NVIDIA H100 80GB HBM3"):
+        assert said in answer.message
+
+
+def test_more_devices_than_any_node_has_are_refused_with_the_most() -> None:
+    """Nine of four."""
+    answer = answered(cluster(node("a"), slice_of("a", 4), template(9)), claiming(1))
+    assert (answer.decision, answer.reason) == ("rejected", "NoSuchDevice")
+    assert "no node has more than 4" in answer.message
+    assert "4 or less a pod" in answer.message
+
+
+def test_all_devices_of_a_node_are_as_many_as_its_nodes_have() -> None:
+    """Counted where all nodes have the same number, else said not to be."""
+    everything = template(allocationMode="All")
+    there = cluster(node("a"), slice_of("a", 4), everything)
+    assert answered(there, claiming(2)).decision == "rejected"
+    mixed = cluster(node("a"), node("b"), slice_of("a", 4), slice_of("b", 8), everything)
+    answer = answered(mixed, claiming(2))
+    assert answer.decision == "admitted"
+    assert any("4, 8: not planned" in text for text in answer.warnings)
+
+
+def test_a_first_alternative_that_no_node_has_is_passed_over() -> None:
+    """The second is planned."""
+    either = template()
+    either["spec"]["spec"]["devices"]["requests"] = [
+        {
+            "name": "any",
+            "firstAvailable": [
+                {"deviceClassName": "mig.nvidia.com"},
+                {"deviceClassName": "gpu.nvidia.com", "count": 2},
+            ],
+        }
+    ]
+    there = cluster(node("a"), slice_of("a", 4), either)
+    assert answered(there, claiming(2)).decision == "admitted"
+    assert answered(there, claiming(3)).decision == "rejected"
+
+
+def test_a_class_of_the_clusters_own_is_known_by_its_object() -> None:
+    """Selectors of the class and of the request both hold."""
+    own = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "big"},
+        "spec": {
+            "selectors": [
+                {"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}},
+                {
+                    "cel": {
+                        "expression": "device.capacity['gpu.nvidia.com'].memory"
+                        ".compareTo(quantity('40Gi')) >= 0"
+                    }
+                },
+            ]
+        },
+    }
+    there = cluster(node("a"), slice_of("a", 4), own, template(3, device_class="big"))
+    assert answered(there, claiming(1)).decision == "admitted"
+    assert answered(there, claiming(2)).decision == "rejected"
+
+
+@pytest.mark.parametrize(
+    ("objects", "source", "said"),
+    [
+        ((template(1),), "other", "claim template other is not known in team"),
+        ((template(1, device_class="nic.example"),), "gpus", "devices of class nic.example"),
+        (
+            (template(1, "device.attributes['gpu.nvidia.com'].size() > 3"),),
+            "gpus",
+            "more than the plan reads",
+        ),
+    ],
+)
+def test_what_cannot_be_told_is_said(objects: tuple[Json, ...], source: str, said: str) -> None:
+    """And the gang is planned without it."""
+    answer = answered(cluster(node("a"), slice_of("a", 4), *objects), claiming(1, source))
+    assert answer.decision == "admitted"
+    assert any(said in text for text in answer.warnings)
+
+
+def test_slices_made_on_demand_are_said_not_to_be_planned() -> None:
+    """Partitionable devices overlap, so that adding them up would count GPUs twice."""
+    made = slice_of("a", 7, type="mig", profile="1g.10gb")
+    for device in made["spec"]["devices"]:
+        device["consumesCounters"] = [{"counterSet": "gpu-0", "counters": {}}]
+    there = cluster(node("a"), made, template(1, MIG.format("1g.10gb"), device_class="mig.nvidia.com"))
+    answer = answered(there, claiming(1))
+    assert answer.decision == "admitted"
+    assert any("made on demand" in text for text in answer.warnings)
+
+
+def test_a_planned_gang_with_claims_keeps_its_place() -> None:
+    """Asked again it is replayed; an administrator's look at devices takes none."""
+    there = cluster(node("a"), slice_of("a", 4), template(4))
+    assert answered(after(there, claiming(1)), claiming(1)).replayed
+    looking = cluster(node("a"), slice_of("a", 4), template(4, adminAccess=True))
+    assert answered(looking, claiming(9)).decision == "admitted"
+
+
+H100_DEVICE = Device(
+    "gpu.nvidia.com",
+    (("type", "gpu"), ("productName", "NVIDIA H100"), ("cudaComputeCapability", "9.0.0"), ("mig", True)),
+    (("memory", 80 * 2**30),),
+)
+OWN = "device.attributes['gpu.nvidia.com']"
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (f"{OWN}.type == 'gpu'", True),
+        (f"{OWN}.type != 'gpu'", False),
+        ('device.attributes["gpu.nvidia.com/type"] == "gpu"', True),
+        (f"device.driver == 'gpu.nvidia.com' && {OWN}.type == 'mig'", False),
+        (f"{OWN}.productName.lowerAscii().matches('^.*h100.*$')", True),
+        (f"{OWN}.productName.startsWith('AMD') || {OWN}.productName.contains('H1')", True),
+        (f"{OWN}.productName in ['NVIDIA A100', 'NVIDIA H100']", True),
+        (f"!({OWN}.type == 'gpu')", False),
+        (f"{OWN}.mig", True),
+        ("device.capacity['gpu.nvidia.com'].memory.isGreaterThan(quantity('80Gi'))", False),
+        ("device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0", True),
+        (f"{OWN}.cudaComputeCapability.compareTo(semver('8.9.0')) > 0", True),
+        (f"{OWN}.cudaComputeCapability.isLessThan(semver('8.9.0'))", False),
+        (f"{OWN}.nothing == 'x'", None),
+        (f"{OWN}.type == 'gpu' || {OWN}.nothing == 'x'", True),
+        (f"{OWN}.type == 'gpu' && {OWN}.nothing == 'x'", None),
+        (f"{OWN}.productName.matches('(')", None),
+        ("has(device.x)", None),
+        ("((((", None),
+        ("", None),
+        ("!" * 9000, None),
+    ],
+)
+def test_simple_selectors_are_read_and_others_are_unknown(expression: str, expected: bool | None) -> None:
+    """True, false, or None for what says more."""
+    assert holds(expression, H100_DEVICE) is expected
