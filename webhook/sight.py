@@ -79,6 +79,7 @@ class Sight:
                 pod_set,
                 obj,
                 self._fellows(obj),
+                self.booked,
             ),
             "cluster": self._cluster,
             "plan": lambda: plan_variable(self.plan(obj), pod_set),

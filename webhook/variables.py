@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from planner.node import DEFAULT_SCHEDULER
 from planner.podgroup import Constraint, PodGroup, Requirement, Term
 from planner.ranks import ranks
-from planner.reservation import reservation_id
+from planner.reservation import Reservation, reservation_id
 from webhook.fellows import Member
 from webhook.planning import Placed, WorkloadPlan
-from webhook.workloads import Workload
+from webhook.roles import beside, role_of
+from webhook.workloads import Template, Workload
 
 NO_CLUSTER: Mapping[str, Any] = {
     "known": False,
@@ -33,6 +34,7 @@ NO_CLUSTER: Mapping[str, Any] = {
     "migNodes": [],
 }
 """What `cluster` is where nothing is known of one: the same keys, all empty."""
+_OBJECT = Template((), "", 0, ("metadata",), ("spec",))
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -42,13 +44,16 @@ def gang_variable(
     pod_set: str,
     obj: Mapping[str, Any] = _NOTHING,
     fellows: Iterable[Member] = (),
+    reservations: Iterable[Reservation] = (),
 ) -> dict[str, Any]:
     """`gang`: who asks and for how much. Several gangs of one object are alike; the first speaks for them.
 
     Amounts are per pod, cpu in millicores, the rest in base units. `podSet` is the PodSet whose template is
     shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases.
     `schedulers` are those that its templates name, the default one left out. A PodSet's `constraint` is what
-    it asks for besides the gang. `fellows` are further pods of its PodGroups of Kubernetes' own.
+    it asks for besides the gang. `fellows` are further pods of its PodGroups of Kubernetes' own;
+    `role` is prefill, decode or router, by label or name, and `beside` the places of the same service's
+    other roles (`webhook.roles`).
     """
     metadata = obj.get("metadata")
     group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=workload.left)
@@ -64,6 +69,10 @@ def gang_variable(
         "labels": _texts(metadata, "labels"),
         "annotations": _texts(metadata, "annotations"),
         "schedulers": _schedulers(workload, obj),
+        "role": role_of(workload.name.rpartition("/")[2], *_all_labels(workload, obj)),
+        "beside": beside(workload.name, (one.name for one in workload.gangs), reservations)
+        if workload.name
+        else [],
         "fellows": [{"group": one.group, "scheduler": one.scheduler, "who": one.who} for one in fellows],
         "podSets": [
             {
@@ -93,6 +102,15 @@ def _schedulers(workload: Workload, obj: Any) -> list[str]:
     """The schedulers that pod templates name, in order, each once."""
     named = dict.fromkeys(str(spec.get("schedulerName") or "") for spec in pod_specs(workload, obj))
     return [name for name in named if name not in ("", DEFAULT_SCHEDULER)]
+
+
+def _all_labels(workload: Workload, obj: Any) -> Iterator[Any]:
+    """The labels of the object and of its templates."""
+    for path in ((*one.metadata_path, "labels") for one in (_OBJECT, *workload.templates)):
+        found = obj
+        for step in path:
+            found = found.get(step) if isinstance(found, Mapping) else None if found is None else found[step]
+        yield found
 
 
 def pod_specs(workload: Workload, obj: Any) -> list[Any]:
