@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.e2e.api import Json
 from tests.e2e.conftest import policy_set
 from tests.e2e.fleet import Fleet
 from tests.e2e.kube_ledgers import install
+from tests.e2e.kubelet import STRATEGIC
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import RACK, Replicas, events, job, nodes, racks_of, reservations
 from tests.e2e.stage import Cluster
@@ -134,7 +136,50 @@ def test_a_small_gang_is_let_in_past_a_large_one_only_beside_its_place(serving: 
     assert set(held) == {"research/Job/busy"}
 
 
-@pytest.mark.parametrize("how", ["cordoned", "gone", "unlabelled"])
+def test_a_more_urgent_gang_is_let_in_before_an_older_one(serving: Replicas) -> None:
+    """Priority first, then age: the younger gang of a higher PriorityClass gets the rack that frees up."""
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    serving.api.create(classes, {"metadata": {"name": "urgent"}, "value": 1000})
+    try:
+        for number in range(3):
+            serving.api.create(JOBS, job(f"first-{number}", 3))
+            running(serving, f"first-{number}", 3)
+        serving.api.create(JOBS, job("patient", 3))
+        time.sleep(1.1)  # creation times have seconds
+        serving.api.create(JOBS, job("hurried", 3, priorityClassName="urgent"))
+        wait_until(lambda: len(pods(serving, "hurried")) == 3, "its pods")
+        wait_until(
+            lambda: any("position 2 of 2" in m for _, m in events(serving.api, "Job", "patient")), "both"
+        )
+        serving.api.delete(f"{JOBS}/first-1")
+        assert racks_of(running(serving, "hurried", 3)) == {"r2"}
+        assert {pod["spec"].get("nodeName") for pod in pods(serving, "patient")} == {None}
+        wait_until(
+            lambda: any("position 1 of 1" in m for _, m in events(serving.api, "Job", "patient")), "turn"
+        )
+    finally:
+        serving.api.delete(f"{classes}/urgent")
+
+
+def test_a_small_gang_starts_beside_the_place_of_one_that_waits_and_does_not_delay_it(
+    serving: Replicas,
+) -> None:
+    """Two racks are busy, and the first that waits wants those two: the third is free for a later gang."""
+    for name in ("busy-1", "busy-2"):
+        serving.api.create(JOBS, job(name, 3))
+        running(serving, name, 3)
+    serving.api.create(JOBS, job("wide", 6, required=""))
+    wait_until(lambda: any("position 1" in m for _, m in events(serving.api, "Job", "wide")), "to wait")
+    serving.api.create(JOBS, job("small", 2))
+    assert racks_of(running(serving, "small", 2)) == {"r3"}
+    for name in ("busy-1", "busy-2"):
+        assert {pod["spec"].get("nodeName") for pod in pods(serving, "wide")} == {None}
+        serving.api.delete(f"{JOBS}/{name}")
+    assert racks_of(running(serving, "wide", 6)) == {"r1", "r2"}
+    assert racks_of(pods(serving, "small")) == {"r3"}
+
+
+@pytest.mark.parametrize("how", ["cordoned", "not ready", "gone", "unlabelled"])
 def test_a_gang_that_loses_a_node_is_replanned_with_one_pod_moved(serving: Replicas, how: str) -> None:
     """Its rack has a third node: the pod goes there, the others stay, within 30 seconds of the mark."""
     serving.api.create(JOBS, job("train", 2))
@@ -158,6 +203,117 @@ def test_a_gang_that_loses_a_node_is_replanned_with_one_pod_moved(serving: Repli
         print(f"\n{how}: replanned after {took:.1f} s: {message}")
     finally:
         heal(serving, former)
+
+
+@pytest.mark.parametrize("labelled", [True, False], ids=["labelled", "nameless"])
+@pytest.mark.parametrize(("mode", "count"), [("nodes", 2), ("domain", 1)])
+def test_a_gang_pinned_to_hosts_leaves_a_lost_one_and_its_new_pods_follow_twice(
+    serving: Replicas, mode: str, count: int, labelled: bool
+) -> None:
+    """By hostname label or, without that, by name. Its Job's template tells the first hosts for ever."""
+    names = [f"r1-n{host}" for host in (1, 2, 3)]
+    if not labelled:
+        for name in names:
+            host_label(serving, name, None)
+    body = job("hosts", count)
+    body["metadata"]["annotations"]["bayplan.dev/reserve"] = mode
+    try:
+        serving.api.create(JOBS, body)
+        running(serving, "hosts", count)
+        for _ in range(2):
+            (lost, *_) = sorted(assigned(serving, "hosts"))
+            mark(serving, lost, "cordoned")
+            left(serving, "hosts", lost)
+            now = assigned(serving, "hosts")
+            assert len(now) == count
+            assert racks_of(pods(serving, "hosts")) == {"r1"}
+            for pod in pods(serving, "hosts"):
+                if pod["spec"].get("nodeName") not in now:
+                    serving.api.delete(f"{PODS}/{pod['metadata']['name']}", grace=0)
+            wait_until(partial(on, serving, "hosts", now), f"the new pods to run on {now}", 60)
+            if mode == "nodes":
+                serving.api.merge(f"/api/v1/nodes/{lost}", {"spec": {"unschedulable": None}})
+    finally:
+        for name in names:
+            host_label(serving, name, name)
+            serving.api.merge(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": None}})
+
+
+def left(serving: Replicas, name: str, node: str) -> None:
+    """Wait until a Job's gang is planned on other nodes."""
+    wait_until(lambda: node not in assigned(serving, name), "the gang to be replanned", 30)
+
+
+def on(serving: Replicas, name: str, nodes: set[str]) -> bool:
+    """Whether a Job's pods are bound to these nodes."""
+    return {pod["spec"].get("nodeName") for pod in pods(serving, name)} == nodes
+
+
+def host_label(serving: Replicas, name: str, value: str | None) -> None:
+    """Give a node its hostname label, or take it away."""
+    labels = {"kubernetes.io/hostname": value}
+    serving.api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
+
+
+@pytest.mark.parametrize("mode", ["domain", "nodes"])
+def test_a_reservation_that_somebody_deleted_is_made_again_where_the_pods_run(
+    serving: Replicas, cluster: Cluster, mode: str
+) -> None:
+    """`kubectl delete reservation` under a running gang: within seconds it holds its place again."""
+    body = job("train", 2)
+    body["metadata"]["annotations"]["bayplan.dev/reserve"] = mode
+    stored = serving.api.create(JOBS, body)
+    bound = {pod["spec"]["nodeName"] for pod in running(serving, "train", 2)}
+    before = reservations(serving.api)["research/Job/train"]
+    said = cluster.kubectl("delete", "reservation", before["metadata"]["name"])
+    assert said.status == 0, said.err
+    wait_until(lambda: bool(reservations(serving.api)), "the reservation", 30)
+    held = reservations(serving.api)["research/Job/train"]
+    assert held["spec"]["domains"] == before["spec"]["domains"]
+    assert {one["node"] for one in held["spec"]["assignments"]} == bound
+    wait_until(
+        lambda: (
+            reservations(serving.api)["research/Job/train"]["status"]["ownerUID"] == stored["metadata"]["uid"]
+        ),
+        "it to be the Job's",
+    )
+    wait_until(lambda: "Replanned" in dict(events(serving.api, "Job", "train")), "the event")
+
+
+def test_kubectl_shows_reservations_and_what_happened_to_a_gang(serving: Replicas, cluster: Cluster) -> None:
+    """`kubectl get reservations` is worth reading, and `kubectl describe job` tells the gang's story."""
+    serving.api.create(JOBS, job("story", 3))
+    for number in range(2):
+        serving.api.create(JOBS, job(f"other-{number}", 3))
+    running(serving, "story", 3)
+    table = cluster.kubectl("get", "reservations").out.splitlines()
+    assert table[0].split() == ["NAME", "GANG", "LEVEL", "DOMAIN", "NODES", "GPUS", "STATE", "AGE"]
+    (row,) = (line.split() for line in table if "research/Job/story" in line)
+    assert row[1:7] == ["research/Job/story", RACK, "r1", "3", "24", "claimed"]
+    serving.api.create(JOBS, job("next", 3))
+    wait_until(lambda: "Queued" in dict(events(serving.api, "Job", "next")), "it to wait")
+    (rack,) = racks_of(pods(serving, "story"))
+    for pod in pods(serving, "story"):
+        cluster.kubelet.finish(pod)
+    running(serving, "next", 3)
+    mark(serving, f"{rack}-n1", "cordoned")
+    try:
+        wait_until(lambda: "Replanned" in dict(events(serving.api, "Job", "next")), "the event", 30)
+    finally:
+        serving.api.merge(f"/api/v1/nodes/{rack}-n1", {"spec": {"unschedulable": None}})
+    wait_until(lambda: "Released" in dict(events(serving.api, "Job", "story")), "the event", 30)
+    wait_until(lambda: "Reserved" in dict(events(serving.api, "Job", "next")), "the event", 30)
+    said = {
+        name: cluster.kubectl("describe", "job", name, "-n", "research").out for name in ("story", "next")
+    }
+    told = {name: [line for line in text.splitlines() if " bayplan " in line] for name, text in said.items()}
+    print("\n" + "\n".join(line for lines in told.values() for line in lines))
+    reasons = {name: {line.split()[1] for line in lines} for name, lines in told.items()}
+    assert reasons == {
+        "story": {"Reserved", "Released"},
+        "next": {"Queued", "Admitted", "Reserved", "Replanned"},
+    }
+    assert any("waits for" in line for line in told["next"])
 
 
 def test_a_gang_whose_rack_is_lost_moves_and_its_new_pods_follow(serving: Replicas) -> None:
@@ -213,14 +369,23 @@ def assigned(serving: Replicas, name: str) -> set[str]:
 
 
 def mark(serving: Replicas, name: str, how: str) -> None:
-    """Take a node away in one of three ways."""
+    """Take a node away in one of four ways."""
     path = f"/api/v1/nodes/{name}"
     if how == "cordoned":
         serving.api.merge(path, {"spec": {"unschedulable": True}})
+    elif how == "not ready":
+        ready(serving, name, "False")
     elif how == "unlabelled":
         serving.api.merge(path, {"metadata": {"labels": {RACK: None}}})
     else:
         serving.api.delete(path)
+
+
+def ready(serving: Replicas, name: str, status: str) -> None:
+    """What the node's kubelet, or the node controller for it, says of it."""
+    condition = {"type": "Ready", "status": status, "reason": "Played", "message": "played"}
+    path = f"/api/v1/nodes/{name}/status"
+    serving.api.call("PATCH", path, {"status": {"conditions": [condition]}}, STRATEGIC)
 
 
 def heal(serving: Replicas, former: Json) -> None:
@@ -231,5 +396,7 @@ def heal(serving: Replicas, former: Json) -> None:
     if any(one["metadata"]["name"] == name for one in serving.api.items(str(path))):
         patch = {"metadata": {"labels": former["metadata"]["labels"]}, "spec": {"unschedulable": None}}
         serving.api.merge(f"{path}/{name}", patch)
+        ready(serving, name, "True")
     else:
         serving.api.create(str(path), {**fresh, "spec": {}})
+    wait_until(lambda: not serving.api.get(f"{path}/{name}")["spec"].get("taints"), "its taints to go")
