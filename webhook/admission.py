@@ -103,7 +103,7 @@ def decide(
     looked_up = Host(params=around.params_beside(policies), authorizer=around.authorizer(request.user_info))
     if request.object is None or request.sub_resource:
         return _aside(request, policies, snapshot, phase, looked_up)
-    sight = Sight(request, snapshot, around.podgroups, around.members)
+    sight = Sight(request, snapshot, around.podgroups, around.members, around.waiting)
     try:
         workload = sight.workload(request.object)
         host = _host(looked_up, request, workload, sight, snapshot is not None)

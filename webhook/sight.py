@@ -15,8 +15,9 @@ from planner.facts import cluster_facts
 from planner.placement import fingerprint
 from planner.snapshot import Snapshot
 from webhook.fellows import Member, members, running
-from webhook.planning import Placed, WorkloadPlan, plan_workload, replay_for_pod
+from webhook.planning import Placed, WorkloadPlan, replay_for_pod
 from webhook.policy.request import AdmissionRequest
+from webhook.queue import Waiting, plan_in_turn
 from webhook.unpin import repinned
 from webhook.variables import NO_CLUSTER, gang_variable, plan_variable, pod_specs
 from webhook.workloads import KINDS, Workload, read, wants_plan
@@ -57,10 +58,12 @@ class Sight:
         snapshot: Snapshot | None,
         podgroups: PodGroups = _NO_PODGROUPS,
         members: Sequence[Member] = (),
+        waiting: Callable[[], Sequence[Waiting]] = tuple,
     ) -> None:
         self._request = request
         self._members = members
         self._podgroups = podgroups
+        self._waiting = waiting
         self._snapshot = snapshot
         self.booked = snapshot.reservations if snapshot is not None else ()
         self._read: tuple[Json, Workload] | None = None
@@ -158,7 +161,7 @@ class Sight:
             arrived = replay_for_pod(self._snapshot, obj, self._request.namespace, workload.gangs[0])
             if arrived is not None or (workload.owner and workload.owner.split("/")[1] in _GANG_KINDS):
                 return arrived
-        plan = plan_workload(self._snapshot, workload)
+        plan = plan_in_turn(self._snapshot, workload, self._waiting)
         self._snapshot = plan.snapshot
         return replace(plan, placed=tuple(map(self._as_first_said, plan.placed)))
 

@@ -15,6 +15,7 @@ from webhook.fellows import Member
 from webhook.policy.host import FileParams, Params
 from webhook.policy.model import ParamKind, PolicySet
 from webhook.policy.request import AdmissionRequest, UserInfo
+from webhook.queue import Waiting
 
 Json = Mapping[str, Any]
 _TOO_MANY = ("Node", "Pod", "Event", "Lease")
@@ -33,7 +34,7 @@ class Surroundings:
     """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user.
 
     `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
-    such groups that are in no cluster yet.
+    such groups that are in no cluster yet. `waiting` tells, in order, which gangs wait.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -41,6 +42,7 @@ class Surroundings:
     access: Callable[[UserInfo], Access] = no_access
     podgroups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     members: Sequence[Member] = ()
+    waiting: Callable[[], Sequence[Waiting]] = tuple
 
     @classmethod
     def of_objects(cls, objects: Iterable[Json]) -> Surroundings:

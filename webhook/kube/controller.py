@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
-from planner.errors import Where
 from planner.podgroup import PodGroup
 from planner.reservation import Conflict, LedgerUnavailable, Reservation
 from planner.snapshot import Snapshot
 from webhook.kube import reconcile as rules
-from webhook.kube.client import Api, ApiError, Json
+from webhook.kube.client import Api, ApiError
 from webhook.kube.events import Recorder
 from webhook.kube.gangs import (
     WATCHED,
     Gang,
     Ref,
     Unbound,
-    Work,
     answer_of,
     gangs_of,
     seconds,
-    unbound_from,
-    work_from,
 )
 from webhook.kube.ledger import KubeLedger
+from webhook.kube.queued import QueueWatch
 from webhook.kube.reconcile import (
     Action,
     Admit,
@@ -43,8 +38,6 @@ from webhook.kube.reconcile import (
     Wait,
     World,
 )
-from webhook.kube.reflector import Reflector, served_path
-from webhook.kube.store import Store
 from webhook.kube.tighten import let_in
 from webhook.kube.watch import ClusterWatch
 from webhook.names import PLACEMENT, POD_SET, RESERVATION
@@ -72,69 +65,32 @@ class Controller:
     """`lead` works until it is cancelled. `clock` gives seconds since the epoch."""
 
     def __init__(
-        self, api: Api, watch: ClusterWatch, ledger: KubeLedger, clock: Callable[[], float] = time.time
+        self,
+        api: Api,
+        watch: ClusterWatch,
+        queue: QueueWatch,
+        ledger: KubeLedger,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._api = api
         self._watch = watch
+        self._queue = queue
         self._ledger = ledger
         self._clock = clock
         self._recorder = Recorder(api)
         self._seen: frozenset[str] = frozenset()
         self._missing: dict[str, float] = {}
         """Since when each gang has named a reservation that is not in the book."""
-        self._served: dict[str, str] = {}
-        """The path of each kind's objects, in the version that the server prefers; "" without CRD."""
-        self._works: list[Store[Work]] = []
-        self._unbound: Store[Unbound] | None = None
 
     async def lead(self) -> None:
-        """Watch workloads and waiting pods, and keep everything as it should be."""
-        reflectors = self._begin()
-        tasks = [asyncio.create_task(one.run()) for one in reflectors]
-        try:
-            await self._watch.synced()
-            for one in reflectors:
-                await one.synced.wait()
-            while True:
-                await self._round()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._watch.news.wait(), IDLE_SECONDS)
-                await asyncio.sleep(SETTLE_SECONDS)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _begin(self) -> list[Reflector]:
-        lock = threading.Lock()
-        self._works = [
-            Store(partial(self._read_work, row=row), row.name, self._stirred, lock) for row in WATCHED
-        ]
-        self._unbound = Store(unbound_from, "Pod", self._stirred, lock)
-        pending = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
-        return [
-            Reflector(self._api, "/api/v1/pods", self._unbound, query={"fieldSelector": pending}),
-            *(
-                Reflector(
-                    self._api,
-                    f"{row.resource}.{row.group}",
-                    store,
-                    find=partial(self._find, row),
-                )
-                for row, store in zip(WATCHED, self._works, strict=True)
-            ),
-        ]
-
-    async def _find(self, row: Kind) -> str:
-        self._served[row.name] = await served_path(self._api, row.group, row.resource)
-        return self._served[row.name]
-
-    def _read_work(self, item: Json, where: Where, row: Kind) -> Work | None:
-        version = self._served[row.name].removeprefix("/apis/").rpartition("/")[0]
-        return work_from(item, where, version, row.name)
-
-    def _stirred(self, _: str) -> None:
-        self._watch.news.set()
+        """Look at workloads and waiting pods, and keep everything as it should be."""
+        await self._watch.synced()
+        await self._queue.synced()
+        while True:
+            await self._round()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._watch.news.wait(), IDLE_SECONDS)
+            await asyncio.sleep(SETTLE_SECONDS)
 
     async def _round(self) -> None:
         """One look and everything that follows from it; what fails is tried again at the next."""
@@ -159,13 +115,10 @@ class Controller:
     async def _world(self, now: float) -> World:
         picture = self._watch.snapshot()
         assert picture is not None, "the watch is synced"
-        assert self._unbound is not None, "the controller leads"
-        works = tuple(work for store in self._works for work in store.items.values())
         kinds = frozenset(row.name for row in WATCHED)
         book = await self._ledger.book(now)
-        world = World(
-            picture.with_book(book), works, tuple(self._unbound.items.values()), kinds, self._seen, now
-        )
+        works, pods = self._queue.works(), self._queue.unbound()
+        world = World(picture.with_book(book), works, pods, kinds, self._seen, now)
         self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
         long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
         return replace(world, missing=long)

@@ -16,6 +16,7 @@ from webhook.kube.controller import Controller
 from webhook.kube.leader import Leader
 from webhook.kube.ledger import KubeLedger
 from webhook.kube.params import ParamsWatch
+from webhook.kube.queued import QueueWatch
 from webhook.kube.watch import ClusterWatch
 from webhook.policy.model import PolicySet
 from webhook.policy.request import UserInfo
@@ -32,6 +33,7 @@ class ClusterSide:
     api: Api
     watch: ClusterWatch
     ledger: KubeLedger
+    queue: QueueWatch
     params: ParamsWatch
     access: Callable[[UserInfo], Access]
     election: asyncio.Task[None] | None = None
@@ -48,11 +50,13 @@ class ClusterSide:
         """
         api = await connect(kubeconfig, in_cluster=in_cluster)
         access = asking(api, asyncio.get_running_loop())
-        side = cls(api, ClusterWatch(api), KubeLedger(api), ParamsWatch(api), access)
+        watch = ClusterWatch(api)
+        side = cls(api, watch, KubeLedger(api), QueueWatch(api, watch.news.set), ParamsWatch(api), access)
         await side.watch.start()
+        await side.queue.start()
         await side.ledger.start()
         if controls:
-            leader = Leader(api, namespace, Controller(api, side.watch, side.ledger).lead)
+            leader = Leader(api, namespace, Controller(api, side.watch, side.queue, side.ledger).lead)
             side.election = asyncio.create_task(leader.run())
         return side
 
@@ -64,6 +68,7 @@ class ClusterSide:
                 await self.election
         await self.params.close()
         await self.ledger.close()
+        await self.queue.close()
         await self.watch.close()
         await self.api.close()
 
@@ -73,7 +78,8 @@ class ClusterSide:
 
     def surroundings(self) -> Surroundings:
         """What policies may look up there: namespaces, the parameters that they name, and who may do what."""
-        return replace(self.watch.surroundings(), params=self.params, access=self.access)
+        around = self.watch.surroundings()
+        return replace(around, params=self.params, access=self.access, waiting=self.queue.queue)
 
     def follow(self, policies: PolicySet) -> None:
         """Watch the kinds of which these policies take parameters."""
@@ -82,9 +88,12 @@ class ClusterSide:
     def problem(self) -> str:
         """What is broken now: the picture or the book may be older than they should be."""
         certificates = self.certificates.problem if self.certificates else ""
-        return "; ".join(filter(None, (self.watch.problem(), self.ledger.problem(), certificates)))
+        return "; ".join(
+            filter(None, (self.watch.problem(), self.ledger.problem(), self.queue.problem(), certificates))
+        )
 
     def waiting(self) -> str:
         """What has not been read yet for the first time."""
-        read = self.watch.waiting() or self.ledger.waiting() or self.params.waiting()
+        watches = (self.watch, self.ledger, self.queue, self.params)
+        read = next((said for one in watches if (said := one.waiting())), "")
         return read or (self.certificates.waiting() if self.certificates else "")

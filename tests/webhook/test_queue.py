@@ -1,0 +1,126 @@
+"""What is newly applied comes behind the gangs that wait already, unless it takes nothing from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from planner.node import BoundPod
+from planner.placement import plan, reservation_for
+from planner.podgroup import PodGroup
+from planner.snapshot import Snapshot
+from tests.builders import amounts, cluster, gang
+from webhook.planning import WorkloadPlan
+from webhook.queue import Waiting, in_order, plan_in_turn
+from webhook.workloads import Workload
+
+RACKS = """
+    r1: a b
+    r2: c d
+"""
+
+
+def full(*free: str) -> Snapshot:
+    """Two racks of two nodes, in use but for the nodes that are named."""
+    busy = [n for n in "abcd" if n not in free]
+    return cluster(RACKS, pods=[BoundPod(f"x/{n}", n, amounts(gpu=8)) for n in busy])
+
+
+def workload(group: PodGroup) -> Workload:
+    """A Job with this gang."""
+    return Workload("Job", group.name, gangs=(group,), holds=True)
+
+
+def newcomer(pods: int = 1, priority: int = 0, required: str = "") -> Workload:
+    """A Job that is applied now."""
+    made = gang(pods, name="team/Job/new", required=required)
+    shape = replace(made.pod_sets[0].shape, priority=priority)
+    return workload(replace(made, pod_sets=(replace(made.pod_sets[0], shape=shape),)))
+
+
+def waits(name: str, pods: int, priority: int = 0, created: float = 0.0) -> Waiting:
+    """A gang in the queue that needs one rack."""
+    return Waiting(gang(pods, name=f"team/Job/{name}", required="rack"), priority, created)
+
+
+def told(*waiting: Waiting) -> Callable[[], Sequence[Waiting]]:
+    """The queue, as a replica tells it."""
+    return lambda: in_order(waiting)
+
+
+def nodes(found: WorkloadPlan) -> list[str]:
+    """Where the first gang goes."""
+    return [one.node for one in found.placed[0].answer.assignments]
+
+
+def test_a_place_that_has_become_free_is_the_waiting_gangs() -> None:
+    """It waits for a rack, the rack is free now, and the controller is about to give it."""
+    found = plan_in_turn(full("a", "b"), newcomer(), told(waits("old", 2)))
+    (placed,) = found.placed
+    assert (placed.answer.decision, placed.answer.reason) == ("queued", "BehindOthers")
+    assert (
+        placed.answer.message == "would fit in r1/a, which is kept for those that wait already: team/Job/old"
+    )
+    assert placed.reservation is None
+
+
+def test_with_nobody_waiting_the_same_gang_has_its_place() -> None:
+    """The queue alone was in its way."""
+    assert nodes(plan_in_turn(full("a", "b"), newcomer(), told())) == ["a"]
+
+
+def test_what_those_ahead_leave_is_the_newcomers() -> None:
+    """The waiting gang takes the free rack, the newcomer the free node of the other one."""
+    found = plan_in_turn(full("a", "b", "d"), newcomer(), told(waits("old", 2)))
+    assert nodes(found) == ["d"]
+    assert [one.gang for one in found.snapshot.reservations] == ["team/Job/new"]
+
+
+def test_the_first_that_waits_is_never_delayed() -> None:
+    """It can have no rack yet; the half rack that it will need is not given away meanwhile."""
+    found = plan_in_turn(full("a"), newcomer(), told(waits("old", 2)))
+    assert found.decision == "queued"
+
+
+def test_a_newcomer_that_delays_nobody_goes_ahead() -> None:
+    """The waiting gang will have the first rack; the free node is in the second one."""
+    assert nodes(plan_in_turn(full("d"), newcomer(), told(waits("old", 2)))) == ["d"]
+
+
+def test_a_higher_priority_waits_for_nobody_below_it() -> None:
+    """But it does for its equals."""
+    rack = full("a", "b")
+    assert plan_in_turn(rack, newcomer(priority=5), told(waits("old", 2))).decision == "admitted"
+    assert plan_in_turn(rack, newcomer(priority=5), told(waits("old", 2, priority=5))).decision == "queued"
+
+
+def test_a_gang_that_waits_is_not_behind_itself() -> None:
+    """Applied again, it is the one that is in the queue."""
+    again = workload(waits("old", 2).group)
+    assert plan_in_turn(full("a", "b"), again, told(waits("old", 2))).decision == "admitted"
+
+
+def test_a_gang_that_was_let_in_meanwhile_is_waited_for_no_more() -> None:
+    """The watch of workloads may still call it queued; the book knows better."""
+    old = waits("old", 2)
+    snapshot = full("a", "b", "c", "d")
+    held = reservation_for(snapshot, old.group, plan(snapshot, old.group))
+    assert held is not None
+    found = plan_in_turn(snapshot.with_reservation(held), newcomer(2, required="rack"), told(old))
+    assert found.decision == "admitted"
+
+
+def test_a_gang_that_holds_its_place_keeps_it_whoever_waits() -> None:
+    """A retry, a second pass, a pod: the plan is the same."""
+    job = newcomer(2, required="rack")
+    first = plan_in_turn(full("a", "b"), job, told())
+    again = plan_in_turn(first.snapshot, job, told(waits("old", 2, priority=9)))
+    assert nodes(again) == nodes(first)
+
+
+def test_the_queue_is_by_priority_then_age_then_name() -> None:
+    """As the controller's."""
+    queue = in_order(
+        [waits("b", 1, 0, 2.0), waits("a", 1, 0, 2.0), waits("c", 1, 0, 1.0), waits("d", 1, 1, 9.0)]
+    )
+    assert [one.group.name[-1] for one in queue] == ["d", "c", "a", "b"]
