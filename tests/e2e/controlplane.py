@@ -93,6 +93,8 @@ class ControlPlane:
             f"--service-account-key-file={self._keys}",
             f"--service-account-signing-key-file={self._keys}",
             "--authorization-mode=Node,RBAC",
+            "--runtime-config=scheduling.k8s.io/v1alpha2=true",  # PodGroups of Kubernetes' own
+            "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
         )
         process.wait_until(self._ready, START_SECONDS)
         return process

@@ -1,0 +1,61 @@
+"""PodGroups on a real API server: no plan is made for them, but policies mend and tell what they say."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from tests.e2e.api import Json
+from tests.e2e.kubectl import Said
+from tests.e2e.stage import Site
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+
+def group(api_version: str, spec: Json, **annotations: str) -> Json:
+    """A PodGroup of that name in the examples' namespace."""
+    metadata = {"name": "serve", "namespace": "inference", "annotations": annotations}
+    return {"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def apply(site: Site, body: Json) -> Said:
+    """A dry run of it on the server: what would be stored, and what kubectl prints."""
+    text = yaml.safe_dump(body)
+    return site.cluster.kubectl("apply", "--dry-run=server", "-o", "yaml", "-f", "-", text=text)
+
+
+def test_a_scope_of_the_older_recipe_is_told_what_it_is_called_today(site: Site) -> None:
+    """kubectl prints the warning, with the level that the scope means in this cluster."""
+    said = apply(site, group("scheduling.run.ai/v2", {"minMember": 2, "topologyPolicy": {"scope": "rack"}}))
+    assert said.status == 0, said.err
+    warning = " ".join(line.strip() for line in said.warnings)  # kubectl prints at most 120 signs of one
+    assert "the scope rack is of an older recipe" in warning
+    assert "requiredTopologyLevel: cloud.provider.com/topology-rack" in warning
+
+
+def test_a_group_that_says_nothing_of_topology_does_not_reach_the_webhook(site: Site) -> None:
+    """Its match condition lets it through."""
+    before = len(site.hook.decisions())
+    assert apply(site, group("scheduling.run.ai/v2", {"minMember": 2})).status == 0
+    assert len(site.hook.decisions()) == before
+
+
+def test_a_native_group_gets_its_topology_key_from_a_wish_in_kais_words(site: Site) -> None:
+    """The API server takes the field that the policy writes."""
+    wish = {"kai.scheduler/topology-required-placement": "rack"}
+    said = apply(
+        site, group("scheduling.k8s.io/v1alpha2", {"schedulingPolicy": {"gang": {"minCount": 2}}}, **wish)
+    )
+    assert said.status == 0, said.err
+    assert said.object["spec"]["schedulingConstraints"] == {
+        "topology": [{"key": "cloud.provider.com/topology-rack"}]
+    }
+
+
+def test_a_preferred_level_of_a_native_group_gets_a_warning(site: Site) -> None:
+    """Kubernetes' own groups know required levels only."""
+    wish = {"kai.scheduler/topology-preferred-placement": "cloud.provider.com/topology-rack"}
+    said = apply(
+        site, group("scheduling.k8s.io/v1alpha2", {"schedulingPolicy": {"gang": {"minCount": 2}}}, **wish)
+    )
+    assert any("a PodGroup knows required levels only" in warning for warning in said.warnings), said
