@@ -11,7 +11,7 @@ from typing import Literal
 
 from planner.content import Content
 from planner.cost import Weights
-from planner.counts import Algebra, Counts, Measure, Option, algebra, projections
+from planner.counts import Algebra, Counts, Measure, Option, algebra, projections, splits
 from planner.match import condition_obstacle
 from planner.matching import Match
 from planner.packing import HostFit, most
@@ -47,6 +47,7 @@ class Classes:
         self.counts: Algebra = algebra(kinds)
         self._wanted = self.counts.measure(self.counts.full)
         self._project = projections(kinds, self.counts, self._levels)
+        self._split = splits(kinds, self.counts, self._levels)
         self.made: list[DomainClass | None] = [None]
         self.options: list[list[Option]] = [[]]
         self.reach: list[Counts] = [self.counts.zero]
@@ -76,6 +77,12 @@ class Classes:
         project = self._project[made.level] if made.level >= 0 else None
         return project(counts, made.named) if project else counts
 
+    def each_kept(self, level: int, counts: Counts, *, named: bool) -> tuple[Counts, ...]:
+        """The same, as the counts that no other exceed: of kinds that shun each other there is one."""
+        project, split = self._project[level], self._split[level]
+        counts = project(counts, named) if project else counts
+        return split(counts) if split and named else (counts,)
+
     def _usable(self, content: Content) -> bool:
         if self._use == "shared":
             return not content.held
@@ -83,10 +90,14 @@ class Classes:
 
     def _host(self, content: Content, match: Match) -> int:
         best = self._packings(content, match) if self._usable(content) else ()
-        project = self._project[content.level]
-        if project:
-            kept = (project(counts, content.named) for counts in best)
-            best = tuple(dict.fromkeys(counts for counts in kept if counts != self.counts.zero))
+        if self._project[content.level] or self._split[content.level]:
+            kept = (
+                one
+                for counts in best
+                for one in self.each_kept(content.level, counts, named=content.named)
+                if one != self.counts.zero
+            )
+            best = tuple(dict.fromkeys(kept))
         if not best:
             return EMPTY
         own = self._weights.own(content) + self._weights.penalty * match.penalty
@@ -112,9 +123,12 @@ class Classes:
         assert content.free is not None, "only hosts are packed"
         if len(self._kinds) > 1:
             best = self._fit.best(content.free, allowed, content.gpus, content.zones)
+            if match.single:
+                caps = [1 if one else kind.count for one, kind in zip(match.single, self._kinds, strict=True)]
+                best = tuple(dict.fromkeys(tuple(map(min, counts, caps)) for counts in best))
             return tuple([self.counts.pack(counts) for counts in best])
         kind = self._kinds[0]
-        wanted = 1 if self._levels - 1 in kind.apart else kind.count
+        wanted = 1 if self._levels - 1 in kind.apart or any(match.single) else kind.count
         room = min(wanted, most(content.free, kind.shape, content.gpus, wanted))
         if content.zones is not None:
             room = content.zones.room(alignment_for(kind.shape), room)

@@ -157,5 +157,5 @@ def _key(kind: Kind) -> Hashable:
     """All that a search looks at in a kind of pods; labels are the match's affair."""
     shape = kind.shape
     requests = tuple(sorted(shape.requests.items()))
-    levels = (kind.required, kind.preferred, kind.slice_level, kind.slice_size, kind.apart)
+    levels = (kind.required, kind.preferred, kind.slice_level, kind.slice_size, kind.apart, kind.single)
     return (kind.count, requests, shape.tolerations, levels, shape.alignment and shape.alignment.key)

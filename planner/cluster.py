@@ -20,7 +20,8 @@ from planner.limits import Bound, Quota, bounds_from, quota_from
 from planner.manifest import reservation_from
 from planner.node import DEFAULT_SCHEDULER, BoundPod, Node, Taint
 from planner.numa import NumaNode, check_labels, numa_from
-from planner.podgroup import MIG_PREFIX
+from planner.podgroup import MIG_PREFIX, PodTerm
+from planner.podterms import terms_of
 from planner.presets import infer
 from planner.qos import alignment_of
 from planner.reading import mapping, maps, sequence, text, texts
@@ -214,6 +215,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         labels=labels,
         daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
         alignment=alignment_of(spec, where.at("spec")),
+        terms=_guards(spec, labels, where),
         gpu_groups=shared_by(requests, namespace, labels, annotations),
         claims=uses_from(spec, status, where.at("spec")),
         scheduling_group=group,
@@ -221,6 +223,14 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         if group
         else "",
     )
+
+
+def _guards(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
+    """A bound pod's anti-affinity; its affinity was of moment when it was placed."""
+    affinity = mapping(spec.get("affinity"), where.at("spec.affinity"))
+    if not affinity.get("podAntiAffinity"):
+        return ()
+    return tuple(term for term in terms_of(affinity, labels, where.at("spec.affinity")) if not term.attracts)
 
 
 def _read_topology(found: _Found, item: Mapping[str, object], where: Where) -> None:

@@ -7,10 +7,11 @@ together: the most of each that one domain may hold bounds the number of domains
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from planner.request import Kind
+from planner.request import Kind, separated
 
 Counts = int
 """The number of pods of one kind; of several kinds all their numbers, packed into one (`Many`)."""
@@ -20,6 +21,8 @@ Option = tuple[Counts, int]
 Stage = dict[Counts, int]
 """Sums of options, each with its least cost."""
 Measure = tuple[int, ...]
+_MOST_COMPARED = 400
+"""Sums of three and more kinds that are compared with one another; of more all are kept."""
 
 
 class Allowed(Protocol):
@@ -71,6 +74,10 @@ class Algebra(Protocol):
         cost. One that has reached the goal is left as it is."""
         ...
 
+    def undominated(self, stage: Stage) -> Stage:
+        """The sums that no larger sum costs as little as."""
+        ...
+
 
 class One:
     """Counts of one kind."""
@@ -117,6 +124,14 @@ class One:
                 if paid <= allowed[total] and (total not in after or paid < after[total]):
                     after[total] = paid
         return after
+
+    def undominated(self, stage: Stage) -> Stage:
+        kept: Stage = {}
+        least: int | None = None
+        for counts in sorted(stage, reverse=True):
+            if least is None or stage[counts] < least:
+                kept[counts] = least = stage[counts]
+        return kept
 
 
 class Many:
@@ -185,6 +200,42 @@ class Many:
                     after[total] = paid
         return after
 
+    def undominated(self, stage: Stage) -> Stage:
+        by_cost = sorted(stage.items(), key=lambda item: (item[1], -item[0]))
+        if self._kinds == 2:
+            return self._undominated_pairs(by_cost)
+        if len(stage) > _MOST_COMPARED:
+            return stage
+        kept: Stage = {}
+        spare = self._spare
+        larger: list[int] = []
+        for counts, cost in by_cost:
+            for other in larger:
+                if (other - counts) & spare == spare:
+                    break
+            else:
+                larger.append(counts | spare)
+                kept[counts] = cost
+        return kept
+
+    def _undominated_pairs(self, by_cost: Sequence[Option]) -> Stage:
+        """Of two kinds: the largest so far are a staircase, one number rising as the other falls."""
+        kept: Stage = {}
+        rising: list[int] = []
+        falling: list[int] = []
+        bits, mask = self._bits, self._mask
+        for counts, cost in by_cost:
+            one, other = counts >> bits, counts & mask
+            place = bisect_left(rising, one)
+            if place < len(rising) and falling[place] >= other:
+                continue
+            kept[counts] = cost
+            after = place + 1 if place < len(rising) and rising[place] == one else place
+            while place and falling[place - 1] <= other:
+                place -= 1
+            rising[place:after], falling[place:after] = [one], [other]
+        return kept
+
 
 def algebra(kinds: Sequence[Kind]) -> Algebra:
     """The algebra for these kinds."""
@@ -206,6 +257,37 @@ def projections(
     can keep none of the first two together.
     """
     return [_projection(kinds, counts, level) for level in range(levels)]
+
+
+Split = Callable[[Counts], tuple[Counts, ...]]
+
+
+def splits(kinds: Sequence[Kind], counts: Algebra, levels: int) -> list[Split | None]:
+    """For each level what one of its named domains may hold of certain counts, where some kinds shun others:
+    of each two such kinds one or the other. None where no kinds do."""
+    return [_split(kinds, counts, level) for level in range(levels)]
+
+
+def _split(kinds: Sequence[Kind], counts: Algebra, level: int) -> Split | None:
+    pairs = [
+        (one, other)
+        for one in range(len(kinds))
+        for other in range(one + 1, len(kinds))
+        if level in separated(kinds[one], kinds[other])
+    ]
+    if not pairs:
+        return None
+
+    def split(value: Counts) -> tuple[Counts, ...]:
+        found = {counts.each(value): None}
+        for one, other in pairs:
+            for each in [each for each in found if each[one] and each[other]]:
+                del found[each]
+                for without in (other, one):
+                    found[(*each[:without], 0, *each[without + 1 :])] = None
+        return tuple(counts.pack(each) for each in found)
+
+    return split
 
 
 def _projection(

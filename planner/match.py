@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.node import Node, Taint
-from planner.podgroup import PodShape, Requirement, Term, Toleration
+from planner.podgroup import Bar, PodShape, Requirement, Term, Toleration
 
 NODE_NAME_FIELD = "metadata.name"
 """The one key of `matchFields`; a requirement with this key looks at the node's name."""
+
+ANY = "*"
+"""Among the values of a bar: whatever value the label has."""
 
 PASSING_TAINTS = frozenset(
     f"node.kubernetes.io/{name}"
@@ -76,6 +79,13 @@ def affinity_matches(shape: PodShape, node: Node) -> bool:
     return not shape.affinity or any(term_matches(term, node) for term in shape.affinity)
 
 
+def bars(bar: Bar, node: Node) -> bool:
+    """Whether other pods keep the pod from the node."""
+    value = node.name if bar.key == NODE_NAME_FIELD else node.labels.get(bar.key)
+    there = bool(value) and (value in bar.values or ANY in bar.values)
+    return there != bar.inside
+
+
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
     """Whether this one toleration covers the taint."""
     if toleration.effect and toleration.effect != taint.effect:
@@ -114,6 +124,9 @@ def label_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
         return "node selector"
     if not affinity_matches(shape, node):
         return "node affinity"
+    for bar in shape.barred:
+        if bars(bar, node):
+            return bar.cause
     if shape.requests.get(SHARED_GPU, 0) > 1:
         return "GPU shared by time: one a pod"
     gpus = shape.requests.get(GPU, 0)

@@ -26,6 +26,8 @@ class Match:
 
     why: tuple[str, ...]
     penalty: int = 0
+    single: tuple[bool, ...] = ()
+    """Of which kinds one host holds one pod at most; () for none."""
     children: tuple[Match, ...] = ()
 
     def inside(self, count: int) -> Sequence[Match]:
@@ -47,10 +49,11 @@ def _asked(fabric: Fabric, kind: Kind) -> Hashable:
     shape = kind.shape
     gpus = min(shape.requests.get(GPU, 0), 2) if fabric.divided else 0
     parts = gpus > 1 or (gpus and kind.linked) or shape.requests.get(SHARED_GPU, 0) > 1
-    if not (shape.node_selector or shape.affinity or shape.preferences or parts):
+    others = (shape.barred, kind.single)
+    if not (shape.node_selector or shape.affinity or shape.preferences or parts or any(others)):
         return ()
     selector = tuple(sorted(shape.node_selector.items()))
-    return (selector, shape.affinity, shape.preferences, gpus, parts and kind.linked, parts)
+    return (selector, shape.affinity, shape.preferences, gpus, parts and kind.linked, parts, others)
 
 
 class _Matching:
@@ -58,7 +61,7 @@ class _Matching:
 
     def __init__(self, kinds: Sequence[Kind], tree: Tree) -> None:
         self._kinds, self._tree = kinds, tree
-        self._keys = sorted({PRODUCT, *(key for kind in kinds for key in _keys(kind.shape))})
+        self._keys = sorted({PRODUCT, *(key for kind in kinds for key in (*_keys(kind.shape), *kind.single))})
         self._by_value: dict[tuple[str | None, ...], Match] = {}
         self._known: dict[object, Match] = {}
 
@@ -70,7 +73,7 @@ class _Matching:
         first = children[0] if children else Match(("",) * len(self._kinds))
         if not first.children and all(child is first for child in children):
             return first
-        return self._known.setdefault(children, Match((), 0, children))
+        return self._known.setdefault(children, Match((), 0, (), children))
 
     def _host(self, node: Node) -> Match:
         values = tuple([node.name if k == NODE_NAME_FIELD else node.labels.get(k) for k in self._keys])
@@ -78,13 +81,19 @@ class _Matching:
         if found is None:
             why = tuple(label_obstacle(kind.shape, node, linked=kind.linked) for kind in self._kinds)
             short = sum(_penalty(kind.shape, node) for kind in self._kinds if kind.shape.preferences)
-            found = self._by_value[values] = self._known.setdefault((why, short), Match(why, short))
+            single = tuple(any(node.labels.get(key) for key in kind.single) for kind in self._kinds)
+            made = Match(why, short, single if any(single) else ())
+            found = self._by_value[values] = self._known.setdefault((why, short, made.single), made)
         return found
 
 
 def _keys(shape: PodShape) -> set[str]:
     terms = (*shape.affinity, *(term for _, term in shape.preferences))
-    return {*shape.node_selector, *(requirement.key for term in terms for requirement in term)}
+    return {
+        *shape.node_selector,
+        *(requirement.key for term in terms for requirement in term),
+        *(bar.key for bar in shape.barred),
+    }
 
 
 def _penalty(shape: PodShape, node: Node) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from planner.alignment import Alignment
 from planner.claims import ClaimUse
+from planner.podgroup import PodTerm
 from planner.quantity import Resources
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -43,7 +44,7 @@ class BoundPod:
     `reservation` is the id (annotation `bayplan.dev/reservation`) of the gang's reservation that already
     accounts for it, "" for a pod of somebody else. `daemon`: a DaemonSet's pod, which every node has and
     which therefore opens no pristine domain. `alignment`: what the kubelet aligned for it; None where only
-    the sum is known.
+    the sum is known. `terms`: its required anti-affinity, which keeps others away too.
     """
 
     name: str
@@ -53,6 +54,7 @@ class BoundPod:
     labels: Mapping[str, str] = field(default_factory=dict)
     daemon: bool = False
     alignment: Alignment | None = None
+    terms: tuple[PodTerm, ...] = ()
     gpu_groups: tuple[str, ...] = ()
     """The GPUs that it shares with other pods, by KAI's names for them (planner.sharing)."""
     claims: tuple[ClaimUse, ...] = ()

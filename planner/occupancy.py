@@ -16,10 +16,12 @@ _NOTHING: Resources = {}
 
 @dataclass(frozen=True, slots=True)
 class Pods(Collection[BoundPod]):
-    """Bound pods by node. `carriers`: the nodes on which pods carry a reservation's id, by id."""
+    """Bound pods by node. `carriers`: the nodes on which pods carry a reservation's id, by id. `wary`: those
+    pods, by node, that have anti-affinity of their own."""
 
     by_node: Layered[str, tuple[BoundPod, ...]] = field(default_factory=Layered)
     carriers: Layered[str, frozenset[str]] = field(default_factory=Layered)
+    wary: Layered[str, tuple[BoundPod, ...]] = field(default_factory=Layered)
 
     @staticmethod
     def of(pods: Iterable[BoundPod]) -> Pods:
@@ -30,9 +32,11 @@ class Pods(Collection[BoundPod]):
             by_node.setdefault(pod.node, []).append(pod)
             for one in carried(pod):
                 carriers.setdefault(one, set()).add(pod.node)
+        wary = {node: tuple(pod for pod in there if pod.terms) for node, there in by_node.items()}
         return Pods(
             Layered({node: tuple(there) for node, there in by_node.items()}),
             Layered({one: frozenset(nodes) for one, nodes in carriers.items()}),
+            Layered({node: there for node, there in wary.items() if there}),
         )
 
     def __iter__(self) -> Iterator[BoundPod]:
@@ -65,7 +69,10 @@ class Pods(Collection[BoundPod]):
             nodes = carriers.get(one) or frozenset()
             nodes = nodes | {node} if one in after else nodes - {node}
             carriers = carriers.changed(one, nodes or None)
-        return Pods(self.by_node.changed(node, there or None), carriers)
+        wary = self.wary
+        if node in wary or any(pod.terms for pod in there):
+            wary = wary.changed(node, tuple(pod for pod in there if pod.terms) or None)
+        return Pods(self.by_node.changed(node, there or None), carriers, wary)
 
 
 def carried(pod: BoundPod) -> list[str]:
@@ -100,11 +107,13 @@ def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, in
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """Reservations by gang, the gangs by reservation id, and by node those that touch it (by gang's name)."""
+    """Reservations by gang, the gangs by reservation id, and by node those that touch it (by gang's name).
+    `wary`: those of them, by gang, whose pods have anti-affinity."""
 
     by_gang: Layered[str, Reservation] = field(default_factory=Layered)
     gangs: Layered[str, str] = field(default_factory=Layered)
     by_node: Layered[str, tuple[Hold, ...]] = field(default_factory=Layered)
+    wary: Layered[str, Reservation] = field(default_factory=Layered)
 
     def updated(
         self,
@@ -114,16 +123,21 @@ class Holds:
     ) -> Holds:
         """Without and with these. `touched`: every node that a reservation keeps from others."""
         gangs: dict[str, Reservation | None] = {}
+        wary: dict[str, Reservation | None] = {}
         ids: dict[str, str | None] = {}
         nodes: dict[str, tuple[Hold, ...]] = {}
         for reservation in removed:
             gangs[reservation.gang] = ids[reservation.id] = None
+            if reservation.gang in self.wary:
+                wary[reservation.gang] = None
             for node in touched(reservation):
                 held = nodes[node] if node in nodes else self.on(node)
                 nodes[node] = tuple(hold for hold in held if hold[0].gang != reservation.gang)
         for reservation in added:
             gangs[reservation.gang] = reservation
             ids[reservation.id] = reservation.gang
+            if any(traits.terms for _, traits in reservation.traits):
+                wary[reservation.gang] = reservation
             uses = used_by(reservation)
             for node in touched(reservation):
                 held = nodes[node] if node in nodes else self.on(node)
@@ -133,6 +147,7 @@ class Holds:
             self.by_gang.updated(gangs),
             self.gangs.updated(ids),
             self.by_node.updated({node: held or None for node, held in nodes.items()}),
+            self.wary.updated(wary),
         )
 
     def on(self, node: str) -> tuple[Hold, ...]:

@@ -14,12 +14,13 @@ from planner.answer import Answer, Assignment
 from planner.budget import Budget
 from planner.claiming import claimed
 from planner.climb import Climb, Found
+from planner.elsewhere import climb_by_rules, has_rules
 from planner.explain import Tried
 from planner.pins import requirements
 from planner.podgroup import PodGroup
 from planner.refuse import Fits, not_placed
 from planner.replay import fingerprint, replay
-from planner.request import Ask, Refusal, ask, check, relaxations
+from planner.request import Ask, Refusal, ask, check, relaxations, when_alone
 from planner.reservation import Reservation, reservation_id
 from planner.snapshot import Snapshot
 from planner.surroundings import settled
@@ -33,15 +34,18 @@ from planner.wishes import follow
 def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
     """The planner's answer for one gang; see `Answer` for what it carries. A bad request is no error."""
     own = snapshot.holding(group.name)
+    refused = None
+    try:
+        group = with_devices(snapshot, group)
+    except Refusal as refusal:
+        refused = explain.refused(group, refusal)
     if own is not None:
         again = replay(snapshot, group, own)
         if again is not None:
             return again
         snapshot = snapshot.without(group.name)
-    try:
-        group = with_devices(snapshot, group)
-    except Refusal as refusal:
-        return explain.refused(group, refusal)
+    if refused is not None:
+        return refused
     return follow(snapshot, group, _plan) if group.wishes else _plan(snapshot, group)
 
 
@@ -96,10 +100,12 @@ def search(
 
 
 def _try(snapshot: Snapshot, tree: Tree, asked: Ask, group: PodGroup, *, now: bool) -> Tried:
+    asked = asked if now else when_alone(asked)
     climb = Climb(look(snapshot, tree, now=now), asked, group.reserve, Budget(), [])
     found = None
     for kinds in relaxations(asked):
-        found = climb.climb(kinds, asked.required)
+        by = climb_by_rules if has_rules(kinds) else Climb.climb
+        found = by(climb, kinds, asked.required)
         if found is not None:
             break
     return Tried(tree, asked, found, tuple(climb.attempts), climb.complete)

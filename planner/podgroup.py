@@ -44,6 +44,34 @@ Term = tuple[Requirement, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class PodTerm:
+    """A required term of pod affinity (`attracts`) or anti-affinity over a node label's values.
+
+    It means the pods for which every requirement of `selector` holds, in the namespaces `spaces` (none of
+    them: in the pod's own), or in `every` one.
+    """
+
+    key: str
+    selector: Term = ()
+    spaces: tuple[str, ...] = ()
+    every: bool = False
+    attracts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Nodes that other pods keep a pod from: those with one of these values of the label, or (`inside`) all
+    but those. `now`: because of pods that are there now. A `metadata.name` key looks at the node's name.
+    """
+
+    key: str
+    values: frozenset[str]
+    cause: str
+    inside: bool = False
+    now: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class PodShape:
     """What the scheduler looks at in a pod, and nothing else.
 
@@ -52,7 +80,12 @@ class PodShape:
     constraint. `preferences`: the preferred terms with their weights (1 to 100). `anti_affinity`: topology
     keys over which pods of the same PodSet must differ (required pod anti-affinity that selects the pod's
     own labels). `priority` as the pod states it. `alignment`: what the kubelet aligns to NUMA zones; None
-    where only the sum is known.
+    where only the sum is known. `labels` and `terms`: the pod's own labels and its required pod affinity and
+    anti-affinity; by themselves they tell no two shapes apart.
+
+    What these come to for a gang in one snapshot (planner.neighbours): `barred` nodes; for each key and
+    PodSet in `shuns` that no pod of the one is in a domain of the key with one of the other; and for those in
+    `together` that all of these PodSets' pods are in one domain of the key.
     """
 
     requests: Resources = field(default_factory=dict)
@@ -63,6 +96,11 @@ class PodShape:
     anti_affinity: tuple[str, ...] = ()
     priority: int = 0
     alignment: Alignment | None = None
+    labels: Mapping[str, str] = field(default_factory=dict, compare=False)
+    terms: tuple[PodTerm, ...] = field(default=(), compare=False)
+    barred: tuple[Bar, ...] = ()
+    shuns: tuple[tuple[str, str], ...] = ()
+    together: tuple[tuple[str, tuple[str, ...]], ...] = ()
     claims: tuple[ClaimUse, ...] = ()
     """The device claims that it names; what they ask for is worked out where the cluster is known."""
 
@@ -152,6 +190,8 @@ class PodGroup:
     """The name of a policy of KAI's ConfigMap, which gives the gang a level where it states none."""
     balanced: bool = False
     """Over several domains, the same number of pods in each."""
+    presumed: bool = False
+    """Nobody said what to reserve: `reserve` is what such a gang holds by default."""
 
     @property
     def wishes(self) -> bool:

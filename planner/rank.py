@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from planner.content import Content
 from planner.matching import Match
-from planner.request import ROOT, Kind
+from planner.request import ROOT, Kind, separated
 from planner.search import Search
 
 Way = tuple[int, ...]
@@ -42,7 +42,9 @@ class Rank:
         self.search, self._kinds = search, kinds
         together = {required, *(kind.required for kind in kinds), *(kind.slice_level for kind in kinds)}
         self._together = frozenset(together - {ROOT})
-        self._apart = frozenset(level for kind in kinds if kind.count > 1 for level in kind.apart)
+        alone = {level for kind in kinds if kind.count > 1 for level in kind.apart}
+        pairs = [(one, other) for one in kinds for other in kinds if one is not other]
+        self._apart = frozenset(alone.union(*(separated(one, other) for one, other in pairs)))
         self._bests: dict[tuple[Content, Match, int, bool], Best | None] = {}
         self._nearests: dict[tuple[Content, Match, int, bool], Nearest | None] = {}
         self._ceilings: dict[int, int] = {}

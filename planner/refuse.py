@@ -96,11 +96,11 @@ def other_ways(snapshot: Snapshot, group: PodGroup, fits: Fits) -> list[str]:
 def _never(
     snapshot: Snapshot, group: PodGroup, one: Tried, ever: Sequence[Tried], views: Sequence[View]
 ) -> tuple[str, str]:
-    for kind in one.asked.kinds:
+    same = next((tried for tried in ever if tried.tree is one.tree), ever[0])
+    for kind in same.asked.kinds:
         reason = _pod_never(kind, views)
         if reason is not None:
             return reason
-    same = next((tried for tried in ever if tried.tree is one.tree), ever[0])
     part, tight = culprit_of(snapshot, group, same, now=False)
     nearest = nearest_to(snapshot, part, tight, now=False)
     reason_token = "TooLargeForCluster" if tight.asked.required == ROOT else "TooLargeForLevel"

@@ -48,8 +48,21 @@ class Kind:
     slice_level: int = ROOT
     slice_size: int = 1
     apart: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    """The PodSets, where some pods must not be, or must be, with pods of others."""
+    shuns: tuple[tuple[int, str], ...] = ()
+    """For each of these levels and PodSets: no pod in a domain of the level with one of that PodSet."""
+    shuns_over: tuple[tuple[str, str], ...] = ()
+    """The same over labels that are no level."""
+    together: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """For each of these labels and PodSets: all their pods in one domain of the label."""
     linked: bool = False
     """Whether the gang, or this PodSet, asks for a topology: its pods talk to one another."""
+
+    @property
+    def single(self) -> tuple[str, ...]:
+        """Labels that are no level, over which these pods must differ: one pod at most on a host with it."""
+        return tuple(key for key, name in self.shuns_over if name in self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +73,11 @@ class Ask:
     preferred: int
     kinds: tuple[Kind, ...]
     warnings: tuple[str, ...] = ()
+
+
+def separated(one: Kind, other: Kind) -> set[int]:
+    """The levels in one domain of which no pods of both kinds may be; of one kind with itself, no two."""
+    return {level for level, name in one.shuns if name in other.names}
 
 
 def resolve(topology: Topology, level: str) -> str:
@@ -167,9 +185,41 @@ def ask(group: PodGroup, topology: Topology) -> Ask:
             if group.size > 1 and (gang or pod_set.constraint):
                 kind = replace(kind, linked=True)
             warnings += _no_effect(topology, f"{pod_set.name}: ", kind.required, kind.preferred)
-            warnings += _apart_elsewhere(pod_set, topology)
             kinds.append(kind)
+    required, kinds = _near(topology, required, kinds)
     return Ask(required, preferred, _merged(kinds), tuple(warnings))
+
+
+def when_alone(asked: Ask) -> Ask:
+    """The request in a cluster where no other pods are."""
+    if not any(kind.shape.barred for kind in asked.kinds):
+        return asked
+    return replace(asked, kinds=tuple(map(_alone, asked.kinds)))
+
+
+def _alone(kind: Kind) -> Kind:
+    left = tuple(bar for bar in kind.shape.barred if not bar.now)
+    return replace(kind, shape=replace(kind.shape, barred=left))
+
+
+def _near(topology: Topology, required: int, kinds: list[Kind]) -> tuple[int, list[Kind]]:
+    """The gang's required level and the kinds, after pod affinity over levels has been made such levels."""
+    if not any(kind.together for kind in kinds):
+        return required, kinds
+    every = {name for kind in kinds for name, _ in kind.parts}
+    made: list[Kind] = []
+    for kind in kinds:
+        own, left = kind.required, []
+        for key, names in kind.together:
+            level = topology.index(key) if key in topology.levels else ROOT
+            if level > ROOT and set(names) == every:
+                required = max(required, level)
+            elif level > ROOT:
+                own = max(own, level)
+            if level == ROOT or (len(names) > 1 and set(names) != every):
+                left.append((key, names))
+        made.append(replace(kind, required=own, together=tuple(left)))
+    return required, made
 
 
 def _index(topology: Topology, level: str) -> int:
@@ -182,14 +232,6 @@ def _no_effect(topology: Topology, whose: str, required: int, preferred: int) ->
     compared = "the same" if preferred == required else "finer"
     said = f"the preferred level {topology.levels[preferred]} has no effect"
     return [f"{whose}{said}, for the required level {topology.levels[required]} is {compared}"]
-
-
-def _apart_elsewhere(pod_set: PodSet, topology: Topology) -> list[str]:
-    return [
-        f"{pod_set.name}: the pod anti-affinity over {key} was not planned; it is no level of {topology.name}"
-        for key in pod_set.shape.anti_affinity
-        if key not in topology.levels
-    ]
 
 
 def _kind(pod_set: PodSet, gang: Constraint, topology: Topology) -> Kind:
@@ -209,6 +251,7 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology) -> Kind:
             f"{pod_set.name} asks for slices of {size} and names no slice level; "
             f"levels: {', '.join(topology.levels)}.",
         )
+    shuns, levels = _shuns(pod_set), topology.levels
     required = _index(topology, own.required)
     widest = max(required, _index(topology, gang.required))
     if size > 1 and slice_level < widest:
@@ -225,8 +268,18 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology) -> Kind:
         preferred=_index(topology, own.preferred),
         slice_level=slice_level if size > 1 else ROOT,
         slice_size=size,
-        apart=tuple(topology.index(k) for k in pod_set.shape.anti_affinity if k in topology.levels),
+        apart=tuple(topology.index(key) for key, name in shuns if key in levels and name == pod_set.name),
+        names=(pod_set.name,) if shuns or pod_set.shape.together else (),
+        shuns=tuple((topology.index(key), name) for key, name in shuns if key in levels),
+        shuns_over=tuple((key, name) for key, name in shuns if key not in levels),
+        together=pod_set.shape.together,
     )
+
+
+def _shuns(pod_set: PodSet) -> tuple[tuple[str, str], ...]:
+    """For each key and PodSet: no pod in a domain of the key with one of that PodSet."""
+    own = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
+    return tuple(sorted({*own, *pod_set.shape.shuns}))
 
 
 def _positive(shape: PodShape) -> PodShape:
@@ -250,12 +303,17 @@ def _merged(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
     """
     found: list[Kind] = []
     for kind in map(_as_slices, kinds):
-        same = next((i for i, k in enumerate(found) if not kind.apart and _same(k, kind)), None)
+        same = next((i for i, k in enumerate(found) if _joins(kind, k)), None)
         if same is None:
             found.append(kind)
         else:
             old = found[same]
-            found[same] = replace(old, parts=(*old.parts, *kind.parts), count=old.count + kind.count)
+            found[same] = replace(
+                old,
+                parts=(*old.parts, *kind.parts),
+                count=old.count + kind.count,
+                names=(*old.names, *kind.names),
+            )
     return tuple(_as_one(kind) for kind in found)
 
 
@@ -272,8 +330,13 @@ def _as_one(kind: Kind) -> Kind:
     return replace(kind, required=max(kind.required, kind.slice_level), slice_level=ROOT, slice_size=1)
 
 
+def _joins(kind: Kind, other: Kind) -> bool:
+    """Whether nothing tells the kinds apart; such as are kept apart by themselves alone are two."""
+    return not kind.shape.anti_affinity and _same(kind, other)
+
+
 def _same(one: Kind, other: Kind) -> bool:
-    return replace(one, parts=(), count=0) == replace(other, parts=(), count=0)
+    return replace(one, parts=(), names=(), count=0) == replace(other, parts=(), names=(), count=0)
 
 
 def relaxations(asked: Ask) -> list[tuple[Kind, ...]]:

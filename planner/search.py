@@ -50,7 +50,7 @@ class Search:
         self.counts: Algebra = self.classes.counts
         self._own_budgets, self._beam = budget is None, beam
         self._budget = budget or Budget()
-        self._sums = Sums(self.counts, self._budget, 1 if len(kinds) == 1 else 4 + len(kinds), beam)
+        self._sums = Sums(self.counts, self._budget, 1 if len(kinds) == 1 else 2, beam)
         self._limits: dict[tuple[object, ...], Limit] = {}
         self._options: dict[tuple[int, Limit], list[Option]] = {}
         self._best: dict[int, tuple[int | None, int | None]] = {}
@@ -176,10 +176,10 @@ class Search:
                 stage = self._sums.extended(stage, options, limit, level)
         kept: Stage = {}
         for counts, cost in stage.items():
-            counts = self.classes.kept(made, counts)
-            if counts != self.counts.zero and cost + price < kept.get(counts, cost + price + 1):
-                kept[counts] = cost + price
-        return sorted(self._sums.undominated(kept).items())
+            for one in self.classes.each_kept(made.level, counts, named=made.named):
+                if one != self.counts.zero and cost + price < kept.get(one, cost + price + 1):
+                    kept[one] = cost + price
+        return sorted(self.counts.undominated(kept).items())
 
     def _least(self, known: int, ceiling: int | None) -> int | None:
         full = self.counts.full

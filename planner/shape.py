@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from planner import quantity
 from planner.claims import uses_from
 from planner.errors import InputError, Where
-from planner.match import NODE_NAME_FIELD, holds
+from planner.match import NODE_NAME_FIELD
 from planner.podgroup import PodShape, Requirement, Term, Toleration
+from planner.podterms import terms_of
 from planner.qos import alignment_of
 from planner.reading import integer, mapping, maps, strings, text, texts
 from planner.sharing import share_asked
@@ -47,10 +48,11 @@ def shape_of(
         affinity=_required_terms(node_affinity, _in(where, "affinity.nodeAffinity")),
         preferences=_preferred_terms(node_affinity, _in(where, "affinity.nodeAffinity")),
         tolerations=_tolerations(spec, where),
-        anti_affinity=_anti_affinity(affinity, labels or {}, _in(where, "affinity.podAntiAffinity")),
         priority=integer(spec.get("priority"), _in(where, "priority")),
         alignment=alignment_of(spec, where),
         claims=uses_from(spec, {}, where),
+        labels=labels or {},
+        terms=terms_of(affinity, labels or {}, _in(where, "affinity")) if affinity else (),
     )
 
 
@@ -144,37 +146,6 @@ def _tolerations(spec: Mapping[str, object], where: Where) -> tuple[Toleration, 
             effect=text(entry.get("effect"), _in(at, f"[{index}].effect")),
         )
         for index, entry in enumerate(maps(spec.get("tolerations"), at))
-    )
-
-
-def _anti_affinity(
-    affinity: Mapping[str, object], labels: Mapping[str, str], where: Where
-) -> tuple[str, ...]:
-    anti = mapping(affinity.get("podAntiAffinity"), where)
-    at = _in(where, "requiredDuringSchedulingIgnoredDuringExecution")
-    keys: list[str] = []
-    for index, term in enumerate(maps(anti.get("requiredDuringSchedulingIgnoredDuringExecution"), at)):
-        key = text(term.get("topologyKey"), _in(at, f"[{index}].topologyKey"))
-        selector = term.get("labelSelector")
-        if (
-            key
-            and selector is not None
-            and label_selector_matches(
-                mapping(selector, _in(at, f"[{index}].labelSelector")),
-                labels,
-                _in(at, f"[{index}].labelSelector"),
-            )
-        ):
-            keys.append(key)
-    return tuple(dict.fromkeys(keys))
-
-
-def label_selector_matches(selector: Mapping[str, object], labels: Mapping[str, str], where: Where) -> bool:
-    """Whether a LabelSelector (matchLabels, matchExpressions) selects these labels; an empty one does."""
-    wanted = texts(selector.get("matchLabels"), _in(where, "matchLabels"))
-    expressions = term_of({"matchExpressions": selector.get("matchExpressions")}, where)
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        holds(requirement, labels.get(requirement.key)) for requirement in expressions
     )
 
 

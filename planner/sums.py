@@ -6,11 +6,8 @@ from bisect import insort
 from collections.abc import Sequence
 
 from planner.budget import Budget
-from planner.counts import Algebra, Counts, One, Option, Stage
+from planner.counts import Algebra, Allowed, Counts, Option, Stage
 from planner.limit import Limit
-
-_MOST_COMPARED = 256
-"""Sums of several kinds that are compared with one another; of more all are kept."""
 
 
 class Sums:
@@ -48,42 +45,29 @@ class Sums:
             ahead = rest[place + 1]
             if ahead != counts.full:
                 stage = {s: c for s, c in stage.items() if counts.covers(counts.add(s, ahead), goal)}
-            stages.append(self.undominated(stage) if options else stage)
+            stages.append(self.narrowed(stage, allowed) if options else stage)
         return [{s: c - start for s, c in stage.items()} for stage in stages] if start else stages
 
     def extended(self, stage: Stage, options: Sequence[Option], limit: Limit, level: int) -> Stage:
         """The sums with one more domain's options."""
         self._budget.spend(len(stage) * (len(options) + 1) * self._effort)
-        return self.undominated(self._counts.sums(stage, options, limit.goal, limit.allowed(level)))
+        allowed = limit.allowed(level)
+        return self.narrowed(self._counts.sums(stage, options, limit.goal, allowed), allowed)
 
-    def undominated(self, stage: Stage) -> Stage:
-        """The sums that no larger sum costs as little as; at most the beam's number of them."""
-        if isinstance(self._counts, One):
-            kept: Stage = {}
-            least: int | None = None
-            for counts in sorted(stage, reverse=True):
-                if least is None or stage[counts] < least:
-                    kept[counts] = least = stage[counts]
-        else:
-            kept = self._undominated_many(stage)
-        if self._beam and len(kept) > self._beam:
-            largest = sorted(kept.items(), key=lambda item: (-self._counts.size(item[0]), item[1], item[0]))
-            kept = dict(largest[: self._beam])
-        return kept
+    def narrowed(self, stage: Stage, allowed: Allowed) -> Stage:
+        """The sums that no larger sum costs as little as; at most the beam's number of them.
 
-    def _undominated_many(self, stage: Stage) -> Stage:
+        Half of a beam are the largest, half those that leave most room below what they may cost.
+        """
+        kept = self._counts.undominated(stage)
+        self._budget.spend(len(stage))
+        if not self._beam or len(kept) <= self._beam:
+            return kept
         size = self._counts.size
-        if self._beam and len(stage) > 3 * self._beam:
-            largest = sorted(stage.items(), key=lambda item: (-size(item[0]), item[1], item[0]))
-            stage = dict(largest[: 3 * self._beam])
-        if len(stage) > _MOST_COMPARED:
-            return stage
-        kept: list[Option] = []
-        for counts, cost in sorted(stage.items(), key=lambda item: (item[1], -size(item[0]))):
-            if not any(self._counts.covers(other, counts) for other, _ in kept):
-                kept.append((counts, cost))
-        self._budget.spend(len(stage) * len(kept))
-        return dict(kept)
+        largest = sorted(kept, key=lambda one: (-size(one), kept[one], one))[: self._beam // 2]
+        roomiest = sorted(kept, key=lambda one: (kept[one] - allowed[one], -size(one), one))[: self._beam]
+        chosen = list(dict.fromkeys([*largest, *roomiest]))[: self._beam]
+        return {one: kept[one] for one in chosen}
 
 
 def cheapest(tables: Sequence[Sequence[Option]], copies: int) -> list[list[Option]]:
@@ -94,6 +78,8 @@ def cheapest(tables: Sequence[Sequence[Option]], copies: int) -> list[list[Optio
     """
     if copies >= len(tables):
         return [list(table) for table in tables]
+    if copies < 1:  # not even one domain can be paid for
+        return [[] for _ in tables]
     offered: dict[Counts, list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
         for counts, cost in table:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.neighbours import minding
 from planner.podgroup import PodGroup, PodSet
 from planner.snapshot import Snapshot
 
 
 def settled(snapshot: Snapshot, group: PodGroup) -> PodGroup:
     """The gang without what cannot matter in this snapshot."""
+    group = minding(snapshot, group)
     if snapshot.base.aligns or not any(one.shape.alignment for one in group.pod_sets):
         return group
     return replace(group, pod_sets=tuple(_unaligned(one) for one in group.pod_sets))

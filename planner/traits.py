@@ -1,29 +1,35 @@
-"""What of a reserved gang's pods matters to others besides amounts: how the kubelet will align them."""
+"""What of a reserved gang's pods matters to others besides amounts: labels, anti-affinity, NUMA alignment."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.alignment import Alignment, Ask
 from planner.errors import Where
-from planner.podgroup import PodShape
-from planner.reading import integer, mapping, maps
+from planner.podgroup import PodShape, PodTerm
+from planner.podterms import terms_from, terms_json
+from planner.reading import integer, mapping, maps, texts
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """One pod of a PodSet. `alignment` None: only its devices are known, by the requests."""
+    """One pod of a PodSet. `alignment` None: only its devices are known, by the requests. `terms`: its
+    required anti-affinity."""
 
     alignment: Alignment | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    terms: tuple[PodTerm, ...] = ()
 
     def __bool__(self) -> bool:
-        return self.alignment is not None
+        return bool(self.alignment or self.labels or self.terms)
 
 
 def traits_of(shape: PodShape) -> Traits:
     """The traits of pods of this shape."""
-    return Traits(shape.alignment)
+    return Traits(
+        shape.alignment or None, shape.labels, tuple(term for term in shape.terms if not term.attracts)
+    )
 
 
 def traits_json(traits: Traits) -> dict[str, object]:
@@ -34,16 +40,22 @@ def traits_json(traits: Traits) -> dict[str, object]:
             scope: [{"requests": dict(ask.requests), "stays": ask.stays} for ask in asks]
             for scope, asks in (("container", traits.alignment.containers), ("pod", traits.alignment.pod))
         }
+    if traits.labels:
+        found["labels"] = dict(sorted(traits.labels.items()))
+    if traits.terms:
+        found["antiAffinity"] = terms_json(traits.terms)
     return found
 
 
 def traits_from(data: Mapping[str, object], where: Where) -> Traits:
     """The traits that `traits_json` wrote. Raises `InputError`, which names the field."""
-    aligned = data.get("aligned")
-    if aligned is None:
-        return Traits()
-    scopes = mapping(aligned, where.at(f"{where.field}.aligned"))
-    return Traits(Alignment(_asks(scopes, "container", where), _asks(scopes, "pod", where)))
+    labels = texts(data.get("labels"), where.at(f"{where.field}.labels"))
+    terms = tuple(terms_from(data.get("antiAffinity"), where.at(f"{where.field}.antiAffinity")))
+    if data.get("aligned") is None:
+        return Traits(None, labels, terms)
+    scopes = mapping(data["aligned"], where.at(f"{where.field}.aligned"))
+    alignment = Alignment(_asks(scopes, "container", where), _asks(scopes, "pod", where))
+    return Traits(alignment, labels, terms)
 
 
 def _asks(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[Ask, ...]:

@@ -104,7 +104,7 @@ def solve(one: Instance, *, empty: bool = False) -> tuple[int, ...] | None:
     """The least (blocks, racks, hosts) of any valid placement, None where there is none."""
     best: tuple[int, ...] | None = None
     moment = _empty(one.snapshot) if empty else one.snapshot
-    for assigned in _every(moment, one.group):
+    for assigned in every_placement(moment, one.group):
         if valid(moment, one.group, assigned):
             count = domains(moment, {name for _, name in assigned})
             best = count if best is None or count < best else best
@@ -115,7 +115,7 @@ def _empty(full: Snapshot) -> Snapshot:
     return Snapshot(full.base)
 
 
-def _every(moment: Snapshot, group: PodGroup) -> Iterator[Assigned]:
+def every_placement(moment: Snapshot, group: PodGroup) -> Iterator[Assigned]:
     """Every way to put the pods on nodes within capacity."""
     nodes = list(moment.nodes)
     free = {

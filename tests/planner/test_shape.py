@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import InputError, Where
-from planner.podgroup import Requirement, Toleration
+from planner.podgroup import PodTerm, Requirement, Toleration
 from planner.shape import shape_of
 
 WHERE = Where("m.yaml", "Job default/a", "spec.template.spec")
@@ -98,13 +98,14 @@ def test_selectors_affinity_and_tolerations_are_read():
     assert found.tolerations == (Toleration("nvidia.com/gpu", "Exists"),)
 
 
-def test_anti_affinity_counts_where_it_selects_the_pod_itself():
-    """A term that selects other pods says nothing about these."""
+def test_anti_affinity_is_read_as_a_term_over_the_pods_that_it_selects():
+    """Labels come along, so that it can be told whether it selects the pod itself."""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
     rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     spec = {"affinity": {"podAntiAffinity": rule}}
-    assert shape_of(spec, WHERE, labels={"app": "a"}).anti_affinity == ("kubernetes.io/hostname",)
-    assert shape_of(spec, WHERE, labels={"app": "b"}).anti_affinity == ()
+    shape = shape_of(spec, WHERE, labels={"app": "b"})
+    assert shape.terms == (PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("a",)),)),)
+    assert shape.labels == {"app": "b"}
 
 
 @pytest.mark.parametrize(
