@@ -5,7 +5,7 @@ import yaml
 
 from planner.podgroup import PodGroup
 from webhook.report.lines import line_of
-from webhook.report.offender import offending_field, resources_named
+from webhook.report.offender import fields_named, offending_field, resources_named
 
 TEXT = """\
 apiVersion: batch/v1
@@ -80,3 +80,35 @@ def test_the_longest_resource_name_wins():
     found = list(resources_named(yaml.safe_load(TEXT), "nvidia.com/mig-1g.10gb and cpu"))
     assert found[0] == MIG
     assert len(found) == 3
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("NCCL_IB_HCA=mlx5_1 means every adapter", "spec.containers[0].env[1]"),
+        ("the claim gpus takes all GPUs of a node", "spec.resourceClaims[0]"),
+        ("no template named four-gpus; it has eight-gpus", "spec.resourceClaims[0]"),
+        ("names the scheduler a, and schedulerName b would work", "spec.schedulerName"),
+        ("runai/queue is unknown", "metadata.labels[runai/queue]"),
+        ("preferred example.com/rack has no effect", "metadata.annotations[level]"),
+        ("4 pods (16 GPUs) can never fit", "spec.containers[0].resources.limits[nvidia.com/gpu]"),
+        ("the gpuset and NCCL_IB_HCA_LIST are others", ""),
+    ],
+)
+def test_a_message_finds_what_it_names(message, expected):
+    """Environment, claims, labels and fields by their whole names; annotations by what they say."""
+    pod = {
+        "metadata": {"labels": {"runai/queue": "a"}, "annotations": {"level": "example.com/rack"}},
+        "spec": {
+            "schedulerName": "c",
+            "containers": [
+                {
+                    "name": "t",
+                    "env": [{"name": "A"}, {"name": "NCCL_IB_HCA", "value": "mlx5_1"}],
+                    "resources": {"limits": {"cpu": 1, "nvidia.com/gpu": 4}},
+                }
+            ],
+            "resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": "four-gpus"}],
+        },
+    }
+    assert next(fields_named(pod, message), "") == expected

@@ -17,7 +17,7 @@ from webhook.policy.mutate import Effect, Skipped
 from webhook.policy.validate import Findings
 from webhook.report.lines import line_of
 from webhook.report.model import Outcome, Result
-from webhook.report.offender import offending_field, resources_named
+from webhook.report.offender import fields_named, offending_field
 
 _FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
 _PLAN_OUTCOME: dict[str, Outcome] = {"admitted": "pass", "queued": "warn", "rejected": "fail"}
@@ -47,11 +47,11 @@ def results(subjects: Iterable[Subject]) -> tuple[Result, ...]:
 
 
 def _placed(result: Result, subject: Subject) -> Result:
-    """The result with its place: the field or resource that its message names, else the object's own line."""
+    """The result with its place: the field, or the thing, that its message names, else the object's line."""
     named = _FIELD.search(result.message)
     field = result.field or (named.group() if named else "")
     if not field and result.result != "pass":
-        field = next(resources_named(subject.decision.object or {}, result.message), "")
+        field = next(fields_named(subject.decision.object or {}, result.message), "")
     return replace(result, file=subject.file, line=subject.line(field), field=field)
 
 

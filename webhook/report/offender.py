@@ -6,10 +6,11 @@ said which, a resource where the message names one, else what was required.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.podgroup import MIG_PREFIX, PodGroup
+from planner.podgroup import GPU_RESOURCES, MIG_PREFIX, PodGroup
 
 _LISTS = ("limits", "requests")
 _KINDS = {"Topology": ("topology",), "Topologies": ("topology", "required", "preferred")}
@@ -38,6 +39,54 @@ def resources_named(obj: Any, message: str, path: str = "") -> Iterator[str]:
     """The paths of the resource amounts that a message names, in full or by MIG profile, longest first."""
     found = [(name, where) for name, where in _amounts(obj, path) if name.removeprefix(MIG_PREFIX) in message]
     yield from (where for _, where in sorted(found, key=lambda item: -len(item[0])))
+
+
+def fields_named(obj: Any, message: str) -> Iterator[str]:
+    """The paths of what a message names, the surest first.
+
+    Resources; annotations, labels, environment variables and claims by their names; fields by their own
+    (`schedulerName`); annotations by what they say; where it speaks of GPUs, whatever asks for some.
+    """
+    yield from resources_named(obj, message)
+    words = set(_WORD.findall(message))
+    found = [(rank, -len(name), where) for rank, name, where in _marks(obj, "") if name in words]
+    yield from (where for _, _, where in sorted(found))
+    if "GPU" in message:
+        yield from (where for name, where in _amounts(obj, "") if name in GPU_RESOURCES or "gpu" in name)
+
+
+_WORD = re.compile(r"[\w./-]*\w")
+_KEYED = ("annotations", "labels", "nodeSelector")
+_NAMED_ITEMS = ("env", "resourceClaims")
+_FIELDS = ("schedulerName", "hostNetwork", "dnsPolicy", "workloadRef", "schedulingGroup", "topologyPolicy")
+"""Fields of which messages speak by their own name."""
+
+
+def _marks(value: Any, path: str) -> Iterator[tuple[int, str, str]]:
+    """What has a name of its own anywhere in an object: how well it points, the name, the path."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            inside = f"{path}.{key}" if path else str(key)
+            if key in _KEYED and isinstance(inner, Mapping):
+                yield from ((0, str(name), f"{inside}[{name}]") for name in inner)
+                yield from ((2, str(said), f"{inside}[{name}]") for name, said in inner.items())
+            if key in _NAMED_ITEMS and isinstance(inner, list):
+                yield from ((0, name, f"{inside}[{place}]") for place, name in _names(inner))
+            if key in _FIELDS:
+                yield 1, str(key), inside
+            yield from _marks(inner, inside)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _marks(inner, f"{path}[{index}]")
+
+
+def _names(items: list[Any]) -> Iterator[tuple[int, str]]:
+    """Each name of a named item, a claim's template's too."""
+    for place, item in enumerate(items):
+        if isinstance(item, Mapping):
+            for key in ("name", "resourceClaimTemplateName", "resourceClaimName"):
+                if isinstance(item.get(key), str):
+                    yield place, item[key]
 
 
 def _amounts(value: Any, path: str) -> Iterator[tuple[str, str]]:
