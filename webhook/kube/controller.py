@@ -56,6 +56,11 @@ ORPHAN_SECONDS = 120.0
 VANISHED_SECONDS = 8.0
 """How long an admitted gang's reservation must be missing before it is made again: a deletion gives the place
 back a moment before the watch tells of it."""
+NEAR, NEAR_SECONDS, FAR_SECONDS = 8, 2.0, 60.0
+"""The first so many that wait are told a new position every so many seconds, those behind seldom: or each
+change of a long queue would be as many events as gangs wait."""
+MOST_REST = 3.0
+"""Seconds between two looks at most, while things change and each look takes long."""
 AT_ONCE = 16
 """Pods that are let in at the same time."""
 log = logging.getLogger("bayplan")
@@ -79,6 +84,8 @@ class Controller:
         self._clock = clock
         self._recorder = Recorder(api)
         self._seen: frozenset[str] = frozenset()
+        self._told: dict[str, float] = {}
+        """When each gang that waits was last told its position."""
         self._missing: dict[str, float] = {}
         """Since when each gang has named a reservation that is not in the book."""
 
@@ -87,10 +94,13 @@ class Controller:
         await self._watch.synced()
         await self._queue.synced()
         while True:
+            began = time.monotonic()
             await self._round()
+            took = time.monotonic() - began
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._watch.news.wait(), IDLE_SECONDS)
-            await asyncio.sleep(SETTLE_SECONDS)
+            # A look at a long queue must leave the replica time to answer: a third of it at most is ours.
+            await asyncio.sleep(min(max(SETTLE_SECONDS, 2 * took), MOST_REST))
 
     async def _round(self) -> None:
         """One look and everything that follows from it; what fails is tried again at the next."""
@@ -103,6 +113,8 @@ class Controller:
             self._seen = (self._seen & {r.id for r in world.snapshot.reservations}) | rules.alive(world)
             for action in actions:
                 await self._do(action, world)
+            waiting = {action.gang.name for action in actions if isinstance(action, Wait)}
+            self._told = {name: time_ for name, time_ in self._told.items() if name in waiting}
             await self._tell_held(world)
         except (Conflict, ApiError, LedgerUnavailable) as error:
             log.info("controller: %s; looking again", error)
@@ -150,8 +162,17 @@ class Controller:
                 text = f"lost {why}, and has no other place now: {answer.message}"
                 await self._recorder.tell(gang.ref, "Replanned", text, warning=True)
             case Wait(gang, position, of, answer):
-                waits = f"; waits for: {answer.message}" if answer is not None else ""
-                await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
+                if self._is_due(gang, position):
+                    waits = f"; waits for: {answer.message}" if answer is not None else ""
+                    await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
+
+    def _is_due(self, gang: Gang, position: int) -> bool:
+        """Whether a gang that waits is to be told its position now."""
+        now, pause = self._clock(), NEAR_SECONDS if position <= NEAR else FAR_SECONDS
+        if now - self._told.get(gang.name, 0.0) < pause:
+            return False
+        self._told[gang.name] = now
+        return True
 
     async def _move(self, action: MoveTo, world: World) -> None:
         gang, move = action.gang, action.move
