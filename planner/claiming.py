@@ -199,10 +199,13 @@ def claimed(devices: Devices, group: PodGroup) -> PodGroup:
     Raises `Refusal` for devices that no node offers. What was worked out before is worked out anew.
     """
     notes: dict[str, None] = {}
+    reserve = group.reserve
     sets = tuple(_set(devices, pod_set, group.name.partition("/")[0], notes) for pod_set in group.pod_sets)
-    return replace(
-        group, pod_sets=sets, warnings=(*group.warnings, *(n for n in notes if n not in group.warnings))
-    )
+    slices = any(CLAIMED_MIG in one.shape.requests for one in sets)
+    if group.presumed and slices and not any(one.shape.gpus for one in sets):
+        reserve = "nodes"  # a whole host held for a slice would be absurd
+    said = (*group.warnings, *(note for note in notes if note not in group.warnings))
+    return replace(group, pod_sets=sets, reserve=reserve, warnings=said)
 
 
 def _set(devices: Devices, pod_set: PodSet, namespace: str, notes: dict[str, None]) -> PodSet:

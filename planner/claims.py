@@ -18,6 +18,8 @@ GPU_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com")
 """Classes whose devices are GPUs or parts of one."""
 CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
 """The class of a ComputeDomain's channel; no GPU, but the right to use NVLink between trays."""
+CLAIM_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ComputeDomain")
+"""Objects that say what claims mean, and that come with the workloads."""
 UNKNOWN = -1
 """The count of `allocationMode: All`: as many as the node has."""
 
@@ -73,6 +75,16 @@ class Claims:
     domains: Mapping[str, str]
     devices: Mapping[str, Mapping[tuple[str, str], Device]] = field(default_factory=dict)
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def beside(self, others: Claims) -> Claims:
+        """These and the others, which hold where both say something."""
+        return Claims(
+            {**self.claims, **others.claims},
+            {**self.templates, **others.templates},
+            {**self.domains, **others.domains},
+            {**self.devices, **others.devices},
+            {**self.classes, **others.classes},
+        )
 
 
 NO_CLAIMS = Claims({}, {}, {})

@@ -374,6 +374,11 @@ class Snapshot:
         made.__dict__["_contents"] = self._contents.after(stirred)
         return made
 
+    def with_claims(self, claims: Claims) -> Snapshot:
+        """The same cluster with these device claims besides."""
+        base = replace(self.base, claims=self.base.claims.beside(claims))
+        return Snapshot(base, self.bound, self.reservations, self.revision)
+
     def with_pod(self, pod: BoundPod) -> Snapshot:
         """The same cluster with this pod bound, in the place of one of its name on the same node."""
         return self._moved(self.base, self.bound.with_pod(pod), pod.node)

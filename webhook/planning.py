@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.answer import Answer, Verdict
-from planner.placement import plan, requirements, reservation_for
+from planner.placement import plan, requirements, reservation_for, with_devices
 from planner.podgroup import PodGroup, PodSet, Term
+from planner.request import Refusal
 from planner.reservation import Reservation, reservation_id
 from planner.snapshot import Snapshot
 from webhook.names import POD_SET, RESERVATION
@@ -87,10 +88,20 @@ class WorkloadPlan:
         return tuple(terms)
 
 
+def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
+    """The workload with what its device claims come to in this cluster, where that can be told."""
+    if snapshot is None or not workload.claims:
+        return workload
+    try:
+        return replace(workload, gangs=tuple(with_devices(snapshot, group) for group in workload.gangs))
+    except Refusal:  # the plan will say so
+        return workload
+
+
 def plan_workload(snapshot: Snapshot, workload: Workload) -> WorkloadPlan:
     """Plan every gang of a workload, in order."""
     placed: list[Placed] = []
-    for group in workload.gangs:
+    for group in with_claims(snapshot, workload).gangs:
         answer = plan(snapshot, group)
         reservation = None
         if answer.decision == "admitted" and workload.holds:

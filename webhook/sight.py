@@ -15,7 +15,7 @@ from planner.facts import cluster_facts
 from planner.placement import fingerprint
 from planner.snapshot import Snapshot
 from webhook.fellows import Member, members, running
-from webhook.planning import Placed, WorkloadPlan, replay_for_pod
+from webhook.planning import Placed, WorkloadPlan, replay_for_pod, with_claims
 from webhook.policy.request import AdmissionRequest
 from webhook.queue import Waiting, plan_in_turn
 from webhook.unpin import repinned
@@ -111,7 +111,7 @@ class Sight:
                 request_uid=request.uid,
                 podgroups=self._podgroups,
             )
-            self._read = (obj, found)
+            self._read = (obj, with_claims(self._snapshot, found))
         workload = self._read[1]
         return self._seated(workload) if workload.kind == "Pod" and workload.gangs else workload
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -403,3 +404,13 @@ OWN = "device.attributes['gpu.nvidia.com']"
 def test_simple_selectors_are_read_and_others_are_unknown(expression: str, expected: bool | None) -> None:
     """True, false, or None for what says more."""
     assert holds(expression, H100_DEVICE) is expected
+
+
+def test_a_gang_of_slices_holds_no_whole_host_unless_it_says_so() -> None:
+    """As with slices in limits."""
+    mig = {"device_class": "mig.nvidia.com"}
+    slices = slice_of("a", 7, type="mig", profile="1g.10gb")
+    there = cluster(node("a"), slices, template(1, **mig))
+    stated = replace(claiming(1), reserve="domain")
+    assert answered(there, stated).reserves == (("a",),)
+    assert answered(there, replace(stated, presumed=True)).reserves == ()

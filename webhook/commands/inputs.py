@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from planner.claims import CLAIM_KINDS
+from planner.cluster import read
 from planner.errors import InputError, Where
 from planner.snapshot import Snapshot
 from webhook.cluster import picture
@@ -54,6 +56,15 @@ def cluster(paths: Sequence[str]) -> Snapshot | None:
 def cluster_and_surroundings(paths: Sequence[str]) -> tuple[Snapshot | None, Surroundings]:
     """The same, with what policies may look up there."""
     return picture(paths) if paths else (None, Surroundings())
+
+
+def beside(snapshot: Snapshot, found: list[Document]) -> Snapshot:
+    """The cluster with the device claims that stand among the manifests, as it is once they are applied.
+
+    Raises `InputError` for malformed ones.
+    """
+    claims = [(one.file, one.value) for one in found if one.value.get("kind") in CLAIM_KINDS]
+    return snapshot.with_claims(read(claims).base.claims) if claims else snapshot
 
 
 def manifests(paths: Sequence[str]) -> list[Document]:

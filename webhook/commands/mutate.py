@@ -64,7 +64,8 @@ def run(args: argparse.Namespace) -> int:
     """Decide and print. Raises `InputError` or `PolicyError` for bad input."""
     policies = inputs.policies(args.policies)
     snapshot, around = inputs.cluster_and_surroundings(args.cluster)
-    outcomes = decide_all(policies, snapshot, inputs.once(inputs.manifests(args.filename)), around)
+    documents = inputs.once(inputs.manifests(args.filename))
+    outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
     for outcome in outcomes:
         for line in _said(outcome):
             inputs.note(line)

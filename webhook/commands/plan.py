@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     """Plan and print. Raises `InputError` for bad input."""
     snapshot, around = inputs.cluster_and_surroundings(args.cluster)
     assert snapshot is not None, "argparse demands -c"
-    found = plan_each(snapshot, inputs.once(inputs.manifests(args.filename)), args.reserve, around.podgroups)
+    documents = inputs.once(inputs.manifests(args.filename))
+    found = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around.podgroups)
     if args.output == "table":
         show(found, explain=args.explain)
     else:
@@ -104,4 +105,6 @@ def _workload(place: int, document: Document, podgroups: PodGroups) -> Workload:
 
 
 def _reserving(group: PodGroup, reserve: str | None) -> PodGroup:
-    return replace(group, reserve=reserve) if reserve else group  # type: ignore[arg-type]
+    if not reserve:
+        return group
+    return replace(group, reserve=reserve, presumed=False)  # type: ignore[arg-type]

@@ -47,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     """Decide and report. Raises `InputError` or `PolicyError` for bad input."""
     policies = inputs.policies(args.policies)
     snapshot, around = inputs.cluster_and_surroundings(args.cluster)
-    outcomes = decide_all(policies, snapshot, inputs.manifests(args.filename), around)
+    documents = inputs.manifests(args.filename)
+    outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
     report = Report(results(_subject(outcome) for outcome in outcomes), policies.revision)
     FORMATS[args.output](report, sys.stdout)
     if notice := left_out(policies, outcomes):

@@ -58,6 +58,8 @@ EXTRAS = (
     Extra("topology.node.k8s.io", "noderesourcetopologies", "NodeResourceTopology"),
     Extra("resource.k8s.io", "resourceclaims", "ResourceClaim"),
     Extra("resource.k8s.io", "resourceclaimtemplates", "ResourceClaimTemplate"),
+    Extra("resource.k8s.io", "resourceslices", "ResourceSlice"),
+    Extra("resource.k8s.io", "deviceclasses", "DeviceClass"),
     Extra("resource.nvidia.com", "computedomains", "ComputeDomain"),
     Extra("", "limitranges", "LimitRange"),
     Extra("", "resourcequotas", "ResourceQuota"),

@@ -81,6 +81,7 @@ def _gang(
         fabric=wish,
         policy=next((one.policy for one in asked_ if one.policy), ""),
         balanced=chosen.balanced,
+        presumed=chosen.reserve is None,
     )
     return replace(group, warnings=(*said, *_counted(group, top)))
 
