@@ -323,3 +323,15 @@ def test_no_text_breaks_a_format(results, revision):
     assert json.loads(written("sarif", report))["version"] == "2.1.0"
     assert Page(written("html", report)).open == []
     assert "\x1b" not in written("table", report) + written("markdown", report)
+
+
+@pytest.mark.parametrize("many", [3, 400, 4_000])
+def test_a_markdown_comment_is_never_larger_than_github_takes(many):
+    """What has no room is counted, the worst first, and the summary by policy stays whole."""
+    failed = [replace(FAILED, object=f"team/Job/demo-{n}", message="too large " * 20) for n in range(many)]
+    passed = [replace(FAILED, result="pass", object=f"team/Job/ok-{n}") for n in range(many)]
+    text = written("markdown", Report((*failed, *passed)))
+    assert len(text) <= 65_536
+    assert "By policy" in text
+    assert "team/Job/demo-0 " in text
+    assert (" more: `bayplan report -o table` shows all." in text) == (many > 100)
