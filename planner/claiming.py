@@ -64,6 +64,10 @@ class Devices:
         )
         return Devices(claims, alike, {name: one for one in alike for name in one.names})
 
+    def told(self, claims: Claims) -> Devices:
+        """The same devices, where only what claims ask of them has changed."""
+        return Devices(claims, self._alike, self._by_node)
+
     def find(self, use: ClaimUse, namespace: str) -> Claim | None:
         """The claim that a pod means, None where the cluster does not show it."""
         if use.template:
@@ -188,6 +192,12 @@ def _amounts(pools: Counter[str]) -> Counter[str]:
     if slices:
         found[CLAIMED_MIG] += slices
     return found
+
+
+def claim_names(pod: BoundPod) -> set[str]:
+    """The claims and templates that a bound pod names, and the claims made for it, as NAMESPACE/NAME."""
+    namespace = pod.name.partition("/")[0]
+    return {f"{namespace}/{name}" for use in pod.claims for name in (use.source, use.made) if name}
 
 
 # -- gangs ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,45 @@
+"""The live picture takes in what slices, classes and claims say anew, wherever pods use devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.cluster import read
+from planner.placement import plan
+from planner.renew import with_hardware
+from planner.snapshot import Snapshot
+from tests.planner.test_claimed_devices import claiming, node, pod, slice_of, template
+
+Json = dict[str, Any]
+NODES = (node("a"), node("b"))
+BEFORE = (slice_of("a", 4), slice_of("b", 4), template(2))
+
+
+def cluster(*hardware: Json) -> Snapshot:
+    """Two nodes, a pod with claimed devices on the first, and this hardware."""
+    return read([("", [*NODES, pod("x", "a"), *hardware])])
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        (slice_of("a", 4), slice_of("b", 4), template(3)),
+        (slice_of("a", 4), slice_of("b", 8), template(2)),
+        (slice_of("a", 2), slice_of("b", 2), template(2)),
+        (slice_of("b", 4), template(2)),
+        (template(2),),
+        (slice_of("a", 4), slice_of("b", 4)),
+        BEFORE,
+    ],
+    ids=("template", "one slice", "both slices", "slice gone", "all slices gone", "template gone", "same"),
+)
+def test_a_picture_told_anew_is_one_made_anew(after: tuple[Json, ...]) -> None:
+    """What is used, and where one to five pods go."""
+    there = cluster(*BEFORE)
+    assert plan(there, claiming(1)).decision == "admitted"  # so that something was worked out before
+    renewed, anew = with_hardware(there, cluster(*after).base), cluster(*after)
+    assert {n: renewed.taken_on(n) for n in "ab"} == {n: anew.taken_on(n) for n in "ab"}
+    for count in range(1, 6):
+        assert plan(renewed, claiming(count)) == plan(anew, claiming(count)), count
