@@ -28,11 +28,15 @@ NODE_GRACE = "24h"
 class ControlPlane:
     """The four programs, started in order and stopped in the other; `kubeconfig` is an administrator's."""
 
-    def __init__(self, programs: Programs, folder: Path, node_grace: str = NODE_GRACE) -> None:
-        """Nothing runs yet. `folder` takes data, certificates and logs."""
+    def __init__(
+        self, programs: Programs, folder: Path, node_grace: str = NODE_GRACE, audited: str = ""
+    ) -> None:
+        """Nothing runs yet. `folder` takes data, certificates and logs; what the user `audited` does is
+        written to `audit.log` there."""
         self.programs = programs
         self.folder = folder
         self.node_grace = node_grace
+        self.audited = audited
         self.authority = Authority(folder / "pki")
         self.etcd_port, self.port = free_port(), free_port()
         self.server = f"https://127.0.0.1:{self.port}"
@@ -95,9 +99,22 @@ class ControlPlane:
             "--authorization-mode=Node,RBAC",
             "--runtime-config=scheduling.k8s.io/v1alpha2=true",  # PodGroups of Kubernetes' own
             "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
+            *self._audit(),
         )
         process.wait_until(self._ready, START_SECONDS)
         return process
+
+    def _audit(self) -> list[str]:
+        if not self.audited:
+            return []
+        policy = self.folder / "audit-policy.yaml"
+        rules = [{"level": "Metadata", "users": [self.audited]}, {"level": "None"}]
+        head = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"]}
+        policy.write_text(yaml.safe_dump({**head, "rules": rules}))
+        return [
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={self.folder / 'audit.log'}",
+        ]
 
     def _controllers(self) -> None:
         user = "system:kube-controller-manager"

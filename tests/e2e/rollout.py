@@ -1,4 +1,4 @@
-"""Replicas as the manifests install them: the account's rights, the Secret's certificates, one address.
+"""Replicas as the manifests install them: the pod's service account, the Secret's certificates, one address.
 
 Of 70-webhooks.yaml only the place to call is changed, to a URL on loopback; the CA comes from the replicas.
 """
@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
 from tests.e2e.api import Api, ApiError, Json
 from tests.e2e.binaries import ROOT
 from tests.e2e.hook import BAYPLAN, CONFIGURATIONS, WEBHOOKS
-from tests.e2e.pki import write_kubeconfig
 from tests.e2e.processes import Process, free_port, start, wait_until
 from tests.e2e.replicas import Balancer
 from tests.e2e.stage import Cluster
@@ -107,9 +107,9 @@ class Rollout:
         """A new replica, called from when it is ready."""
         port = free_port()
         names = ["--certificate-secret", "bayplan-tls", "--certificate-names", "127.0.0.1", "localhost"]
-        command = [BAYPLAN, "serve", "--port", str(port), "--kubeconfig", str(self._kubeconfig())]
+        command = [BAYPLAN, "serve", "--port", str(port), "--in-cluster", "--account", str(self._account())]
         command += ["--namespace", SYSTEM, *names, "--drain", str(DRAIN), "-p", *self.policies]
-        replica = Replica(start(f"replica-{port}", command, self.folder), port)
+        replica = Replica(start(f"replica-{port}", command, self.folder, self._environment()), port)
         self.replicas.append(replica)
         replica.process.wait_until(lambda: replica.readiness()[0] == 200, 90)
         self.balancer.ports.append(port)
@@ -137,15 +137,27 @@ class Rollout:
         """A value of the Secret."""
         return base64.b64decode(self.api.get(SECRET).get("data", {}).get(key, ""))
 
-    def _kubeconfig(self) -> Path:
-        """The service account's rights and nothing else."""
+    def _account(self) -> Path:
+        """A pod's mounted service account: its token, and the API server's CA."""
         token = self.cluster.kubectl("create", "token", "bayplan", "-n", SYSTEM, "--duration=2h")
         assert token.status == 0, token.err
+        folder = self.folder / "serviceaccount"
+        folder.mkdir(exist_ok=True)
+        (folder / "token").write_text(token.out.strip())
+        (folder / "ca.crt").write_bytes(Path(self._target()["certificate-authority"]).read_bytes())
+        return folder
+
+    def _environment(self) -> dict[str, str]:
+        """What a pod is told of the API server's Service."""
+        address = urlsplit(self._target()["server"])
+        return {
+            "KUBERNETES_SERVICE_HOST": str(address.hostname),
+            "KUBERNETES_SERVICE_PORT": str(address.port),
+        }
+
+    def _target(self) -> dict[str, str]:
         config = yaml.safe_load(self.cluster.kubectl.kubeconfig.read_text())
-        target = config["clusters"][0]["cluster"]
-        path = self.folder / "bayplan.kubeconfig"
-        ca = Path(target["certificate-authority"])
-        return write_kubeconfig(path, target["server"], ca, {"token": token.out.strip()})
+        return dict(config["clusters"][0]["cluster"])
 
 
 class Load:

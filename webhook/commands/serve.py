@@ -21,6 +21,7 @@ from webhook.cluster import ClusterFiles, ClusterSource, NoCluster
 from webhook.commands import inputs
 from webhook.commands.reservations import default_ledger
 from webhook.kube.certificates import SecretCertificates
+from webhook.kube.client import ACCOUNT
 from webhook.kube.side import NAMESPACE, ClusterSide
 from webhook.policy.model import PolicySet
 from webhook.server import DEADLINE, Webhook, start
@@ -85,6 +86,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--kubeconfig", metavar="FILE", help="watch this cluster, and keep the book in it")
     place.add_argument("--in-cluster", action="store_true", help="the same, as the pod's service account")
+    parser.add_argument(
+        "--account",
+        type=Path,
+        default=ACCOUNT,
+        metavar="DIR",
+        help="token and ca.crt of --in-cluster (default: where Kubernetes mounts them)",
+    )
     parser.add_argument("--namespace", default=NAMESPACE, help="of our own Lease (default: %(default)s)")
     parser.add_argument("--no-controller", action="store_true", help="answer only; other replicas control")
     parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for one call")
@@ -135,7 +143,11 @@ async def _serve(args: argparse.Namespace) -> int:
     if args.cluster or args.ledger:
         raise InputError("-c and --ledger are for serving without a cluster; leave them out here")
     side = await ClusterSide.connect(
-        args.kubeconfig, in_cluster=args.in_cluster, namespace=args.namespace, controls=not args.no_controller
+        args.kubeconfig,
+        in_cluster=args.in_cluster,
+        account=args.account,
+        namespace=args.namespace,
+        controls=not args.no_controller,
     )
     try:
         if args.certificate_secret:

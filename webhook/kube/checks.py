@@ -22,7 +22,7 @@ from certs.authority import CertificateError, read_bundle
 from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME
 from webhook.kube.client import Api, ApiError, Json, Unreachable
-from webhook.kube.gangs import WATCHED
+from webhook.kube.gangs import NOTED, WATCHED
 from webhook.kube.watch import EXTRAS, ClusterWatch
 from webhook.names import PLACEMENT
 
@@ -225,7 +225,7 @@ def needed_rights(namespace: str) -> list[dict[str, str]]:
     reads += [(one.group, one.resource) for one in EXTRAS]
     workloads = [(row.group, row.resource) for row in WATCHED]
     rows = [(group, resource, verb) for group, resource in [*reads, *workloads] for verb in ("list", "watch")]
-    rows += [(group, resource, "patch") for group, resource in workloads]
+    rows += [(row.group, row.resource, "patch") for row in NOTED]
     rows += [("", "pods", "get"), ("", "pods", "patch"), ("", "events", "create")]
     verbs = ("get", "list", "watch", "create", "update", "patch", "delete")
     rows += [("bayplan.dev", "reservations", verb) for verb in verbs]

@@ -12,6 +12,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
@@ -31,6 +32,8 @@ WATCH_SECONDS = 60
 """How long the server is asked to keep one watch open; then it is resumed where it ended."""
 SILENCE_SECONDS = 75.0
 """A watch that says nothing for so long, not even that it ends, is taken for dead."""
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where Kubernetes mounts a pod's token and the API server's CA."""
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -210,15 +213,17 @@ class Api:
         return response
 
 
-async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False) -> Api:
-    """A client from a kubeconfig (None: $KUBECONFIG, ~/.kube/config) or from the pod's service account.
+async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, account: Path = ACCOUNT) -> Api:
+    """A client from a kubeconfig (None: $KUBECONFIG, ~/.kube/config) or from the pod's service account, whose
+    token (read again each minute) and CA lie in the folder `account`.
 
     Raises `InputError` where that is missing or malformed. Nothing is called yet.
     """
     configuration = generated.Configuration()
     try:
         if in_cluster:
-            config.load_incluster_config(client_configuration=configuration)
+            loader = config.incluster_config.InClusterConfigLoader(account / "token", account / "ca.crt")
+            loader.load_and_set(configuration)
         else:
             await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
         return Api(configuration)

@@ -29,6 +29,8 @@ GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.n
 """Kinds that are planned as a whole."""
 WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup", "CronJob"))
 """Rows of the kinds that may be a gang, or stand between a gang and its pods."""
+NOTED = tuple(row for row in WATCHED if row.holds or row.each_pod)
+"""Rows of the kinds that may be a gang themselves, and are told where it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from planner.snapshot import Snapshot
 from webhook.cel.libraries.authorizer import Access
 from webhook.kube.access import asking
 from webhook.kube.certificates import SecretCertificates
-from webhook.kube.client import Api, connect
+from webhook.kube.client import ACCOUNT, Api, connect
 from webhook.kube.controller import Controller
 from webhook.kube.leader import Leader
 from webhook.kube.ledger import KubeLedger
@@ -42,13 +43,19 @@ class ClusterSide:
 
     @classmethod
     async def connect(
-        cls, kubeconfig: str | None, *, in_cluster: bool, namespace: str = NAMESPACE, controls: bool = True
+        cls,
+        kubeconfig: str | None,
+        *,
+        in_cluster: bool,
+        account: Path = ACCOUNT,
+        namespace: str = NAMESPACE,
+        controls: bool = True,
     ) -> ClusterSide:
         """Begin to watch, and with `controls` stand for election in `namespace`. Waits for nothing.
 
         Raises `InputError` for a kubeconfig or service account that cannot be used.
         """
-        api = await connect(kubeconfig, in_cluster=in_cluster)
+        api = await connect(kubeconfig, in_cluster=in_cluster, account=account)
         access = asking(api, asyncio.get_running_loop())
         watch = ClusterWatch(api)
         side = cls(api, watch, KubeLedger(api), QueueWatch(api, watch.news.set), ParamsWatch(api), access)

@@ -1,0 +1,216 @@
+"""The rights in the manifests are the least: by the API server's audit log each is used, and none is missing.
+
+On a control plane of its own, whose API server writes down what the service account does. All kinds that the
+rights name are there, most of them as kinds that store any object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.api import Json
+from tests.e2e.binaries import ROOT, find
+from tests.e2e.conftest import policy_set
+from tests.e2e.controlplane import ControlPlane
+from tests.e2e.fleet import Fleet, namespace
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.kubelet import Kubelet
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import GPU, events, job, nodes, reservations
+from tests.e2e.rollout import SYSTEM, Rollout
+from tests.e2e.stage import NAMESPACES, Cluster
+from webhook.kube.gangs import NOTED
+from webhook.kube.watch import EXTRAS, GANGS
+from webhook.workloads import KINDS, Kind
+
+ACCOUNT = f"system:serviceaccount:{SYSTEM}:bayplan"
+RIGHTS = ("30-rbac.yaml", "35-certificates.yaml")
+BUILT_IN = ("", "apps", "batch", "resource.k8s.io", "scheduling.k8s.io", "bayplan.dev")
+Right = tuple[str, str, str]
+RARELY = {("bayplan.dev", "reservations", "get")}
+"""Used only by a claim or a commit that meets another writer of the same object, which nothing forces here;
+tests/e2e/test_cluster_ledger.py has them meet."""
+ASKS = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: asks-who-may}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [batch], apiVersions: [v1], resources: [jobs], operations: [CREATE]}]
+  validations:
+    - expression: authorizer.group('batch').resource('jobs').check('create').allowed()
+"""
+
+
+def rights() -> set[Right]:
+    """Group, resource and verb of every rule."""
+    documents = [
+        body for name in RIGHTS for body in yaml.safe_load_all((ROOT / "manifests" / name).read_text())
+    ]
+    return {
+        (group, resource, verb)
+        for body in documents
+        for rule in body.get("rules") or ()
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def kinds() -> Iterator[tuple[str, str, str, str]]:
+    """Group, version, resource and kind of all that is watched and may be missing from a cluster."""
+    rows = [(row.group, row.versions[-1], row.resource, row.name) for row in KINDS.values()]
+    rows += [(one.group, "v1alpha1", one.resource, one.kind) for one in (*EXTRAS, *GANGS)]
+    seen = set()
+    for group, version, resource, kind in rows:
+        if group not in BUILT_IN and (group, resource) not in seen:
+            seen.add((group, resource))
+            yield group, version, resource, kind
+
+
+def definition(group: str, version: str, resource: str, kind: str) -> Json:
+    """A kind whose objects are stored as they come."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    approved = {"api-approved.kubernetes.io": "unapproved, a stand-in for tests"}
+    cluster_scoped = resource in ("topologies", "resourceflavors", "noderesourcetopologies")
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{resource}.{group}",
+            "annotations": approved if group.endswith(".k8s.io") and "x-k8s" not in group else {},
+        },
+        "spec": {
+            "group": group,
+            "scope": "Cluster" if cluster_scoped else "Namespaced",
+            "names": {"kind": kind, "plural": resource, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "versions": [served],
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rollout, Path]]:
+    """Two replicas on two nodes of 64 GPUs, and the file in which the API server writes what they do."""
+    folder = tmp_path_factory.mktemp("rights")
+    programs = find()
+    plane = ControlPlane(programs, folder, audited=ACCOUNT)
+    plane.start()
+    try:
+        kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
+        text = yaml.safe_dump_all(definition(*row) for row in kinds())
+        made = kubectl("apply", "-f", "-", text=text)
+        assert made.status == 0, made.err
+        waited = kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        assert waited.status == 0, waited.err
+        for name in NAMESPACES:
+            namespace(plane.api, name)
+        (policies,) = policy_set("default-scheduler", folder)
+        (Path(policies) / "asks").mkdir()
+        (Path(policies) / "asks" / "policy.yaml").write_text(ASKS)
+        rollout = Rollout(Cluster(plane.api, kubectl, Kubelet(plane.api)), folder, (policies,))
+        Fleet(plane.api).make(nodes(1, 2, gpus=64))
+        try:
+            with rollout.cluster.kubelet:
+                rollout.install()
+                rollout.add()
+                rollout.add()
+                yield rollout, folder / "audit.log"
+        finally:
+            rollout.uninstall()
+    finally:
+        plane.stop()
+
+
+def template() -> Json:
+    """A pod of one GPU."""
+    container = {"name": "main", "image": "busybox", "resources": {"limits": {GPU: "1"}}}
+    return {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container]}}
+
+
+def specs() -> dict[str, Json]:
+    """A small gang of every kind that may be one."""
+    pod = template()
+    never = {**pod, "spec": {**pod["spec"], "restartPolicy": "Never"}}
+    ray = {"headGroupSpec": {"template": pod}, "workerGroupSpecs": []}
+    apps = {"replicas": 1, "selector": {"matchLabels": {"app": "x"}}, "template": pod}
+    found: dict[str, Json] = {
+        "Job": {"template": never},
+        "JobSet": {"replicatedJobs": [{"name": "a", "template": {"spec": {"template": never}}}]},
+        "LeaderWorkerSet": {"replicas": 1, "leaderWorkerTemplate": {"size": 1, "workerTemplate": pod}},
+        "RayCluster": ray,
+        "RayJob": {"rayClusterSpec": ray},
+        "RayService": {"rayClusterConfig": ray},
+        **dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet"), apps),
+    }
+    for kind, field in (
+        ("PyTorch", "pytorch"),
+        ("TF", "tf"),
+        ("XGBoost", "xgb"),
+        ("JAX", "jax"),
+        ("Paddle", "paddle"),
+    ):
+        found[f"{kind}Job"] = {f"{field}ReplicaSpecs": {"Worker": {"replicas": 1, "template": pod}}}
+    return found | {"MPIJob": {"mpiReplicaSpecs": {"Worker": {"replicas": 1, "template": pod}}}}
+
+
+def folder_of(row: Kind) -> str:
+    """Where the kind's objects lie."""
+    return f"/apis/{row.group}/{row.versions[-1]}/namespaces/research/{row.resource}"
+
+
+def note(rollout: Rollout, row: Kind) -> str:
+    """What the object says of its gang's place."""
+    annotations = rollout.api.get(f"{folder_of(row)}/{row.name.lower()}")["metadata"]["annotations"]
+    return str(annotations["bayplan.dev/placement"])
+
+
+def done(audit: Path) -> tuple[set[Right], list[str]]:
+    """What the account did, and what it was forbidden."""
+    used: set[Right] = set()
+    refused: list[str] = []
+    for line in audit.read_text().splitlines():
+        entry = json.loads(line)
+        reference = entry.get("objectRef") or {}
+        if entry["responseStatus"].get("code") == 403:
+            refused.append(f"{entry['verb']} {entry['requestURI']}")
+        if reference.get("resource"):
+            used.add((reference.get("apiGroup", ""), reference["resource"], entry["verb"]))
+    return used, refused
+
+
+def test_every_right_of_the_manifests_is_used_and_none_is_missing(audited: tuple[Rollout, Path]) -> None:
+    """A gang of every kind waits, is let in and goes again; certificates are made; a leader changes."""
+    rollout, audit = audited
+    shapes = specs()
+    assert set(shapes) == {row.name for row in NOTED}
+    for name in ("busy-1", "busy-2"):
+        rollout.api.create("/apis/batch/v1/namespaces/research/jobs", job(name, 1, gpus=64))
+    wait_until(lambda: len(reservations(rollout.api)) == 2, "both nodes to be taken")
+    for row in NOTED:
+        asked = {"bayplan.dev/reserve": "nodes", "bayplan.dev/gang": row.name.lower()}
+        metadata = {"name": row.name.lower(), "namespace": "research", "annotations": asked}
+        version = f"{row.group}/{row.versions[-1]}"
+        body = {"apiVersion": version, "kind": row.name, "metadata": metadata, "spec": shapes[row.name]}
+        rollout.api.create(folder_of(row), body)
+        assert "queued" in note(rollout, row), row.name
+    wait_until(lambda: "Queued" in dict(events(rollout.api, "Job", "job")), "the event", 60)
+    for name in ("busy-1", "busy-2"):
+        rollout.api.delete(f"/apis/batch/v1/namespaces/research/jobs/{name}")
+    for row in NOTED:
+        wait_until(lambda row=row: "admitted" in note(rollout, row), f"the {row.name} to be let in", 60)  # type: ignore[misc]
+    for row in NOTED:
+        rollout.api.delete(f"{folder_of(row)}/{row.name.lower()}")
+    wait_until(lambda: not reservations(rollout.api), "all places to be free", 60)
+    rollout.retire(rollout.replicas[0])
+    used, refused = done(audit)
+    assert refused == []
+    given = rights()
+    assert sorted(given - used - RARELY) == [], "never used"
+    assert sorted(used - given) == [], "used without being given, by another role"
