@@ -64,8 +64,13 @@ def placed(
 ) -> str:
     """Where the gang goes, and what it holds."""
     nodes = len({assignment.node for assignment in assignments})
-    where = f"{short(topology.levels[len(domain) - 1])} {name_of(domain)}" if domain else topology.name
-    text = f"{pods(group.size)} on {nodes} node{'' if nodes == 1 else 's'} in {where}"
+    if len(domain) == len(topology.levels):
+        text = f"{pods(group.size)} on node {name_of(domain)}"
+    else:
+        where = f"{short(topology.levels[len(domain) - 1])} {name_of(domain)}" if domain else topology.name
+        text = f"{pods(group.size)} on {nodes} node{'' if nodes == 1 else 's'} in {where}"
+    if tuple(reserves) == (domain,):
+        return f"{text}, which is reserved."
     if reserves:
         text += f"; reserved: {some([name_of(domain) for domain in reserves])}"
     return text + "."
@@ -116,12 +121,24 @@ def _in_the_way(obstacles: dict[str, int]) -> str:
     """The nodes by cause, the most frequent causes first; the rest as one, so that all are counted."""
     named = list(obstacles.items())[:_MOST_CAUSES]
     rest = sum(obstacles.values()) - sum(count for _, count in named)
-    parts = [f"{count} node{'' if count == 1 else 's'} {cause}" for cause, count in named]
+    parts = [f"{_nodes(count)} {_said(cause)}" for cause, count in named]
     if rest:
-        parts.append(
-            f"{rest} node{'' if rest == 1 else 's'} for {len(obstacles) - _MOST_CAUSES} other reasons"
-        )
+        more = len(obstacles) - _MOST_CAUSES
+        parts.append(f"{_nodes(rest)} for {'another reason' if more == 1 else f'{more} other reasons'}")
     return ", ".join(parts)
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'' if count == 1 else 's'}"
+
+
+def _said(cause: str) -> str:
+    """A cause as it is said after "12 nodes"."""
+    if cause in ("node selector", "node affinity"):
+        return f"outside the {cause}"
+    if cause.startswith(("taint ", "insufficient ", "NUMA")):
+        return f"with {cause}"
+    return cause.replace("no label ", "without label ", 1)
 
 
 def fits_no_node(kind: Kind, lacking: dict[str, int], known: Sequence[str]) -> str:

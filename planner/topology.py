@@ -11,6 +11,15 @@ from dataclasses import dataclass, field
 
 HOSTNAME = "kubernetes.io/hostname"
 
+NVLINK_KEYS = (
+    "nvidia.com/gpu.clique",
+    "nvlink-domain",
+    "nvlink.domain",
+    "accelerator",
+    "accelerator.topograph.run/domain",
+)
+"""How the keys end that mean an NVLink domain, of one host or of several."""
+
 Domain = tuple[str, ...]
 """A path of level values, coarse to fine. `()` is the whole topology. An absent label is `""`: a node
 without a rack label is in no rack but still in its zone and still a host."""
@@ -61,7 +70,9 @@ class Topology:
 
 
 def short(level: str) -> str:
-    """A level's label key as a person says it: its last word."""
+    """A level's label key as a person says it: "node", "NVLink domain", else its last word."""
     if level == HOSTNAME:
         return "node"
-    return level.rsplit("/", 1)[-1].removeprefix("topology-")
+    if level.endswith(NVLINK_KEYS):
+        return "NVLink domain"
+    return level.rsplit("/", 1)[-1].removeprefix("gce-").removeprefix("topology-")

@@ -8,6 +8,7 @@ from planner.node import BoundPod
 from planner.placement import plan, reservation_for
 from planner.podgroup import Constraint, PodShape, Requirement, Toleration
 from planner.snapshot import snapshot
+from planner.topology import short
 from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
 
 
@@ -292,3 +293,39 @@ def test_more_than_one_time_slice_is_never_satisfied():
     asks = {count: PodShape({"nvidia.com/gpu.shared": count, "pods": 1}) for count in (1, 2)}
     assert plan(shared, gang(pod_set(8, asks[1]))).decision == "admitted"
     assert plan(shared, gang(pod_set(1, asks[2]))).decision == "rejected"
+
+
+def test_causes_are_said_as_a_person_says_them():
+    """With what is insufficient or tainted, outside a selector, without a label."""
+    moment = cluster("r1: a used=8\nr1: b taint=node.kubernetes.io/disk-pressure\nr1: c cordoned\nr2: d e f")
+    only = shape(gpu=8, affinity=((Requirement("rack", "In", ("r1",)),),))
+    message = plan(moment, gang(pod_set(3, only), required="rack")).message
+    for words in (
+        "3 nodes outside the node affinity",
+        "1 node cordoned",
+        "1 node with insufficient nvidia.com/gpu",
+        "1 node with taint node.kubernetes.io/disk-pressure",
+    ):
+        assert words in message
+
+
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [
+        ("nvidia.com/gpu.clique", "NVLink domain"),
+        ("accelerator.topograph.run/domain", "NVLink domain"),
+        ("cloud.provider.com/topology-rack", "rack"),
+        ("cloud.google.com/gce-topology-block", "block"),
+        ("kubernetes.io/hostname", "node"),
+    ],
+)
+def test_levels_are_said_as_a_person_says_them(level, said):
+    """The last word of the key; a clique is an NVLink domain."""
+    assert short(level) == said
+
+
+def test_what_is_reserved_is_said_without_saying_the_place_twice():
+    """A host, a rack, and single nodes."""
+    assert plan(racks(1, 4), gang(1)).message == "1 pod on node r1/r1-n1, which is reserved."
+    assert plan(racks(1, 4), gang(2)).message == "2 pods on 2 nodes in rack r1, which is reserved."
+    assert plan(racks(1, 4), gang(2, reserve="nodes")).message == "2 pods on 2 nodes in rack r1."

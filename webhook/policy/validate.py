@@ -15,6 +15,7 @@ from webhook.policy.read import REASON_CODES
 from webhook.policy.request import AdmissionRequest
 from webhook.policy.runs import Failure, Run, Session, failure_of
 from webhook.policy.targets import Target
+from webhook.sentences import joined
 
 MESSAGE_LIMIT = 5 * 1024
 """Upstream's limit for what a messageExpression gives."""
@@ -69,7 +70,7 @@ class Findings:
     @property
     def message(self) -> str:
         """Every reason for a refusal, for a person; "" when allowed."""
-        return "; ".join(dict.fromkeys(map(str, (*self.denials, *self.errors))))
+        return joined(map(str, (*self.denials, *self.errors)))
 
     @property
     def reason(self) -> str:

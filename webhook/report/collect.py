@@ -18,6 +18,7 @@ from webhook.policy.validate import Findings
 from webhook.report.lines import line_of
 from webhook.report.model import Outcome, Result
 from webhook.report.offender import fields_named, offending_field
+from webhook.sentences import joined
 
 _FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
 _PLAN_OUTCOME: dict[str, Outcome] = {"admitted": "pass", "queued": "warn", "rejected": "fail"}
@@ -135,7 +136,7 @@ def _planned(blank: Result, placed: Placed, obj: Mapping[str, Any]) -> Result:
         source="plan",
         policy=PLAN,
         rule=answer.reason,
-        message="; ".join((answer.message, *answer.warnings)),
+        message=joined((answer.message, *(f"warning: {one}" for one in answer.warnings))),
         severity="high" if answer.decision == "rejected" else "",
         properties={key: value for key, value in properties.items() if value},
     )
