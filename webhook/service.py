@@ -34,6 +34,10 @@ def _workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(WORKERS, thread_name_prefix="decide")
 
 
+def _again() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="decide-again")
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """What answers admission requests. `clock` gives seconds since the epoch."""
@@ -44,6 +48,8 @@ class Service:
     clock: Callable[[], float] = time.time
     promises: Promises = field(default_factory=Promises)
     workers: ThreadPoolExecutor = field(default_factory=_workers)
+    again: ThreadPoolExecutor = field(default_factory=_again)
+    """What was overtaken does not wait behind all that came meanwhile, or it would be overtaken for ever."""
 
     async def answer(self, request: AdmissionRequest, phase: Phase) -> Decision:
         """Decide, and unless it is a dry run do what the decision says in the ledger.
@@ -54,7 +60,7 @@ class Service:
         holder = ""
         while not holder or time.monotonic() - started < TRY_SECONDS:
             try:
-                decision = await self._try(request, phase)
+                decision = await self._try(request, phase, self.again if holder else self.workers)
             except Conflict as conflict:
                 holder = conflict.holder
                 continue
@@ -67,13 +73,13 @@ class Service:
         )
         return _refused(409, "Conflict", message, self)
 
-    async def _try(self, request: AdmissionRequest, phase: Phase) -> Decision:
+    async def _try(self, request: AdmissionRequest, phase: Phase, workers: ThreadPoolExecutor) -> Decision:
         """One decision, done. Raises `Conflict` where the ledger will not have it any more."""
         loop = asyncio.get_running_loop()
         while True:
             read = time.monotonic()
             book = await self.ledger.book(self.clock())
-            decision = await loop.run_in_executor(self.workers, self._decide, request, phase, book, read)
+            decision = await loop.run_in_executor(workers, self._decide, request, phase, book, read)
             if request.dry_run:
                 return decision
             new = frozenset(step.reservation.id for step in decision.steps if isinstance(step, Reserve))
