@@ -17,8 +17,10 @@ from planner.match import NODE_NAME_FIELD, PRODUCT
 from planner.node import BoundPod, Node
 from planner.order import natural
 from planner.podgroup import PodGroup, PodSet, PodShape, Requirement
+from planner.presets import CLIQUE
 from planner.request import Refusal
 from planner.selectors import Device, holds
+from planner.topology import Topology
 
 _CLASSES: Mapping[str, str] = {
     "gpu.nvidia.com": "gpu",
@@ -216,6 +218,35 @@ def claimed(devices: Devices, group: PodGroup) -> PodGroup:
         reserve = "nodes"  # a whole host held for a slice would be absurd
     said = (*group.warnings, *(note for note in notes if note not in group.warnings))
     return replace(group, pod_sets=sets, reserve=reserve, warnings=said)
+
+
+def in_one_clique(devices: Devices, topologies: Iterable[Topology], group: PodGroup) -> PodGroup:
+    """The gang with the pods that claim a ComputeDomain's channel kept in one clique, which is its reach.
+
+    A gang that requires a clique or a finer level stays as it is; so does one whose topology has no cliques.
+    """
+    namespace = group.name.partition("/")[0]
+    own = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]
+    named = [t for t in topologies if CLIQUE in t.levels and group.constraint.topology in ("", t.name)]
+    if group.size < 2 or not own or not named or sum(p.count for p in own) < 2:
+        return group
+    within = {level for t in named for level in t.levels[t.index(CLIQUE) :]}
+    within |= {word for t in named for word, level in t.aliases.items() if level in within}
+    loose = {p.name for p in own if p.constraint.required not in within}
+    if group.constraint.required in within or not loose:
+        return group
+    if len(own) == len(group.pod_sets):
+        return _noted(replace(group, constraint=replace(group.constraint, required=CLIQUE)))
+    sets = tuple(
+        replace(p, constraint=replace(p.constraint, required=CLIQUE)) if p.name in loose else p
+        for p in group.pod_sets
+    )
+    return _noted(replace(group, pod_sets=sets))
+
+
+def _noted(group: PodGroup) -> PodGroup:
+    note = f"its pods claim a ComputeDomain's channel, which reaches one {CLIQUE}: planned within one"
+    return replace(group, warnings=(*group.warnings, note))
 
 
 def _set(devices: Devices, pod_set: PodSet, namespace: str, notes: dict[str, None]) -> PodSet:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from planner import choose, explain
 from planner.answer import Answer, Assignment
 from planner.budget import Budget
-from planner.claiming import claimed
+from planner.claiming import claimed, in_one_clique
 from planner.climb import Climb, Found
 from planner.elsewhere import climb_by_rules, has_rules
 from planner.explain import Tried
@@ -46,14 +46,17 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
         snapshot = snapshot.without(group.name)
     if refused is not None:
         return refused
+    group = in_one_clique(snapshot.base.devices, snapshot.topologies, group) if _claims(group) else group
     return follow(snapshot, group, _plan) if group.wishes else _plan(snapshot, group)
 
 
 def with_devices(snapshot: Snapshot, group: PodGroup) -> PodGroup:
     """The gang with what its device claims come to in this cluster. Raises `Refusal` for what none offers."""
-    if not any(pod_set.shape.claims for pod_set in group.pod_sets):
-        return group
-    return claimed(snapshot.base.devices, group)
+    return claimed(snapshot.base.devices, group) if _claims(group) else group
+
+
+def _claims(group: PodGroup) -> bool:
+    return any(pod_set.shape.claims for pod_set in group.pod_sets)
 
 
 def _plan(snapshot: Snapshot, group: PodGroup) -> Answer:
