@@ -107,11 +107,12 @@ WISHES = ("topologyConstraint", "topologyPolicy", "schedulingConstraints")
 
 def group_rules() -> list[Json]:
     """PodGroups: nothing is planned for them; policies mend and check what they say."""
-    return [
-        _rule([row], ["CREATE"])
-        for row in KINDS.values()
-        if row.resource == "podgroups" and row.group in GROUPS
-    ]
+    return [_rule([row], ["CREATE"]) for row in pod_groups() if row.group in GROUPS]
+
+
+def pod_groups() -> list[Kind]:
+    """Every system's PodGroup."""
+    return [row for row in KINDS.values() if row.resource == "podgroups"]
 
 
 def wishing() -> str:
@@ -192,6 +193,10 @@ def validating() -> Json:
         "has(oldObject.metadata.annotations) && 'bayplan.dev/reservation' in oldObject.metadata.annotations"
     )
     hooks.append(webhook("release", "/validate", "Ignore", rules(every, ["DELETE"]), held))
+    # Pods without a workload hold the place in the name of their PodGroup, which carries no mark of it;
+    # a PodGroup with an owner was made for a workload, and the place is that workload's.
+    ends = [_rule([row], ["DELETE"]) for row in pod_groups()]
+    hooks.append(webhook("groups", "/validate", "Ignore", ends, "!has(oldObject.metadata.ownerReferences)"))
     return _configuration("ValidatingWebhookConfiguration", hooks)
 
 

@@ -91,8 +91,10 @@ def test_rules_cover_every_kind_with_pods() -> None:
         }
         groups = {(group, "podgroups") for group in generate.GROUPS}
         assert created == with_pods | groups
-    deleted = generate.validating()["webhooks"][-1]["rules"]
-    assert {(r["apiGroups"][0], name) for r in deleted for name in r["resources"]} == with_pods
+    ends = [rule for hook in generate.validating()["webhooks"][-2:] for rule in hook["rules"]]
+    assert all(rule["operations"] == ["DELETE"] for rule in ends)
+    gone = {(rule["apiGroups"][0], name) for rule in ends for name in rule["resources"]}
+    assert gone == with_pods | {(row.group, row.resource) for row in generate.pod_groups()}
 
 
 @pytest.mark.parametrize(

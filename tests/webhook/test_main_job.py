@@ -9,7 +9,7 @@ import orjson
 import pytest
 import yaml
 
-from tests.webhook.conftest import EXAMPLES, Serve, example, patched
+from tests.webhook.conftest import EXAMPLES, Json, Serve, example, patched
 from webhook.cluster import ClusterFiles
 from webhook.files import objects
 
@@ -210,16 +210,21 @@ def _pod(name: str, annotations: dict[str, str], gpus: int = 8) -> dict[str, Any
     }
 
 
+def _recipe(folder: Path) -> tuple[ClusterFiles, Json, list[Json]]:
+    """A cluster with a Run:ai PodGroup, that PodGroup, and its three pods."""
+    group, *pods = (
+        document.value for document in objects([str(EXAMPLES / "pods-disaggregated-serving.yaml")])
+    )
+    file = folder / "group.yaml"
+    file.write_text(yaml.safe_dump(group))
+    return ClusterFiles([str(EXAMPLES / "clusters" / "superpod-32.yaml"), str(file)]), group, pods
+
+
 async def test_a_podgroup_among_the_cluster_files_tells_its_pods_how_many_they_are(
     serve: Serve, tmp_path: Path
 ) -> None:
     """minMember and the scope of a Run:ai PodGroup hold for pods that name it."""
-    group, *pods = (
-        document.value for document in objects([str(EXAMPLES / "pods-disaggregated-serving.yaml")])
-    )
-    file = tmp_path / "group.yaml"
-    file.write_text(yaml.safe_dump(group))
-    source = ClusterFiles([str(EXAMPLES / "clusters" / "superpod-32.yaml"), str(file)])
+    source, _, pods = _recipe(tmp_path)
     async with serve(cluster=source) as asked:
         stored = [patched(pod, await asked.mutate(pod)) for pod in pods]
         assert await asked.holders() == ["inference/PodGroup/serve-recipe"]
@@ -269,6 +274,21 @@ async def test_a_pod_that_is_deleted_takes_nothing_of_its_jobs_place_with_it(ser
         held = await asked.holders()
         await asked.validate(pod, operation="DELETE")
         assert await asked.holders() == held != []
+
+
+async def test_a_podgroup_that_is_deleted_gives_back_what_its_pods_held(serve: Serve, tmp_path: Path) -> None:
+    """A pod that goes may come again; when the PodGroup goes, the gang is over."""
+    source, group, pods = _recipe(tmp_path)
+    async with serve(cluster=source) as asked:
+        for number, pod in enumerate(pods):
+            stored = patched(pod, await asked.mutate(pod))
+            stored["metadata"]["uid"] = f"pod-{number}"
+            await asked.validate(stored)
+        held = await asked.holders()
+        await asked.validate(stored, operation="DELETE")
+        assert await asked.holders() == held == ["inference/PodGroup/serve-recipe"]
+        await asked.validate(group, operation="DELETE")
+        assert await asked.holders() == []
 
 
 async def test_a_pod_does_not_claim_the_place_of_its_job(serve: Serve) -> None:
