@@ -79,6 +79,8 @@ class Classes:
 
     def each_kept(self, level: int, counts: Counts, *, named: bool) -> tuple[Counts, ...]:
         """The same, as the counts that no other exceed: of kinds that shun each other there is one."""
+        if level < 0:
+            return (counts,)
         project, split = self._project[level], self._split[level]
         counts = project(counts, named) if project else counts
         return split(counts) if split and named else (counts,)

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from planner.alike import merged
 from planner.answer import Attempt
 from planner.budget import Budget, BudgetEnded
 from planner.classes import Use
@@ -69,6 +70,7 @@ class Climb:
             return self.attempts[-1]
 
     def _look_at(self, kinds: tuple[Kind, ...], level: int) -> None:
+        kinds = merged(self.view, kinds)
         use, match = self._use(level), self.view.match(kinds)
         rank, clear = self._rank(kinds, level, use, self.view.weights(kinds), 0), use == "clear"
         best = rank.best(self.view.content, match, level, clear=clear)
@@ -90,6 +92,7 @@ class Climb:
 
     def _climb(self, kinds: tuple[Kind, ...], required: int, beam: int) -> Found | None:
         self.attempts.clear()
+        kinds = merged(self.view, kinds)
         content, match = self.view.content, self.view.match(kinds)
         weights = self.view.weights(kinds)
         ranks: dict[Use, Rank] = {}
@@ -100,7 +103,7 @@ class Climb:
             rank, clear = ranks[use], use == "clear"
             best = rank.best(content, match, level, clear=clear)
             if best is not None:
-                return self._found(rank, match, best, kinds, exact=not beam)
+                return self._found(rank, match, best, kinds, exact=self.complete)
             self._note_failure(rank, match, level, kinds, clear=clear)
         return None
 

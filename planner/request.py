@@ -317,6 +317,12 @@ def _merged(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
     return tuple(_as_one(kind) for kind in found)
 
 
+def joined(one: Kind, other: Kind) -> Kind | None:
+    """The two kinds as one, None where something tells them apart."""
+    both = _merged((one, other))
+    return both[0] if len(both) == 1 else None
+
+
 def _as_slices(kind: Kind) -> Kind:
     if kind.required == ROOT or kind.slice_level != ROOT or kind.preferred != ROOT or kind.count < 2:
         return kind

@@ -16,7 +16,8 @@ though perhaps not the best.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import product
 
 from planner.budget import BUDGET, Budget, BudgetEnded
 from planner.classes import EMPTY, Classes, DomainClass, Use
@@ -25,11 +26,14 @@ from planner.cost import Weights
 from planner.counts import Algebra, Counts, Option, Stage
 from planner.limit import Limit, ceilings, fewest, unlimited
 from planner.matching import Match
-from planner.request import Kind
+from planner.request import ROOT, Kind
 from planner.sums import Sums, cheapest
 
 Placed = list[tuple[int, tuple[int, ...]]]
 """Nodes (by their place in the domain) with the number of pods of each kind."""
+_FITS_BUDGET, _FITS_BEAM = 100_000, 24
+_MOST_WHOLE = 6
+"""Kinds of whose sets each is looked at by itself."""
 
 
 class Search:
@@ -46,6 +50,7 @@ class Search:
         budget: Budget | None = None,
         beam: int = 0,
     ) -> None:
+        self._kinds, self._use = kinds, use
         self.weights, self.classes = weights, Classes(kinds, use, weights)
         self.counts: Algebra = self.classes.counts
         self._own_budgets, self._beam = budget is None, beam
@@ -53,8 +58,9 @@ class Search:
         self._sums = Sums(self.counts, self._budget, 1 if len(kinds) == 1 else 2, beam)
         self._limits: dict[tuple[object, ...], Limit] = {}
         self._options: dict[tuple[int, Limit], list[Option]] = {}
-        self._best: dict[int, tuple[int | None, int | None]] = {}
-        self._within: dict[int, Limit] = {}
+        self._best: dict[tuple[int, Counts], tuple[int | None, int | None]] = {}
+        self._within: dict[tuple[int, Counts], Limit] = {}
+        self._most: dict[int, int] = {EMPTY: 0}
         self._hard: set[object] = set()
         self._covers: dict[tuple[Content, Match, Counts], Placed] = {}
 
@@ -89,21 +95,32 @@ class Search:
         known = self.classes.of(content, match)
         if self._own_budgets:
             ceiling = None
-        cost, tried = self._best.get(known, (None, -1))
+        return self._cost_of(known, self.counts.full, ceiling)
+
+    def _cost_of(self, known: int, goal: Counts, ceiling: int | None) -> int | None:
+        cost, tried = self._best.get((known, goal), (None, -1))
         if cost is None and tried is not None and (ceiling is None or ceiling > tried):
-            with self._one("cost", known):
-                cost = self._least(known, ceiling)
-            self._best[known] = (cost, ceiling)
+            with self._one("cost", known, goal):
+                cost = self._least(known, goal, ceiling)
+            self._best[known, goal] = (cost, ceiling)
         return cost
 
     def fits(self, content: Content, match: Match) -> int:
         """The most pods of the gang that the domain can hold at once."""
         known = self.classes.of(content, match)
-        if known == EMPTY:
-            return 0
-        limit = self._limit(known, self.counts.full, None)
-        options = self._options_of(known, limit)
-        return max((self.counts.size(counts) for counts, _ in options), default=0)
+        if known not in self._most:
+            self._most[known] = self._most_of(known)
+        return self._most[known]
+
+    def _most_of(self, known: int) -> int:
+        """By a search of its own; where that is too long, by one with a beam, which may find fewer."""
+        for beam in (0, _FITS_BEAM):
+            search = Search(self._kinds, self._use, self.weights, Budget(_FITS_BUDGET << bool(beam)), beam)
+            search.classes = self.classes
+            with suppress(BudgetEnded):
+                options = search._options_of(known, search._limit(known, self.counts.full, None))
+                return max((self.counts.size(counts) for counts, _ in options), default=0)
+        return 0
 
     def place(self, content: Content, match: Match) -> Placed:
         """The cheapest placement inside a domain that holds the gang; ties fill earlier nodes."""
@@ -154,7 +171,7 @@ class Search:
                 level = len(self.weights.domains) - 1
             else:
                 with self._one("options", known, limit):
-                    options = self._sums_of(made, limit)
+                    options = self._sums_of(made, known, limit)
                 level = made.level
             if level >= limit.first:
                 allowed = limit.allowed(level)
@@ -163,8 +180,10 @@ class Search:
             self._options[known, limit] = options
         return options
 
-    def _sums_of(self, made: DomainClass, limit: Limit) -> list[Option]:
+    def _sums_of(self, made: DomainClass, known: int, limit: Limit) -> list[Option]:
         """What the children of a domain hold together; `start` is what touching the domain itself breaks."""
+        if self._wholes(made.level):
+            return self._whole_options(known, limit.goal)
         level = made.level + 1
         price = self.weights.domains[made.level] if made.level >= limit.first else made.own
         start = made.own - price
@@ -181,35 +200,52 @@ class Search:
                     kept[one] = cost + price
         return sorted(self.counts.undominated(kept).items())
 
-    def _least(self, known: int, ceiling: int | None) -> int | None:
-        full = self.counts.full
-        if not self.classes.holds_all(known):
+    def _wholes(self, level: int) -> bool:
+        """Whether in a domain of the level several kinds are each wholly or not at all."""
+        return 1 < len(self._kinds) <= _MOST_WHOLE and all(
+            kind.count == 1 or kind.required >= level > ROOT for kind in self._kinds
+        )
+
+    def _whole_options(self, known: int, goal: Counts) -> list[Option]:
+        """The options of whole kinds, each set of them a goal of its own."""
+        made = self.classes.made[known]
+        assert made is not None, "hosts have their options"
+        found: Stage = {}
+        each = [
+            n if n == kind.count else 0 for n, kind in zip(self.counts.each(goal), self._kinds, strict=True)
+        ]
+        for taken in product(*((0, n) if n else (0,) for n in each)):
+            part = self.counts.pack(taken)
+            if part and self.classes.each_kept(made.level, part, named=made.named) == (part,):
+                cost = self._cost_of(known, part, None)
+                if cost is not None:
+                    found[part] = cost
+        return sorted(self.counts.undominated(found).items())
+
+    def _least(self, known: int, goal: Counts, ceiling: int | None) -> int | None:
+        need = self.counts.measure(goal)
+        if known == EMPTY or any(map(int.__lt__, self.classes.peaks[known][0], need)):
             return None
         made = self.classes.made[known]
         if made is None:
             options = self.classes.options[known]
-            return min((cost for counts, cost in options if counts == full), default=None)
-        for limit in self._attempts(known, made):
-            above = None if ceiling is None else ceiling - made.own
+            return min((cost for counts, cost in options if self.counts.covers(counts, goal)), default=None)
+        prices, peaks = self.weights.domains[made.level + 1 :], self.classes.peaks[known][1:]
+        above = None if ceiling is None else ceiling - made.own
+        tried = -1
+        attempts = ceilings(need, prices, peaks, self.counts.size(goal))
+        for most in [unlimited(prices)] if self._beam else attempts:
+            if most <= tried:
+                continue
+            tried, limit = most, self._limit(known, goal, most)
             offers = self._offers(made.children, limit, made.level + 1)
-            inner = self._towards(made.children, offers, limit, made.level + 1, above)[-1].get(full)
+            inner = self._towards(made.children, offers, limit, made.level + 1, above)[-1].get(goal)
             if inner is not None:
-                self._within[known] = limit
+                self._within[known, goal] = limit
                 return inner + made.own
-            if above is not None and limit.ceiling >= above:
+            if above is not None and most >= above:
                 return None
         return None
-
-    def _attempts(self, known: int, made: DomainClass) -> Iterator[Limit]:
-        """The limits to try, one after the other."""
-        need = self.counts.measure(self.counts.full)
-        prices = self.weights.domains[made.level + 1 :]
-        peaks = self.classes.peaks[known][1:]
-        seen = -1
-        for ceiling in ceilings(need, prices, peaks, self.counts.size(self.counts.full)):
-            if ceiling > seen:
-                seen = ceiling
-                yield self._limit(known, self.counts.full, ceiling)
 
     def _offers(self, children: Sequence[int], limit: Limit, level: int) -> list[list[Option]]:
         """What each of these domains of the level can do for the limit's goal."""
@@ -250,7 +286,7 @@ class Search:
                 able.append((start, child, its, one))
             start += child.size
         cost -= made.own
-        limit = self._within.get(known) if target == self.counts.full else None
+        limit = self._within.get((known, target))
         if limit is None:
             limit = self._limit(known, target, None if self._beam else cost)
         level, ceiling = made.level + 1, None if self._beam else cost
