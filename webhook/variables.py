@@ -50,7 +50,8 @@ def gang_variable(
 
     Amounts are per pod, cpu in millicores, the rest in base units. `podSet` is the PodSet whose template is
     shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases.
-    `schedulers` are those that its templates name, the default one left out. A PodSet's `constraint` is what
+    `queue` is that of the PodGroup which a pod names; `schedulers` are those that its templates name, the
+    default one left out. A PodSet's `constraint` is what
     it asks for besides the gang. `fellows` are further pods of its PodGroups of Kubernetes' own;
     `role` is prefill, decode or router, by label or name, and `beside` the places of the same service's
     other roles (`webhook.roles`).
@@ -68,6 +69,7 @@ def gang_variable(
         "podSet": pod_set,
         "labels": _texts(metadata, "labels"),
         "annotations": _texts(metadata, "annotations"),
+        "queue": workload.queue,
         "schedulers": _schedulers(workload, obj),
         "role": role_of(workload.name.rpartition("/")[2], *_all_labels(workload, obj)),
         "beside": beside(workload.name, (one.name for one in workload.gangs), reservations)

@@ -17,6 +17,7 @@ from webhook.policy.errors import PolicyError, Problem
 from webhook.policy.junit import to_junit
 from webhook.policy.model import PolicySet
 from webhook.policy.runner import Result, Suite, Summary
+from webhook.surroundings import Surroundings
 
 EPILOG = """examples:
   bayplan test policies/                        every tests.yaml below, with the policies beside it
@@ -71,7 +72,8 @@ def run_case(case: Case, policies: PolicySet) -> Outcome:
     snapshot = None
     if case.cluster is not None:
         snapshot = read_cluster((f"{name} (cluster of {case.name!r})", item) for item in case.cluster)
-    decision = decide(case.request, policies, snapshot, "mutate")
+    around = Surroundings.of_objects(case.cluster or ())
+    decision = decide(case.request, policies, snapshot, "mutate", around)
     response = decision.response
     return Outcome(
         allowed=response.allowed,

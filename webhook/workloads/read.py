@@ -52,7 +52,8 @@ class Workload:
     object reserves its gangs; otherwise another object will (the Job of a CronJob, the pods of a Deployment,
     the owner of a child object). A bound pod has no gang: it has its place. `left`: the pods whose gangs are
     another system's to plan (Grove's). `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `asks`: a
-    topology or bayplan.dev key is there. `claims`: some pod claims a device.
+    topology or bayplan.dev key is there. `claims`: some pod claims a device. `queue`: that of
+    the PodGroup which a pod names, "" for none.
     """
 
     kind: str = ""
@@ -68,6 +69,7 @@ class Workload:
     owner: str = ""
     asks: bool = False
     claims: bool = False
+    queue: str = ""
 
 
 def read(
@@ -155,6 +157,7 @@ class _Reader:
             owner=owner,
             asks=chosen.stated or top.stated or any(one.asked.stated for one in parts),
             claims=any(one.claims for one in parts),
+            queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
         )
 
     def _owner(self) -> tuple[str, bool]:
