@@ -17,6 +17,7 @@ from planner import explain
 from planner.answer import Answer
 from planner.choose import candidates
 from planner.fabricgraph import Leaf, LeafSpine, Switch, closeness, leaf_spine, names
+from planner.history import UNTRIED, key_of
 from planner.match import NODE_NAME_FIELD, obstacle
 from planner.podgroup import GPU_RESOURCES, PodGroup, PodSet, Requirement
 from planner.request import Refusal, levels_asked, topologies_asked
@@ -232,7 +233,8 @@ class _Fabric:
     def _score(self, rooms: Sequence[_Room], hops: float) -> float:
         """The weighted sum of what is available (1 where it suffices), close, in use already, and proved."""
         weights, count = self._settings.weights, len(rooms)
-        proved = (self._settings.history.get(room.leaf.path[-1], 1.0) for room in rooms)
+        name, history = self._spine.topology.name, self._settings.history
+        proved = (history.get(key_of(name, room.leaf.path), UNTRIED) for room in rooms)
         return (
             weights["resourceAvailability"] * min(1.0, sum(room.pods for room in rooms) / self._group.size)
             + weights["topologyAlignment"] / (1 + hops / 2)
@@ -260,8 +262,3 @@ def leaves_for(nodes: int, per_leaf: int) -> int:
     """Leaves that the rules give to so many nodes: 1, 2 or 4, beyond that as few as hold them."""
     least = -(-nodes // per_leaf)
     return next((leaves for leaves in (1, 2, 4) if least <= leaves), least)
-
-
-def averaged(before: float, ended_well: bool, weight: float = 0.3) -> float:
-    """A leaf's history after one more gang there has ended: an exponential moving average, 0 to 1."""
-    return (1 - weight) * before + weight * (1.0 if ended_well else 0.0)

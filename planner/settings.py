@@ -1,7 +1,8 @@
 """What schedulers' ConfigMaps say of how to place: nod-ai's weights and limits, KAI's levels and policies.
 
 `topology-scheduler-config` (key `config.yaml`, SchedulerConfig) and `kai-scheduler-config`. Weights must not
-be negative, and are normalised to a sum of 1.
+be negative, and are normalised to a sum of 1. `topology-scheduler-history` (key `history.yaml`) is what the
+controller keeps of how past gangs ended.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from planner.reading import kind_of, mapping, maps, text, texts
 
 LEAF_SPINE_CONFIG = "topology-scheduler-config"
 KAI_CONFIG = "kai-scheduler-config"
+HISTORY_CONFIG = "topology-scheduler-history"
+HISTORY_KEY = "history.yaml"
 WEIGHTS = {
     "resourceAvailability": 0.4,
     "topologyAlignment": 0.3,
@@ -38,7 +41,8 @@ class LevelPolicy:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`weights` sum to 1. `nodes_per_leaf`, `gpus_per_leaf`: the most of one gang in a leaf. `aliases`: level
-    names to label keys. `policies`: by name. `history`: by leaf, how past gangs there ended, 0 to 1."""
+    names to label keys. `policies`: by name. `history`: by leaf (`planner.history.key_of`), how past gangs
+    there ended, 0 to 1."""
 
     weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
     nodes_per_leaf: int = 4
@@ -49,13 +53,14 @@ class Settings:
 
 
 DEFAULTS = Settings()
-KNOWN = (LEAF_SPINE_CONFIG, KAI_CONFIG)
+KNOWN = (LEAF_SPINE_CONFIG, KAI_CONFIG, HISTORY_CONFIG)
 
 
 def with_config(settings: Settings, item: Mapping[str, object], where: Where) -> Settings:
     """The settings with what a ConfigMap of these names says. Raises `InputError`, naming the field."""
     metadata = mapping(item.get("metadata"), where.at("metadata"))
-    read = _leaf_spine if metadata.get("name") == LEAF_SPINE_CONFIG else _kai
+    readers = {LEAF_SPINE_CONFIG: _leaf_spine, HISTORY_CONFIG: _history}
+    read = readers.get(str(metadata.get("name")), _kai)
     for key, content in texts(item.get("data"), where.at("data")).items():
         at = where.at(f"data[{key}]")
         try:
@@ -77,6 +82,17 @@ def _leaf_spine(settings: Settings, config: Mapping[str, object], where: Where) 
         nodes_per_leaf=_most(limits, "maxNodesPerLeaf", settings.nodes_per_leaf, where),
         gpus_per_leaf=_most(limits, "maxGPUsPerLeaf", settings.gpus_per_leaf, where),
     )
+
+
+def _history(settings: Settings, config: Mapping[str, object], where: Where) -> Settings:
+    """Each leaf with its average, as the controller writes them."""
+    found: dict[str, float] = {}
+    for leaf, value in config.items():
+        average = _number(value, str(leaf), where)
+        if average > 1:
+            raise InputError(f"{leaf}: {value} is not between 0 and 1", where)
+        found[str(leaf)] = average
+    return replace(settings, history={**settings.history, **found})
 
 
 def _weights(stated: Mapping[str, object], where: Where) -> dict[str, float]:

@@ -8,7 +8,8 @@ import yaml
 from planner.cluster import read
 from planner.errors import InputError, Where
 from planner.fabricgraph import leaf_level, leaf_spine
-from planner.leafspine import averaged, leaves_for
+from planner.history import averaged
+from planner.leafspine import leaves_for
 from planner.placement import fingerprint, plan, reservation_for
 from planner.podgroup import FabricWish
 from planner.settings import DEFAULTS, WEIGHTS, with_config
@@ -178,7 +179,7 @@ def test_distributed_keeps_the_required_level():
 
 def test_a_leaf_whose_past_gangs_ended_badly_comes_last_among_equals():
     """historicalPerformance weighs the moving average of how gangs ended."""
-    settings = {"history": {"l1": 0.2, "l2": 1.0}}
+    settings = {"history": {"fabric/s/l1": 0.2, "fabric/s/l2": 1.0}}
     assert leaves_of(plan(fabric(2, **settings), wishing(3))) == ["l2"]
     assert averaged(1.0, False) == pytest.approx(0.7)
 
