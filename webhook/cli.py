@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from planner.errors import InputError
 from planner.reservation import LedgerUnavailable
@@ -42,9 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # Only the command that is called is imported: the others' libraries cost start-up time.
     commands = words[:1] if words and words[0] in COMMANDS else COMMANDS
-    args = parser(commands).parse_args(words)
+    _at_home()
     try:
+        args = parser(commands).parse_args(words)
         status: int = args.run(args)
+        sys.stdout.flush()
     except (InputError, PolicyError) as error:
         sys.stderr.write(f"bayplan: {error}\n")
         return 2
@@ -52,11 +57,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"bayplan: {error}\n")
         return 1
     except BrokenPipeError:
-        sys.stderr.close()
+        _write_no_more()
         return 1
+    except OSError as error:
+        _write_no_more()
+        place = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"bayplan: {place}{error.strerror or error}\n")
+        return 2
     except KeyboardInterrupt:
         return 130
     return status
+
+
+def _write_no_more() -> None:
+    """What is left in the buffer goes nowhere: its reader is gone or the disk is full, and that was said."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _at_home() -> None:
+    """A uid without a home, as in a container, gets / as runtimes do: libraries ask for one on import."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = os.sep
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -64,13 +65,26 @@ def _items(document: Document) -> Iterator[Document]:
 def _files(path: str) -> list[str]:
     if path == STDIN:
         return [STDIN]
-    place = Path(path)
-    if place.is_dir():
-        found = sorted(str(file) for file in place.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-        if not found:
-            raise InputError("the folder holds no .yaml, .yml or .json file", Where(path))
-        return found
-    return [path]
+    if not path:
+        raise InputError("an empty path; name a file or a folder, or - for standard input")
+    if not os.path.isdir(path):
+        return [path]
+    found = sorted(_below(path))
+    if not found:
+        raise InputError("the folder holds no .yaml, .yml or .json file", Where(path))
+    return found
+
+
+def _below(folder: str) -> Iterator[str]:
+    """The files in a folder and the folders in it. A folder that cannot be read is an error: what lies in it
+    would be missing from a report without a word."""
+    for root, _, names in os.walk(folder, onerror=_cannot_be_read):
+        paths = (Path(root, name) for name in names if name.endswith(SUFFIXES))
+        yield from (str(path) for path in paths if path.is_file())
+
+
+def _cannot_be_read(error: OSError) -> None:
+    raise InputError(f"cannot be read: {error.strerror}", Where(str(error.filename or ""))) from None
 
 
 def _documents(file: str) -> list[Document]:
@@ -82,6 +96,8 @@ def _documents(file: str) -> list[Document]:
                 raise InputError(f"nested deeper than {DEPTH_LIMIT} levels", Where(file))
         else:
             values = manifest_yaml.load_all(text)
+    except InputError:
+        raise
     except orjson.JSONDecodeError as error:
         raise InputError(f"no JSON: {error.msg}", Where(f"{file}:{error.lineno}:{error.colno}")) from None
     except yaml.MarkedYAMLError as error:
@@ -91,7 +107,8 @@ def _documents(file: str) -> list[Document]:
             f"no YAML: {error.problem or error.context or 'it does not parse'}", Where(place)
         ) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        raise InputError(f"no YAML: {str(error).splitlines()[0]}", Where(file)) from None
+        said = str(error).splitlines()[0].partition("; use sys.")[0]  # Python's own advice is none for YAML
+        raise InputError(f"no YAML: {said}", Where(file)) from None
     except RecursionError:
         raise InputError("nested too deeply to be a manifest", Where(file)) from None
     return [Document(file, index, value) for index, value in enumerate(values) if value is not None]
