@@ -5,8 +5,8 @@ placement breaks one, every placement that keeps it is in one of a few ways of b
 climbed in turn, the cheapest first; the first that breaks nothing is the best, for barring never makes a gang
 cheaper. Of hosts that nothing tells apart, in one parent domain, one is tried.
 
-Climbs are counted. Past their number the rest is tried depth first for any placement, and the answer says
-that the search was not complete.
+Before that, a placement is sought by mending every broken rule at once, as its pods lie. Climbs are counted:
+past their number that placement serves, and the answer says that it was not proved best.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from planner.podgroup import Bar
 from planner.request import Kind
 
 CLIMBS = 256
-_DIVES = 64
+_LOOKS = 40_000
+"""Climbs times nodes: in large clusters fewer climbs are made, though never less than this many."""
+_LEAST = 6
+MENDS = 64
 _WAYS = 48
 """Ways that are tried to mend one broken rule."""
 CAUSE = "pod anti-affinity"
@@ -43,7 +46,9 @@ def has_rules(kinds: Sequence[Kind]) -> bool:
 def climb_by_rules(climb: Climb, kinds: Kinds, required: int) -> Found | None:
     """The best placement of these kinds inside one domain of the required level that keeps every rule."""
     found = _Rules(climb, required).best(kinds)
-    if found is None and climb.attempts:
+    if found is None and not climb.attempts:
+        climb.climb(kinds, required)
+    if found is None:
         _say_how_close(climb, kinds, required)
     return found
 
@@ -68,31 +73,80 @@ class _Rules:
     """One search. `left`: climbs that may still be made."""
 
     def __init__(self, climb: Climb, required: int, climbs: int = CLIMBS) -> None:
-        self._climb, self._required, self._left = climb, required, climbs
+        self._climb, self._required = climb, required
+        self._left = max(_LEAST, min(climbs, _LOOKS // max(1, len(climb.view.tree.nodes))))
         self._serial = 0
         self._values: dict[str, dict[str, list[int]]] = {}
 
     def best(self, kinds: Kinds) -> Found | None:
         """The cheapest that breaks no rule, None where there is none."""
-        waiting = self._tried([kinds], 0)
+        waiting = [] if any(map(self._outnumbers, kinds)) else self._tried([kinds], 0)
         if not waiting:
             return None
-        first = waiting[0][2]
-        while waiting:
-            ahead = self._left > 0
-            key, found, attempts = heapq.heappop(waiting) if ahead else waiting.pop(_deepest(waiting))
+        first = waiting[0]
+        mended = self._mended(first)
+        while waiting and self._left > 0:
+            key, found, attempts = heapq.heappop(waiting)
+            if mended is not None and mended[0][:2] <= key[:2]:
+                return self._taken(mended)
             ways = self._ways(found)
             if ways is None:
-                self._climb.attempts[:] = attempts
-                return found if ahead else replace(found, exact=False)
-            if self._left <= -_DIVES:
-                break
+                return self._taken((key, found, attempts))
             for made in self._tried(ways, -key[2] + 1):
                 heapq.heappush(waiting, made)
-        if self._left <= 0:
+        if waiting:
             self._climb.complete = False
-        self._climb.attempts[:] = first
+        if mended is not None:
+            return replace(self._taken(mended), exact=not waiting)
+        self._climb.attempts[:] = first[2]
         return None
+
+    def _outnumbers(self, kind: Kind) -> bool:
+        """Whether there are more pods than domains of a label over which they must differ."""
+        nodes = len(self._climb.view.tree.nodes)
+        domains = (self._places(key) for key in kind.single)
+        return any(sum(map(len, d.values())) == nodes and kind.count > len(d) for d in domains)
+
+    def _taken(self, one: _Open) -> Found:
+        self._climb.attempts[:] = one[2]
+        return one[1]
+
+    def _mended(self, first: _Open) -> _Open | None:
+        """A placement that breaks no rule, found by mending what is broken as the pods lie; None for none."""
+        one = first
+        for _ in range(MENDS):
+            kinds = self._as_they_lie(one[1])
+            if kinds is None:
+                return one
+            tried = self._tried([kinds], 0)
+            self._left += 1
+            if not tried:
+                return None
+            one = tried[0]
+        return None
+
+    def _as_they_lie(self, found: Found) -> Kinds | None:
+        """The kinds, each kept in a label's domain to the host that it is on; None where no rule is broken.
+
+        Of kinds that shun each other the first stays, of those that belong together all go to the first.
+        """
+        ways = self._ways(found)
+        if ways is None:
+            return None
+        kinds = ways[0]
+        for key in sorted({key for kind in kinds for key in kind.single}):
+            alone: dict[int, list[str]] = {}
+            for place, counts in found.placed:
+                names = [
+                    self._node(at).name for at in self._places(key).get(_value(self._node(place), key), [])
+                ]
+                for one, count in enumerate(counts):
+                    if count and key in kinds[one].single and not set(names) & set(alone.get(one, ())):
+                        own = self._node(place).name
+                        alone.setdefault(one, []).extend(name for name in names if name != own)
+            for one, others in alone.items():
+                kinds = _with(kinds, (one,), Bar(NODE_NAME_FIELD, frozenset(others), CAUSE))
+        return kinds
 
     def _tried(self, ways: Sequence[Kinds], depth: int) -> list[_Open]:
         made: list[_Open] = []
@@ -214,8 +268,3 @@ def _with(kinds: Kinds, where: Sequence[int], bar: Bar) -> Kinds:
         replace(kind, shape=replace(kind.shape, barred=(*kind.shape.barred, bar))) if at in where else kind
         for at, kind in enumerate(kinds)
     )
-
-
-def _deepest(waiting: Sequence[_Open]) -> int:
-    """The place of the one that most rules were mended for."""
-    return min(range(len(waiting)), key=lambda at: (waiting[at][0][2], waiting[at][0]))

@@ -1,0 +1,192 @@
+"""Required pod affinity and anti-affinity: against bound pods, reserved ones, and among a gang's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.cluster import read
+from planner.errors import InputError, Where
+from planner.manifest import reservation_from, reservation_manifest
+from planner.node import BoundPod
+from planner.placement import plan, reservation_for
+from planner.podgroup import PodSet
+from planner.shape import shape_of
+from planner.snapshot import snapshot
+from tests.builders import gang, node, topology
+
+HOST = "kubernetes.io/hostname"
+
+
+def term(key: str = HOST, app: str = "a", **more: object) -> dict[str, object]:
+    """A term over pods of an app."""
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+def affinity(*terms: dict[str, object], near: bool = False) -> dict[str, object]:
+    """A pod's affinity of these required terms."""
+    field = "podAffinity" if near else "podAntiAffinity"
+    return {field: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
+
+
+def pods(count: int, rules: dict[str, object] | None = None, app: str = "a", name: str = "worker") -> PodSet:
+    """A PodSet of pods of an app, of one GPU each."""
+    spec = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}], "affinity": rules or {}}
+    return PodSet(name, count, shape_of(spec, Where(), labels={"app": app}))
+
+
+def bound(node_name: str, app: str = "a", space: str = "default", rules: dict[str, object] | None = None):
+    """A pod on a node."""
+    terms = shape_of({"affinity": rules or {}}, Where()).terms
+    return BoundPod(f"{space}/{app}-{node_name}", node_name, {"pods": 1}, labels={"app": app}, terms=terms)
+
+
+def cluster(*there: BoundPod):
+    """Two racks of two hosts; each rack's first host is on power supply u1, the second on u2."""
+    nodes = [
+        node(f"{rack}-{n}", labels={"rack": rack, "ups": f"u{n}"}, gpu=4)
+        for rack in ("r1", "r2")
+        for n in (1, 2)
+    ]
+    return snapshot(nodes, [topology("rack")], there)
+
+
+def used(answer) -> dict[str, int]:
+    """Pods by node."""
+    found: dict[str, int] = {}
+    for one in answer.assignments:
+        found[one.node] = found.get(one.node, 0) + one.count
+    return found
+
+
+@pytest.mark.parametrize(
+    ("key", "nodes"), [(HOST, {"r1-1", "r1-2"}), ("rack", {"r1-1", "r2-1"}), ("ups", {"r1-1", "r1-2"})]
+)
+def test_pods_of_one_set_are_apart_over_any_label(key, nodes):
+    """By host, by a level, and by a label that is no level."""
+    answer = plan(cluster(), gang(pods(2, affinity(term(key))), reserve="nodes"))
+    assert used(answer) == dict.fromkeys(nodes, 1)
+
+
+@pytest.mark.parametrize("key", ["rack", "ups"])
+def test_more_pods_than_domains_can_never_fit(key):
+    """There are two racks and two supplies; the message says that two pods would work."""
+    answer = plan(cluster(), gang(pods(3, affinity(term(key))), reserve="nodes"))
+    assert answer.decision == "rejected"
+    assert "room for 2 of 3 pods" in answer.message
+    assert "Would work: 2 pods" in answer.message
+
+
+def test_bound_pods_keep_away_those_that_shun_them():
+    """By host and by rack, and only in the namespace that is meant."""
+    moment = cluster(bound("r1-1"), bound("r2-1", space="other"))
+    assert "r1-1" not in used(plan(moment, gang(pods(3, affinity(term())), reserve="nodes")))
+    both = plan(moment, gang(pods(1, affinity(term("rack"))), reserve="nodes"))
+    assert set(used(both)) <= {"r2-1", "r2-2"}
+    every = affinity(term("rack", namespaceSelector={}))
+    answer = plan(moment, gang(pods(1, every), reserve="nodes"))
+    assert (answer.decision, answer.obstacles) == ("queued", {"pod anti-affinity": 4})
+    assert plan(moment, gang(pods(1, affinity(term("rack", namespaces=["other"]))))).domain[0] == "r1"
+
+
+def test_bound_pods_that_shun_others_keep_them_away_too():
+    """A gang without any rule of its own."""
+    moment = cluster(bound("r1-1", app="x", rules=affinity(term("rack"))))
+    assert set(used(plan(moment, gang(pods(8), reserve="nodes")))) == {"r2-1", "r2-2"}
+    assert plan(moment, gang(pods(8, app="b"), reserve="nodes")).domain == ("r1",)
+
+
+def test_reserved_pods_count_before_they_are_bound():
+    """In both directions, and after the reservation was written and read."""
+    moment = cluster()
+    first = gang(pods(1, affinity(term("rack"))), name="default/Job/first", reserve="nodes")
+    held = reservation_from(
+        reservation_manifest(reservation_for(moment, first, plan(moment, first))), Where()
+    )
+    moment = moment.with_reservation(held)
+    assert set(used(plan(moment, gang(pods(4), reserve="nodes")))) == {"r2-1"}
+    assert plan(moment.ended("default/Job/first"), gang(pods(8), reserve="nodes")).domain == ("r1",)
+
+
+def test_a_gangs_own_bound_pods_are_none_of_its_neighbours():
+    """Planned again, it may be where it is."""
+    moment = cluster()
+    group = gang(pods(4, affinity(term())), reserve="nodes")
+    held = reservation_for(moment, group, plan(moment, group))
+    there = [replace(bound(name), reservation=held.id) for name in moment.nodes]
+    assert plan(cluster(*there), group).decision == "admitted"
+
+
+@pytest.mark.parametrize("key", [HOST, "rack", "ups"])
+def test_sets_that_shun_each_other_share_no_domain(key):
+    """The leader shuns the workers; they say nothing of it."""
+    leader = pods(1, affinity(term(key, app="b")), name="leader")
+    answer = plan(cluster(), gang(leader, pods(4, app="b"), reserve="nodes"))
+    value = {n.name: n.name if key == HOST else n.labels[key] for n in cluster().nodes.values()}
+    theirs = {value[one.node] for one in answer.assignments if one.pod_set == "worker"}
+    (own,) = (value[one.node] for one in answer.assignments if one.pod_set == "leader")
+    assert own not in theirs
+
+
+def test_affinity_follows_pods_that_are_bound():
+    """Near a pod of the cache; where there is none, it waits for one."""
+    near = affinity(term("rack", app="cache"), near=True)
+    assert plan(cluster(bound("r2-2", app="cache")), gang(pods(4, near))).domain[0] == "r2"
+    answer = plan(cluster(), gang(pods(4, near)))
+    assert (answer.decision, answer.obstacles) == ("queued", {"pod affinity": 4})
+
+
+@pytest.mark.parametrize("key", ["rack", "ups"])
+def test_affinity_to_ones_own_is_one_domain_for_all(key):
+    """Eight pods fill a rack, or the two hosts of a supply; nine have no place."""
+    near = affinity(term(key), near=True)
+    answer = plan(cluster(), gang(pods(8, near), reserve="nodes"))
+    assert {cluster().nodes[name].labels[key] for name in used(answer)} in ({"r1"}, {"u1"})
+    assert plan(cluster(), gang(pods(9, near), reserve="nodes")).decision == "rejected"
+
+
+def test_match_label_keys_narrow_a_term_to_pods_of_the_same_value():
+    """Only those of the same version are shunned."""
+    rule = affinity({"topologyKey": "rack", "labelSelector": {}, "matchLabelKeys": ["version", "missing"]})
+    spec = {"affinity": rule, "containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+    shape = shape_of(spec, Where(), labels={"version": "2"})
+    old = replace(bound("r1-1"), labels={"version": "1"})
+    same = replace(bound("r2-1"), labels={"version": "2"})
+    assert plan(cluster(old, same), gang(PodSet("worker", 1, shape))).domain[0] == "r1"
+
+
+def test_bound_pods_are_read_with_their_anti_affinity():
+    """From what kubectl prints."""
+    host = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "a"},
+        "status": {"allocatable": {"pods": "9"}},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": {"app": "x"}},
+        "spec": {"nodeName": "a", "affinity": affinity(term())},
+    }
+    (found,) = read([("c.yaml", [host, pod])]).pods
+    assert [one.key for one in found.terms] == [HOST]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"labelSelector": {}}, "topologyKey: a term names the node label"),
+        (
+            {"topologyKey": "rack", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Gt"}]}},
+            "'Gt'",
+        ),
+        ({"topologyKey": "rack", "labelSelector": "app=a"}, "labelSelector: expected a mapping"),
+        ({"topologyKey": "rack", "labelSelector": {}, "namespaces": "all"}, "namespaces: expected a list"),
+    ],
+)
+def test_a_malformed_term_is_refused_by_field(wrong, said):
+    """In words, with the field."""
+    with pytest.raises(InputError, match=said):
+        shape_of({"affinity": affinity(wrong)}, Where())
