@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from planner.alignment import NOTHING
 from planner.podgroup import Constraint, FabricWish, PodGroup, PodSet, PodShape, Requirement, ReserveMode
 from planner.shape import shape_of
 from planner.sharing import share_in
@@ -13,6 +14,8 @@ from webhook.workloads.layouts import Layout, Member
 from webhook.workloads.options import Options
 
 SHARED_GPU = "nvidia.com/gpu.shared"
+NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
+"""Annotation of pods, "warn": the plan does not look whether the kubelet's NUMA zones have room for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ def shaped(one: Member, own: bool) -> Shaped:
     shape = shape_of(
         one.spec.map(), one.spec.where, labels=labels, annotations=notes.map(), noted=notes.where
     )
+    if notes.get(NUMA_ALIGNMENT).choice(("refuse", "warn")) == "warn":
+        shape = replace(shape, alignment=NOTHING)
     shares = bool(share_in(shape.requests) or shape.requests.get(SHARED_GPU) or shape.mig_slices)
     claims = bool(one.spec.get("resourceClaims").items())
     return Shaped(PodSet(one.pod_set, one.count, shape, found.constraint, one.most), found, shares, claims)
