@@ -154,8 +154,10 @@ async def _serve(args: argparse.Namespace) -> int:
             side.certificates = _in_secret(args, side)
         tls = side.certificates or files
         side.follow(policies.current)
-        service = Service(policies, side.ledger, side)
-        return await _until_stopped(args, Webhook(service, args.deadline), tls, side.follow)
+        webhook = Webhook(Service(policies, side.ledger, side), args.deadline)
+        if side.recoveries is not None:
+            webhook.metrics.registry.register(side.recoveries)
+        return await _until_stopped(args, webhook, tls, side.follow)
     finally:
         await side.close()
 

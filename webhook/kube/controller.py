@@ -25,6 +25,7 @@ from webhook.kube.gangs import (
     seconds,
 )
 from webhook.kube.ledger import KubeLedger
+from webhook.kube.outcomes import Outcomes
 from webhook.kube.queued import QueueWatch
 from webhook.kube.reconcile import (
     Action,
@@ -44,6 +45,7 @@ from webhook.names import PLACEMENT, POD_SET, RESERVATION
 from webhook.planning import Placed, WorkloadPlan
 from webhook.service import HOLD_SECONDS
 from webhook.stamp import placement_note
+from webhook.topology_metrics import recovery_histogram
 from webhook.unpin import host_of
 from webhook.workloads import KINDS, Kind
 
@@ -51,7 +53,7 @@ SETTLE_SECONDS = 0.1
 """After a change, so that what comes together is looked at together."""
 IDLE_SECONDS = 5.0
 """Between two looks where nothing seems to change: time passes, and holds expire."""
-ORPHAN_SECONDS = 120.0
+ORPHAN_SECONDS = 30.0
 """Age from which a Reservation that no commit filled is taken for a dead writer's."""
 VANISHED_SECONDS = 8.0
 """How long an admitted gang's reservation must be missing before it is made again: a deletion gives the place
@@ -75,6 +77,7 @@ class Controller:
         watch: ClusterWatch,
         queue: QueueWatch,
         ledger: KubeLedger,
+        outcomes: Outcomes,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._api = api
@@ -83,6 +86,11 @@ class Controller:
         self._ledger = ledger
         self._clock = clock
         self._recorder = Recorder(api)
+        self._outcomes = outcomes
+        self.recoveries = recovery_histogram()
+        """How long gangs that lost a node waited for another place; for whoever shows metrics."""
+        self._broken: dict[str, float] = {}
+        """Since when each gang has been seen to have lost a node, on a clock that never goes back."""
         self._seen: frozenset[str] = frozenset()
         self._told: dict[str, float] = {}
         """When each gang that waits was last told its position."""
@@ -105,17 +113,21 @@ class Controller:
     async def _round(self) -> None:
         """One look and everything that follows from it; what fails is tried again at the next."""
         self._watch.news.clear()
+        began = time.monotonic()
         try:
             now = self._clock()
             await self._ledger.sweep(now, self._orphans(now))
             world = await self._world(now)
             actions = await asyncio.to_thread(rules.reconcile, world)
             self._seen = (self._seen & {r.id for r in world.snapshot.reservations}) | rules.alive(world)
+            broken = {one.gang.name for one in actions if isinstance(one, (MoveTo, Stuck))}
+            self._broken = {name: self._broken.get(name, began) for name in broken}
             for action in actions:
                 await self._do(action, world)
             waiting = {action.gang.name for action in actions if isinstance(action, Wait)}
             self._told = {name: time_ for name, time_ in self._told.items() if name in waiting}
             await self._tell_held(world)
+            await self._outcomes.write(world.snapshot)
         except (Conflict, ApiError, LedgerUnavailable) as error:
             log.info("controller: %s; looking again", error)
             self._watch.news.set()
@@ -145,6 +157,8 @@ class Controller:
                 if await self._ledger.give_back(reservation):
                     log.info("released %s: %s", reservation.gang, why)
                     if gang is not None:
+                        if gang.finished:
+                            self._outcomes.note(world.snapshot, reservation, well=not gang.failed)
                         await self._recorder.tell(
                             gang.ref, "Released", f"{_place(reservation)} is free: {why}"
                         )
@@ -177,6 +191,7 @@ class Controller:
     async def _move(self, action: MoveTo, world: World) -> None:
         gang, move = action.gang, action.move
         await self._ledger.reserve(move.reservation, world.snapshot.revision, self._clock())
+        self.recoveries.observe(time.monotonic() - self._broken.pop(gang.name, time.monotonic()))
         await self._note(gang, move.reservation, world)
         text = f"lost {action.why}: {move.moved} of {gang.group.size} pods go to {', '.join(move.to)}"
         log.info("replanned %s: %s", gang.name, text)

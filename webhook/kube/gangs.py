@@ -53,7 +53,8 @@ class Ref:
 class Work:
     """A workload object. `queued`: its own note says that it waits; `ids`: the reservations that it names.
 
-    `notes`: what plans wrote onto it and its templates. `leaving`: it is being deleted.
+    `notes`: what plans wrote onto it and its templates. `leaving`: it is being deleted. `failed`: it has
+    finished, and says that it failed.
     """
 
     ref: Ref
@@ -65,6 +66,7 @@ class Work:
     finished: bool
     notes: tuple[Note, ...] = ()
     leaving: bool = False
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Gang:
     priority: int
     queued: bool
     finished: bool = False
+    failed: bool = False
     whole: bool = True
     """Whether `ref` is the workload itself (annotated when the gang is let in), and not one of its pods."""
     notes: tuple[Note, ...] = ()
@@ -129,6 +132,7 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
         finished(item),
         _notes(item, workload),
         bool(item["metadata"].get("deletionTimestamp")),
+        failed(item),
     )
 
 
@@ -170,6 +174,7 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
                 _stated(group),
                 work.queued,
                 work.finished,
+                work.failed,
                 notes=work.notes,
                 ids=() if work.leaving else work.ids,
             )
@@ -209,6 +214,13 @@ def finished(item: Json) -> bool:
         one.get("type") in DONE and one.get("status") == "True" for one in status.get("conditions") or []
     )
     return bool(done or status.get("jobStatus") in DONE_RAY or status.get("phase") in ("Succeeded", "Failed"))
+
+
+def failed(item: Json) -> bool:
+    """Whether a finished workload says of itself that it failed."""
+    status = item.get("status") or {}
+    said = (one.get("type") for one in status.get("conditions") or [] if one.get("status") == "True")
+    return "Failed" in said or "FAILED" in (status.get("jobStatus"), str(status.get("phase")).upper())
 
 
 def ids_in(annotations: Json) -> tuple[str, ...]:

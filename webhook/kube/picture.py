@@ -8,6 +8,7 @@ built anew. Pure: who calls holds the lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from planner.cluster import aliased
 from planner.node import BoundPod, Node
@@ -108,7 +109,8 @@ class Picture:
     def _has_places_of(self, former: Snapshot) -> bool:
         """Whether the topologies, and how they are to be read, are still the same."""
         fabric = self._fabric
-        said = (tuple(self._topologies()), fabric.links, fabric.settings)
+        settings = replace(fabric.settings, history=former.base.settings.history)
+        said = (tuple(self._topologies()), fabric.links, settings)
         return said == (former.topologies, former.base.links, former.base.settings)
 
     def _topologies(self) -> list[Topology]:

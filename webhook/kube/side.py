@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from prometheus_client import Histogram
+
 from planner.snapshot import Snapshot
 from webhook.cel.libraries.authorizer import Access
 from webhook.kube.access import asking
@@ -16,6 +18,7 @@ from webhook.kube.client import ACCOUNT, Api, connect
 from webhook.kube.controller import Controller
 from webhook.kube.leader import Leader
 from webhook.kube.ledger import KubeLedger
+from webhook.kube.outcomes import Outcomes
 from webhook.kube.params import ParamsWatch
 from webhook.kube.queued import QueueWatch
 from webhook.kube.watch import ClusterWatch
@@ -40,6 +43,8 @@ class ClusterSide:
     election: asyncio.Task[None] | None = None
     certificates: SecretCertificates | None = None
     """Where they lie in a Secret of the cluster."""
+    recoveries: Histogram | None = None
+    """The controller's metric, where it stands for election."""
 
     @classmethod
     async def connect(
@@ -63,7 +68,10 @@ class ClusterSide:
         await side.queue.start()
         await side.ledger.start()
         if controls:
-            leader = Leader(api, namespace, Controller(api, side.watch, side.queue, side.ledger).lead)
+            outcomes = Outcomes(api, namespace)
+            controller = Controller(api, side.watch, side.queue, side.ledger, outcomes)
+            side.recoveries = controller.recoveries
+            leader = Leader(api, namespace, controller.lead)
             side.election = asyncio.create_task(leader.run())
         return side
 
