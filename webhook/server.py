@@ -30,12 +30,16 @@ log = logging.getLogger("bayplan")
 
 @dataclass(slots=True)
 class Webhook:
-    """The handlers. `stopping` turns readiness off while what is in flight is finished."""
+    """The handlers. `stopping` turns readiness off while what is in flight is finished.
+
+    `begun`: the cluster was known once, so calls are answered.
+    """
 
     service: Service
     deadline: float = DEADLINE
     metrics: Metrics = field(default_factory=metrics)
     stopping: bool = False
+    begun: bool = False
 
     def app(self) -> web.Application:
         """The aiohttp application."""
@@ -50,6 +54,7 @@ class Webhook:
     def _handler(self, phase: Phase) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(call: web.Request) -> web.Response:
             started = time.perf_counter()
+            self._check_begun()
             request = decode(await _body(call))
             read = time.perf_counter()
             async with asyncio.timeout(self.deadline):
@@ -60,6 +65,18 @@ class Webhook:
             return web.Response(body=encode(request.uid, decision.response), content_type="application/json")
 
         return handle
+
+    def _check_begun(self) -> None:
+        """Before the first whole picture nothing can be planned, so nothing is let in unplanned.
+
+        A Service sends nothing to a replica that is not ready; a connection may be older than that. Raises
+        `BadCall` 503: the caller's failurePolicy decides.
+        """
+        if not self.begun:
+            waiting = self.service.cluster.waiting()
+            if waiting:
+                raise BadCall(f"not ready: {waiting}", 503)
+            self.begun = True
 
     def _middleware(self) -> Middleware:
         @web.middleware

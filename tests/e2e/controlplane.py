@@ -63,6 +63,10 @@ class ControlPlane:
         while self._running:
             self._running.pop().stop()
 
+    def running(self, name: str) -> Process:
+        """One of the four programs."""
+        return next(one for one in self._running if one.name == name)
+
     def start_etcd(self) -> Process:
         """The store; on a restart it has what it had."""
         client, peer = f"http://127.0.0.1:{self.etcd_port}", f"http://127.0.0.1:{free_port()}"

@@ -29,9 +29,9 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
 class Balancer:
-    """Gives each connection to the next replica; `ports` may change while it runs.
+    """Gives each connection to the next port; `ports` may change while it runs, and `cut` loses connections.
 
-    A replica that refuses is passed over, unless `strict`: then the connection is lost, as behind a Service.
+    A port that refuses is passed over, unless `strict`: then the connection is lost, as behind a Service.
     """
 
     def __init__(self, ports: Sequence[int], *, strict: bool = False) -> None:
@@ -39,6 +39,7 @@ class Balancer:
         self.ports = list(ports)
         self._strict = strict
         self._turn = 0
+        self._open: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = int(self._listener.getsockname()[1])
         threading.Thread(target=self._accept, name="balancer", daemon=True).start()
@@ -46,6 +47,14 @@ class Balancer:
     def close(self) -> None:
         """No more connections."""
         self._listener.close()
+
+    def cut(self) -> int:
+        """All connections are lost, watches among them; how many there were."""
+        cut = list(self._open)
+        for one in cut:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        return len(cut) // 2
 
     def _accept(self) -> None:
         while True:
@@ -62,8 +71,10 @@ class Balancer:
             with suppress(OSError):
                 server = socket.create_connection(("127.0.0.1", ports[self._turn % len(ports)]), 2)
                 server.settimeout(None)
+                self._open |= {client, server}
                 threading.Thread(target=_pump, args=(server, client), daemon=True).start()
                 _pump(client, server)
+                self._open -= {client, server}
                 return
         client.close()
 

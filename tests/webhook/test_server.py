@@ -13,7 +13,7 @@ import pytest
 from planner.reservation import Book, LedgerUnavailable, Reservation
 from planner.sqlite import SqliteLedger
 from tests.webhook.conftest import EXAMPLES, Serve, clusters, example, review
-from webhook.cluster import ClusterFiles
+from webhook.cluster import ClusterFiles, NoCluster
 from webhook.review import BODY_LIMIT
 from webhook.server import start
 
@@ -269,3 +269,23 @@ async def test_half_a_gpu_is_refused_as_the_api_server_would(serve: Serve) -> No
         response = await asked.mutate(obj)
     assert not response["allowed"]
     assert "whole pieces" in response["status"]["message"]
+
+
+async def test_before_the_cluster_is_known_no_call_is_answered(serve: Serve) -> None:
+    """Or a gang would be let in without a plan by a replica that has only just started."""
+
+    class Starting(NoCluster):
+        left = "/api/v1/nodes: not read yet"
+
+        def waiting(self) -> str:
+            return self.left
+
+    starting = Starting()
+    async with serve(cluster=starting) as asked:
+        body = orjson.dumps(review(example("job-two-nodes-one-rack")))
+        answer = await asked.client.post("/mutate", data=body, headers=JSON)
+        assert (answer.status, await answer.text()) == (503, "not ready: /api/v1/nodes: not read yet\n")
+        starting.left = ""
+        assert (await asked.client.post("/mutate", data=body, headers=JSON)).status == 200
+        starting.left = "parameters of a policy that came since: not read yet"
+        assert (await asked.client.post("/mutate", data=body, headers=JSON)).status == 200

@@ -1,0 +1,122 @@
+"""Many gangs at once, as impatient users apply them, and what must be true whatever happened meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import combinations
+
+from tests.e2e.api import Api, ApiError, Json
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import GPU, RESERVATIONS, job, reservations
+
+GANGS = int(os.environ.get("BAYPLAN_E2E_GANGS", "300"))
+RACKS = int(os.environ.get("BAYPLAN_E2E_RACKS", "40"))
+HOSTS, GPUS = 2, 8
+"""Nodes of a rack, and GPUs of a node."""
+AT_ONCE = 16
+PATIENCE = 300.0
+"""Seconds for which a user goes on to apply one gang."""
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+PODS = "/api/v1/namespaces/research/pods"
+PLACEMENT = "bayplan.dev/placement"
+PASSING = (409, 429, 500, 503, 504)
+"""What is answered while something is away: apply again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What became of the gangs ("admitted", "queued", "unplanned" or a status), and the calls made again."""
+
+    outcomes: Counter[str]
+    retries: int
+    seconds: float
+
+
+def pods_of(number: int) -> int:
+    """The pods of a gang, each of which takes a node: one or two."""
+    return 1 + number % 2
+
+
+def apply_all(api: Api, prefix: str) -> Said:
+    """Every gang, `AT_ONCE` in flight; a call that fails for a passing reason is made again, as kubectl's
+    user would."""
+    started = time.monotonic()
+    retries = 0
+
+    def apply(number: int) -> str:
+        nonlocal retries
+        name, end = f"{prefix}-{number}", time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                return _noted(_created(api, name, pods_of(number)))
+            except ApiError as error:
+                if error.status not in PASSING:
+                    return f"{error.status}"
+            except OSError:
+                pass  # the API server is away
+            retries += 1
+            time.sleep(0.5)
+        return "never"
+
+    with ThreadPoolExecutor(AT_ONCE) as users:
+        outcomes = Counter(users.map(apply, range(GANGS)))
+    return Said(outcomes, retries, time.monotonic() - started)
+
+
+def _created(api: Api, name: str, pods: int) -> Json:
+    try:
+        return api.create(JOBS, job(name, pods))
+    except ApiError as error:
+        if "already exists" not in str(error):
+            raise
+        return api.get(f"{JOBS}/{name}")  # an answer was lost, the Job was not
+
+
+def _noted(stored: Json) -> str:
+    """What its own note says of it; a Job without one came in unplanned."""
+    note = stored["metadata"]["annotations"].get(PLACEMENT, "")
+    return next((word for word in ("admitted", "queued") if f'"{word}"' in note), "unplanned")
+
+
+def is_sound(api: Api) -> None:
+    """No rack has two holders, no node is over its capacity, and no gang is there in part."""
+    held = reservations(api)
+    for one, other in combinations(held.values(), 2):
+        assert not touched(one) & touched(other), f"{one['spec']['gang']} and {other['spec']['gang']}"
+    for name, one in held.items():
+        wanted = pods_of(int(name.rpartition("-")[2]))
+        assert sum(part["count"] for part in one["spec"]["assignments"]) == wanted, name
+    used = Counter[str]()
+    for pod in api.items("/api/v1/pods", fieldSelector="spec.nodeName!="):
+        if pod["status"].get("phase") not in ("Succeeded", "Failed"):
+            limits = pod["spec"]["containers"][0].get("resources", {}).get("limits", {})
+            used[pod["spec"]["nodeName"]] += int(limits.get(GPU, 0))
+    assert {node: gpus for node, gpus in used.items() if gpus > GPUS} == {}
+
+
+def every_admitted_gang_has_its_place(api: Api) -> bool:
+    """Whether each Job whose note says so holds a reservation."""
+    held = reservations(api)
+    jobs = api.items(JOBS)
+    admitted = {f"research/Job/{one['metadata']['name']}" for one in jobs if _noted(one) == "admitted"}
+    return admitted <= set(held)
+
+
+def touched(reservation: Json) -> set[str]:
+    """Every node that it holds or uses."""
+    spec = reservation["spec"]
+    return set(spec["nodes"]) | {one["node"] for one in spec["assignments"]}
+
+
+def end_all(api: Api, patience: float = 180) -> float:
+    """Delete every Job; the seconds until no pod, no reservation and no beginning of one is left."""
+    started = time.monotonic()
+    for item in api.items(JOBS):
+        api.delete(f"{JOBS}/{item['metadata']['name']}")
+    wait_until(lambda: not api.items(PODS), "the pods to go", patience)
+    wait_until(lambda: not api.items(RESERVATIONS), "the reservations to go", patience)
+    return time.monotonic() - started
