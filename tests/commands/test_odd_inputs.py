@@ -1,4 +1,4 @@
-"""Odd paths, files and pipes, as a shell hands them over: told in words, with a status, without a traceback."""
+"""Odd paths, files and pipes, as a shell hands them over: told in words and a status, without a traceback."""
 
 from __future__ import annotations
 
