@@ -236,7 +236,12 @@ def in_one_clique(devices: Devices, topologies: Iterable[Topology], group: PodGr
     if group.constraint.required in within or not loose:
         return group
     if len(own) == len(group.pod_sets):
-        return _noted(replace(group, constraint=replace(group.constraint, required=CLIQUE)))
+        sets = tuple(
+            replace(p, constraint=replace(p.constraint, required="")) if p.name in loose else p
+            for p in group.pod_sets
+        )
+        tightened = replace(group.constraint, required=CLIQUE)
+        return _noted(replace(group, pod_sets=sets, constraint=tightened))
     sets = tuple(
         replace(p, constraint=replace(p.constraint, required=CLIQUE)) if p.name in loose else p
         for p in group.pod_sets

@@ -184,7 +184,8 @@ def ask(group: PodGroup, topology: Topology) -> Ask:
             kind = _kind(pod_set, gang, topology)
             if group.size > 1 and (gang or pod_set.constraint):
                 kind = replace(kind, linked=True)
-            warnings += _no_effect(topology, f"{pod_set.name}: ", kind.required, kind.preferred)
+            widest = max(kind.required, required)
+            warnings += _no_effect(topology, f"{pod_set.name}: ", widest, kind.preferred)
             kinds.append(kind)
     required, kinds = _near(topology, required, kinds)
     return Ask(required, preferred, _merged(kinds), tuple(warnings))
@@ -253,7 +254,14 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology) -> Kind:
         )
     shuns, levels = _shuns(pod_set), topology.levels
     required = _index(topology, own.required)
-    widest = max(required, _index(topology, gang.required))
+    whole = _index(topology, gang.required)
+    if ROOT < required < whole:
+        raise Refusal(
+            "PodSetLevelTooCoarse",
+            f"{pod_set.name}: its required level {topology.levels[required]} is coarser than the gang's, "
+            f"{topology.levels[whole]}; use {topology.levels[whole]} or a finer one, or none.",
+        )
+    widest = max(required, whole)
     if size > 1 and slice_level < widest:
         raise Refusal(
             "SliceLevelTooCoarse",

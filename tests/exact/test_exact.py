@@ -26,7 +26,7 @@ def check(one: Instance, solver: Solver = solve) -> str:
     """Compares the planner with the solver; returns the decision."""
     answer = plan(one.snapshot, one.group)
     assert not any("SearchBudgetExhausted" in said for said in (answer.reason, *answer.warnings))
-    if answer.reason == "SliceLevelTooCoarse":  # a contradiction is refused before any place is looked for
+    if answer.reason in ("SliceLevelTooCoarse", "PodSetLevelTooCoarse"):  # a contradiction, refused at once
         return answer.decision
     least = solver(one)
     if least is None:
