@@ -82,6 +82,13 @@ def _container_request(container: Mapping[str, object], where: Where) -> dict[st
     resources = mapping(container.get("resources"), _in(where, "resources"))
     limits = quantity.amounts(resources.get("limits"), _in(where, "resources.limits"), up=True)
     requests = quantity.amounts(resources.get("requests"), _in(where, "resources.requests"), up=True)
+    for name, amount in requests.items():
+        if amount > limits.get(name, amount):
+            stated, most = (quantity.show(name, one) for one in (amount, limits[name]))
+            raise InputError(
+                f"{stated} is more than the limit of {most}; use {most} or less",
+                _in(where, f"resources.requests.{name}"),
+            )
     return {**limits, **requests}
 
 

@@ -22,7 +22,7 @@ Meaning = Literal[
 Place = Literal["object", "template"]
 Origin = tuple[str, str, str]
 """A field, what it says (one of `NAMED`) and its value."""
-NAMED: tuple[Meaning, ...] = ("topology", "required", "preferred")
+NAMED: tuple[Meaning, ...] = ("topology", "required", "preferred", "slice")
 """What origins tell of: the keys that name a topology or a level of one."""
 
 _LEAF_SPINE: tuple[Meaning, ...] = ("gpu-count", "preferred-domain", "bandwidth", "latency", "strategy")
@@ -130,6 +130,8 @@ def _sum_up(said: Mapping[Meaning, list[Field]], warnings: list[str]) -> Asked:
     level = first("slice")
     if level and not size:
         raise said["slice"][0].error("names a level for slices, but nothing says how many pods make one")
+    if size and not level and not first("slice-preferred"):
+        raise said["slice-size"][0].error("says how many pods make a slice, but nothing names their level")
     if not level and first("slice-preferred"):
         wish = f"preferred segment level {first('slice-preferred')}"
         warnings.append(f"{wish} is not followed; only a required segment level is")

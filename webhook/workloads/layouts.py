@@ -83,9 +83,13 @@ def replicas(obj: Field) -> Layout:
 def job(obj: Field) -> Layout:
     """`parallelism` pods at a time, never more than `completions`."""
     one = _job_member("main", obj.get("spec"))
-    own = obj.get("metadata", "annotations", BATCH_MIN_MEMBER).count_in_text()
+    stated = obj.get("metadata", "annotations", BATCH_MIN_MEMBER)
+    own = stated.count_in_text()
     if own is None or own == one.count:
         return together([one])
+    if own > one.count > 0:
+        runs = f"the Job runs {one.count} at a time and would never start"
+        raise stated.error(f"asks for {own} pods together, {runs}; use at most {one.count}")
     differs = f"{BATCH_MIN_MEMBER} is {own}, the Job runs {one.count} pods at a time"
     return together([one], (f"{differs}: KAI may start it with {own}, the plan is for {one.count}",))
 
