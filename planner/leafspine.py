@@ -15,11 +15,14 @@ from itertools import islice
 
 from planner import explain
 from planner.answer import Answer
+from planner.census import gpus_of
 from planner.choose import candidates
 from planner.fabricgraph import Leaf, LeafSpine, Switch, closeness, leaf_spine, names
 from planner.history import UNTRIED, key_of
 from planner.match import NODE_NAME_FIELD, obstacle
-from planner.podgroup import GPU_RESOURCES, PodGroup, PodSet, Requirement
+from planner.node import Node
+from planner.podgroup import PodGroup, PodSet, Requirement
+from planner.quantity import Resources
 from planner.request import Refusal, levels_asked, topologies_asked
 from planner.settings import Settings
 from planner.snapshot import Snapshot
@@ -126,6 +129,11 @@ class _Fabric:
     def __init__(self, snapshot: Snapshot, group: PodGroup, plan: Plan, spine: LeafSpine) -> None:
         self._snapshot, self._group, self._plan, self._spine = snapshot, group, plan, spine
         self._settings: Settings = snapshot.base.settings
+        self._selective = snapshot.base.divided or any(
+            pod_set.shape.node_selector or pod_set.shape.affinity for pod_set in group.pod_sets
+        )
+        self._known: dict[tuple[object, ...], int] = {}
+        self._gpus: dict[int, int] = {}
         inside = {leaf.path for leaf in spine.inside(group.fabric.domain)} if group.fabric.domain else set()
         rooms = (self._room(leaf, leaf.path in inside) for leaf in spine.leaves)
         self._rooms = [room for room in rooms if room.nodes]
@@ -166,10 +174,17 @@ class _Fabric:
         return _Room(leaf, tuple(nodes), pods, self._used(leaf), preferred)
 
     def _pods(self, name: str) -> int:
-        """Pods of the gang that the node could take, at most the gang."""
-        node, taken = self._snapshot.nodes[name], self._snapshot.taken.get(name, {})
+        """Pods of the gang that the node could take, at most the gang; equal nodes are looked at once."""
         if name in self._snapshot.holders:
             return 0
+        node, taken = self._snapshot.nodes[name], self._snapshot.taken.get(name, {})
+        labels = tuple(node.labels.items()) if self._selective else ()
+        what = (id(node.allocatable), tuple(taken.items()), node.ready, node.cordoned, node.taints, labels)
+        if what not in self._known:
+            self._known[what] = self._count(node, taken)
+        return self._known[what]
+
+    def _count(self, node: Node, taken: Resources) -> int:
         counts = []
         for pod_set in self._group.pod_sets:
             if not obstacle(pod_set.shape, node, now=True):
@@ -182,13 +197,18 @@ class _Fabric:
 
     def _used(self, leaf: Leaf) -> float:
         """The share of the leaf's GPUs that is in use or held."""
+        nodes, taken, holders = self._snapshot.nodes, self._snapshot.taken, self._snapshot.holders
         total = busy = 0
         for name in leaf.nodes:
-            offered, taken = self._snapshot.nodes[name].allocatable, self._snapshot.taken.get(name, {})
-            gpus = sum(offered.get(gpu, 0) for gpu in GPU_RESOURCES)
+            offered = nodes[name].allocatable
+            gpus = self._gpus.get(id(offered))
+            if gpus is None:
+                gpus = self._gpus[id(offered)] = gpus_of(offered)
             total += gpus
-            in_use = sum(taken.get(gpu, 0) for gpu in GPU_RESOURCES)
-            busy += gpus if name in self._snapshot.holders else min(gpus, in_use)
+            if name in holders:
+                busy += gpus
+            elif name in taken:
+                busy += min(gpus, gpus_of(taken[name]))
         return busy / total if total else 0.0
 
     # -- sets of leaves -------------------------------------------------------------------------------------
