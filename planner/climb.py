@@ -129,7 +129,8 @@ class Climb:
         branch, content = self.view.at(best.way)
         for place in best.way:
             match = match.children[place] if match.children else match
-        placed = [(branch.start + at, counts) for at, counts in rank.search.place(content, match)]
+        start = self.view.start(best.way)
+        placed = [(start + at, counts) for at, counts in rank.search.place(content, match)]
         self._note(branch.level, branch, rank.search.counts.size(rank.search.counts.full), kinds)
         return Found(branch, kinds, placed, best.key[0], exact)
 

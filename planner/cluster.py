@@ -16,6 +16,7 @@ from planner import quantity
 from planner.claims import Claim, Claims, claim_from, domain_template, uses_from
 from planner.devices import class_from, slice_from
 from planner.errors import InputError, Where
+from planner.fabric import Link
 from planner.limits import Bound, Quota, bounds_from, quota_from
 from planner.manifest import reservation_from
 from planner.node import DEFAULT_SCHEDULER, BoundPod, Node, Taint
@@ -30,7 +31,7 @@ from planner.selectors import Device
 from planner.settings import DEFAULTS, KNOWN, Settings, with_config
 from planner.shape import effective_request
 from planner.sharing import shared_by
-from planner.snapshot import Link, Snapshot, snapshot
+from planner.snapshot import Snapshot, snapshot
 from planner.topologies import links_of, topology_from
 from planner.topology import Topology
 

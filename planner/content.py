@@ -8,7 +8,7 @@ about a content serves every later plan, and 500 equal racks are looked at once.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from threading import RLock
 from typing import TypeVar
@@ -18,7 +18,7 @@ from planner.node import Node, Taint
 from planner.podgroup import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
 from planner.quantity import Resources
 from planner.sharing import Gpus
-from planner.tree import Branch, Tree
+from planner.tree import Branch, Place, Tree, key_at
 from planner.zones import Zones
 
 T = TypeVar("T")
@@ -133,54 +133,91 @@ class Contents:
 
     __slots__ = ("_memory", "_roots")
 
-    def __init__(
-        self, memory: Memory, roots: dict[Branch, tuple[Content, frozenset[str]]] | None = None
-    ) -> None:
+    def __init__(self, memory: Memory, roots: dict[object, _Root] | None = None) -> None:
         self._memory = memory
         self._roots = roots or {}
 
     def of(self, tree: Tree, host: Callable[[Branch], Content]) -> Content:
         """The content of a whole tree; `host` makes that of one host."""
         with self._memory.lock:
-            root, stirred = self._roots.get(tree.root, (None, frozenset()))
-            if root is None:
-                root = build(self._memory, tree.root, host)
-            elif stirred:
-                nodes = sorted(tree.index[name] for name in stirred if name in tree.index)
-                root = rebuild(self._memory, tree.root, root, nodes, host) if nodes else root
-            self._roots[tree.root] = (root, frozenset())
-            return root
+            known = self._roots.get(tree.lasting)
+            if known is None:
+                content = build(self._memory, tree.root, host)
+            else:
+                former, content, stirred = known
+                places = [tree.places[name] for name in stirred if name in tree.places]
+                content = rebuild(self._memory, former, tree.root, content, places, host)
+            self._roots[tree.lasting] = (tree.root, content, frozenset())
+            return content
 
     def after(self, stirred: Set[str]) -> Contents:
-        """After something has changed on these nodes."""
+        """After something has changed on these nodes, or they have come or gone."""
         with self._memory.lock:
-            roots = {at: (root, before | stirred) for at, (root, before) in self._roots.items()}
+            roots = {at: (root, c, before | stirred) for at, (root, c, before) in self._roots.items()}
         return Contents(self._memory, roots)
+
+
+_Root = tuple[Branch, Content, frozenset[str]]
+"""A tree's root at one time, its content then, and the nodes that have changed since."""
 
 
 def build(memory: Memory, branch: Branch, host: Callable[[Branch], Content]) -> Content:
     """The content of a branch from those of its hosts."""
-    if branch.level >= 0 and not branch.children:
+    if branch.node:
         return host(branch)
     return memory.domain(branch, tuple([build(memory, child, host) for child in branch.children]))
 
 
 def rebuild(
-    memory: Memory, branch: Branch, old: Content, nodes: Sequence[int], host: Callable[[Branch], Content]
+    memory: Memory,
+    former: Branch,
+    branch: Branch,
+    old: Content,
+    places: Sequence[Place],
+    host: Callable[[Branch], Content],
 ) -> Content:
-    """The content after these nodes (in ascending order) have changed."""
-    if branch.level >= 0 and not branch.children:
+    """The content of what a former branch with the old content has become, with changed hosts at places."""
+    if branch.node:
         return host(branch)
-    children = list(old.children)
-    at = 0
-    while at < len(nodes):
-        place = branch.child_of(nodes[at])
-        child = branch.children[place]
-        start = at
-        while at < len(nodes) and nodes[at] < child.end:
-            at += 1
-        children[place] = rebuild(memory, child, children[place], nodes[start:at], host)
-    return memory.domain(branch, tuple(children))
+    if former is branch and not places:
+        return old
+    inside: dict[int, list[Place]] = {}
+    for place in places:
+        inside.setdefault(branch.find(key_at(place, branch))[0], []).append(place)
+    if former is branch:
+        children = list(old.children)
+        for at, some in inside.items():
+            child = branch.children[at]
+            children[at] = rebuild(memory, child, child, children[at], some, host)
+        return memory.domain(branch, tuple(children))
+    before = dict(zip(former.children, old.children, strict=True))
+    return memory.domain(
+        branch,
+        tuple(
+            [
+                before[child]
+                if child in before and at not in inside
+                else _renewed(memory, former, child, before, inside.get(at, ()), host)
+                for at, child in enumerate(branch.children)
+            ]
+        ),
+    )
+
+
+def _renewed(
+    memory: Memory,
+    parent: Branch,
+    child: Branch,
+    before: Mapping[Branch, Content],
+    places: Sequence[Place],
+    host: Callable[[Branch], Content],
+) -> Content:
+    """The content of a child that is new in its parent, or not as it was."""
+    at, there = parent.find(child.key)
+    if not there:
+        return build(memory, child, host)
+    former = parent.children[at]
+    return rebuild(memory, former, child, before[former], places, host)
 
 
 def hosts(content: Content) -> Iterator[Content]:

@@ -245,8 +245,10 @@ class _Rules:
         view = self._climb.view
         branch, content, match = view.tree.root, view.content, view.match(kinds)
         parent: object = branch
+        left = place
         while branch.children:
-            at = branch.child_of(place)
+            at = branch.child_of(left)
+            left -= branch.starts[at]
             parent, branch = branch, branch.children[at]
             content, match = _inside(content, match, at)
         labels = {key for kind in kinds for key, _ in (*kind.shuns_over, *kind.together)}

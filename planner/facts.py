@@ -14,6 +14,7 @@ every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their la
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import cast
 
 from planner.hardware import hardware_facts
@@ -82,13 +83,14 @@ def _largest(tree: Tree, free: Mapping[str, Resources]) -> dict[str, object]:
         empty.append(empty[-1] + _gpus(node.allocatable))
     found: dict[str, object] = {}
     for level, branches in zip(tree.topology.levels, tree.levels, strict=True):
-        named = [branch for branch in branches if branch.named]
-        best = max(named, key=lambda b: (now[b.end] - now[b.start], -b.start), default=None)
+        ends = accumulate(map(len, branches), initial=0)
+        spans = [(at, at + len(b), b) for at, b in zip(ends, branches, strict=False) if b.named]
+        best = max(spans, key=lambda span: (now[span[1]] - now[span[0]], -span[0]), default=None)
         if best is not None:
             found[level] = {
-                "gpus": now[best.end] - now[best.start],
-                "domain": list(best.path),
-                "gpusWhenEmpty": max(empty[b.end] - empty[b.start] for b in named),
+                "gpus": now[best[1]] - now[best[0]],
+                "domain": list(best[2].path),
+                "gpusWhenEmpty": max(empty[end] - empty[start] for start, end, _ in spans),
             }
     return found
 

@@ -11,10 +11,11 @@ node on multi-node NVLink its clique (`<ClusterUUID>.<CliqueID>`, a label of GPU
 from __future__ import annotations
 
 from planner.claims import Claim, Claims
+from planner.fabric import Fabric
 from planner.node import Node
 from planner.podgroup import MIG_PREFIX
 from planner.shares import PRODUCT
-from planner.snapshot import Fabric, Snapshot
+from planner.snapshot import Snapshot
 
 CLIQUE = "nvidia.com/gpu.clique"
 

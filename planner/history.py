@@ -45,8 +45,8 @@ def ended(snapshot: Snapshot, reservation: Reservation, *, well: bool) -> Ended:
     if topology is None or topology.levels[0] == HOSTNAME:
         return Ended((), well)
     tree, level = snapshot.base.trees[topology.name], leaf_level(topology)
-    places = (tree.index.get(assignment.node) for assignment in reservation.assignments)
-    leaves = (tree.ancestor(place, level) for place in places if place is not None)
+    names = (assignment.node for assignment in reservation.assignments if assignment.node in tree.places)
+    leaves = (tree.ancestor(name, level) for name in names)
     return Ended(
         tuple(dict.fromkeys(key_of(topology.name, leaf.path) for leaf in leaves if leaf.named)), well
     )

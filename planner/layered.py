@@ -6,21 +6,26 @@ costs the number of changes since the last merge, and a look-up two look-ups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from heapq import merge
 from math import isqrt
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class Layered(Mapping[K, V], Generic[K, V]):
-    """An immutable mapping with cheap changes. Entries keep their order; a replaced one keeps its place."""
+    """An immutable mapping with cheap changes. Entries keep their order; a replaced one keeps its place.
 
-    __slots__ = ("_base", "_changes", "_length", "_most")
+    New ones come last, or where the key of `order` has them, by which the base is sorted.
+    """
 
-    def __init__(self, base: Mapping[K, V] | None = None) -> None:
+    __slots__ = ("_base", "_changes", "_length", "_most", "_order")
+
+    def __init__(self, base: Mapping[K, V] | None = None, order: Callable[[K], Any] | None = None) -> None:
         self._base: Mapping[K, V] = base if base is not None else {}
+        self._order = order
         self._changes: dict[K, V | None] = {}
         self._length = len(self._base)
         self._most = 16 + isqrt(self._length)
@@ -34,12 +39,12 @@ class Layered(Mapping[K, V], Generic[K, V]):
         if not changes:
             return self
         made: Layered[K, V] = Layered.__new__(Layered)
-        made._base, made._most = self._base, self._most
+        made._base, made._most, made._order = self._base, self._most, self._order
         made._changes = {**self._changes, **changes}
         made._length = self._length + sum(
             (value is not None) - (key in self) for key, value in changes.items()
         )
-        return Layered(dict(made.items())) if len(made._changes) > self._most else made
+        return Layered(dict(made.items()), self._order) if len(made._changes) > self._most else made
 
     def __getitem__(self, key: K) -> V:
         if key in self._changes:
@@ -56,12 +61,13 @@ class Layered(Mapping[K, V], Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         changes = self._changes
-        for key in self._base:
-            if key not in changes or changes[key] is not None:
-                yield key
-        for key, value in changes.items():
-            if value is not None and key not in self._base:
-                yield key
+        there = (key for key in self._base if key not in changes or changes[key] is not None)
+        new = [key for key, value in changes.items() if value is not None and key not in self._base]
+        if self._order is None or not new:
+            yield from there
+            yield from new
+        else:
+            yield from merge(there, sorted(new, key=self._order), key=self._order)
 
     def __len__(self) -> int:
         return self._length

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
+from planner.fabric import Fabric
 from planner.match import GPU, NODE_NAME_FIELD, PRODUCT, SHARED_GPU, label_obstacle, preference
 from planner.node import Node
 from planner.podgroup import PodShape
 from planner.request import Kind
-from planner.snapshot import Fabric
 from planner.tree import Branch, Tree
 
 
@@ -40,8 +41,8 @@ def match_of(fabric: Fabric, tree: Tree, kinds: Sequence[Kind]) -> Match:
     asked = tuple(_asked(fabric, kind) for kind in kinds)
     if not any(asked):
         return fabric.memory.keep(("match", len(kinds)), lambda: Match(("",) * len(kinds)))
-    key = ("match", tree.root, fabric.labelled, asked)
-    return fabric.memory.keep(key, lambda: _Matching(kinds, tree).of(tree.root))
+    key = ("match", tree.lasting, asked)
+    return fabric.memory.keep(key, lambda: _Matching(kinds)).of(tree, tree.root)
 
 
 def _asked(fabric: Fabric, kind: Kind) -> Hashable:
@@ -57,19 +58,27 @@ def _asked(fabric: Fabric, kind: Kind) -> Hashable:
 
 
 class _Matching:
-    """Nodes that carry the same values of the labels that matter are looked at once."""
+    """Nodes that carry the same values of the labels that matter are looked at once, and domains until one of
+    their nodes comes, goes or is labelled anew: then the tree has another branch for them."""
 
-    def __init__(self, kinds: Sequence[Kind], tree: Tree) -> None:
-        self._kinds, self._tree = kinds, tree
+    def __init__(self, kinds: Sequence[Kind]) -> None:
+        self._kinds = kinds
         self._keys = sorted({PRODUCT, *(key for kind in kinds for key in (*_keys(kind.shape), *kind.single))})
         self._by_value: dict[tuple[str | None, ...], Match] = {}
         self._known: dict[object, Match] = {}
+        self._of: WeakKeyDictionary[Branch, Match] = WeakKeyDictionary()
 
-    def of(self, branch: Branch) -> Match:
-        """The match of one domain."""
-        if branch.level >= 0 and not branch.children:
-            return self._host(self._tree.nodes[branch.start])
-        children = tuple([self.of(child) for child in branch.children])
+    def of(self, tree: Tree, branch: Branch) -> Match:
+        """The match of one domain of a tree."""
+        if branch.node:
+            return self._host(tree.cluster[branch.node])
+        found = self._of.get(branch)
+        if found is None:
+            children = tuple([self.of(tree, child) for child in branch.children])
+            found = self._of[branch] = self._joined(children)
+        return found
+
+    def _joined(self, children: tuple[Match, ...]) -> Match:
         first = children[0] if children else Match(("",) * len(self._kinds))
         if not first.children and all(child is first for child in children):
             return first

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planner.layered import Layered
 from planner.node import BoundPod
 from planner.order import NaturalKey, natural
 from planner.quantity import Resources
 from planner.reservation import Reservation
+from planner.topology import Domain
 
 _NOTHING: Resources = {}
 
@@ -80,6 +81,15 @@ def carried(pod: BoundPod) -> list[str]:
     return [one for one in pod.reservation.split(",") if one] if pod.reservation else []
 
 
+Held = tuple[str, Domain]
+"""A topology and a domain of it that is held whole."""
+
+
+def held_by(reservation: Reservation) -> list[Held]:
+    """What a reservation holds whole."""
+    return [(reservation.topology, domain) for domain in reservation.domains]
+
+
 Hold = tuple[Reservation, Resources]
 """A reservation that touches a node, with what its pods use there."""
 
@@ -108,12 +118,14 @@ def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, in
 @dataclass(frozen=True, slots=True)
 class Holds:
     """Reservations by gang, the gangs by reservation id, and by node those that touch it (by gang's name).
-    `wary`: those of them, by gang, whose pods have anti-affinity."""
+    `wary`: those of them, by gang, whose pods have anti-affinity. `by_domain`: gangs by what they hold whole.
+    """
 
     by_gang: Layered[str, Reservation] = field(default_factory=Layered)
     gangs: Layered[str, str] = field(default_factory=Layered)
     by_node: Layered[str, tuple[Hold, ...]] = field(default_factory=Layered)
     wary: Layered[str, Reservation] = field(default_factory=Layered)
+    by_domain: Layered[Held, tuple[str, ...]] = field(default_factory=Layered)
 
     def updated(
         self,
@@ -126,6 +138,7 @@ class Holds:
         wary: dict[str, Reservation | None] = {}
         ids: dict[str, str | None] = {}
         nodes: dict[str, tuple[Hold, ...]] = {}
+        removed, added = list(removed), list(added)
         for reservation in removed:
             gangs[reservation.gang] = ids[reservation.id] = None
             if reservation.gang in self.wary:
@@ -148,7 +161,33 @@ class Holds:
             self.gangs.updated(ids),
             self.by_node.updated({node: held or None for node, held in nodes.items()}),
             self.wary.updated(wary),
+            self.by_domain.updated(self._domains(removed, added)),
         )
+
+    def _domains(
+        self, removed: Iterable[Reservation], added: Iterable[Reservation]
+    ) -> dict[Held, tuple[str, ...] | None]:
+        """By domain who holds it whole, without and with these."""
+        domains: dict[Held, tuple[str, ...]] = {}
+        for reservation in removed:
+            for domain in held_by(reservation):
+                there = domains.get(domain, self.by_domain.get(domain, ()))
+                domains[domain] = tuple(gang for gang in there if gang != reservation.gang)
+        for reservation in added:
+            for domain in held_by(reservation):
+                domains[domain] = (*domains.get(domain, self.by_domain.get(domain, ())), reservation.gang)
+        return {domain: held or None for domain, held in domains.items()}
+
+    def over(self, node: str, domains: Iterable[Held]) -> Holds:
+        """After a node has come, gone or moved: it is in these domains now, and who holds one holds it."""
+        former = {reservation.gang for reservation, _ in self.on(node)}
+        gangs = {reservation.gang for reservation, _ in self.on(node) if node in reservation.touched}
+        gangs.update(gang for domain in domains for gang in self.by_domain.get(domain, ()))
+        if gangs == former:
+            return self
+        held = sorted(map(self.by_gang.__getitem__, gangs), key=lambda one: natural(one.gang))
+        holds = tuple((one, used_by(one).get(node, _NOTHING)) for one in held)
+        return replace(self, by_node=self.by_node.changed(node, holds or None))
 
     def on(self, node: str) -> tuple[Hold, ...]:
         """What touches a node."""

@@ -181,7 +181,7 @@ def _domain_of(tree: Tree, nodes: Sequence[int]) -> Domain:
 
 
 def _path(tree: Tree, node: int) -> Domain:
-    return tree.levels[tree.topology.host_index][node].path
+    return tree.root.leaf(node).path
 
 
 def reserved_domains(tree: Tree, domain: Domain, found: Found) -> tuple[Domain, ...]:

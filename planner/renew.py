@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from planner.claiming import claim_names
 from planner.claims import Claim, Claims
-from planner.snapshot import Fabric, Snapshot
+from planner.fabric import Fabric
+from planner.snapshot import Snapshot
 
-_SAME = ("trees", "wide_trees", "labelled", "divided")
+_SAME = ("trees", "wide_trees", "divided")
 """What was worked out from nodes and topologies alone."""
 
 

@@ -9,176 +9,27 @@ what changes from one reservation or pod to the next. The invariant kept here:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import networkx as nx
 
-from planner.claiming import Devices
 from planner.claims import NO_CLAIMS, Claims
-from planner.content import Content, Contents, Memory
-from planner.devices import GPU, is_claimed, offered, on_node
-from planner.layered import Layered
+from planner.content import Content, Contents
+from planner.devices import is_claimed, on_node
+from planner.fabric import NO_TOPOLOGY, Fabric, Link, ordered
 from planner.limits import Bound, Quota
-from planner.match import PASSING_TAINTS, divided
 from planner.node import BoundPod, Node
-from planner.numa import GPUS_LABEL, NumaNode, aligned
+from planner.numa import NumaNode
 from planner.occupancy import Holds, Pods, add, carried, unaccounted
 from planner.order import natural
 from planner.quantity import Resources
 from planner.reservation import Book, Reservation
 from planner.settings import DEFAULTS, Settings
 from planner.sharing import Gpus, gpus_of, settled, shares_gpus
-from planner.topology import HOSTNAME, Domain, Topology
-from planner.tree import Branch, Tree, belongs, grow
-from planner.zones import Zones, empty_zones, seats, zones_now
-
-NO_TOPOLOGY = Topology("none", (HOSTNAME,), source="none")
-"""The topology of a cluster that has none: every node is a host and nothing more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A cable between two switches or nodes, `gbps` gigabits a second."""
-
-    one: str
-    other: str
-    gbps: float
-
-
-@dataclass(frozen=True)
-class Fabric:
-    """What does not change between plans: topologies, nodes, links, and the trees that they make."""
-
-    topologies: tuple[Topology, ...]
-    nodes: Mapping[str, Node]
-    links: Mapping[str, tuple[Link, ...]] = field(default_factory=dict)
-    ignored: Mapping[str, int] = field(default_factory=dict)
-    numa: Mapping[str, NumaNode] = field(default_factory=dict)
-    claims: Claims = NO_CLAIMS
-    bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
-    quotas: Mapping[str, Quota] = field(default_factory=dict)
-    settings: Settings = DEFAULTS
-    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
-
-    @cached_property
-    def kept(self) -> dict[object, object]:
-        """What was worked out about these nodes and topologies, for the next who asks."""
-        return {}
-
-    @cached_property
-    def labelled(self) -> object:
-        """Changes when a node's labels or the set of nodes do: a key to what was worked out about labels."""
-        return object()
-
-    @cached_property
-    def divided(self) -> bool:
-        """Whether any node gives parts of GPUs under the name of whole ones (`planner.match.divided`)."""
-        return any(divided(node.labels) for node in self.nodes.values())
-
-    @cached_property
-    def aligns(self) -> bool:
-        """Whether any node's kubelet refuses pods that its NUMA zones cannot take."""
-        return any(self.aligned(node) for node in self.nodes.values())
-
-    def aligned(self, node: Node) -> NumaNode | None:
-        """The node's NUMA zones, where its kubelet refuses what cannot be aligned to them."""
-        if not self.numa and GPUS_LABEL not in node.labels:
-            return None
-        return aligned(node, self.numa.get(node.name))
-
-    @cached_property
-    def trees(self) -> dict[str, Tree]:
-        """The tree of each topology over the nodes that belong to it, by topology name."""
-        members: dict[str, list[Node]] = {topology.name: [] for topology in self.topologies}
-        for node in self.nodes.values():
-            for topology in belongs(node, self.topologies):
-                members[topology.name].append(node)
-        return {
-            topology.name: grow(topology, members[topology.name], self.nodes) for topology in self.topologies
-        }
-
-    @cached_property
-    def wide_trees(self) -> dict[str, Tree]:
-        """The tree of each topology over all nodes; those that do not belong to it are bare hosts."""
-        wide: dict[str, Tree] = {}
-        for topology in self.topologies:
-            own = self.trees[topology.name]
-            outside = (
-                replace(node, labels={HOSTNAME: node.labels.get(HOSTNAME) or node.name})
-                for node in self.nodes.values()
-                if node.name not in own.index
-            )
-            wide[topology.name] = grow(topology, (*own.nodes, *outside), self.nodes)
-        return wide
-
-    @cached_property
-    def empty(self) -> Contents:
-        """The trees' contents when the cluster is empty."""
-        return Contents(self.memory)
-
-    def content(self, tree: Tree) -> Content:
-        """What a tree holds in the empty cluster: no pods, no reservations, every node ready."""
-
-        def host(branch: Branch) -> Content:
-            node = tree.nodes[branch.start]
-            empty, free = when_empty(node, self.offers(node))
-            numa = self.aligned(node)
-            return self.memory.host(
-                branch, empty, free, opened=False, gang="", held="",
-                gpus=gpus_of(node), zones=empty_zones(numa) if numa else None,
-            )  # fmt: skip
-
-        return self.empty.of(tree, host)
-
-    @cached_property
-    def devices(self) -> Devices:
-        """The nodes' devices, for those who ask for them by claim."""
-        return Devices.of(self.nodes.values(), self.claims)
-
-    def offers(self, node: Node) -> Resources:
-        """What the node gives, with the devices that only claims can reach."""
-        if not self.claims.devices and node.allocatable.get(GPU):
-            return node.allocatable
-        return offered(node, self.claims)
-
-    def with_node(self, node: Node) -> Fabric:
-        """The same nodes with this one in the place of the one of its name, or besides them.
-
-        Where its place in every tree stays the same, the trees do too, and what was worked out with them.
-        """
-        old = self.nodes.get(node.name)
-        nodes = self.nodes if isinstance(self.nodes, Layered) else Layered(self.nodes)
-        if old is None or "trees" not in self.__dict__ or not self._same_place(old, node):
-            return replace(self, nodes=_ordered({**nodes, node.name: node}.values()))
-        made = replace(self, nodes=nodes.changed(node.name, node))
-        for name in ("trees", "wide_trees"):
-            if name in self.__dict__:
-                made.__dict__[name] = {
-                    topology: tree.over(made.nodes) for topology, tree in self.__dict__[name].items()
-                }
-        if old.labels == node.labels:
-            made.__dict__["labelled"] = self.labelled
-            if "devices" in self.__dict__ and old.allocatable == node.allocatable:
-                made.__dict__["devices"] = self.devices
-        if "divided" in self.__dict__ and divided(old.labels) == divided(node.labels):
-            made.__dict__["divided"] = self.divided
-        if self.__dict__.get("aligns") in (True, made.aligned(node) is not None):
-            made.__dict__["aligns"] = self.aligns
-        made.__dict__["empty"] = self.empty.after({node.name})
-        return made
-
-    def _same_place(self, old: Node, node: Node) -> bool:
-        if old.labels == node.labels:
-            return True
-        before, after = belongs(old, self.topologies), belongs(node, self.topologies)
-        return before == after and all(
-            t.path(old.name, old.labels) == t.path(node.name, node.labels) for t in self.topologies
-        )
-
-    def without_node(self, name: str) -> Fabric:
-        """The same nodes without this one."""
-        return replace(self, nodes={key: node for key, node in self.nodes.items() if key != name})
+from planner.topology import Domain, Topology
+from planner.tree import Branch, Tree
+from planner.zones import Zones, seats, zones_now
 
 
 @dataclass(frozen=True)
@@ -221,7 +72,7 @@ class Snapshot:
 
     def content(self, tree: Tree) -> Content:
         """What a tree holds now."""
-        return self._contents.of(tree, lambda branch: self._host(branch, tree.nodes[branch.start]))
+        return self._contents.of(tree, lambda branch: self._host(branch, tree.cluster[branch.node]))
 
     def _host(self, branch: Branch, node: Node) -> Content:
         holds = self.holds.on(node.name)
@@ -391,14 +242,29 @@ class Snapshot:
         """The same cluster with this node new or changed; cheap while its place in the topologies stays."""
         if self.base.nodes.get(node.name) == node:
             return self
-        base = self.base.with_node(node)
-        if "trees" not in base.__dict__:
-            return Snapshot(base, self.bound, self.reservations, self.revision)
-        return self._moved(base, self.bound, node.name)
+        return self._with_base(self.base.with_node(node), node.name)
 
     def without_node(self, name: str) -> Snapshot:
         """The same cluster without this node; its pods count again if it comes back."""
-        return Snapshot(self.base.without_node(name), self.bound, self.reservations, self.revision)
+        return self if name not in self.base.nodes else self._with_base(self.base.without_node(name), name)
+
+    def _with_base(self, base: Fabric, node: str) -> Snapshot:
+        """After a node has changed, come or gone. What holds its domain holds it too."""
+        if "trees" not in base.__dict__:
+            return Snapshot(base, self.bound, self.reservations, self.revision)
+        made = self._moved(base, self.bound, node)
+        made.__dict__["holds"] = self.holds.over(node, made._ways_to(node))
+        return made
+
+    def _ways_to(self, node: str) -> list[tuple[str, Domain]]:
+        """Every domain that a node is in, with its topology."""
+        return [
+            (name, branch.path)
+            for name, tree in self.base.trees.items()
+            if node in tree.places
+            for branch in tree.way(node)
+            if branch.named and branch.path
+        ]
 
     @property
     def latest(self) -> Snapshot:
@@ -445,18 +311,6 @@ def _sharing(node: Node, offers: dict[tuple[tuple[str, int], ...], Resources]) -
     return node if shared is node.allocatable else replace(node, allocatable=shared)
 
 
-def _ordered(nodes: Iterable[Node]) -> dict[str, Node]:
-    return {node.name: node for node in sorted(nodes, key=lambda node: natural(node.name))}
-
-
-def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
-    """The node as it is when nothing runs and nothing ails it, and what it gives then beside these offers."""
-    taints = tuple(taint for taint in node.taints if taint.key not in PASSING_TAINTS)
-    free = dict(offers)
-    add(free, node.pending)
-    return replace(node, taints=taints, cordoned=False, ready=True), free
-
-
 def snapshot(
     nodes: Iterable[Node],
     topologies: Iterable[Topology] = (),
@@ -473,11 +327,11 @@ def snapshot(
 ) -> Snapshot:
     """A snapshot of these things, in whatever order they come. Without a topology every node is a host."""
     offers: dict[tuple[tuple[str, int], ...], Resources] = {}
-    ordered = _ordered(_sharing(node, offers) for node in nodes)
+    by_name = ordered(_sharing(node, offers) for node in nodes)
     known = tuple(sorted(topologies, key=lambda t: natural(t.name))) or (NO_TOPOLOGY,)
     base = Fabric(
         known,
-        ordered,
+        by_name,
         links or {},
         ignored or {},
         numa=numa or {},

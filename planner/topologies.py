@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.errors import InputError, Where
+from planner.fabric import Link
 from planner.reading import kind_of, mapping, maps, text, texts
-from planner.snapshot import Link
 from planner.topology import HOSTNAME, Topology
 
 MOST_LEVELS = 16

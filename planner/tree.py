@@ -1,105 +1,237 @@
-"""A topology's nodes as a tree of domains, built once and shared by every snapshot.
+"""A topology's nodes as a tree of domains, shared by every snapshot.
 
-Nodes lie in natural path order, so a domain is a range of them. A node that lacks a label is in no domain
-of that level, yet the levels below still nest: the tree gives it an unnamed branch, which it shares only
-with nodes of the same next finer label.
+Nodes lie in natural path order. A node that lacks a label is in no domain of that level, yet the levels below
+still nest: the tree gives it an unnamed branch, which it shares only with nodes of the same next finer label.
+A tree never changes: with a node more or less it is another one, which shares all branches but those on the
+way from that node up to the root.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from functools import cached_property
+from itertools import accumulate, groupby
 from typing import overload
 
+from planner.layered import Layered
 from planner.match import selects
 from planner.node import Node
 from planner.order import natural
 from planner.topology import HOSTNAME, Domain, Topology
 
+Place = tuple[str, ...]
+"""A node's path with each absent value replaced by a mark that the nodes under one finer label share."""
+SortKey = tuple[int, int, object]
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Branch:
-    """A domain: nodes `start` to `end` (exclusive) of its tree. `level` -1 is the root.
+    """A domain. `level` -1 is the root; `key` its order among its siblings; `size` its nodes.
 
-    `path` is the domain's path of label values, `named` False where its own level's label is absent.
+    `path` is the domain's path of label values, `named` False where its own level's label is absent. A host
+    has no children and the `node`'s name.
     """
 
     level: int
     path: Domain
-    start: int
-    end: int
+    key: SortKey
     named: bool
-    children: tuple[Branch, ...]
+    size: int
+    children: tuple[Branch, ...] = ()
     starts: tuple[int, ...] = ()
-    """Where each child starts."""
-
-    def child_of(self, node: int) -> int:
-        """Which child holds the node."""
-        return bisect_right(self.starts, node) - 1
+    """Where the nodes of each child start."""
+    node: str = ""
 
     def __len__(self) -> int:
-        return self.end - self.start
+        return self.size
+
+    def leaf(self, at: int) -> Branch:
+        """The host at this place among the branch's nodes."""
+        branch = self
+        while branch.children:
+            place = branch.child_of(at)
+            branch, at = branch.children[place], at - branch.starts[place]
+        return branch
+
+    def leaves(self) -> Iterator[Branch]:
+        """The hosts, in order."""
+        if self.node:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    def child_of(self, at: int) -> int:
+        """Which child holds the node at this place among the branch's."""
+        return bisect_right(self.starts, at) - 1
+
+    def find(self, key: SortKey) -> tuple[int, bool]:
+        """The place among the children where this key is, or would be, and whether it is there."""
+        at = bisect_left(self.children, key, key=_key_of)
+        return at, at < len(self.children) and self.children[at].key == key
+
+    def with_children(self, children: tuple[Branch, ...]) -> Branch:
+        """The same domain with other children."""
+        starts = tuple(accumulate([len(child) for child in children], initial=0))
+        return Branch(self.level, self.path, self.key, self.named, starts[-1], children, starts[:-1])
+
+
+def _key_of(branch: Branch) -> SortKey:
+    return branch.key
 
 
 class Row(Sequence[Node]):
-    """Nodes in the order of these names, looked up as they are asked for."""
+    """Nodes in the order of a branch's hosts, looked up as they are asked for."""
 
-    __slots__ = ("_nodes", "names")
+    __slots__ = ("_branch", "_cluster")
 
-    def __init__(self, names: tuple[str, ...], nodes: Mapping[str, Node]) -> None:
-        self.names, self._nodes = names, nodes
+    def __init__(self, branch: Branch, cluster: Mapping[str, Node]) -> None:
+        self._branch, self._cluster = branch, cluster
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self._branch)
+
+    def __iter__(self) -> Iterator[Node]:
+        return (self._cluster[leaf.node] for leaf in self._branch.leaves())
 
     @overload
-    def __getitem__(self, place: int) -> Node: ...
+    def __getitem__(self, at: int) -> Node: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Node]: ...
-    def __getitem__(self, place: int | slice) -> Node | Sequence[Node]:
-        if isinstance(place, slice):
-            return Row(self.names[place], self._nodes)
-        return self._nodes[self.names[place]]
+    def __getitem__(self, at: slice) -> Sequence[Node]: ...
+    def __getitem__(self, at: int | slice) -> Node | Sequence[Node]:
+        if isinstance(at, slice):
+            return list(self)[at]
+        return self._cluster[self._branch.leaf(at).node]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Tree:
-    """A topology over its nodes. `levels[l]` are the branches of level l, in order; hosts are the last."""
+    """A topology over its nodes. `places` says where each is; `cluster` has every node of it, by name.
+
+    `lasting` is the same object for as long as the tree goes over into another by changes. `clashing`: two
+    nodes carry one hostname label, so that a change asks for a new tree.
+    """
 
     topology: Topology
-    nodes: Row
+    cluster: Mapping[str, Node]
     root: Branch
-    levels: tuple[tuple[Branch, ...], ...]
-    index: Mapping[str, int]
-    domains: Mapping[Domain, Branch] = field(repr=False)
+    places: Layered[str, Place]
+    clashing: bool = False
+    lasting: object = field(default_factory=object, repr=False)
+
+    @property
+    def nodes(self) -> Row:
+        """The nodes, in order."""
+        return Row(self.root, self.cluster)
+
+    @property
+    def index(self) -> Mapping[str, Place]:
+        """Where each node is, by its name."""
+        return self.places
+
+    @cached_property
+    def levels(self) -> tuple[tuple[Branch, ...], ...]:
+        """The branches of each level, in order; hosts are the last."""
+        found: list[tuple[Branch, ...]] = []
+        row: tuple[Branch, ...] = (self.root,)
+        for _ in self.topology.levels:
+            row = tuple([child for branch in row for child in branch.children])
+            found.append(row)
+        return tuple(found)
 
     def branch(self, domain: Domain) -> Branch | None:
-        """The branch of a domain (`()` is the root), or None where there is none."""
-        return self.root if not domain else self.domains.get(domain)
+        """The named branch of a domain (`()` is the root), or None where there is none."""
+        return _down(self.root, domain)
 
     def names(self, branch: Branch) -> list[str]:
         """The names of the nodes in a branch, in order."""
-        return list(self.nodes.names[branch.start : branch.end])
+        return [leaf.node for leaf in branch.leaves()]
 
-    def over(self, nodes: Mapping[str, Node]) -> Tree:
+    def over(self, cluster: Mapping[str, Node]) -> Tree:
         """The same places with these nodes, of the same names."""
-        return replace(self, nodes=Row(self.nodes.names, nodes))
+        return replace(self, cluster=cluster)
 
-    def ancestor(self, node: int, level: int) -> Branch:
-        """The branch of a level (-1 the root) that holds a node."""
-        branch = self.root
-        while branch.level < level:
-            branch = branch.children[branch.child_of(node)]
-        return branch
+    def ancestor(self, name: str, level: int) -> Branch:
+        """The branch of a level (-1 the root) that holds a node of the tree."""
+        return next(branch for branch in self.way(name) if branch.level == level)
+
+    def way(self, name: str) -> Iterator[Branch]:
+        """The branches that hold a node of the tree, from the root down to its host."""
+        place, branch = self.places[name], self.root
+        yield branch
+        while branch.children:
+            branch = branch.children[branch.find(key_at(place, branch))[0]]
+            yield branch
+
+    def without(self, name: str, cluster: Mapping[str, Node]) -> Tree:
+        """The tree without a node that is in it."""
+        place = self.places[name]
+        root = _pruned(self.root, place) or self.root.with_children(())
+        return replace(self, cluster=cluster, root=root, places=self.places.changed(name, None))
+
+    def with_member(self, member: Node, cluster: Mapping[str, Node]) -> Tree | None:
+        """The tree with one node more, at the place that its labels tell; None where another is there."""
+        path = self.topology.path(member.name, member.labels)
+        place = _place(path, self.topology.host_index)
+        root = _grafted(self.root, path, place, member.name)
+        if root is None:
+            return None
+        return replace(self, cluster=cluster, root=root, places=self.places.changed(member.name, place))
 
 
-_Sort = tuple[tuple[int, int, object], ...]
+def key_at(place: Place, branch: Branch) -> SortKey:
+    """Which child of a branch the way to a place goes through."""
+    return _key(place[branch.level + 1])
 
 
-def _place(path: Domain, host: int) -> tuple[str, ...]:
-    """The path with each absent value replaced by a mark that the nodes under one finer label share."""
+def _down(branch: Branch, domain: Domain) -> Branch | None:
+    depth = branch.level + 1
+    if depth == len(domain):
+        return branch if branch.named else None
+    if value := domain[depth]:
+        at, there = branch.find(_key(value))
+        return _down(branch.children[at], domain) if there else None
+    unnamed = (child for child in branch.children if not child.named)
+    return next((found for child in unnamed if (found := _down(child, domain))), None)
+
+
+def _pruned(branch: Branch, place: Place) -> Branch | None:
+    """The branch without the host at this place; None where nothing is left of it."""
+    if branch.node:
+        return None
+    at, _ = branch.find(key_at(place, branch))
+    left = _pruned(branch.children[at], place)
+    children = (*branch.children[:at], *([left] if left else []), *branch.children[at + 1 :])
+    return branch.with_children(children) if children else None
+
+
+def _grafted(branch: Branch, path: Domain, place: Place, name: str) -> Branch | None:
+    """The branch with a host at this place; None where there is one."""
+    if branch.node:
+        return None
+    depth = branch.level + 1
+    at, there = branch.find(_key(place[depth]))
+    child = branch.children[at] if there else _chain(path, place, depth, name)
+    if there:
+        grown = _grafted(child, path, place, name)
+        if grown is None:
+            return None
+        child = grown
+    return branch.with_children((*branch.children[:at], child, *branch.children[at + there :]))
+
+
+def _chain(path: Domain, place: Place, depth: int, name: str) -> Branch:
+    """The branch of this depth that holds one host and nothing more."""
+    host = len(path) - 1
+    branch = Branch(host, path, _key(place[host]), True, 1, node=name)
+    for level in range(host - 1, depth - 1, -1):
+        bare = Branch(level, path[: level + 1], _key(place[level]), bool(path[level]), 0)
+        branch = bare.with_children((branch,))
+    return branch
+
+
+def _place(path: Domain, host: int) -> Place:
     place = list(path)
     for level in range(host - 1, -1, -1):
         if not place[level]:
@@ -107,56 +239,49 @@ def _place(path: Domain, host: int) -> tuple[str, ...]:
     return tuple(place)
 
 
-def _key(place: tuple[str, ...]) -> _Sort:
-    return tuple((1 if value[:1] == "\0" else 0, 0, natural(value)) for value in place)
+def _key(value: str) -> SortKey:
+    return (1 if value[:1] == "\0" else 0, 0, natural(value))
 
 
-def grow(topology: Topology, members: Iterable[Node], nodes: Mapping[str, Node]) -> Tree:
+def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node]) -> Tree:
     """The tree of these nodes; a node's host value is its own, so that no two nodes share a host.
 
-    The labels of `members` say where a node is, `nodes` what it is otherwise.
+    The labels of `members` say where a node is, `cluster` what it is otherwise.
     """
-    rows = sorted(
-        ((_place(path, topology.host_index), path, node) for path, node in _paths(topology, members)),
-        key=lambda row: (_key(row[0]), row[2].name),
-    )
-    levels: list[list[Branch]] = [[] for _ in topology.levels]
+    host = topology.host_index
+    clashing, paths = _paths(topology, members)
+    rows = [(_place(path, host), path, name) for path, name in paths]
+    rows.sort(key=lambda row: (tuple(map(_key, row[0])), row[2]))
 
-    def build(level: int, start: int, end: int, path: Domain, named: bool) -> Branch:
+    def build(level: int, start: int, end: int, path: Domain) -> Branch:
+        key = _key(rows[start][0][level]) if level >= 0 else (0, 0, "")
+        if level == host:
+            return Branch(level, path, key, True, 1, node=rows[start][2])
         children: list[Branch] = []
-        if level < topology.host_index:
-            at = start
-            for _, members in groupby(rows[start:end], key=lambda row: row[0][: level + 2]):
-                below = list(members)
-                whole = below[0][1][: level + 2]
-                children.append(build(level + 1, at, at + len(below), whole, bool(whole[-1])))
-                at += len(below)
-        starts = tuple(child.start for child in children)
-        branch = Branch(level, path, start, end, named, tuple(children), starts)
-        if level >= 0:
-            levels[level].append(branch)
-        return branch
+        at = start
+        for _, below in groupby(rows[start:end], key=lambda row: row[0][: level + 2]):
+            inside = list(below)
+            children.append(build(level + 1, at, at + len(inside), inside[0][1][: level + 2]))
+            at += len(inside)
+        named = level < 0 or bool(path[-1])
+        return Branch(level, path, key, named, 0).with_children(tuple(children))
 
-    root = build(-1, 0, len(rows), (), True)
-    names = tuple(node.name for _, _, node in rows)
-    return Tree(
-        topology=topology,
-        nodes=Row(names, nodes),
-        root=root,
-        levels=tuple(tuple(branches) for branches in levels),
-        index={name: place for place, name in enumerate(names)},
-        domains={branch.path: branch for branches in levels for branch in branches if branch.named},
-    )
+    root = build(-1, 0, len(rows), ())
+    return Tree(topology, cluster, root, Layered({name: place for place, _, name in rows}), clashing)
 
 
-def _paths(topology: Topology, nodes: Iterable[Node]) -> Iterable[tuple[Domain, Node]]:
+def _paths(topology: Topology, nodes: Iterable[Node]) -> tuple[bool, list[tuple[Domain, str]]]:
+    """Each node's path, and whether two would have had the same."""
     taken: set[Domain] = set()
+    found: list[tuple[Domain, str]] = []
+    clashing = False
     for node in sorted(nodes, key=lambda node: natural(node.name)):
         path = topology.path(node.name, node.labels)
         if path in taken:  # two nodes with one hostname label would share a host; the node's name tells them
-            path = (*path[:-1], node.name)
+            clashing, path = True, (*path[:-1], node.name)
         taken.add(path)
-        yield path, node
+        found.append((path, node.name))
+    return clashing, found
 
 
 def belongs(node: Node, topologies: Iterable[Topology]) -> list[Topology]:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from planner.content import Content
 from planner.cost import Weights, weights
+from planner.fabric import Fabric
 from planner.matching import Match, match_of
 from planner.request import Kind
-from planner.snapshot import Fabric, Snapshot
+from planner.snapshot import Snapshot
 from planner.tree import Branch, Tree
 
 
@@ -35,6 +36,13 @@ class View:
         """What placements of these kinds cost."""
         worst = sum(weight for kind in kinds for weight, _ in kind.shape.preferences)
         return weights(self.tree.topology, self.base.content(self.tree), worst)
+
+    def start(self, path: Sequence[int]) -> int:
+        """Which of the tree's nodes the first one of that domain is."""
+        branch, start = self.tree.root, 0
+        for place in path:
+            start, branch = start + branch.starts[place], branch.children[place]
+        return start
 
     def at(self, path: Sequence[int]) -> tuple[Branch, Content]:
         """The domain that is reached by these places among children, with its content."""

@@ -7,13 +7,14 @@ import yaml
 
 from planner.cluster import read
 from planner.errors import InputError, Where
+from planner.fabric import Link
 from planner.fabricgraph import leaf_level, leaf_spine
 from planner.history import averaged
 from planner.leafspine import leaves_for
 from planner.placement import fingerprint, plan, reservation_for
 from planner.podgroup import FabricWish
 from planner.settings import DEFAULTS, WEIGHTS, with_config
-from planner.snapshot import Link, Snapshot, snapshot
+from planner.snapshot import Snapshot, snapshot
 from planner.topology import HOSTNAME, Topology
 from tests.builders import gang, node, racks, topology
 

@@ -5,13 +5,14 @@ from dataclasses import replace
 import networkx as nx
 import pytest
 
+from planner.fabric import Link
 from planner.facts import cluster_facts
 from planner.node import Node
 from planner.placement import plan, requirements, reservation_for
 from planner.podgroup import Constraint
 from planner.presets import PRESETS, infer
 from planner.request import resolve
-from planner.snapshot import Link, Snapshot, snapshot
+from planner.snapshot import Snapshot, snapshot
 from planner.topology import HOSTNAME, Topology
 from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
 

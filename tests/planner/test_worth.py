@@ -8,11 +8,12 @@ from planner.bandwidth import GB, Links, all_reduce
 from planner.blind import topology_blind
 from planner.cluster import read
 from planner.errors import InputError
+from planner.fabric import Link
 from planner.node import BoundPod, Node
 from planner.placement import plan, reservation_for
 from planner.podgroup import Toleration
 from planner.rates import nvlink_domains
-from planner.snapshot import Link, snapshot
+from planner.snapshot import snapshot
 from planner.topology import HOSTNAME, Topology
 from planner.worth import worth
 from tests.builders import amounts, cluster, gang, node, pod_set, racks, shape

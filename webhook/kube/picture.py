@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from planner.cluster import aliased
+from planner.fabric import Fabric
 from planner.node import BoundPod, Node
 from planner.presets import INFERRED, infer
 from planner.renew import with_hardware
-from planner.snapshot import Fabric, Snapshot, snapshot
+from planner.snapshot import Snapshot, snapshot
 from planner.topology import Topology
 
 MANY = 4000

@@ -16,9 +16,10 @@ from functools import partial
 
 from planner.cluster import node_from, pod_from, read
 from planner.errors import InputError, Where
+from planner.fabric import Fabric
 from planner.node import BoundPod, Node
 from planner.settings import KNOWN
-from planner.snapshot import Fabric, Snapshot
+from planner.snapshot import Snapshot
 from webhook.kube.client import Api, Json
 from webhook.kube.picture import Picture
 from webhook.kube.reflector import Reflector, served_path
