@@ -20,7 +20,7 @@ from planner.podgroup import PodGroup, PodSet, PodShape, Requirement
 from planner.presets import CLIQUE
 from planner.request import Refusal
 from planner.selectors import Device, holds
-from planner.topology import Topology
+from planner.topology import HOSTNAME, Topology
 
 _CLASSES: Mapping[str, str] = {
     "gpu.nvidia.com": "gpu",
@@ -75,6 +75,16 @@ class Devices:
         if use.template:
             return self.claims.templates.get(f"{namespace}/{use.source}")
         return self.claims.claims.get(f"{namespace}/{use.source}")
+
+    def holder(self, claim: Claim) -> str:
+        """The node whose devices the claim has been given, "" for none, or where that cannot be told."""
+        for _, pool, name in claim.allocated:
+            if (pool, name) in self.claims.devices.get(pool, {}):
+                return pool  # most drivers call a node's pool by the node
+            for node, offers in self.claims.devices.items():
+                if (pool, name) in offers:
+                    return node
+        return ""
 
     def is_channel(self, use: ClaimUse, namespace: str) -> bool:
         """Whether it is the template of a ComputeDomain's channel, which is no GPU."""
@@ -265,12 +275,18 @@ def _set(devices: Devices, pod_set: PodSet, namespace: str, notes: dict[str, Non
         kind = "claim template" if use.template else "claim"
         if claim is None:
             asked.note(f"the {kind} {use.source} is not known in {namespace}: its devices are not planned")
+        elif not use.template and (node := devices.holder(claim)):
+            asked.keep_to(Requirement(NODE_NAME_FIELD, "In", (node,)))  # its devices are there, and in use
         elif not use.template and pod_set.count > 1:
-            asked.note(f"{pod_set.count} pods share the claim {use.source}: its devices are not planned")
+            asked.note(f"{pod_set.count} pods share the claim {use.source}: its devices are not counted")
+            asked.together = True
         else:
             for request in claim.requests:
                 asked.add(request, f"{kind} {use.source}")
-    return replace(pod_set, shape=asked.shape())
+    own = pod_set.constraint
+    if asked.together:  # a device is a node's, so its sharers are on one
+        own = replace(own, required=HOSTNAME, slice_level="", slice_size=0)
+    return replace(pod_set, shape=asked.shape(), constraint=own)
 
 
 class _Asked:
@@ -280,6 +296,11 @@ class _Asked:
         self._devices, self._set, self._notes = devices, pod_set, notes
         self._amounts: Counter[str] = Counter()
         self._needs: list[Requirement] = []
+        self.together = False
+
+    def keep_to(self, nodes: Requirement) -> None:
+        """Only these nodes serve."""
+        self._needs.append(nodes)
 
     def note(self, text: str) -> None:
         """A warning, once."""

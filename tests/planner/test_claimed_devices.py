@@ -414,3 +414,34 @@ def test_a_gang_of_slices_holds_no_whole_host_unless_it_says_so() -> None:
     stated = replace(claiming(1), reserve="domain")
     assert answered(there, stated).reserves == (("a",),)
     assert answered(there, replace(stated, presumed=True)).reserves == ()
+
+
+def sharing(count: int) -> PodGroup:
+    """So many pods that name one ResourceClaim."""
+    shape = PodShape({"pods": 1}, claims=(ClaimUse("shared", False),))
+    return PodGroup("team/Job/share", (PodSet("main", count, shape),), reserve="nodes")
+
+
+def shared_claim(**status: Any) -> Json:
+    """The ResourceClaim `shared`, of one GPU."""
+    claim = {**template(1), "kind": "ResourceClaim", "status": status}
+    claim["spec"] = claim["spec"]["spec"]
+    claim["metadata"] = {"name": "shared", "namespace": "team"}
+    return claim
+
+
+def test_pods_that_share_a_new_claim_are_kept_on_one_node() -> None:
+    """Whose device it will be; how many devices it takes there is not counted, and a warning says so."""
+    two = (node("a"), node("b"), slice_of("a", 4), slice_of("b", 4))
+    answer = answered(cluster(*two, shared_claim()), sharing(3))
+    assert {one.node for one in answer.assignments} == {"a"}
+    assert any("3 pods share the claim shared" in text for text in answer.warnings)
+
+
+def test_pods_that_share_an_allocated_claim_go_to_its_node() -> None:
+    """And take no device besides."""
+    results = [{"driver": "gpu.nvidia.com", "pool": "b", "device": "gpu-0"}]
+    given = shared_claim(allocation={"devices": {"results": results}})
+    there = cluster(node("a"), node("b"), slice_of("a", 4), slice_of("b", 1), given)
+    answer = answered(there, sharing(2))
+    assert ({one.node for one in answer.assignments}, answer.warnings) == ({"b"}, ())
