@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console
 from rich.text import Text
@@ -30,13 +31,22 @@ class Planned:
     group: PodGroup
     snapshot: Snapshot
 
+    @property
+    def placed(self) -> PodGroup:
+        """The gang as it is placed: an elastic one with the pods that it got."""
+        counts: Counter[str] = Counter()
+        for one in self.answer.assignments:
+            counts[one.pod_set] += one.count
+        sets = (replace(one, count=counts.get(one.name, one.count), most=0) for one in self.group.pod_sets)
+        return replace(self.group, pod_sets=tuple(sets))
+
     def worth(self) -> Worth | None:
         """The worth of its place."""
-        return worth(self.snapshot, self.group, self.answer)
+        return worth(self.snapshot, self.placed, self.answer)
 
     def account(self) -> Account | None:
         """How the answer came about."""
-        return account(self.snapshot, self.group, self.answer)
+        return account(self.snapshot, self.placed, self.answer)
 
     def to_json(self) -> dict[str, object]:
         """The gang's entry in `-o json`: the contract's keys; `search`, save where the request contradicts
@@ -93,7 +103,7 @@ def _worths(out: Console, found: Sequence[Planned]) -> None:
     if not known:
         return
     rows = [
-        (one.answer.gang, _time(value.here), _blind(one.group, value), value.here.rates.words)
+        (one.answer.gang, _time(value.here), _blind(one.placed, value), value.here.rates.words)
         for one, value in known
     ]
     out.print()
@@ -129,7 +139,7 @@ def _explain(out: Console, one: Planned) -> None:
         laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
         out.print(f"  ranks of {pod_set}: {some(laid)}")
     if value := one.worth():
-        beside = _blind(one.group, value)
+        beside = _blind(one.placed, value)
         out.print(f"  all-reduce of 1 GB: {_time(value.here)}; topology-blind ({RULE}): {beside}")
         out.print(f"    by the model: {value.here.estimate.model}; {value.here.rates.words}")
 

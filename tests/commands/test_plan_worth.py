@@ -1,8 +1,10 @@
 """`bayplan plan` on what a place is worth."""
 
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 
 from webhook.cli import main
 
@@ -70,3 +72,15 @@ def test_a_contradiction_has_no_search_to_tell(capsys):
     assert gang["decision"] == "rejected"
     assert "search" not in gang
     assert "nearest" not in plan("superpod-32", "job-unknown-level", capsys, "--explain")
+
+
+def test_an_elastic_gang_is_compared_with_the_pods_that_it_got(capsys, tmp_path):
+    """Of 2 to 6 pods six have a place; the blind scheduler is given six as well."""
+    (job,) = yaml.safe_load_all(Path(f"{JOBS}/job-six-nodes-one-rack.yaml").read_text())
+    job["metadata"]["annotations"]["bayplan.dev/gang-min"] = "2"
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job))
+    main(("plan", "-c", f"{CLUSTERS}/superpod-32.yaml", "-f", str(file), "-o", "json"))
+    (gang,) = json.loads(capsys.readouterr().out)["gangs"]
+    assert gang["allReduce"]["topologyBlind"]["podsPlaced"] == 6
+    assert [level["now"]["wanted"] for level in gang["search"]["levels"]] == [6] * 4
