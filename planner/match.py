@@ -7,6 +7,7 @@ keep a pod away.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from planner.node import Node, Taint
@@ -87,14 +88,25 @@ def bars(bar: Bar, node: Node) -> bool:
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether this one toleration covers the taint."""
+    """Whether this one toleration covers the taint.
+
+    `Gt` and `Lt` compare whole numbers: the taint's value is above, or below, the toleration's (Kubernetes
+    1.35 and later, KEP-5471); where either is no whole number they cover nothing.
+    """
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
     if toleration.operator == "Exists":
         return True
+    if toleration.operator in ("Gt", "Lt"):
+        return _compares(toleration.operator, _integer(taint.value), (_integer(toleration.value),))
     return bool(toleration.key) and toleration.value == taint.value
+
+
+def _integer(value: str) -> str:
+    """A whole number as the API writes it; "" for anything else, a leading zero or plus sign included."""
+    return value if re.fullmatch(r"0|-?[1-9][0-9]{0,18}", value, re.ASCII) else ""
 
 
 def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> Taint | None:

@@ -20,6 +20,7 @@ from planner.qos import alignment_of
 from planner.reading import integer, mapping, maps, strings, text, texts
 from planner.sharing import share_asked
 
+TOLERATING = ("Equal", "Exists", "Gt", "Lt")
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
@@ -143,12 +144,19 @@ def term_of(term: Mapping[str, object], where: Where) -> Term:
     return tuple(found)
 
 
+def _tolerating(entry: Mapping[str, object], at: Where) -> str:
+    operator = text(entry.get("operator"), at) or "Equal"
+    if operator not in TOLERATING:
+        raise InputError(f"{operator!r} is no operator; use one of {', '.join(TOLERATING)}", at)
+    return operator
+
+
 def _tolerations(spec: Mapping[str, object], where: Where) -> tuple[Toleration, ...]:
     at = _in(where, "tolerations")
     return tuple(
         Toleration(
             key=text(entry.get("key"), _in(at, f"[{index}].key")),
-            operator=text(entry.get("operator"), _in(at, f"[{index}].operator")) or "Equal",
+            operator=_tolerating(entry, _in(at, f"[{index}].operator")),
             value=text(entry.get("value"), _in(at, f"[{index}].value")),
             effect=text(entry.get("effect"), _in(at, f"[{index}].effect")),
         )
