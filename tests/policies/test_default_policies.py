@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import random
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -64,13 +63,6 @@ def test_a_second_pass_changes_nothing(obj: Json, where: str) -> None:
     assert list(second.response.patch) == []
 
 
-@pytest.mark.parametrize("obj", KINDS)
-def test_on_a_pool_of_slices_no_policy_fails(obj: Json) -> None:
-    """What asks for whole GPUs there is refused by the plan or let in; every policy can say which."""
-    decision = mutate(obj, on=cluster("mig-pool"))
-    assert failures([decision.response.message, *decision.response.warnings]) == []
-
-
 @pytest.mark.parametrize("where", ["nvl72-8racks", "mig-pool"])
 @pytest.mark.parametrize("obj", KINDS)
 def test_every_kind_gets_an_answer_in_words_on_every_cluster(obj: Json, where: str) -> None:
@@ -97,18 +89,6 @@ def test_gpu_pods_of_every_kind_are_guaranteed_and_go_to_the_gpu_scheduler(obj: 
         assert limits["cpu"].isdecimal()
         assert limits["memory"].endswith("Gi")
     assert "kai-scheduler" in json.dumps(result)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_order_of_the_policies_does_not_decide_whether_they_come_to_rest(seed: int) -> None:
-    """In any order, a second pass in that order changes nothing."""
-    order = list(policies().mutating)
-    random.Random(seed).shuffle(order)
-    shuffled = replace(policies(), mutating=tuple(order))
-    for obj in (POD, JOB, EVERY[3], EVERY[6], EVERY[7]):
-        first = mutate(obj, shuffled, cluster("superpod-32"))
-        again = mutate(dict(first.object or {}), shuffled, cluster("superpod-32"))
-        assert list(again.response.patch) == [], obj["kind"]
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.combinations(FOLDERS, 2)))
