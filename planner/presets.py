@@ -26,7 +26,8 @@ class Preset:
     levels: tuple[str, ...]
 
 
-_TIERS = tuple(f"fabric.topograph.run/tier-{tier}" for tier in (4, 3, 2, 1, 0))
+_TIERS = tuple(f"fabric.topograph.run/tier-{tier}" for tier in range(9, -1, -1))
+"""Tier 0 is the closest; a fabric has as many as it has layers of switches."""
 _OCI = "oci.oraclecloud.com"
 _TOPOGRAPH_OLD = "network.topology.nvidia.com"
 _AWS = "topology.k8s.aws"
