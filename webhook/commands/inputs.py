@@ -21,7 +21,7 @@ from webhook.surroundings import Surroundings
 
 def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """`-c CLUSTER…`."""
-    shown = "files or folders of what `kubectl get nodes,pods,topologies -o yaml` prints"
+    shown = "files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints"
     _add_paths(parser, "-c", "--cluster", "CLUSTER", shown, required=required)
 
 
@@ -112,5 +112,6 @@ def shipped(name: str) -> Path:
 
 
 def note(text: str) -> None:
-    """A line for a person, on standard error."""
-    sys.stderr.write(text + "\n")
+    """A line for a person, on standard error; signs that could steer a terminal become question marks."""
+    shown = "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in text)
+    sys.stderr.write(shown + "\n")
