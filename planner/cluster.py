@@ -25,7 +25,7 @@ from planner.podgroup import MIG_PREFIX, PodTerm
 from planner.podterms import terms_of
 from planner.presets import infer
 from planner.qos import alignment_of
-from planner.reading import mapping, maps, sequence, text, texts
+from planner.reading import mapping, maps, once, sequence, text, texts
 from planner.reservation import Reservation
 from planner.selectors import Device
 from planner.settings import DEFAULTS, KNOWN, Settings, with_config
@@ -289,11 +289,11 @@ def _read_numa(found: _Found, item: Mapping[str, object], where: Where) -> None:
 
 def _read_claim(found: _Found, item: Mapping[str, object], where: Where) -> None:
     kept = found.claims if item["kind"] == "ResourceClaim" else found.templates
-    kept[_key(item, where)] = claim_from(item, where)
+    kept[_key(item, where)] = once(item, where, claim_from)
 
 
 def _read_slice(found: _Found, item: Mapping[str, object], where: Where) -> None:
-    node, devices = slice_from(item, where)
+    node, devices = once(item, where, slice_from)
     if node:
         found.devices.setdefault(node, {}).update(devices)
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 
 from planner.claims import Claims, expressions
-from planner.errors import Where
+from planner.errors import InputError, Where
 from planner.match import PRODUCT
 from planner.node import Node
 from planner.podgroup import MIG_PREFIX
@@ -155,20 +156,40 @@ def slice_from(item: Mapping[str, object], where: Where) -> tuple[str, dict[tupl
 
 
 def _device(device: Mapping[str, object], driver: str, where: Where) -> Device:
-    basic = mapping(device.get("basic"), where) or device
-    attributes = {
-        _own(name, driver): value
-        for name, typed in mapping(basic.get("attributes"), where.at(f"{where.field}.attributes")).items()
-        if _own(name, driver).rpartition("/")[2] not in _SINGULAR
-        and (value := _value(mapping(typed, where.at(f"{where.field}.attributes.{name}")))) is not None
-    }
+    basic = device
+    if "basic" in device:
+        basic = mapping(device["basic"], where.at(f"{where.field}.basic"))
+    attributes = {}
+    for name, typed in mapping(basic.get("attributes"), where.at(f"{where.field}.attributes")).items():
+        own = _own(name, driver)
+        if own.rpartition("/")[2] not in _SINGULAR and (value := _value(typed, name, where)) is not None:
+            attributes[own] = value
     capacity = {}
     for name, stated in mapping(basic.get("capacity"), where.at(f"{where.field}.capacity")).items():
-        at = where.at(f"{where.field}.capacity.{name}")
         size = stated.get("value") if isinstance(stated, Mapping) else stated
-        capacity[_own(name, driver)] = amount("memory", size, at, up=False)
+        capacity[_own(name, driver)] = _sized(size, name, where)
     partition = bool(basic.get("consumesCounters"))
-    return Device(driver, tuple(sorted(attributes.items())), tuple(sorted(capacity.items())), partition)
+    return _equal(driver, tuple(sorted(attributes.items())), tuple(sorted(capacity.items())), partition)
+
+
+@lru_cache(maxsize=1024)
+def _equal(
+    driver: str, attributes: tuple[tuple[str, Value], ...], capacity: tuple[tuple[str, int], ...], part: bool
+) -> Device:
+    """The one device for all that are equal."""
+    return Device(driver, attributes, capacity, part)
+
+
+@lru_cache(maxsize=1024)
+def _bytes(size: str) -> int:
+    return amount("memory", size, Where(), up=False)
+
+
+def _sized(size: object, name: object, where: Where) -> int:
+    try:
+        return _bytes(str(size))
+    except InputError as error:
+        raise InputError(error.message, where.at(f"{where.field}.capacity.{name}")) from None
 
 
 def _own(name: object, driver: str) -> str:
@@ -176,7 +197,9 @@ def _own(name: object, driver: str) -> str:
     return str(name).removeprefix(driver + "/")
 
 
-def _value(typed: Mapping[str, object]) -> Value | None:
+def _value(typed: object, name: object, where: Where) -> Value | None:
+    if not isinstance(typed, Mapping):
+        typed = mapping(typed, where.at(f"{where.field}.attributes.{name}"))
     for kind in ("string", "version", "int", "bool"):
         value = typed.get(kind)
         if isinstance(value, (str, int)):

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar, cast
 
 from planner.errors import InputError, Where
+
+T = TypeVar("T")
+
+
+class Kept(dict[str, object]):
+    """A document that keeps what was read from it, for who reads the same one again and again."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, document: Mapping[str, object]) -> None:
+        super().__init__(document)
+        self.value: object = None
+
+
+def once(item: Mapping[str, object], where: Where, read: Callable[[Mapping[str, object], Where], T]) -> T:
+    """What is read from a document, only once where it is a `Kept` one."""
+    if not isinstance(item, Kept):
+        return read(item, where)
+    if item.value is None:
+        item.value = read(item, where)
+    return cast(T, item.value)
 
 
 def mapping(value: object, where: Where) -> Mapping[str, object]:

@@ -8,6 +8,7 @@ import pytest
 
 from planner.cluster import read
 from planner.placement import plan
+from planner.reading import Kept
 from planner.renew import with_hardware
 from planner.snapshot import Snapshot
 from tests.planner.test_claimed_devices import claiming, node, pod, slice_of, template
@@ -43,3 +44,11 @@ def test_a_picture_told_anew_is_one_made_anew(after: tuple[Json, ...]) -> None:
     assert {n: renewed.taken_on(n) for n in "ab"} == {n: anew.taken_on(n) for n in "ab"}
     for count in range(1, 6):
         assert plan(renewed, claiming(count)) == plan(anew, claiming(count)), count
+
+
+def test_a_kept_document_is_read_once() -> None:
+    """The hardware is told anew with every change of one object; the others are not read again."""
+    kept = [Kept(one) for one in (*NODES, *BEFORE)]
+    first, again = read([("", kept)]), read([("", kept)])
+    assert first.base.claims == again.base.claims == read([("", [*NODES, *BEFORE])]).base.claims
+    assert first.base.claims.templates["team/gpus"] is again.base.claims.templates["team/gpus"]

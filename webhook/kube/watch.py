@@ -18,6 +18,7 @@ from planner.cluster import node_from, pod_from, read
 from planner.errors import InputError, Where
 from planner.fabric import Fabric
 from planner.node import BoundPod, Node
+from planner.reading import Kept
 from planner.settings import KNOWN
 from planner.snapshot import Snapshot
 from webhook.kube.client import Api, Json
@@ -190,7 +191,7 @@ def _checked(extra: Extra) -> Callable[[Json, Where], Json | None]:
     def check(item: Json, where: Where) -> Json | None:
         if extra.name and item["metadata"].get("namespace") not in CONFIG_SPACES:
             return None
-        document = {**item, "apiVersion": _version(extra), "kind": extra.kind}
+        document = Kept({**item, "apiVersion": _version(extra), "kind": extra.kind})
         metadata = {key: value for key, value in item["metadata"].items() if key not in _FLEETING}
         document["metadata"] = metadata
         read([(where.file, document)])
