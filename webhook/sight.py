@@ -13,6 +13,7 @@ from typing import Any
 from planner.answer import Answer
 from planner.facts import cluster_facts
 from planner.placement import fingerprint
+from planner.podgroup import PodGroup
 from planner.snapshot import Snapshot
 from webhook.fellows import Member, members, running
 from webhook.planning import Placed, WorkloadPlan, replay_for_pod, with_claims
@@ -26,6 +27,7 @@ Json = Mapping[str, Any]
 _GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
 """Kinds that are planned as a whole; a pod that one of them owns is not planned again by itself."""
 
+_Size = tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...]
 PodGroups = Mapping[tuple[str, str], Json]
 _NO_PODGROUPS: PodGroups = {}
 
@@ -67,7 +69,7 @@ class Sight:
         self._snapshot = snapshot
         self.booked = snapshot.reservations if snapshot is not None else ()
         self._read: tuple[Json, Workload] | None = None
-        self._said: dict[str, Answer] = {}
+        self._said: dict[str, tuple[Answer, _Size]] = {}
         self._seen: tuple[Json, Workload, WorkloadPlan | None] | None = None
 
     def facts(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
@@ -166,11 +168,19 @@ class Sight:
         return replace(plan, placed=tuple(map(self._as_first_said, plan.placed)))
 
     def _as_first_said(self, placed: Placed) -> Placed:
-        """A gang's own plan of this request again: in the words in which it was made, not "already held"."""
-        first = self._said.setdefault(placed.group.name, placed.answer)
-        if placed.answer.replayed and first.assignments == placed.answer.assignments:
+        """A gang's own plan of this request again: in the words in which it was made.
+
+        Not "already held"; and for one that has no place, not that its pods, whose template is now pinned to
+        the places of its fellow replicas, have no room there.
+        """
+        name, answer = placed.group.name, placed.answer
+        first, size = self._said.get(name, (answer, _size(placed.group)))
+        again = answer.replayed and first.assignments == answer.assignments
+        waits = answer.decision != "admitted" and first.decision == answer.decision
+        if again or (waits and size == _size(placed.group)):
+            self._said[name] = first, size
             return replace(placed, answer=first)
-        self._said[placed.group.name] = placed.answer
+        self._said[name] = answer, _size(placed.group)
         return placed
 
     def _same_gangs(self, workload: Workload) -> bool:
@@ -182,6 +192,11 @@ class Sight:
         if self._snapshot is None:
             return NO_CLUSTER
         return {"known": True, **cluster_facts(self._snapshot)}
+
+
+def _size(group: PodGroup) -> _Size:
+    """What a gang asks for, wherever its pods may go."""
+    return tuple((one.name, one.count, tuple(sorted(one.shape.requests.items()))) for one in group.pod_sets)
 
 
 def _generated(obj: Json) -> bool:

@@ -23,7 +23,7 @@ from tests.policies.helpers import (
     policies,
     with_parameters,
 )
-from tests.workloads.objects import CRON_JOB, EVERY, GPU, JOB, POD, annotated, changed
+from tests.workloads.objects import CRON_JOB, EVERY, GPU, JOB, LWS, POD, annotated, changed
 from webhook.admission import decide
 from webhook.commands.test import run_case
 from webhook.functions import FUNCTIONS
@@ -193,3 +193,12 @@ def test_a_mended_template_needs_nothing_more_when_its_pods_arrive(obj: Json) ->
         assert decision.response.allowed, decision.response.message
         changers = {effect.policy for effect in decision.effects}
         assert changers <= (set() if workload.holds else {"node-affinity", "plan"})
+
+
+def test_a_replica_that_waits_is_told_of_who_is_in_its_way_not_of_its_fellows_pin() -> None:
+    """The template is pinned to the places of the replicas that have one; that keeps nobody away."""
+    many = changed(LWS, ("spec", "replicas"), 9)
+    decision = mutate(many, on=cluster("superpod-32"))
+    waiting = [warning for warning in decision.response.warnings if "is queued" in warning]
+    assert waiting
+    assert not [warning for warning in waiting if "node affinity" in warning]

@@ -103,3 +103,14 @@ def test_the_exit_status_tells_warnings_from_nothing(
     assert main(["report", "-f", str(loud), "--warn-exit-code", "3"]) == 3
     assert main(["report", "-f", str(bad)]) == 2
     assert "a.yaml" in capsys.readouterr().err
+
+
+def test_replicas_of_which_the_same_is_to_say_are_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One finding for all gangs of an object, and how many they are."""
+    wrong = annotated(next(one for one in EVERY if one["kind"] == "LeaderWorkerSet"), TOPOLOGY)
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump(wrong))
+    _, text = report(capsys, tmp_path, "-o", "json")
+    (plan,) = [row for row in json.loads(text)["results"] if row["policy"] == "plan"]
+    assert plan["message"].endswith("(so for 2 gangs of it)")

@@ -74,7 +74,19 @@ def _of(subject: Subject) -> Iterator[Result]:
         yield from (_left_out(blank, row) for row in mutated.skipped)
     yield from _found(blank, decision.findings)
     if decision.plan is not None:
-        yield from (_planned(blank, placed, decision.object or {}) for placed in decision.plan.placed)
+        yield from _together(
+            _planned(blank, placed, decision.object or {}) for placed in decision.plan.placed
+        )
+
+
+def _together(planned: Iterable[Result]) -> Iterator[Result]:
+    """The plan's results for the gangs of one object, those that say the same once."""
+    alike: dict[tuple[str, str, str], list[Result]] = {}
+    for one in planned:
+        alike.setdefault((one.result, one.rule, one.message), []).append(one)
+    for same in alike.values():
+        more = f" (so for {len(same)} gangs of it)" if len(same) > 1 else ""
+        yield replace(same[0], message=same[0].message + more)
 
 
 def _changed(blank: Result, effect: Effect) -> Result:
