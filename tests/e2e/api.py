@@ -85,7 +85,7 @@ class Api:
         data = None if body is None else json.dumps(body).encode()
         try:
             status, answer = self._exchange(method, target, data, headers)
-        except (http.client.RemoteDisconnected, ConnectionError):  # a kept connection that the server closed
+        except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError):  # closed while it was kept
             status, answer = self._exchange(method, target, data, headers)
         for _ in range(TRIES):
             if status != 429:
