@@ -158,43 +158,47 @@ class Fabric:
     def _hand_over(self, made: Fabric, old: Node | None, new: Node | None) -> None:
         """What was worked out of all nodes, where these two make no difference to it."""
         known = self.__dict__
-        offers = [
-            (node.labels.get(PRODUCT), devices_of(node, self.claims)) if node else (None, {})
-            for node in (old, new)
-        ]
-        if "devices" in known and (
-            offers[0] == offers[1] if old and new else not (offers[0][1] or offers[1][1])
-        ):
+        if "devices" in known and self._devices_of(old) == self._devices_of(new):
             made.__dict__["devices"] = self.devices
-        if "divided" in known and (old and divided(old.labels)) == bool(new and divided(new.labels)):
+        if "divided" in known and bool(old and divided(old.labels)) == bool(new and divided(new.labels)):
             made.__dict__["divided"] = self.divided
         if "aligns" in known and self.aligns == bool(new and self.aligned(new)):
             made.__dict__["aligns"] = self.aligns
+
+    def _devices_of(self, node: Node | None) -> tuple[object, str]:
+        """All that `devices` looks at in a node."""
+        found = devices_of(node, self.claims) if node else None
+        return (found, node.name + "/" + node.labels.get(PRODUCT, "")) if node and found else (None, "")
 
 
 def _moved(
     trees: Mapping[str, Tree], made: Fabric, old: Node | None, new: Node | None, *, wide: bool
 ) -> dict[str, Tree] | None:
     """The trees after a node has changed; None where they have to be grown anew."""
+    if old and new and old.labels == new.labels:
+        return {name: tree.over(made.nodes) for name, tree in trees.items()}
     there = belongs(new, made.topologies) if new else []
     moved: dict[str, Tree] = {}
     for topology in made.topologies:
-        tree = trees[topology.name]
-        was, stays = old is not None and old.name in tree.places, topology in there
-        if old and new and was == (stays or wide) and old.labels == new.labels:
-            moved[topology.name] = tree.over(made.nodes)
-            continue
-        if tree.clashing:
+        member = new if topology in there else bare(new) if new and wide else None
+        tree = _with(trees[topology.name], made.nodes, old.name if old else "", member)
+        if tree is None:
             return None
-        if old and was:
-            tree = tree.without(old.name, made.nodes)
-        grown: Tree | None = tree.over(made.nodes)
-        if new and (stays or wide):
-            grown = tree.with_member(new if stays else bare(new), made.nodes)
-        if grown is None:
-            return None
-        moved[topology.name] = grown
+        moved[topology.name] = tree
     return moved
+
+
+def _with(tree: Tree, cluster: Mapping[str, Node], name: str, member: Node | None) -> Tree | None:
+    """The tree with a member in the place of the node of this name, None where it has to be grown anew."""
+    was = name in tree.places
+    if not was and member is None:
+        return tree.over(cluster)
+    if tree.clashing:
+        return None
+    if was and member and tree.place_of(member) == tree.places[name]:
+        return tree.anew(name, cluster)
+    left = tree.without(name, cluster) if was else tree
+    return left.with_member(member, cluster) if member else left
 
 
 def bare(node: Node) -> Node:

@@ -40,12 +40,19 @@ class Branch:
     named: bool
     size: int
     children: tuple[Branch, ...] = ()
-    starts: tuple[int, ...] = ()
-    """Where the nodes of each child start."""
     node: str = ""
+    _starts: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return self.size
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Where the nodes of each child start; worked out when it is asked for."""
+        if len(self._starts) != len(self.children):
+            starts = tuple(accumulate([child.size for child in self.children[:-1]], initial=0))
+            object.__setattr__(self, "_starts", starts)
+        return self._starts
 
     def leaf(self, at: int) -> Branch:
         """The host at this place among the branch's nodes."""
@@ -71,10 +78,17 @@ class Branch:
         at = bisect_left(self.children, key, key=_key_of)
         return at, at < len(self.children) and self.children[at].key == key
 
-    def with_children(self, children: tuple[Branch, ...]) -> Branch:
-        """The same domain with other children."""
-        starts = tuple(accumulate([len(child) for child in children], initial=0))
-        return Branch(self.level, self.path, self.key, self.named, starts[-1], children, starts[:-1])
+    def with_children(self, children: tuple[Branch, ...], size: int | None = None) -> Branch:
+        """The same domain with other children; `size` where it is known."""
+        whole = sum([child.size for child in children]) if size is None else size
+        return Branch(self.level, self.path, self.key, self.named, whole, children)
+
+    def with_child(self, at: int, child: Branch | None, *, instead: bool) -> Branch:
+        """The same domain with this child at the place, `instead` of the one there; None for none."""
+        former = self.children[at].size if instead else 0
+        new = (child,) if child else ()
+        children = (*self.children[:at], *new, *self.children[at + instead :])
+        return self.with_children(children, self.size - former + (child.size if child else 0))
 
 
 def _key_of(branch: Branch) -> SortKey:
@@ -164,11 +178,20 @@ class Tree:
             branch = branch.children[branch.find(key_at(place, branch))[0]]
             yield branch
 
+    def place_of(self, member: Node) -> Place:
+        """Where the labels of a node put it."""
+        return _place(self.topology.path(member.name, member.labels), self.topology.host_index)
+
     def without(self, name: str, cluster: Mapping[str, Node]) -> Tree:
         """The tree without a node that is in it."""
         place = self.places[name]
         root = _pruned(self.root, place) or self.root.with_children(())
         return replace(self, cluster=cluster, root=root, places=self.places.changed(name, None))
+
+    def anew(self, name: str, cluster: Mapping[str, Node]) -> Tree:
+        """The tree in which all branches that hold this node are new ones, at the same place."""
+        root = _anew(self.root, self.places[name])
+        return replace(self, cluster=cluster, root=root)
 
     def with_member(self, member: Node, cluster: Mapping[str, Node]) -> Tree | None:
         """The tree with one node more, at the place that its labels tell; None where another is there."""
@@ -202,8 +225,14 @@ def _pruned(branch: Branch, place: Place) -> Branch | None:
         return None
     at, _ = branch.find(key_at(place, branch))
     left = _pruned(branch.children[at], place)
-    children = (*branch.children[:at], *([left] if left else []), *branch.children[at + 1 :])
-    return branch.with_children(children) if children else None
+    return branch.with_child(at, left, instead=True) if left or len(branch.children) > 1 else None
+
+
+def _anew(branch: Branch, place: Place) -> Branch:
+    if branch.node:
+        return replace(branch)
+    at, _ = branch.find(key_at(place, branch))
+    return branch.with_child(at, _anew(branch.children[at], place), instead=True)
 
 
 def _grafted(branch: Branch, path: Domain, place: Place, name: str) -> Branch | None:
@@ -218,7 +247,7 @@ def _grafted(branch: Branch, path: Domain, place: Place, name: str) -> Branch | 
         if grown is None:
             return None
         child = grown
-    return branch.with_children((*branch.children[:at], child, *branch.children[at + there :]))
+    return branch.with_child(at, child, instead=there)
 
 
 def _chain(path: Domain, place: Place, depth: int, name: str) -> Branch:
@@ -227,7 +256,7 @@ def _chain(path: Domain, place: Place, depth: int, name: str) -> Branch:
     branch = Branch(host, path, _key(place[host]), True, 1, node=name)
     for level in range(host - 1, depth - 1, -1):
         bare = Branch(level, path[: level + 1], _key(place[level]), bool(path[level]), 0)
-        branch = bare.with_children((branch,))
+        branch = bare.with_children((branch,), 1)
     return branch
 
 
