@@ -10,7 +10,7 @@ from planner.climb import Found
 from planner.podgroup import PodGroup
 from planner.quantity import show
 from planner.request import ROOT, Ask, Kind, Refusal
-from planner.topology import Domain, Topology, short
+from planner.topology import HOSTNAME, Domain, Topology, short
 from planner.tree import Tree
 
 BUDGET_WARNING = (
@@ -162,6 +162,17 @@ def fits_no_node(kind: Kind, lacking: dict[str, int], known: Sequence[str]) -> s
 def fits_no_gpu(kind: Kind, part: str, why: str) -> str:
     """The message to a pod whose part of a GPU no node can ever give; `why` says what would work."""
     return f"One pod of {' and '.join(name for name, _ in kind.parts)} asks for {part}, and {why}"
+
+
+def fits_no_inside(kind: Kind, causes: dict[str, int], most: int) -> str:
+    """The message to a request for a domain inside the host that is larger than any; `most`: its GPUs."""
+    whose = " and ".join(name for name, _ in kind.parts)
+    why = ", ".join(f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items())
+    ways = [f"{most} GPUs or fewer together"] if most else []
+    return (
+        f"{whose}: no node has such a domain for all of it: {why}. "
+        f"Would work: {', or '.join([*ways, f'required at {HOSTNAME}'])}."
+    )
 
 
 def matches_no_node(kind: Kind, causes: dict[str, int]) -> str:

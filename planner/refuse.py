@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from planner import explain, numawords
+from planner import explain, inside, numawords
 from planner.answer import Answer, Attempt, Verdict
 from planner.budget import Budget
 from planner.climb import Climb
@@ -133,6 +133,10 @@ def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
         roomy = (h for h in usable(views, kind) if not short_of(h.free or {}, kind, h.gpus))
         zones = [host.zones for host in roomy if host.zones]
         return "NoNUMAFit", numawords.never(kind, zones, misaligned)
+    if any(cause.startswith((inside.SMALL, inside.UNALIGNED)) for cause in causes):
+        return "TooLargeForLevel", explain.fits_no_inside(
+            kind, {c: n for c, n in causes.items() if n}, _inside(views, causes)
+        )
     if not any(cause.startswith("insufficient") for cause in causes):
         return "NoNodeMatches", explain.matches_no_node(kind, {c: n for c, n in causes.items() if n})
     share = share_in(kind.shape.requests)
@@ -143,6 +147,14 @@ def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
         n: have[n] for n in sorted(have, key=lambda n: "/" not in n) if have[n] < kind.shape.requests[n]
     }
     return "PodFitsNoNode", explain.fits_no_node(kind, lacking, _devices(views))
+
+
+def _inside(views: Sequence[View], causes: Mapping[str, int]) -> int:
+    """The GPUs of the largest domain inside a node: NVLink domain, or NUMA node where that was asked for."""
+    nodes = [(node, view.base.numa.get(node.name)) for view in views for node in view.tree.nodes]
+    if any(cause.startswith(inside.SMALL) for cause in causes):
+        return max((inside.nvlink_size(node) for node, _ in nodes), default=0)
+    return max((inside.numa_size(node, numa) for node, numa in nodes), default=0)
 
 
 def _devices(views: Sequence[View]) -> list[str]:

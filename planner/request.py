@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 
+from planner.inside import NVLINK_WORDS, inside_host, nvlink_bar
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX, Constraint, PodGroup, PodSet, PodShape
 from planner.quantity import LARGEST
 from planner.sharing import share_in
@@ -84,12 +85,15 @@ def resolve(topology: Topology, level: str) -> str:
     """The level's label key in this topology for a key, an alias or a short word, "" where there is none.
 
     Short words: "gpu", "node" and "host" are the hostname; "nvlink-domain" the multi-node NVLink level, or
-    the host where there is none; any other ("rack", "zone", …) the one level whose key ends in it.
+    the host where there is none; levels inside the host (planner.inside) are the hostname too; any other
+    ("rack", "zone", …) the one level whose key ends in it.
     """
     if level in topology.levels:
         return level
     if level in topology.aliases:
         return topology.aliases[level]
+    if inside_host(level):
+        return HOSTNAME
     if "/" in level:
         return ""
     if level in _HOST_WORDS:
@@ -181,7 +185,7 @@ def ask(group: PodGroup, topology: Topology) -> Ask:
     kinds: list[Kind] = []
     for pod_set in group.pod_sets:
         if pod_set.count:
-            kind = _kind(pod_set, gang, topology)
+            kind = _kind(_inside(group, pod_set, topology), gang, topology)
             if group.size > 1 and (gang or pod_set.constraint):
                 kind = replace(kind, linked=True)
             widest = max(kind.required, required)
@@ -189,6 +193,15 @@ def ask(group: PodGroup, topology: Topology) -> Ask:
             kinds.append(kind)
     required, kinds = _near(topology, required, kinds)
     return Ask(required, preferred, _merged(kinds), tuple(warnings))
+
+
+def _inside(group: PodGroup, pod_set: PodSet, topology: Topology) -> PodSet:
+    """The PodSet with the nodes barred whose NVLink domains are too small for what it asks."""
+    asked = (group.constraint, pod_set.constraint)
+    if not any(level in NVLINK_WORDS for one in asked for level in (one.required, one.slice_level)):
+        return pod_set
+    bars = nvlink_bar(group, pod_set, {word: resolve(topology, word) for word in NVLINK_WORDS})
+    return replace(pod_set, shape=replace(pod_set.shape, barred=(*pod_set.shape.barred, *bars)))
 
 
 def when_alone(asked: Ask) -> Ask:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.inside import in_numa_nodes
 from planner.neighbours import minding
 from planner.podgroup import PodGroup, PodSet
 from planner.snapshot import Snapshot
@@ -14,7 +15,7 @@ from planner.snapshot import Snapshot
 
 def settled(snapshot: Snapshot, group: PodGroup) -> PodGroup:
     """The gang without what cannot matter in this snapshot."""
-    group = minding(snapshot, group)
+    group = in_numa_nodes(minding(snapshot, group), snapshot.nodes, snapshot.base.numa)
     if snapshot.base.aligns or not any(one.shape.alignment for one in group.pod_sets):
         return group
     return replace(group, pod_sets=tuple(_unaligned(one) for one in group.pod_sets))

@@ -1,0 +1,85 @@
+"""Levels inside the host: NVLink domains of some of its GPUs, and NUMA nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.numa import NumaNode, Zone
+from planner.placement import plan
+from planner.podgroup import Constraint, PodSet
+from planner.snapshot import snapshot
+from tests.builders import gang, node, pod_set, shape, topology
+
+SIZE = "gpu.topology/nvlink-domain-size"
+CLIQUE = "nvidia.com/gpu.clique"
+
+
+def cluster(*sizes: int, levels: tuple[str, ...] = ("rack",), **labels: str):
+    """Nodes of 8 GPUs in one rack, with NVLink domains of these sizes; 0 for a node that does not say."""
+    nodes = [
+        node(f"n{place}", labels={"rack": "r", **({SIZE: str(size)} if size else {}), **labels})
+        for place, size in enumerate(sizes)
+    ]
+    return snapshot(nodes, [topology(*levels)])
+
+
+def pods(count: int, gpus: int, **constraint: str) -> PodSet:
+    """So many pods of so many GPUs, with a constraint of their own."""
+    return pod_set(count, shape(gpu=gpus), constraint=Constraint(**constraint))
+
+
+@pytest.mark.parametrize("level", ["gpu.topology/nvlink-domain", "nvlink-domain"])
+def test_a_gang_in_one_nvlink_domain_goes_where_one_is_large_enough(level):
+    """Eight GPUs: of a node with domains of four, one of eight and one that does not say, the second."""
+    answer = plan(cluster(4, 8), gang(pods(2, 4), required=level))
+    assert [one.node for one in answer.assignments] == ["n1"]
+    assert plan(cluster(4, 0), gang(pods(2, 4), required=level)).domain == ("r", "n1")
+
+
+def test_a_domain_that_no_node_has_is_refused_with_the_largest():
+    """Eight GPUs where domains have four, and what would work."""
+    answer = plan(cluster(4, 2), gang(pods(1, 8), required="gpu.topology/nvlink-domain"))
+    assert (answer.decision, answer.reason) == ("rejected", "TooLargeForLevel")
+    assert "NVLink domain inside the node of fewer than 8 GPUs (2 nodes)" in answer.message
+    assert "Would work: 4 GPUs or fewer together, or required at kubernetes.io/hostname" in answer.message
+
+
+def test_each_pod_set_may_have_its_own_domain():
+    """Two sets of four GPUs share a node whose domains have four."""
+    level = "gpu.topology/nvlink-domain"
+    sets = [pod_set(1, shape(gpu=4), name=name, constraint=Constraint(required=level)) for name in ("a", "b")]
+    answer = plan(cluster(4), gang(*sets, required="host"))
+    assert (answer.decision, answer.domain) == ("admitted", ("r", "n0"))
+    assert plan(cluster(4), gang(*sets, required=level)).decision == "rejected"
+
+
+def test_the_short_word_means_the_multi_node_domain_where_there_is_one():
+    """Twelve GPUs in one clique of two nodes, whatever lies inside them."""
+    moment = cluster(4, 4, levels=("rack", CLIQUE), **{CLIQUE: "c0de.1"})
+    answer = plan(moment, gang(pods(3, 4), required="nvlink-domain"))
+    assert (answer.decision, answer.level) == ("admitted", CLIQUE)
+
+
+def test_a_preferred_domain_inside_the_host_keeps_nobody_away():
+    """It is tried as the host, then each coarser level."""
+    answer = plan(cluster(4, 4), gang(pods(2, 8), preferred="gpu.topology/nvlink-domain"))
+    assert (answer.decision, answer.domain) == ("admitted", ("r",))
+
+
+@pytest.mark.parametrize("level", ["numa", "numa-node"])
+def test_a_numa_node_is_asked_for_where_its_size_is_known(level):
+    """By the node's own object, or by the administrator's label; other nodes are left out."""
+    half = {"nvidia.com/gpu": 4}
+    zones = tuple(Zone(f"node-{n}", half, half) for n in (0, 1))
+    nodes = [
+        node("published", labels={"rack": "r"}),
+        node("labelled", labels={"rack": "r", "bayplan.dev/gpus-per-numa-node": "2"}),
+        node("silent", labels={"rack": "r"}),
+    ]
+    numa = {"published": NumaNode("published", "none", "container", zones)}
+    moment = snapshot(nodes, [topology("rack")], numa=numa)
+    assert {one.node for one in plan(moment, gang(pods(2, 2), required=level)).assignments} == {"published"}
+    answer = plan(moment, gang(pods(2, 4), required=level))
+    assert answer.reason == "TooLargeForLevel"
+    assert "no NUMA node known with 8 GPUs (3 nodes)" in answer.message
+    assert "4 GPUs or fewer together" in answer.message
