@@ -4,9 +4,9 @@ A topology ends at the host, so a request for one of these is one for the host, 
 has as many GPUs as the request needs together: the whole gang, a PodSet, or a slice, whichever asks. The size
 of an NVLink domain is the label `gpu.topology/nvlink-domain-size`; a node without it is one domain. That of a
 NUMA node is known from its NodeResourceTopology or the label `bayplan.dev/gpus-per-numa-node`; a node of
-which it is not known is none for such a request. Which GPUs of a domain are free no object tells: what is free
-on a partly used node is taken to lie together, and PodSets that each ask for a domain on one node to share it
-well.
+which it is not known is none for such a request. Which GPUs of a domain are free no object tells: what is
+free on a partly used node is taken to lie together, and PodSets that each ask for a domain on one node to
+share it well.
 """
 
 from __future__ import annotations
