@@ -13,6 +13,7 @@ from heapq import heapify, heappop, heappush
 from zlib import crc32
 
 from planner.answer import Assignment
+from planner.devices import on_node
 from planner.match import obstacle
 from planner.node import Node
 from planner.packing import most
@@ -46,7 +47,7 @@ def _spread(snapshot: Snapshot, pod_set: PodSet, taken: dict[str, Resources]) ->
     for name, node in snapshot.nodes.items():
         if not obstacle(shape, node, now=True):
             used = taken.get(name) or snapshot.taken.get(name, {})
-            if most(_free(node, used), shape):
+            if most(_free(snapshot, node, used), shape):
                 queue.append((_share(node, used, shape), crc32(name.encode()), name))
     heapify(queue)
     apart: set[tuple[str, str]] = set()
@@ -64,13 +65,15 @@ def _spread(snapshot: Snapshot, pod_set: PodSet, taken: dict[str, Resources]) ->
         taken[name] = used
         counts[name] = counts.get(name, 0) + 1
         placed += 1
-        if most(_free(node, used), shape):
+        if most(_free(snapshot, node, used), shape):
             heappush(queue, (_share(node, used, shape), draw, name))
     return counts
 
 
-def _free(node: Node, used: Resources) -> Resources:
-    return {name: amount - used.get(name, 0) for name, amount in node.allocatable.items()}
+def _free(snapshot: Snapshot, node: Node, used: Resources) -> Resources:
+    offers = snapshot.base.offers(node)
+    used = on_node(used, offers)
+    return {name: amount - used.get(name, 0) for name, amount in offers.items()}
 
 
 def _share(node: Node, used: Resources, shape: PodShape) -> float:

@@ -21,10 +21,12 @@ from planner.fabricgraph import Leaf, LeafSpine, Switch, closeness, leaf_spine, 
 from planner.history import UNTRIED, key_of
 from planner.match import NODE_NAME_FIELD, obstacle
 from planner.node import Node
+from planner.packing import most
 from planner.podgroup import PodGroup, PodSet, Requirement
 from planner.quantity import Resources
 from planner.request import Refusal, levels_asked, topologies_asked
 from planner.settings import Settings
+from planner.sharing import Gpus, share_in
 from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME
 
@@ -129,6 +131,8 @@ class _Fabric:
     def __init__(self, snapshot: Snapshot, group: PodGroup, plan: Plan, spine: LeafSpine) -> None:
         self._snapshot, self._group, self._plan, self._spine = snapshot, group, plan, spine
         self._settings: Settings = snapshot.base.settings
+        shapes = [pod_set.shape for pod_set in group.pod_sets]
+        self._special = any(shape.claims or share_in(shape.requests) for shape in shapes)
         self._selective = snapshot.base.divided or any(
             pod_set.shape.node_selector or pod_set.shape.affinity for pod_set in group.pod_sets
         )
@@ -179,21 +183,23 @@ class _Fabric:
             return 0
         node, taken = self._snapshot.nodes[name], self._snapshot.taken.get(name, {})
         labels = tuple(node.labels.items()) if self._selective else ()
+        if self._special:
+            return self._room_on(node, *self._snapshot.free_on(node))
         what = (id(node.allocatable), tuple(taken.items()), node.ready, node.cordoned, node.taints, labels)
         if what not in self._known:
-            self._known[what] = self._count(node, taken)
+            free = {name: amount - taken.get(name, 0) for name, amount in node.allocatable.items()}
+            self._known[what] = self._room_on(node, free, None)
         return self._known[what]
 
-    def _count(self, node: Node, taken: Resources) -> int:
-        counts = []
-        for pod_set in self._group.pod_sets:
-            if not obstacle(pod_set.shape, node, now=True):
-                needs = pod_set.shape.requests.items()
-                room = min(
-                    ((node.allocatable.get(r, 0) - taken.get(r, 0)) // n for r, n in needs if n), default=0
-                )
-                counts.append(max(0, min(room, pod_set.count)))
-        return max(counts, default=0)
+    def _room_on(self, node: Node, free: Resources, gpus: Gpus | None) -> int:
+        return max(
+            (
+                min(pod_set.count, most(free, pod_set.shape, gpus, pod_set.count))
+                for pod_set in self._group.pod_sets
+                if not obstacle(pod_set.shape, node, now=True)
+            ),
+            default=0,
+        )
 
     def _used(self, leaf: Leaf) -> float:
         """The share of the leaf's GPUs that is in use or held."""

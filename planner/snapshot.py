@@ -77,10 +77,7 @@ class Snapshot:
     def _host(self, branch: Branch, node: Node) -> Content:
         holds = self.holds.on(node.name)
         pods = self.bound.on(node.name)
-        used, gpus = self._settled_on(node) if holds or pods else (None, gpus_of(node))
-        free = self.base.offers(node)
-        if used:
-            free = {name: amount - used.get(name, 0) for name, amount in free.items()}
+        free, gpus = self.free_on(node) if holds or pods else (self.base.offers(node), gpus_of(node))
         return self.base.memory.host(
             branch,
             node,
@@ -91,6 +88,11 @@ class Snapshot:
             gpus=gpus,
             zones=self._zones(node),
         )
+
+    def free_on(self, node: Node) -> tuple[Resources, Gpus | None]:
+        """What is left of a node, and of its GPUs for those who share one."""
+        used, gpus = self._settled_on(node)
+        return {name: amount - used.get(name, 0) for name, amount in self.base.offers(node).items()}, gpus
 
     def _zones(self, node: Node) -> Zones | None:
         numa = self.base.aligned(node)

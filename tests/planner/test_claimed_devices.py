@@ -11,7 +11,7 @@ from planner.answer import Answer
 from planner.claims import ClaimUse
 from planner.cluster import read
 from planner.placement import plan, reservation_for
-from planner.podgroup import PodGroup, PodSet, PodShape
+from planner.podgroup import FabricWish, PodGroup, PodSet, PodShape
 from planner.selectors import Device, holds
 from planner.snapshot import Snapshot
 from tests.builders import GPU
@@ -445,3 +445,19 @@ def test_pods_that_share_an_allocated_claim_go_to_its_node() -> None:
     there = cluster(node("a"), node("b"), slice_of("a", 4), slice_of("b", 1), given)
     answer = answered(there, sharing(2))
     assert ({one.node for one in answer.assignments}, answer.warnings) == ({"b"}, ())
+
+
+def test_the_leaf_spine_rules_count_claimed_devices_too() -> None:
+    """A gang that is spread by them finds its room by claim on every leaf."""
+    topology = {
+        "apiVersion": "kai.scheduler/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": "t"},
+        "spec": {"levels": [{"nodeLabel": "leaf"}, {"nodeLabel": "kubernetes.io/hostname"}]},
+    }
+    nodes = [node(name, leaf=name[0]) for name in ("a1", "a2", "b1", "b2")]
+    slices = [slice_of(name, 4) for name in ("a1", "a2", "b1", "b2")]
+    spread = replace(claiming(2), fabric=FabricWish(strategy="distributed", stated=True))
+    answer = answered(cluster(topology, *nodes, *slices, template(2)), spread)
+    assert len({one.node[0] for one in answer.assignments}) == 2
+    assert not any("leaf-spine" in text for text in answer.warnings)
