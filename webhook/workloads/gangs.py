@@ -28,13 +28,14 @@ class Shaped:
     claims: bool
 
 
-def shaped(one: Member, own: bool) -> Shaped:
-    """A member as the planner sees it. `own`: it is the object itself, whose keys were read already.
+def shaped(one: Member, own: bool, given: Mapping[str, str]) -> Shaped:
+    """A member as the planner sees it. `own`: it is the object itself, whose keys were read already; `given`:
+    labels that its pods will have besides.
 
     Raises `InputError` for a malformed pod spec or key.
     """
     found = Asked() if own else asked(TEMPLATE, one.metadata, *one.annotated)
-    labels = {key: value.text() for key, value in one.metadata.get("labels").entries()}
+    labels = {**given, **{key: value.text() for key, value in one.metadata.get("labels").entries()}}
     notes = one.metadata.get("annotations")
     shape = shape_of(
         one.spec.map(), one.spec.where, labels=labels, annotations=notes.map(), noted=notes.where

@@ -11,6 +11,7 @@ from planner.errors import InputError, Where
 from planner.podgroup import PodGroup, PodSet
 from webhook.workloads.field import Field, Path
 from webhook.workloads.gangs import Shaped, asks_for_gpus, default_reserve, gangs, shaped
+from webhook.workloads.given import given_labels
 from webhook.workloads.keys import BOTH, OBJECT, SCOPES, Asked, asked, asked_by_pod_group, merged, scope_asked
 from webhook.workloads.kinds import Kind, row_of
 from webhook.workloads.layouts import Layout
@@ -190,7 +191,8 @@ class _Reader:
         for one in layout.members:  # templates that start no pod are read too, so that errors in them show
             members.setdefault((one.pod_set, one.count), one)
         own = self.row.name == "Pod"
-        return {key: shaped(one, own) for key, one in members.items()}
+        name, kind = self.metadata.get("name").text(), self.row.name
+        return {key: shaped(one, own, given_labels(kind, name, one.pod_set)) for key, one in members.items()}
 
 
 def _name(metadata: Field, uid: str) -> str:
