@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.policies.helpers import Json, cluster, mutate, with_parameters
-from tests.workloads.objects import EVERY, JOB, POD, changed
+from tests.policies.test_matrix import OBJECTS
+from tests.workloads.objects import JOB, POD, changed
+from webhook.workloads import KEYS
 
 JUNK = st.sampled_from(
     [None, "", "text", "8", 0, -1, 10**12, 1.5, True, [], ["a"], [None], [{}], {}, {"a": "b"}, {"a": None}]
@@ -27,7 +29,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
         yield from places(item, (*path, step))
 
 
-PLACES = [(one, path) for one in EVERY for path in places(one) if path not in (("apiVersion",), ("kind",))]
+PLACES = [(one, path) for one in OBJECTS for path in places(one) if path not in (("apiVersion",), ("kind",))]
 
 
 @settings(max_examples=250, deadline=None)
@@ -100,3 +102,41 @@ def test_a_quantity_that_is_none_is_refused_by_field() -> None:
     message = mutate(lots).response.message
     assert "spec.containers[0].resources.limits.cpu" in message
     assert "'lots' is no quantity" in message
+
+
+KEYED = (
+    *(key.name for key in KEYS),
+    *(f"bayplan.dev/{name}" for name in (
+        "gang", "gang-size", "gang-min", "reserve", "on-unavailable", "balanced-slices", "skip", "placement",
+        "reservation", "numa-alignment", "gpu-product", "gpu-family", "gpu-memory", "gpu-count",
+        "gpu-interconnect",
+    )),
+    "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices", "pod-group-name",
+    "kai.scheduler/batch-min-member",
+    "kai.scheduler/queue", "kai.scheduler/node-pool", "kueue.x-k8s.io/queue-name", "runai/queue",
+    "scheduling.run.ai/pod-group", "scheduling.run.ai/topology-policy", "scheduling.run.ai/topology-role",
+    "scheduling.k8s.io/group-name", "k8s.v1.cni.cncf.io/networks",
+)  # fmt: skip
+"""Every annotation or label that some policy or the planner reads."""
+SAID = st.sampled_from(
+    ["", "x", "rack", "true", "0", "-1", "0.5", "80G", "9" * 40, "a,b", "[", "é", None, 3, 1.5, False, [], {}]
+)
+
+
+@settings(max_examples=120, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(
+    st.sampled_from(OBJECTS),
+    st.dictionaries(st.sampled_from(KEYED), SAID, min_size=1, max_size=4),
+    st.sampled_from(["annotations", "labels"]),
+    st.sampled_from(["", "superpod-32", "nvl72-8racks", "mig-pool"]),
+)
+def test_keys_that_say_nonsense_or_contradict_each_other_get_words(
+    obj: Json, said: Json, part: str, where: str
+) -> None:
+    """Whatever keys say, of whichever system, alone or together; no policy fails on them."""
+    odd = changed(obj, ("metadata", part), said)
+    decision = mutate(odd, on=cluster(where) if where else None)
+    texts = [decision.response.message, *decision.response.warnings]
+    assert not [text for text in texts for word in INTERNAL if word in text]
+    assert not [text for text in texts if re.search(r"policy '[a-z-]+', (spec|match)", text)], texts
+    assert decision.response.allowed or decision.response.message
