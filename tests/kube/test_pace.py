@@ -1,0 +1,33 @@
+"""A long queue is told its positions without keeping the leader from its work."""
+
+from __future__ import annotations
+
+from tests.builders import gang
+from tests.kube.test_watch import Nowhere
+from webhook.kube.controller import FAR_SECONDS, NEAR, NEAR_SECONDS, Controller
+from webhook.kube.gangs import Gang, Ref
+from webhook.kube.ledger import KubeLedger
+from webhook.kube.outcomes import Outcomes
+from webhook.kube.queued import QueueWatch
+from webhook.kube.watch import ClusterWatch
+
+
+def waiting(name: str) -> Gang:
+    """A gang that waits."""
+    ref = Ref("batch/v1", "Job", "team", name, f"uid-{name}")
+    return Gang(gang(2, name=f"team/Job/{name}"), ref, 0.0, 0, True)
+
+
+async def test_the_head_of_a_queue_is_told_its_place_soon_and_its_tail_seldom() -> None:
+    """The first word comes at once to everyone."""
+    now = [1000.0]
+    api = Nowhere()
+    watch = ClusterWatch(api)
+    queue = QueueWatch(api, watch.news.set)
+    controller = Controller(api, watch, queue, KubeLedger(api), Outcomes(api, "default"), lambda: now[0])
+    head, tail = waiting("head"), waiting("tail")
+    told = [(controller._is_due(head, NEAR), controller._is_due(tail, NEAR + 1))]
+    for later in (NEAR_SECONDS / 2, NEAR_SECONDS, FAR_SECONDS):
+        now[0] = 1000.0 + later
+        told.append((controller._is_due(head, NEAR), controller._is_due(tail, NEAR + 1)))
+    assert told == [(True, True), (False, False), (True, False), (True, True)]
