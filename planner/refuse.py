@@ -12,6 +12,7 @@ from planner.budget import Budget
 from planner.climb import Climb
 from planner.content import hosts
 from planner.explain import Nearest, Tried
+from planner.match import affinity_matches, selects
 from planner.obstacles import FITS, causes_for, largest, obstacles, short_of, usable
 from planner.order import natural
 from planner.podgroup import PodGroup
@@ -135,7 +136,7 @@ def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
         return "NoNUMAFit", numawords.never(kind, zones, misaligned)
     if any(cause.startswith((inside.SMALL, inside.UNALIGNED)) for cause in causes):
         return "TooLargeForLevel", explain.fits_no_inside(
-            kind, {c: n for c, n in causes.items() if n}, _inside(views, causes)
+            kind, {c: n for c, n in causes.items() if n}, _inside(views, kind, causes)
         )
     if not any(cause.startswith("insufficient") for cause in causes):
         return "NoNodeMatches", explain.matches_no_node(kind, {c: n for c, n in causes.items() if n})
@@ -149,9 +150,15 @@ def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
     return "PodFitsNoNode", explain.fits_no_node(kind, lacking, _devices(views))
 
 
-def _inside(views: Sequence[View], causes: Mapping[str, int]) -> int:
+def _inside(views: Sequence[View], kind: Kind, causes: Mapping[str, int]) -> int:
     """The GPUs of the largest domain inside a node: NVLink domain, or NUMA node where that was asked for."""
-    nodes = [(node, view.base.numa.get(node.name)) for view in views for node in view.tree.nodes]
+    shape = kind.shape
+    nodes = [
+        (node, view.base.numa.get(node.name))
+        for view in views
+        for node in view.tree.nodes
+        if selects(shape.node_selector, node.labels) and affinity_matches(shape, node)
+    ]
     if any(cause.startswith(inside.SMALL) for cause in causes):
         return max((inside.nvlink_size(node) for node, _ in nodes), default=0)
     return max((inside.numa_size(node, numa) for node, numa in nodes), default=0)
