@@ -1,7 +1,7 @@
 """What policies may know of the cluster: plain JSON, the CEL variable `cluster`.
 
-`topologies`: name to levels; `aliases`: by topology, other names of levels with their label keys;
-`hostless`: topologies whose object does not list the hostname, which is added.
+`known`: true, for there is one. `topologies`: name to levels; `aliases`: by topology, other names of levels
+with their label keys; `hostless`: topologies whose object does not list the hostname, which is added.
 `levels`: every level key. `nodePools`: name to nodes, selector and topology.
 `largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
 when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
@@ -13,50 +13,67 @@ every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their la
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate, chain
 from typing import cast
 
-from planner.hardware import hardware_facts
+from planner.hardware import HARDWARE
 from planner.inventory import domains, gpu_nodes
 from planner.mig import profiles_of
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX
 from planner.quantity import Resources
 from planner.shares import gpu_shares
 from planner.snapshot import Snapshot
+from planner.topology import Topology
 from planner.tree import Tree
 
 PRODUCT = "nvidia.com/gpu.product"
 NODE_POOL = "kai.scheduler/node-pool"
 
 
-def cluster_facts(snapshot: Snapshot) -> dict[str, object]:
-    """The facts of a snapshot, worked out once; the caller must not change them."""
+class Facts(Mapping[str, object]):
+    """The facts of one snapshot, each worked out when it is first asked for.
+
+    Those that nodes, topologies and hardware alone tell are kept with these, so that a pod, a reservation or
+    the next request finds them there.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._now: dict[str, object] = {}
+
+    def __getitem__(self, name: str) -> object:
+        if name in _LASTING:
+            kept, key = self._snapshot.base.kept, ("fact", name)
+            if key not in kept:
+                kept[key] = _LASTING[name](self._snapshot)
+            return kept[key]
+        if name not in self._now:
+            self._now[name] = _PASSING[name](self._snapshot)
+        return self._now[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(_LASTING, _PASSING)
+
+    def __len__(self) -> int:
+        return len(_LASTING) + len(_PASSING)
+
+
+def cluster_facts(snapshot: Snapshot) -> Facts:
+    """The facts of a snapshot; the caller must not change them."""
     known = snapshot.__dict__.get("_facts")
     if known is None:
-        known = snapshot.__dict__["_facts"] = _facts(snapshot)
-    return cast(dict[str, object], known)
+        known = snapshot.__dict__["_facts"] = Facts(snapshot)
+    return cast(Facts, known)
 
 
-def _facts(snapshot: Snapshot) -> dict[str, object]:
+def _topologies(snapshot: Snapshot) -> list[Topology]:
+    return [topology for topology in snapshot.topologies if topology.source != "none"]
+
+
+def _all_largest(snapshot: Snapshot) -> dict[str, object]:
     free = {name: _free(snapshot, name) for name in snapshot.nodes}
-    topologies = [t for t in snapshot.topologies if t.source != "none"]
-    return {
-        "topologies": {t.name: list(t.levels) for t in topologies},
-        "aliases": {t.name: dict(t.aliases) for t in topologies if t.aliases},
-        "hostless": [t.name for t in topologies if t.hostless],
-        "levels": sorted({level for t in topologies for level in t.levels}),
-        "nodePools": _pools(snapshot),
-        "largestFree": {t.name: _largest(snapshot.base.trees[t.name], free) for t in topologies},
-        "resources": _resources(snapshot),
-        "mig": _mig(snapshot, free),
-        "gpuShare": gpu_shares(snapshot.nodes.values()),
-        "domains": domains(snapshot),
-        "gpuNodes": gpu_nodes(snapshot.nodes.values()),
-        "nodes": len(snapshot.nodes),
-        "gpus": sum(_gpus(node.allocatable) for node in snapshot.nodes.values()),
-        **hardware_facts(snapshot),
-    }
+    return {t.name: _largest(snapshot.base.trees[t.name], free) for t in _topologies(snapshot)}
 
 
 def _free(snapshot: Snapshot, name: str) -> dict[str, int]:
@@ -138,7 +155,7 @@ def _resources(snapshot: Snapshot) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _mig(snapshot: Snapshot, free: Mapping[str, Resources]) -> dict[str, object]:
+def _mig(snapshot: Snapshot) -> dict[str, object]:
     found: dict[str, dict[str, dict[str, int]]] = {}
     for name, node in snapshot.nodes.items():
         product = node.labels.get(PRODUCT, "")
@@ -147,10 +164,32 @@ def _mig(snapshot: Snapshot, free: Mapping[str, Resources]) -> dict[str, object]
         if not product and not slices:
             continue
         facts = found.setdefault(product, {"most": {}, "free": {}})
+        free = _free(snapshot, name) if slices else {}
         for profile, count in slices.items():
             facts["most"][profile] = max(facts["most"].get(profile, 0), count)
-            now = free[name].get(MIG_PREFIX + profile, 0)
+            now = free.get(MIG_PREFIX + profile, 0)
             facts["free"][profile] = max(facts["free"].get(profile, 0), now)
     return {
         product: {"profiles": list(profiles_of(product)), **facts} for product, facts in sorted(found.items())
     }
+
+
+_Maker = Callable[[Snapshot], object]
+_LASTING: dict[str, _Maker] = {
+    "known": lambda snapshot: True,
+    "topologies": lambda snapshot: {t.name: list(t.levels) for t in _topologies(snapshot)},
+    "aliases": lambda snapshot: {t.name: dict(t.aliases) for t in _topologies(snapshot) if t.aliases},
+    "hostless": lambda snapshot: [t.name for t in _topologies(snapshot) if t.hostless],
+    "levels": lambda snapshot: sorted({level for t in _topologies(snapshot) for level in t.levels}),
+    "nodePools": _pools,
+    "resources": _resources,
+    "gpuShare": lambda snapshot: gpu_shares(snapshot.nodes.values()),
+    "domains": domains,
+    "gpuNodes": lambda snapshot: gpu_nodes(snapshot.nodes.values()),
+    "nodes": lambda snapshot: len(snapshot.nodes),
+    "gpus": lambda snapshot: sum(_gpus(node.allocatable) for node in snapshot.nodes.values()),
+    **HARDWARE,
+}
+"""What stays while nodes, topologies and hardware do."""
+_PASSING: dict[str, _Maker] = {"largestFree": _all_largest, "mig": _mig}
+"""What pods and reservations change."""

@@ -10,6 +10,8 @@ node on multi-node NVLink its clique (`<ClusterUUID>.<CliqueID>`, a label of GPU
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from planner.claims import Claim, Claims
 from planner.fabric import Fabric
 from planner.node import Node
@@ -20,18 +22,14 @@ from planner.snapshot import Snapshot
 CLIQUE = "nvidia.com/gpu.clique"
 
 
-def hardware_facts(snapshot: Snapshot) -> dict[str, object]:
-    """The facts of a snapshot."""
-    nodes = snapshot.nodes
-    return {
-        "numa": [_numa(node, snapshot.base) for node in nodes.values()]
-        if snapshot.base.numa or snapshot.base.aligns
-        else [],
-        "claims": claims_json(snapshot.base.claims),
-        "limits": _limits(snapshot),
-        "migNodes": _mig_nodes(snapshot),
-        "cliques": {name: node.labels[CLIQUE] for name, node in nodes.items() if node.labels.get(CLIQUE)},
-    }
+def _all_numa(snapshot: Snapshot) -> list[dict[str, object]]:
+    base = snapshot.base
+    return [_numa(node, base) for node in snapshot.nodes.values()] if base.numa or base.aligns else []
+
+
+def _cliques(snapshot: Snapshot) -> dict[str, str]:
+    labelled = ((name, node.labels.get(CLIQUE, "")) for name, node in snapshot.nodes.items())
+    return {name: clique for name, clique in labelled if clique}
 
 
 def _numa(node: Node, base: Fabric) -> dict[str, object]:
@@ -98,3 +96,13 @@ def claims_json(claims: Claims) -> dict[str, object]:
 
 def _requests(claim: Claim) -> list[dict[str, object]]:
     return [{"class": one.device_class, "count": one.count} for one in claim.requests]
+
+
+HARDWARE: dict[str, Callable[[Snapshot], object]] = {
+    "numa": _all_numa,
+    "claims": lambda snapshot: claims_json(snapshot.base.claims),
+    "limits": _limits,
+    "migNodes": _mig_nodes,
+    "cliques": _cliques,
+}
+"""The facts by name; all of them stay while nodes and hardware do."""

@@ -191,7 +191,7 @@ class Sight:
     def _cluster(self) -> Mapping[str, Any]:
         if self._snapshot is None:
             return NO_CLUSTER
-        return {"known": True, **cluster_facts(self._snapshot)}
+        return cluster_facts(self._snapshot)
 
 
 def _size(group: PodGroup) -> _Size:
