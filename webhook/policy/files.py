@@ -7,6 +7,7 @@ git-sync and ConfigMap mounts change a folder by swapping a symlink, which count
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -21,7 +22,7 @@ from webhook.policy.model import PolicySet
 
 SUFFIXES = (".yaml", ".yml", ".json")
 SCHEMA_SUFFIX = ".schema.json"
-"""A JSON schema beside parameters is for editors and CI; it is no policy."""
+"""A JSON schema beside parameters, which are held to it; it is no policy."""
 GIT_SECONDS = 5
 COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """A whole Git commit, SHA-1 or SHA-256, as git-sync names the folder that it checks one out into."""
@@ -89,7 +90,21 @@ def load_paths(paths: Sequence[str | Path], *, functions: Functions | None = Non
     if not texts:
         shown = ", ".join(map(str, paths))
         raise PolicyError([Problem(shown, 0, 0, "", "", "no policy file (.yaml, .yml, .json) in here")])
-    return load(texts, functions=functions, revision=revision(paths, texts))
+    return load(texts, functions=functions, revision=revision(paths, texts), schemas=_schemas(texts))
+
+
+def _schemas(texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The JSON schemas that lie beside files (`parameters.schema.json`), by the path of the file."""
+    found = {}
+    for path, _ in texts:
+        beside = Path(path).with_suffix(SCHEMA_SUFFIX)
+        if beside.is_file():
+            ((_, text),) = read([beside])
+            try:
+                found[path] = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise PolicyError([Problem(str(beside), 0, 0, "", "", f"no JSON: {error}")]) from None
+    return found
 
 
 def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> str:

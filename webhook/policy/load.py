@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Any
 
 from webhook.cel import Function
 from webhook.functions import FUNCTIONS
 from webhook.policy.document import Document, Mark, parse
 from webhook.policy.errors import PolicyError, Problem
 from webhook.policy.model import Binding, MutatingPolicy, Policy, PolicySet, ValidatingPolicy
+from webhook.policy.parameters import faults
 from webhook.policy.read import BINDING_KINDS, POLICY_KINDS, Names, read_binding, read_policy
 
 Functions = Mapping[str, Function]
 
+_NO_SCHEMAS: Mapping[str, Any] = {}
 TEST_FILES = ("tests.yaml", "tests.yml")
 VERSIONS = {
     "admissionregistration.k8s.io": ("v1", "v1beta1", "v1alpha1"),
@@ -27,9 +30,13 @@ VERSIONS = {
 
 
 def load(
-    files: Iterable[tuple[str, str]], *, functions: Functions | None = None, revision: str = ""
+    files: Iterable[tuple[str, str]],
+    *,
+    functions: Functions | None = None,
+    revision: str = "",
+    schemas: Mapping[str, Any] = _NO_SCHEMAS,
 ) -> PolicySet:
-    """The policies in files given as (path, text).
+    """The policies in files given as (path, text); `schemas` are those of parameters, by their path.
 
     `functions` are those that bayplan.dev policies may call beyond Kubernetes' own, by name; without it
     they are those of `webhook.functions`. Raises PolicyError with every problem found.
@@ -56,6 +63,9 @@ def load(
     problems.extend(_orphans(sorted_out["binding"], bindings, sorted_out["policy"]))
     params = _params(sorted_out["param"], policies)
     _once(params, problems)
+    for document in params:
+        if document.file in schemas:
+            problems.extend(faults(document, schemas[document.file]))
     if problems:
         raise PolicyError(problems)
     return PolicySet(
