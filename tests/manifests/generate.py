@@ -11,17 +11,19 @@ from typing import Any
 
 import yaml
 
+from planner.sharing import RESERVATION_SPACES
 from webhook.workloads import KINDS, Kind
 
 Json = dict[str, Any]
 FILE = Path(__file__).parents[2] / "manifests" / "70-webhooks.yaml"
 NAMESPACE, SERVICE = "bayplan-system", "bayplan"
-LEFT_OUT = ("kube-system", "kube-node-lease", "kube-public", NAMESPACE)
+LEFT_OUT = ("kube-system", "kube-node-lease", "kube-public", NAMESPACE, *RESERVATION_SPACES)
 
 HEADER = """\
 # Written by `python -m tests.manifests.generate` from the table of kinds (webhook/workloads/kinds.py).
 # caBundle is left out: the replicas put their CA there (or cert-manager does), and applying again leaves it.
-# kube-system and Bayplan's own namespace are left out, so that both start while every webhook is down.
+# kube-system and Bayplan's own namespace are left out, so that both start while every webhook is down; so are
+# those of the pods with which KAI marks shared GPUs: these are bound already and must stay as they are.
 # The name sorts before KAI's own webhook, which looks at the schedulerName that ours sets.
 """
 
