@@ -218,6 +218,47 @@ async def test_an_answer_that_is_lost_does_not_lose_or_double_the_reservation(ku
         await deaf._api.close()
 
 
+async def test_many_who_ask_for_the_book_at_once_are_served_by_two_reads(kubeconfig: Path) -> None:
+    """One is under way already; the next serves all others. Each is as new as the moment it was asked for."""
+
+    class Counting(Api):
+        reads = 0
+
+        def __init__(self, api: Api) -> None:
+            self._client = api._client
+
+        async def get(self, path: str, **query: str) -> Json:
+            self.reads += path.startswith(commits.LEDGERS)
+            return await super().get(path, **query)
+
+    async with ledgers(kubeconfig) as (other,):
+        await taken(other, rack("r1", "research/Job/a"))
+        api = Counting(await connect(str(kubeconfig)))
+        ledger = KubeLedger(api)
+        await ledger.start()
+        await ready(ledger)
+        books = await asyncio.gather(*(ledger.book(NOW) for _ in range(20)))
+        assert api.reads <= 2
+        assert {one.gang for book in books for one in book.reservations} == {"research/Job/a"}
+        await taken(other, rack("r2", "research/Job/b"))
+        assert len((await ledger.book(NOW)).reservations) == 2
+        await ledger.close()
+        await api.close()
+
+
+async def test_who_was_overtaken_by_another_replica_is_told_without_a_commit(kubeconfig: Path) -> None:
+    """Planned on an old book, the wish is lost before anything is written for it."""
+    async with ledgers(kubeconfig, 2) as (one, other):
+        planned_on = (await one.book(NOW)).revision
+        await taken(other, rack("r1", "research/Job/a"))
+        await one.book(NOW)
+        before = (await other._api.get(f"{commits.LEDGERS}/{commits.LEDGER}"))["metadata"]["resourceVersion"]
+        assert await taken(one, rack("r1", "research/Job/b"), planned_on) == "research/Job/a"
+        assert not one.uncommitted()
+        after = await other._api.get(f"{commits.LEDGERS}/{commits.LEDGER}")
+        assert after["metadata"]["resourceVersion"] == before
+
+
 async def test_a_ledger_object_that_was_deleted_is_made_again_and_the_book_stays(kubeconfig: Path) -> None:
     """Its numbers go on after what was seen, so no replica takes an old picture for a new one."""
     async with ledgers(kubeconfig, 2) as (one, other):
