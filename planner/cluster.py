@@ -19,6 +19,7 @@ from planner.errors import InputError, Where
 from planner.fabric import Link
 from planner.limits import Bound, Quota, bounds_from, quota_from
 from planner.manifest import reservation_from
+from planner.match import RESERVED_TAINT
 from planner.node import DEFAULT_SCHEDULER, BoundPod, Node, Taint
 from planner.numa import NumaNode, check_labels, numa_from
 from planner.podgroup import MIG_PREFIX, PodTerm
@@ -176,7 +177,7 @@ def _taints(spec: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
         at = where.at(f"spec.taints[{index}]")
         effect = text(taint.get("effect"), at)
         found.append(Taint(text(taint.get("key"), at), text(taint.get("value"), at), effect))
-    return tuple(found)
+    return tuple(taint for taint in found if taint.key != RESERVED_TAINT)
 
 
 def _ready(status: Mapping[str, object], where: Where) -> bool:

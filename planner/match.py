@@ -33,6 +33,10 @@ PASSING_TAINTS = frozenset(
 )
 """Taints that say how a node is now, not what it is for; a cluster "when empty" has none of them."""
 
+RESERVED_TAINT = "bayplan.dev/reserved"
+"""Our own: on the nodes of a domain that a gang holds whole, where domains are fenced by taint. Nodes are
+read without it, for the book of reservations says the same."""
+
 GPU = "nvidia.com/gpu"
 SHARED_GPU = "nvidia.com/gpu.shared"
 PRODUCT = "nvidia.com/gpu.product"

@@ -103,7 +103,7 @@ def decide(
     looked_up = Host(params=around.params_beside(policies), authorizer=around.authorizer(request.user_info))
     if request.object is None or request.sub_resource:
         return _aside(request, policies, snapshot, phase, looked_up)
-    sight = Sight(request, snapshot, around.podgroups, around.members, around.waiting)
+    sight = Sight(request, snapshot, around.podgroups, around.members, around.waiting, around.fenced)
     try:
         workload = sight.workload(request.object)
         host = _host(looked_up, request, workload, sight, snapshot is not None)
@@ -133,7 +133,7 @@ def _mutate(
     plan = sight.plan(result)
     if plan is not None:
         note = policies_note(result, (effect.policy for effect in effects), policies.revision)
-        stamped = stamp(result, sight.workload(result), plan, note)
+        stamped = stamp(result, sight.workload(result), plan, note, fenced=sight.fenced)
         if written := patch_between(result, stamped):
             effects.append(Effect(PLAN, "", tuple(written)))
         result = stamped

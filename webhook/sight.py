@@ -61,11 +61,13 @@ class Sight:
         podgroups: PodGroups = _NO_PODGROUPS,
         members: Sequence[Member] = (),
         waiting: Callable[[], Sequence[Waiting]] = tuple,
+        fenced: bool = False,
     ) -> None:
         self._request = request
         self._members = members
         self._podgroups = podgroups
         self._waiting = waiting
+        self.fenced = fenced
         self._snapshot = snapshot
         self.booked = snapshot.reservations if snapshot is not None else ()
         self._read: tuple[Json, Workload] | None = None

@@ -14,6 +14,7 @@ import orjson
 from planner.errors import InputError, Where
 from planner.order import natural
 from planner.topology import HOSTNAME
+from webhook.fencing import tolerant
 from webhook.names import PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
 from webhook.planning import WorkloadPlan
 from webhook.workloads import Template, Workload
@@ -21,11 +22,14 @@ from webhook.workloads import Template, Workload
 Json = dict[str, Any]
 
 
-def stamp(obj: Mapping[str, Any], workload: Workload, plan: WorkloadPlan, policies: str) -> Json:
+def stamp(
+    obj: Mapping[str, Any], workload: Workload, plan: WorkloadPlan, policies: str, *, fenced: bool = False
+) -> Json:
     """A copy of the object that carries its plan; the same plan stamped twice changes nothing.
 
     `policies` is the value of `bayplan.dev/policies`. Templates learn the reservation too, so that their
-    pods find it; a queued gang's templates get the scheduling gate, an admitted one's lose it.
+    pods find it; a queued gang's templates get the scheduling gate, an admitted one's lose it. Where domains
+    are `fenced` by taint, a pod tolerates its own gang's when it comes.
     """
     stamped: Json = copy.deepcopy(dict(obj))
     note = placement_note(plan)
@@ -38,6 +42,8 @@ def stamp(obj: Mapping[str, Any], workload: Workload, plan: WorkloadPlan, polici
         if template.path:
             _annotate(pod, {PLACEMENT: note, RESERVATION: ids, POD_SET: template.pod_set})
         _gate(pod, waits)
+        if fenced and not template.path and any(one.mode == "domain" for one in plan.reservations):
+            pod["spec"]["tolerations"] = tolerant(pod["spec"].get("tolerations"), plan.reservations)
     return stamped
 
 

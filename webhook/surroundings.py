@@ -34,7 +34,8 @@ class Surroundings:
     """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user.
 
     `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
-    such groups that are in no cluster yet. `waiting` tells, in order, which gangs wait.
+    such groups that are in no cluster yet. `waiting` tells, in order, which gangs wait. `fenced`: reserved
+    domains are fenced by taint.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class Surroundings:
     podgroups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     members: Sequence[Member] = ()
     waiting: Callable[[], Sequence[Waiting]] = tuple
+    fenced: bool = False
 
     @classmethod
     def of_objects(cls, objects: Iterable[Json]) -> Surroundings:

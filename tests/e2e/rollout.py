@@ -68,6 +68,8 @@ class Rollout:
     cluster: Cluster
     folder: Path
     policies: Sequence[str]
+    options: Sequence[str] = ()
+    """Added to each replica's command line."""
     replicas: list[Replica] = field(default_factory=list)
     configured: list[str] = field(default_factory=list)
     balancer: Balancer = field(default_factory=lambda: Balancer((), strict=True))
@@ -108,7 +110,7 @@ class Rollout:
         port = free_port()
         names = ["--certificate-secret", "bayplan-tls", "--certificate-names", "127.0.0.1", "localhost"]
         command = [BAYPLAN, "serve", "--port", str(port), "--in-cluster", "--account", str(self._account())]
-        command += ["--namespace", SYSTEM, *names, "--drain", str(DRAIN), "-p", *self.policies]
+        command += ["--namespace", SYSTEM, *names, "--drain", str(DRAIN), *self.options, "-p", *self.policies]
         replica = Replica(start(f"replica-{port}", command, self.folder, self._environment()), port)
         self.replicas.append(replica)
         replica.process.wait_until(lambda: replica.readiness()[0] == 200, 90)

@@ -97,6 +97,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="token and ca.crt of --in-cluster (default: where Kubernetes mounts them)",
     )
     parser.add_argument("--namespace", default=NAMESPACE, help="of our own Lease (default: %(default)s)")
+    parser.add_argument(
+        "--fence",
+        choices=("affinity", "taint"),
+        default="affinity",
+        help="what keeps others out of reserved domains: where GPU pods are pinned, or also a taint on the "
+        "nodes (default: %(default)s)",
+    )
     parser.add_argument("--no-controller", action="store_true", help="answer only; other replicas control")
     parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for one call")
     parser.add_argument(
@@ -152,6 +159,7 @@ async def _serve(args: argparse.Namespace) -> int:
         account=args.account,
         namespace=args.namespace,
         controls=not args.no_controller,
+        taints=args.fence == "taint",
     )
     try:
         if args.certificate_secret:

@@ -12,9 +12,11 @@ from dataclasses import replace
 from planner.podgroup import PodGroup
 from planner.reservation import Conflict, LedgerUnavailable, Reservation
 from planner.snapshot import Snapshot
+from webhook.fencing import tolerant
 from webhook.kube import reconcile as rules
-from webhook.kube.client import Api, ApiError
+from webhook.kube.client import Api, ApiError, Json
 from webhook.kube.events import Recorder
+from webhook.kube.fence import Fence
 from webhook.kube.gangs import (
     WATCHED,
     Gang,
@@ -78,12 +80,14 @@ class Controller:
         queue: QueueWatch,
         ledger: KubeLedger,
         outcomes: Outcomes,
+        fence: Fence | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._api = api
         self._watch = watch
         self._queue = queue
         self._ledger = ledger
+        self._fence = fence
         self._clock = clock
         self._recorder = Recorder(api)
         self._outcomes = outcomes
@@ -101,14 +105,24 @@ class Controller:
         """Look at workloads and waiting pods, and keep everything as it should be."""
         await self._watch.synced()
         await self._queue.synced()
-        while True:
-            began = time.monotonic()
-            await self._round()
-            took = time.monotonic() - began
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._watch.news.wait(), IDLE_SECONDS)
-            # A look at a long queue must leave the replica time to answer: a third of it at most is ours.
-            await asyncio.sleep(min(max(SETTLE_SECONDS, 2 * took), MOST_REST))
+        try:
+            if self._fence is not None:
+                await self._fence.start()
+            while True:
+                await self._look()
+        finally:
+            if self._fence is not None:
+                await self._fence.close()
+
+    async def _look(self) -> None:
+        """A round, and a rest until there is news."""
+        began = time.monotonic()
+        await self._round()
+        took = time.monotonic() - began
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._watch.news.wait(), IDLE_SECONDS)
+        # A look at a long queue must leave the replica time to answer: a third of it at most is ours.
+        await asyncio.sleep(min(max(SETTLE_SECONDS, 2 * took), MOST_REST))
 
     async def _round(self) -> None:
         """One look and everything that follows from it; what fails is tried again at the next."""
@@ -128,6 +142,10 @@ class Controller:
             self._told = {name: time_ for name, time_ in self._told.items() if name in waiting}
             await self._tell_held(world)
             await self._outcomes.write(world.snapshot)
+            if self._fence is not None:
+                book = await self._ledger.book(self._clock())
+                if not await self._fence.keep(world.snapshot.with_book(book)):
+                    self._watch.news.set()
         except (Conflict, ApiError, LedgerUnavailable) as error:
             log.info("controller: %s; looking again", error)
             self._watch.news.set()
@@ -243,7 +261,10 @@ class Controller:
                 stored = await self._api.get(path)
                 if stored["metadata"]["uid"] != pod.ref.uid:
                     return
-                await self._api.merge(path, _opened(stored, snapshot, gang.group, reservation, pod.pod_set))
+                patch = _opened(stored, snapshot, gang.group, reservation, pod.pod_set)
+                if self._fence is not None and reservation is not None and reservation.mode == "domain":
+                    patch["spec"]["tolerations"] = tolerant(stored["spec"].get("tolerations"), [reservation])
+                await self._api.merge(path, patch)
             except ApiError as error:
                 if error.status not in (404, 409):  # gone or changed: the next look sees what became of it
                     raise
@@ -275,8 +296,8 @@ class Controller:
 
 
 def _opened(
-    stored: dict[str, object], snapshot: Snapshot, group: PodGroup, reservation: Reservation | None, name: str
-) -> dict[str, object]:
+    stored: Json, snapshot: Snapshot, group: PodGroup, reservation: Reservation | None, name: str
+) -> Json:
     """The merge patch for one stored pod."""
     if reservation is None:
         return let_in(stored, (), (), {})

@@ -16,6 +16,7 @@ from webhook.kube.access import asking
 from webhook.kube.certificates import SecretCertificates
 from webhook.kube.client import ACCOUNT, Api, connect
 from webhook.kube.controller import Controller
+from webhook.kube.fence import Fence
 from webhook.kube.leader import Leader
 from webhook.kube.ledger import KubeLedger
 from webhook.kube.outcomes import Outcomes
@@ -45,6 +46,8 @@ class ClusterSide:
     """Where they lie in a Secret of the cluster."""
     recoveries: Histogram | None = None
     """The controller's metric, where it stands for election."""
+    taints: bool = False
+    """Whether reserved domains are fenced by taint."""
 
     @classmethod
     async def connect(
@@ -55,8 +58,10 @@ class ClusterSide:
         account: Path = ACCOUNT,
         namespace: str = NAMESPACE,
         controls: bool = True,
+        taints: bool = False,
     ) -> ClusterSide:
         """Begin to watch, and with `controls` stand for election in `namespace`. Waits for nothing.
+        `taints`: reserved domains are fenced by taint.
 
         Raises `InputError` for a kubeconfig or service account that cannot be used.
         """
@@ -64,12 +69,14 @@ class ClusterSide:
         access = asking(api, asyncio.get_running_loop())
         watch = ClusterWatch(api)
         side = cls(api, watch, KubeLedger(api), QueueWatch(api, watch.news.set), ParamsWatch(api), access)
+        side.taints = taints
         await side.watch.start()
         await side.queue.start()
         await side.ledger.start()
         if controls:
             outcomes = Outcomes(api, namespace)
-            controller = Controller(api, side.watch, side.queue, side.ledger, outcomes)
+            fence = Fence(api) if taints else None
+            controller = Controller(api, side.watch, side.queue, side.ledger, outcomes, fence)
             side.recoveries = controller.recoveries
             leader = Leader(api, namespace, controller.lead)
             side.election = asyncio.create_task(leader.run())
@@ -94,7 +101,13 @@ class ClusterSide:
     def surroundings(self) -> Surroundings:
         """What policies may look up there: namespaces, the parameters that they name, and who may do what."""
         around = self.watch.surroundings()
-        return replace(around, params=self.params, access=self.access, waiting=self.queue.queue)
+        return replace(
+            around,
+            params=self.params,
+            access=self.access,
+            waiting=self.queue.queue,
+            fenced=self.taints,
+        )
 
     def follow(self, policies: PolicySet) -> None:
         """Watch the kinds of which these policies take parameters."""

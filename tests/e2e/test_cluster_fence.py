@@ -1,0 +1,156 @@
+"""Reserved racks fenced by taint, as the component installs it, with its rights and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.api import Json
+from tests.e2e.binaries import ROOT
+from tests.e2e.conftest import policy_set
+from tests.e2e.fleet import Fleet
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import GPU, RACK, job, nodes, racks_of, reservations
+from tests.e2e.rollout import Rollout
+from tests.e2e.stage import Cluster
+
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+PODS = "/api/v1/namespaces/research/pods"
+COMPONENT = ROOT / "manifests" / "components" / "taint-fence"
+TAINT = "bayplan.dev/reserved"
+
+
+@pytest.fixture(scope="module")
+def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rollout]:
+    """Two replicas that fence by taint, on two racks of three nodes; one node has a taint of its own."""
+    folder = tmp_path_factory.mktemp("fence")
+    fleet = Fleet(cluster.api)
+    found = Rollout(cluster, folder, policy_set("default-scheduler", folder), options=("--fence", "taint"))
+    rights = str(COMPONENT / "rbac.yaml")
+    try:
+        fleet.make(nodes(2, 3))
+        found.install()
+        assert cluster.kubectl("apply", "-f", rights).status == 0
+        found.add()
+        found.add()
+        yield found
+    finally:
+        cluster.kubectl("delete", "-f", rights, "--ignore-not-found")
+        found.uninstall()
+        fleet.remove()
+
+
+@pytest.fixture(autouse=True)
+def clean(rollout: Rollout) -> Iterator[None]:
+    """After each test nothing is applied, nothing is reserved, and no node has our taint."""
+    yield
+    for folder in (JOBS, PODS):
+        for item in rollout.api.items(folder):
+            rollout.api.delete(f"{folder}/{item['metadata']['name']}")
+    wait_until(lambda: not rollout.api.items(PODS), "the pods to go", 60)
+    wait_until(lambda: not reservations(rollout.api), "the reservations to go", 60)
+    wait_until(lambda: not tainted(rollout), "the taints to go", 30)
+
+
+def tainted(rollout: Rollout) -> dict[str, str]:
+    """The value of our taint by node."""
+    return {
+        node["metadata"]["name"]: taint["value"]
+        for node in rollout.api.items("/api/v1/nodes")
+        for taint in node["spec"].get("taints", ())
+        if taint["key"] == TAINT
+    }
+
+
+def bound(rollout: Rollout, name: str, count: int) -> list[Json]:
+    """Wait until so many of a Job's pods have a node."""
+
+    def found() -> list[Json]:
+        pods = rollout.api.items(PODS, labelSelector=f"job-name={name}")
+        return [pod for pod in pods if "nodeName" in pod["spec"]]
+
+    wait_until(lambda: len(found()) == count, f"{name} to run", 60)
+    return found()
+
+
+def plain(name: str, rack: str, *, gpus: int = 0, **annotations: str) -> Json:
+    """A pod that insists on a rack."""
+    limits = {"cpu": "1", "memory": "1Gi", **({GPU: str(gpus)} if gpus else {})}
+    container = {"name": "c", "image": "busybox", "resources": {"limits": limits}}
+    metadata = {"name": name, "namespace": "research", "annotations": annotations}
+    spec = {"containers": [container], "nodeSelector": {RACK: rack}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def refused_by_taint(rollout: Rollout, name: str) -> bool:
+    """Whether the scheduler says that a taint keeps the pod away."""
+    conditions = rollout.api.get(f"{PODS}/{name}")["status"].get("conditions", ())
+    return any(
+        "untolerated taint" in one.get("message", "") for one in conditions if one["type"] == "PodScheduled"
+    )
+
+
+def test_a_reserved_rack_takes_its_gangs_pods_and_no_others(rollout: Rollout) -> None:
+    """Two of three nodes are used: the third is closed to pods without a GPU, and to those that skip us."""
+    rollout.api.create(JOBS, job("train", 2))
+    (rack,) = racks_of(bound(rollout, "train", 2))
+    wait_until(lambda: set(tainted(rollout)) == {f"{rack}-n{host}" for host in (1, 2, 3)}, "the taints")
+    rollout.api.create(PODS, plain("no-gpu", rack))
+    rollout.api.create(PODS, plain("skips", rack, gpus=1, **{"bayplan.dev/skip": "true"}))
+    for name in ("no-gpu", "skips"):
+        wait_until(lambda name=name: refused_by_taint(rollout, name), f"{name} to be refused")  # type: ignore[misc]
+    rollout.api.delete(f"{JOBS}/train")
+    for name in ("no-gpu", "skips"):
+        wait_until(
+            lambda name=name: "nodeName" in rollout.api.get(f"{PODS}/{name}")["spec"], f"{name} to run"
+        )  # type: ignore[misc]
+    assert tainted(rollout) == {}
+
+
+def test_a_gang_from_the_queue_passes_the_fence_of_its_new_rack(rollout: Rollout) -> None:
+    """Both racks are held; when one is free its taint changes hands, and the gated pods tolerate it."""
+    for name in ("left", "right"):
+        rollout.api.create(JOBS, job(name, 3))
+        bound(rollout, name, 3)
+    wait_until(lambda: len(tainted(rollout)) == 6, "both fences")
+    before = tainted(rollout)
+    rollout.api.create(JOBS, job("next", 3))
+    rollout.api.delete(f"{JOBS}/left")
+    (rack,) = racks_of(bound(rollout, "next", 3))
+    after = tainted(rollout)
+    assert after[f"{rack}-n1"] != before[f"{rack}-n1"]
+    assert len(set(after.values())) == 2
+
+
+def test_other_taints_stay_and_a_wiped_one_comes_back(rollout: Rollout, cluster: Cluster) -> None:
+    """Somebody takes a taint off a reserved node: within seconds it is there again, beside the node's own."""
+    said = cluster.kubectl("taint", "node", "r1-n3", "example.com/own=yes:PreferNoSchedule")
+    assert said.status == 0, said.err
+    try:
+        rollout.api.create(JOBS, job("train", 2))
+        bound(rollout, "train", 2)
+        wait_until(lambda: "r1-n3" in tainted(rollout), "the taint")
+        assert cluster.kubectl("taint", "node", "r1-n3", f"{TAINT}-").status == 0
+        wait_until(lambda: "r1-n3" in tainted(rollout), "the taint again")
+        keys = {taint["key"] for taint in rollout.api.get("/api/v1/nodes/r1-n3")["spec"]["taints"]}
+        assert keys == {TAINT, "example.com/own"}
+    finally:
+        cluster.kubectl("taint", "node", "r1-n3", "example.com/own-")
+
+
+def test_another_leader_keeps_the_fence_and_what_is_left_behind_is_taken_off_by_kubectl(
+    rollout: Rollout, cluster: Cluster
+) -> None:
+    """A leader that stops leaves the taints; without any replica docs/fencing.md's line takes them off."""
+    rollout.api.create(JOBS, job("train", 2))
+    bound(rollout, "train", 2)
+    wait_until(lambda: len(tainted(rollout)) == 3, "the taints")
+    for replica in list(rollout.replicas):
+        rollout.retire(replica)
+    assert len(tainted(rollout)) == 3
+    said = cluster.kubectl("taint", "nodes", "--all", f"{TAINT}-")
+    assert tainted(rollout) == {}, said.err
+    rollout.add()
+    rollout.add()
+    wait_until(lambda: len(tainted(rollout)) == 3, "the taints, by the next leader", 60)
