@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 STOP_SECONDS = 15.0
+PORTS = (12_000, 32_000)
 
 
 @dataclass(slots=True)
@@ -64,10 +67,12 @@ def start(
 
 
 def free_port() -> int:
-    """A TCP port on loopback that is free now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A TCP port on loopback that is free now, below those that the kernel gives to outgoing connections:
+    none of them can take it before the program that it is for."""
+    while True:
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", random.randrange(*PORTS)))
+            return int(listener.getsockname()[1])
 
 
 def wait_until(true: Callable[[], bool], what: str, seconds: float = 30.0, pause: float = 0.1) -> None:
