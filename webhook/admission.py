@@ -133,10 +133,10 @@ def _mutate(
     plan = sight.plan(result)
     if plan is not None:
         note = policies_note(result, (effect.policy for effect in effects), policies.revision)
-        stamped = stamp(result, sight.workload(result), plan, note, fenced=sight.fenced)
-        if written := patch_between(result, stamped):
-            effects.append(Effect(PLAN, "", tuple(written)))
-        result = stamped
+        result = stamp(result, sight.workload(result), plan, note, fenced=sight.fenced)
+    result = sight.fenced_off(result, plan)
+    if written := patch_between(mutated.object, result):
+        effects.append(Effect(PLAN, "", tuple(written)))
     findings = run_validating(policies, replace(request, object=result), result, host)
     refusal = _refusal(mutated.errors, findings, plan)
     patch = patch_between(original, result) if refusal is None else []

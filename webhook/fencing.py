@@ -1,8 +1,8 @@
-"""Reserved domains fenced by taint: what is put on their nodes, and what lets a gang's pods through. Pure.
+"""Reserved domains fenced: what keeps other pods out, and what lets a gang's own through. Pure.
 
-By default a domain is fenced by affinity: every pod that asks for GPUs is planned, and pinned away from what
-others hold. A taint keeps out all others too: pods without a GPU, those that leave the plan
-(`bayplan.dev/skip`, `bayplan.dev/reserve: none`), and those that came before Bayplan.
+By default a domain is fenced by affinity: every pod that asks for GPUs is planned and pinned to its place,
+and one that is pinned nowhere is kept off what others hold when it comes. A taint keeps out all others too: pods
+without a GPU, those that leave the plan (`bayplan.dev/skip`), and those that came before Bayplan.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from planner.match import RESERVED_TAINT
+from planner.match import NODE_NAME_FIELD, RESERVED_TAINT
+from planner.order import natural
 from planner.reservation import Reservation, reservation_id
 from planner.snapshot import Snapshot
+from planner.topology import HOSTNAME
+from webhook.functions import require
 
 Json = dict[str, Any]
 EFFECT = "NoSchedule"
@@ -68,3 +71,19 @@ def patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -> Json
     others = [dict(one) for one in taints if one.get("key") != RESERVED_TAINT]
     own = [{"key": RESERVED_TAINT, "value": value, "effect": EFFECT}] if value else []
     return {"metadata": {"resourceVersion": version}, "spec": {"taints": [*others, *own] or None}}
+
+
+def kept_off(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
+    """A pod that no plan pins, required to stay off the nodes that gangs hold whole now."""
+    spec = pod.get("spec")
+    held = [snapshot.nodes[name] for name in snapshot.holders if name in snapshot.nodes]
+    if not held or not isinstance(spec, Mapping):
+        return pod
+    hosts = sorted((host for node in held if (host := node.labels.get(HOSTNAME))), key=natural)
+    named = sorted(node.name for node in held if not node.labels.get(HOSTNAME))
+    term: Json = {}
+    if hosts:
+        term["matchExpressions"] = [{"key": HOSTNAME, "operator": "NotIn", "values": hosts}]
+    if named:
+        term["matchFields"] = [{"key": NODE_NAME_FIELD, "operator": "NotIn", "values": [n]} for n in named]
+    return {**pod, "spec": {**spec, "affinity": require(spec.get("affinity"), [term])}}

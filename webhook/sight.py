@@ -16,6 +16,8 @@ from planner.placement import fingerprint
 from planner.podgroup import PodGroup
 from planner.snapshot import Snapshot
 from webhook.fellows import Member, members, running
+from webhook.fencing import kept_off
+from webhook.names import QUEUED_GATE
 from webhook.planning import Placed, WorkloadPlan, replay_for_pod, with_claims
 from webhook.policy.request import AdmissionRequest
 from webhook.queue import Waiting, plan_in_turn
@@ -147,6 +149,18 @@ class Sight:
         if self._snapshot is None or obj.get("kind") != "Pod":
             return obj
         return repinned(obj, self._snapshot, self._request.namespace)
+
+    def fenced_off(self, obj: Json, plan: WorkloadPlan | None) -> Json:
+        """The object, or a new pod for GPUs that has no place of its own and does not wait for one, kept off
+        what gangs hold whole."""
+        workload = self.workload(obj)
+        if self._snapshot is None or workload.kind != "Pod" or self._request.operation != "CREATE":
+            return obj
+        gates = (obj.get("spec") or {}).get("schedulingGates") or []
+        waits = any(isinstance(gate, Mapping) and gate.get("name") == QUEUED_GATE for gate in gates)
+        if waits or (plan is not None and plan.reservations) or not wants_plan(workload):
+            return obj
+        return kept_off(obj, self._snapshot)
 
     def plan(self, obj: Json) -> WorkloadPlan | None:
         """The plan of the object's gangs, None where there is nothing to plan. Raises as `workload` does."""

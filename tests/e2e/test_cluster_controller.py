@@ -20,6 +20,8 @@ from tests.e2e.stage import Cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
 PODS = "/api/v1/namespaces/research/pods"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/research/deployments"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +205,50 @@ def test_a_gang_that_loses_a_node_is_replanned_with_one_pod_moved(serving: Repli
         print(f"\n{how}: replanned after {took:.1f} s: {message}")
     finally:
         heal(serving, former)
+
+
+def test_no_gpu_pod_of_others_lands_on_a_node_that_a_gang_holds_unused(serving: Replicas) -> None:
+    """Two of a rack's three nodes are used. A pod that insists on the rack waits; the pods of a gang that is
+    only advised, and of a Deployment, go elsewhere, although there is room for both."""
+    serving.api.create(JOBS, job("train", 2))
+    (rack,) = racks_of(running(serving, "train", 2))
+    insists = job("insists", 1, required="", nodeSelector={RACK: rack})
+    stored = serving.api.create(JOBS, insists)
+    assert '"queued"' in stored["metadata"]["annotations"]["bayplan.dev/placement"]
+    advised = job("advised", 3)
+    advised["metadata"]["annotations"]["bayplan.dev/reserve"] = "none"
+    serving.api.create(JOBS, advised)
+    others = running(serving, "advised", 3)
+    assert rack not in racks_of(others)
+    for pod in others:
+        (term,) = pod["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+        assert set(term["matchExpressions"][0]["values"]) == {f"{rack}-n{host}" for host in (1, 2, 3)}
+    body = deployment("web", 3)
+    serving.api.create(DEPLOYMENTS, body)
+    try:
+        web = {"labelSelector": "app=web"}
+        wait_until(
+            lambda: sum("nodeName" in pod["spec"] for pod in serving.api.items(PODS, **web)) == 3,
+            "the Deployment to run",
+            60,
+        )
+        assert rack not in racks_of(serving.api.items(PODS, **web))
+    finally:
+        serving.api.delete(f"{DEPLOYMENTS}/web")
+
+
+def deployment(name: str, replicas: int) -> Json:
+    """Pods of whole nodes, each for itself."""
+    template = job(name, 1)["spec"]["template"]
+    template["spec"]["restartPolicy"] = "Always"
+    template["metadata"] = {"labels": {"app": name}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "research"},
+        "spec": spec,
+    }
 
 
 @pytest.mark.parametrize("labelled", [True, False], ids=["labelled", "nameless"])

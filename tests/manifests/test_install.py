@@ -253,6 +253,26 @@ def test_cert_manager_takes_the_place_of_our_own_certificates(tmp_path: Path) ->
             assert source == f"bayplan-system/{certificate['metadata']['name']}"
 
 
+def test_the_fence_by_taint_takes_one_right_and_one_flag(tmp_path: Path) -> None:
+    """Beside cert-manager too; without the component nobody may patch a node."""
+    kubectl = shutil.which("kubectl")
+    if not kubectl:
+        return
+    relative = os.path.relpath(MANIFESTS, tmp_path)
+    parts = f"{relative}/components/cert-manager, {relative}/components/taint-fence"
+    (tmp_path / "kustomization.yaml").write_text(f"resources: [{relative}]\ncomponents: [{parts}]\n")
+    done = subprocess.run([kubectl, "kustomize", str(tmp_path)], capture_output=True, text=True, check=True)
+    found = list(yaml.safe_load_all(done.stdout))
+    container = by_kind(found)["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    args = parser().parse_args([container["command"][1], *container["args"]])
+    assert args.fence == "taint"
+    assert parser().parse_args([container["command"][1], *CONTAINER["args"]]).fence == "affinity"
+    (right,) = (
+        one["rules"] for one in found if one["metadata"]["name"] == "bayplan-fence" and "rules" in one
+    )
+    assert right == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}]
+
+
 def faults(schema: Any, value: Any, path: str = "") -> list[str]:
     """Where a value is not what a structural schema says: wrong type, missing or unknown field."""
     if value is None:
