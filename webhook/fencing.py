@@ -1,8 +1,8 @@
 """Reserved domains fenced: what keeps other pods out, and what lets a gang's own through. Pure.
 
 By default a domain is fenced by affinity: every pod that asks for GPUs is planned and pinned to its place,
-and one that is pinned nowhere is kept off what others hold when it comes. A taint keeps out all others too: pods
-without a GPU, those that leave the plan (`bayplan.dev/skip`), and those that came before Bayplan.
+and one that is pinned nowhere is kept off what others hold when it comes. A taint keeps out all others too:
+pods without a GPU, those that leave the plan (`bayplan.dev/skip`), and those that came before Bayplan.
 """
 
 from __future__ import annotations
