@@ -82,10 +82,18 @@ class Rollout:
     def install(self) -> None:
         """Namespace, kinds, rights, the empty Secret, and the webhook configurations without any CA."""
         for name in INSTALLED:
-            made = self.cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name))
-            assert made.status == 0, made.err
+            self.apply(name)
         waited = self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
         assert waited.status == 0, waited.err
+        self.configure()
+
+    def apply(self, name: str) -> None:
+        """One of the manifests."""
+        made = self.cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name))
+        assert made.status == 0, made.err
+
+    def configure(self) -> None:
+        """The webhook configurations, without any CA."""
         for body in (one for one in yaml.safe_load_all(WEBHOOKS.read_text()) if one):
             for webhook in body["webhooks"]:
                 path = webhook["clientConfig"]["service"]["path"]
@@ -107,14 +115,19 @@ class Rollout:
 
     def add(self) -> Replica:
         """A new replica, called from when it is ready."""
+        replica = self.start()
+        replica.process.wait_until(lambda: replica.readiness()[0] == 200, 90)
+        self.balancer.ports.append(replica.port)
+        return replica
+
+    def start(self) -> Replica:
+        """A new replica, which may still have something to wait for."""
         port = free_port()
         names = ["--certificate-secret", "bayplan-tls", "--certificate-names", "127.0.0.1", "localhost"]
         command = [BAYPLAN, "serve", "--port", str(port), "--in-cluster", "--account", str(self._account())]
         command += ["--namespace", SYSTEM, *names, "--drain", str(DRAIN), *self.options, "-p", *self.policies]
         replica = Replica(start(f"replica-{port}", command, self.folder, self._environment()), port)
         self.replicas.append(replica)
-        replica.process.wait_until(lambda: replica.readiness()[0] == 200, 90)
-        self.balancer.ports.append(port)
         return replica
 
     def retire(self, replica: Replica) -> None:

@@ -6,6 +6,7 @@ The replicas act with the rights of 30-rbac.yaml and 35-certificates.yaml alone,
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from certs.authority import KeyPair, Material, bundle_pem, read_bundle, read_pai
 from tests.e2e.api import Json
 from tests.e2e.conftest import policy_set
 from tests.e2e.fleet import Fleet
+from tests.e2e.hook import bayplan
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import events, job, nodes, racks_of, reservations
 from tests.e2e.rollout import SECRET, Load, Rollout, trusted_call, wait_for_certificate
@@ -119,6 +121,34 @@ def test_with_the_rights_of_the_manifests_a_gang_is_planned_queued_let_in_and_re
         rollout.api.delete(f"{JOBS}/{name}")
     wait_until(lambda: not reservations(rollout.api), "the places to be free", 60)
     assert "forbidden" not in rollout.said().lower()
+
+
+def test_the_doctor_finds_it_well_and_names_a_right_that_was_taken_away(rollout: Rollout) -> None:
+    """`bayplan doctor` on the installation: everything that it looks at, but the Deployment, is there."""
+    before = examined(rollout)
+    well = {"API server", "CRDs", "mutating webhooks", "validating webhooks", "certificate", "controller"}
+    assert {
+        one: before[one] for one in sorted(well | {"RBAC", "dry run", "topology racks"})
+    } == dict.fromkeys(sorted(well | {"RBAC", "dry run", "topology racks"}), "ok")
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/bayplan"
+    binding = rollout.api.get(path)
+    rollout.api.delete(path)
+    try:
+        wait_until(lambda: examined(rollout)["RBAC"] == "fail", "the doctor to miss the rights")
+    finally:
+        del binding["metadata"]["resourceVersion"], binding["metadata"]["uid"]
+        rollout.api.create(path.rpartition("/")[0], binding)
+    wait_until(lambda: examined(rollout)["RBAC"] == "ok", "the doctor to find them again")
+
+
+def examined(rollout: Rollout) -> dict[str, str]:
+    """What the doctor says of each subject; the worst where it says more."""
+    kubeconfig = str(rollout.cluster.kubectl.kubeconfig)
+    said = json.loads(bayplan("doctor", "--kubeconfig", kubeconfig, "-o", "json", statuses=(0, 1)))
+    found: dict[str, str] = {}
+    for one in said:
+        found[one["subject"]] = "fail" if found.get(one["subject"]) == "fail" else one["grade"]
+    return found
 
 
 def test_a_certificate_is_rotated_under_load_without_one_failed_request(rollout: Rollout) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -12,8 +13,10 @@ import yaml
 from certs.authority import bundle_pem, new_authority
 from tests.e2e.api import ApiError, Json
 from tests.e2e.binaries import ROOT
+from tests.e2e.conftest import policy_set
 from tests.e2e.controlplane import exists
 from tests.e2e.processes import wait_until
+from tests.e2e.rollout import INSTALLED, Rollout
 from tests.e2e.stage import Cluster
 
 MANIFESTS = ROOT / "manifests"
@@ -167,3 +170,28 @@ def may(cluster: Cluster, verb: str, resource: str) -> bool:
     """What the API server says of our service account, in our own namespace or of what has none."""
     user = f"--as=system:serviceaccount:{SYSTEM}:bayplan"
     return cluster.kubectl("auth", "can-i", verb, resource, user, "-n", SYSTEM).out.strip() == "yes"
+
+
+def test_a_replica_that_starts_before_all_else_waits_and_takes_up_what_comes_in_any_order(
+    cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its account has no right; there are no kinds, no Secret, no webhooks. They come last things first."""
+    folder = tmp_path_factory.mktemp("order")
+    rollout = Rollout(cluster, folder, policy_set("default-scheduler", folder))
+    try:
+        rollout.apply("10-namespace.yaml")
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bayplan"}}
+        wait_until(lambda: exists(cluster.api, FOLDER), "the namespace")
+        cluster.api.create(f"{FOLDER}/serviceaccounts", account)
+        replica = rollout.start()
+        wait_until(lambda: replica.process.popen.poll() is None and bool(replica.process.tail()), "a word")
+        time.sleep(3)
+        assert replica.process.popen.poll() is None, replica.process.tail()
+        rollout.configure()
+        for name in reversed(INSTALLED[1:]):
+            rollout.apply(name)
+            time.sleep(1)
+        replica.process.wait_until(lambda: replica.readiness()[0] == 200, 90)
+        wait_until(lambda: bool(rollout.bundle()), "the CA in the configurations")
+    finally:
+        rollout.uninstall()
