@@ -89,9 +89,15 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
         mapping[name] = loader.construct_object(value_node, deep=True)
 
 
+def _foreign(loader: Any, node: yaml.Node) -> None:
+    raise _wrong(node, f"tag !!{node.tag.removeprefix(_TAG)} is nothing that JSON can hold")
+
+
 ManifestLoader.add_constructor(_TAG + "int", _integer)
 ManifestLoader.add_constructor(_TAG + "float", _number)
 ManifestLoader.add_constructor(_TAG + "map", _mapping)
+for _tag in ("set", "omap", "pairs", "binary", "timestamp"):
+    ManifestLoader.add_constructor(_TAG + _tag, _foreign)
 
 
 def load_all(text: bytes) -> list[Any]:

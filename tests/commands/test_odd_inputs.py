@@ -128,3 +128,53 @@ def test_a_user_without_a_home_is_none_the_worse(monkeypatch: pytest.MonkeyPatch
         main(["serve", "--help"])
     assert ended.value.code == 0
     assert os.environ["HOME"] == "/"
+
+
+@pytest.mark.parametrize("port", ["65536", "-1", "https"])
+def test_a_port_that_is_none_is_told(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is started."""
+    with pytest.raises(SystemExit) as ended:
+        main(("serve", "--insecure", f"--port={port}"))
+    assert ended.value.code == 2
+    assert "is no port: 0 to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [(None, "no such file"), ("- a list", "is no kubeconfig"), ("text", "is no kubeconfig")],
+)
+def test_a_kubeconfig_that_is_none_is_told(
+    text: str | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its path."""
+    file = tmp_path / "admin.conf"
+    if text is not None:
+        file.write_text(text)
+    line = said(("doctor", "--kubeconfig", str(file)), capsys)
+    assert words in line
+    assert str(file) in line
+
+
+def test_a_policy_files_name_may_be_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of files are bytes."""
+    name = os.fsdecode(b"bad\xffname.yaml")
+    (tmp_path / name).write_bytes((ROOT / "policies" / "leaf-spine" / "policy.yaml").read_bytes())
+    assert main(("policies", "check", str(tmp_path))) == 0
+    assert "all well" in capsys.readouterr().out
+
+
+def test_aliases_that_unfold_without_end_are_told_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nine values of nine values, nine times over."""
+    bomb = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    bomb += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
+    (tmp_path / "bomb.yaml").write_text("\n".join(bomb))
+    assert "its aliases unfold to more than" in said(("policies", "check", str(tmp_path)), capsys)
+
+
+def test_a_tag_that_json_does_not_have_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A set is no mapping."""
+    file = tmp_path / "node.yaml"
+    file.write_text("apiVersion: v1\nkind: Node\nspec: !!set {a, b}\n")
+    assert "tag !!set is nothing that JSON can hold" in said(("topology", "show", "-c", str(file)), capsys)

@@ -32,6 +32,7 @@ RELOAD_SECONDS = 2.0
 SWITCH_SECONDS = 0.001
 """How long a thread that decides keeps the interpreter: the event loop waits so long for each of them at each
 step of a call. Python's own 5 ms made that up to 30 ms a step."""
+PORTS = 65_535
 log = logging.getLogger("bayplan")
 
 EPILOG = """examples:
@@ -77,7 +78,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     inputs.add_cluster(parser, required=False)
     inputs.add_policies(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=8443, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=8443, help="0 picks a free one (default: %(default)s)")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serving certificate, PEM")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
     _add_secret(parser)
@@ -110,6 +111,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--drain", type=float, default=0.0, metavar="SECONDS", help="when told to stop, serve on for so long"
     )
     parser.set_defaults(run=run)
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > PORTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to {PORTS}")
+    return int(text)
 
 
 def _add_secret(parser: argparse.ArgumentParser) -> None:

@@ -220,16 +220,25 @@ async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, ac
     Raises `InputError` where that is missing or malformed. Nothing is called yet.
     """
     configuration = generated.Configuration()
+    where = "--in-cluster" if in_cluster else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config")
     try:
         if in_cluster:
             loader = config.incluster_config.InClusterConfigLoader(account / "token", account / "ca.crt")
             loader.load_and_set(configuration)
         else:
-            await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+            await config.load_kube_config(config_file=_there(where), client_configuration=configuration)
         return Api(configuration)
-    except (config.ConfigException, OSError, ssl.SSLError, ValueError, TypeError, KeyError) as error:
-        where = "--in-cluster" if in_cluster else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config")
+    except (TypeError, AttributeError):
+        raise InputError("is no kubeconfig", Where(where)) from None
+    except (config.ConfigException, OSError, ssl.SSLError, ValueError, KeyError) as error:
         raise InputError(f"gives no way to a cluster: {error}", Where(where)) from None
+
+
+def _there(kubeconfig: str) -> str:
+    """The same paths, for the package takes a missing file for an empty one."""
+    if not any(Path(path).expanduser().exists() for path in kubeconfig.split(os.pathsep)):
+        raise InputError("no such file: give --kubeconfig, or set KUBECONFIG", Where(kubeconfig))
+    return kubeconfig
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from webhook.manifest_yaml import check
 from webhook.policy.errors import PolicyError, Problem
 
 MAX_BYTES = 3 * 1024 * 1024
@@ -78,6 +79,7 @@ def parse(file: str, text: str) -> list[Document]:
     if len(text) > MAX_BYTES:
         raise PolicyError([Problem(file, 0, 0, "", "", f"larger than the limit of {MAX_BYTES} bytes")])
     try:
+        check(text.encode())  # in C, before what is slow on a hostile text
         return list(_documents(file, text))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark

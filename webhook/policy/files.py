@@ -121,7 +121,7 @@ def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> s
         return commit
     digest = hashlib.sha256()
     for path, text in sorted(texts):
-        digest.update(f"{Path(path).name}\0{len(text)}\0{text}".encode())
+        digest.update(os.fsencode(f"{Path(path).name}\0{len(text)}\0{text}"))
     return f"sha256:{digest.hexdigest()[:12]}"
 
 
