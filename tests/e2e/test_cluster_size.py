@@ -121,4 +121,4 @@ def test_a_replica_is_ready_soon_and_small(
             f"first answer {1000 * first:.0f} ms, then with a new pod before each "
             f"{1000 * sorted(times)[5]:.0f} ms in the middle, {1000 * max(times):.0f} ms at most"
         )
-    assert most < 250 + (NODES + PODS) * 0.02
+    assert most < 200 + (NODES + PODS) * 0.004
