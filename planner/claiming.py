@@ -125,9 +125,8 @@ class Devices:
         found = [(one, self.matching(expressions, one)) for one in self._alike]
         return [(one, devices) for one, devices in found if devices]
 
-    def not_understood(self, expressions: Sequence[str]) -> list[str]:
-        """The expressions of which some device's truth cannot be told."""
-        devices = {device for one in self._alike for device in one.devices if pool_of(device)}
+    def not_understood(self, expressions: Sequence[str], devices: Iterable[Device]) -> list[str]:
+        """The expressions whose truth for some of these devices cannot be told."""
         return [text for text in expressions if any(self.met(text, device) is None for device in devices)]
 
     def among(self, enough: Sequence[_Alike], pools: set[str], count: int) -> Requirement | None:
@@ -325,10 +324,11 @@ class _Asked:
         found = self._devices.everywhere(expressions)
         if not found:
             raise self._none(request, whose, 0)
-        for text in self._devices.not_understood(expressions):
+        meant = {device for _, there in found for device in there}
+        for text in self._devices.not_understood(expressions, meant):
             self.note(f"the selector {_cut(text)} ({whose}) is more than the plan reads: taken to hold")
-        pools = {pool_of(device) for _, there in found for device in there}
-        if any(device.partition for _, there in found for device in there if pool_of(device) != CLAIMED_GPU):
+        pools = {pool_of(device) for device in meant}
+        if any(device.partition for device in meant if pool_of(device) != CLAIMED_GPU):
             self.note(f"slices that are made on demand ({whose}) are not planned")
             return
         if CLAIMED_GPU in pools and len(pools) > 1:

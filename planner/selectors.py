@@ -46,7 +46,7 @@ _PATH = re.compile(
     r"""(?:\.(?P<name>\w+))?)"""
 )
 _LITERAL = re.compile(_TEXT + r"|(?P<number>-?\d+)|(?P<flag>true|false)")
-_CALL = re.compile(r"\.(?P<name>\w+)\((?P<argument>[^()]*(?:\([^()]*\))?[^()]*)\)")
+_CALL = re.compile(r"\.(?P<name>\w+)\((?P<argument>[^()]*(?:\([^()]*\)[^()]*)?)\)")
 _MADE = re.compile(r"""(?P<made>quantity|semver)\(\s*['"](?P<text>[^'"]*)['"]\s*\)""")
 _COMPARE: Mapping[str, Callable[[object, object], bool]] = {
     "==": lambda a, b: a == b,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -461,3 +462,17 @@ def test_the_leaf_spine_rules_count_claimed_devices_too() -> None:
     answer = answered(cluster(topology, *nodes, *slices, template(2)), spread)
     assert len({one.node[0] for one in answer.assignments}) == 2
     assert not any("leaf-spine" in text for text in answer.warnings)
+
+
+def test_a_long_expression_takes_no_long_time() -> None:
+    """Anybody may write one; it is looked at from left to right, without a second try."""
+    start = perf_counter()
+    assert holds(f"{OWN}.type.matches({'a' * 4000}", H100_DEVICE) is None
+    assert perf_counter() - start < 0.2
+
+
+def test_a_selector_is_not_questioned_for_devices_that_are_not_meant() -> None:
+    """Slices have no such attribute; the claim is for whole GPUs."""
+    asks = template(1, f"{OWN}.brand == 'Nvidia'")
+    slices = (slice_of("a", 2, brand="Nvidia"), slice_of("a", 2, type="mig", profile="1g.10gb"))
+    assert answered(cluster(node("a"), *slices, asks), claiming(2)).warnings == ()
