@@ -32,6 +32,7 @@ from planner.topology import HOSTNAME
 
 Plan = Callable[[Snapshot, PodGroup], Answer]
 _MOST_TRIES = 48
+_NOTHING: Resources = {}
 
 
 def in_fabric(snapshot: Snapshot, group: PodGroup, plan: Plan) -> Answer:
@@ -181,15 +182,17 @@ class _Fabric:
         """Pods of the gang that the node could take, at most the gang; equal nodes are looked at once."""
         if name in self._snapshot.holders:
             return 0
-        node, taken = self._snapshot.nodes[name], self._snapshot.taken.get(name, {})
-        labels = tuple(node.labels.items()) if self._selective else ()
+        node, taken = self._snapshot.nodes[name], self._snapshot.taken.get(name, _NOTHING)
         if self._special:
             return self._room_on(node, *self._snapshot.free_on(node))
-        what = (id(node.allocatable), tuple(taken.items()), node.ready, node.cordoned, node.taints, labels)
-        if what not in self._known:
+        labels = tuple(node.labels.items()) if self._selective else ()
+        use = tuple(taken.items()) if taken else ()
+        what = (id(node.allocatable), use, node.ready, node.cordoned, node.taints, labels)
+        known = self._known.get(what)
+        if known is None:
             free = {name: amount - taken.get(name, 0) for name, amount in node.allocatable.items()}
-            self._known[what] = self._room_on(node, free, None)
-        return self._known[what]
+            known = self._known[what] = self._room_on(node, free, None)
+        return known
 
     def _room_on(self, node: Node, free: Resources, gpus: Gpus | None) -> int:
         return max(

@@ -64,6 +64,7 @@ class _Matching:
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self._kinds = kinds
         self._keys = sorted({PRODUCT, *(key for kind in kinds for key in (*_keys(kind.shape), *kind.single))})
+        self._named = _names(kinds)
         self._by_value: dict[tuple[str | None, ...], Match] = {}
         self._known: dict[object, Match] = {}
         self._of: WeakKeyDictionary[Branch, Match] = WeakKeyDictionary()
@@ -85,7 +86,9 @@ class _Matching:
         return self._known.setdefault(children, Match((), 0, (), children))
 
     def _host(self, node: Node) -> Match:
-        values = tuple([node.name if k == NODE_NAME_FIELD else node.labels.get(k) for k in self._keys])
+        # Nodes that are asked for by name are told apart by it; all others are alike.
+        name = node.name if self._named is None or node.name in self._named else ""
+        values = tuple([name if k == NODE_NAME_FIELD else node.labels.get(k) for k in self._keys])
         found = self._by_value.get(values)
         if found is None:
             why = tuple(label_obstacle(kind.shape, node, linked=kind.linked) for kind in self._kinds)
@@ -94,6 +97,16 @@ class _Matching:
             made = Match(why, short, single if any(single) else ())
             found = self._by_value[values] = self._known.setdefault((why, short, made.single), made)
         return found
+
+
+def _names(kinds: Sequence[Kind]) -> frozenset[str] | None:
+    """The names of nodes in the terms; None where a term asks more of a name than to be in a list or not."""
+    shapes = [kind.shape for kind in kinds]
+    terms = [term for shape in shapes for term in (*shape.affinity, *(term for _, term in shape.preferences))]
+    asked = [r for term in terms for r in term if r.key == NODE_NAME_FIELD]
+    if any(r.operator not in ("In", "NotIn") for r in asked):
+        return None
+    return frozenset(name for r in asked for name in r.values)
 
 
 def _keys(shape: PodShape) -> set[str]:
