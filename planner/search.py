@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import product
 
 from planner.budget import BUDGET, Budget, BudgetEnded
@@ -187,8 +188,7 @@ class Search:
         level = made.level + 1
         price = self.weights.domains[made.level] if made.level >= limit.first else made.own
         start = made.own - price
-        tables = [self._options_of(child, limit) for child in made.children]
-        offers = cheapest(tables, limit.copies(level, start))
+        offers = cheapest(made.children, partial(self._options_of, limit=limit), limit.copies(level, start))
         stage: Stage = {self.counts.zero: start}
         for options in offers:
             if options:
@@ -249,7 +249,7 @@ class Search:
 
     def _offers(self, children: Sequence[int], limit: Limit, level: int) -> list[list[Option]]:
         """What each of these domains of the level can do for the limit's goal."""
-        return cheapest([self._options_of(child, limit) for child in children], limit.copies(level, 0))
+        return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, 0))
 
     def _towards(
         self,

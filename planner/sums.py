@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from planner.budget import Budget
 from planner.counts import Algebra, Allowed, Counts, Option, Stage
@@ -70,16 +70,22 @@ class Sums:
         return {one: kept[one] for one in chosen}
 
 
-def cheapest(tables: Sequence[Sequence[Option]], copies: int) -> list[list[Option]]:
-    """Each domain's options without those that so many other domains offer at less, or as cheap and earlier.
+def cheapest(
+    classes: Sequence[int], options: Callable[[int], list[Option]], copies: int
+) -> list[list[Option]]:
+    """The options of domains of these classes, without those that so many others offer at less, or as cheap
+    and earlier.
 
     Where a placement uses no more than so many domains, one of the others is free to stand in: so the best
     placement, and the first of equal ones, is among what is left.
     """
-    if copies >= len(tables):
-        return [list(table) for table in tables]
-    if copies < 1:  # not even one domain can be paid for
-        return [[] for _ in tables]
+    if copies >= len(classes):
+        return [options(one) for one in classes]
+    seen: dict[int, int] = {}
+    tables: list[list[Option]] = []
+    for one in classes:
+        before = seen[one] = seen.get(one, -1) + 1
+        tables.append(options(one) if before < copies else [])
     offered: dict[Counts, list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
         for counts, cost in table:
@@ -90,6 +96,6 @@ def cheapest(tables: Sequence[Sequence[Option]], copies: int) -> list[list[Optio
                 insort(best, (cost, place))
                 del best[copies:]
     return [
-        [(counts, cost) for counts, cost in table if (cost, place) <= offered[counts][-1]]
+        [(counts, cost) for counts, cost in table if (cost, place) <= offered[counts][-1]] if table else table
         for place, table in enumerate(tables)
     ]

@@ -58,8 +58,9 @@ class Branch:
         """The host at this place among the branch's nodes."""
         branch = self
         while branch.children:
-            place = branch.child_of(at)
-            branch, at = branch.children[place], at - branch.starts[place]
+            starts = branch._starts or branch.starts
+            place = bisect_right(starts, at) - 1
+            branch, at = branch.children[place], at - starts[place]
         return branch
 
     def leaves(self) -> Iterator[Branch]:
