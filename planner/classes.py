@@ -14,8 +14,9 @@ from planner.cost import Weights
 from planner.counts import Algebra, Counts, Measure, Option, algebra, projections, splits
 from planner.match import condition_obstacle
 from planner.matching import Match
-from planner.packing import HostFit, most
+from planner.packing import HostFit, most, opens_gpus
 from planner.request import Kind
+from planner.sharing import share_in
 from planner.zones import alignment_for
 
 Use = Literal["shared", "clear", "apart"]
@@ -44,6 +45,7 @@ class Classes:
     def __init__(self, kinds: tuple[Kind, ...], use: Use, weights: Weights) -> None:
         self._kinds, self._use, self._weights = kinds, use, weights
         self._levels = len(weights.domains)
+        self._sharing = any(share_in(kind.shape.requests) for kind in kinds)
         self.counts: Algebra = algebra(kinds)
         self._wanted = self.counts.measure(self.counts.full)
         self._project = projections(kinds, self.counts, self._levels)
@@ -102,7 +104,8 @@ class Classes:
             best = tuple(dict.fromkeys(kept))
         if not best:
             return EMPTY
-        own = self._weights.own(content) + self._weights.penalty * match.penalty
+        short = match.penalty + (opens_gpus(self._kinds, content.gpus) if self._sharing else 0)
+        own = self._weights.own(content) + self._weights.penalty * short
         known = self._known.get((best, own))
         if known is None:
             measures = [self.counts.measure(counts) for counts in best]

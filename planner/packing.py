@@ -23,6 +23,16 @@ def most(free: Resources, shape: PodShape, gpus: Gpus | None = None, limit: int 
     return gpus.most(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
 
 
+def opens_gpus(kinds: Sequence[Kind], gpus: Gpus | None) -> int:
+    """Kinds whose parts of GPUs would break into whole ones: none of the GPUs in use has room for one."""
+    shares = (share_in(kind.shape.requests) for kind in kinds)
+    return sum(
+        1
+        for share in shares
+        if share and not (gpus and gpus.holds(0, ((share.size(gpus), share.devices),)))
+    )
+
+
 NOT_OFFERED = -(2**63)
 """The amount of a resource of which a node says nothing, where that is another thing than none."""
 

@@ -15,6 +15,7 @@ from planner.cost import Weights, weights
 from planner.fabric import Fabric
 from planner.matching import Match, match_of
 from planner.request import Kind
+from planner.sharing import share_in
 from planner.snapshot import Snapshot
 from planner.tree import Branch, Tree
 
@@ -35,6 +36,7 @@ class View:
     def weights(self, kinds: Sequence[Kind]) -> Weights:
         """What placements of these kinds cost."""
         worst = sum(weight for kind in kinds for weight, _ in kind.shape.preferences)
+        worst += sum(1 for kind in kinds if share_in(kind.shape.requests))
         return weights(self.tree.topology, self.base.content(self.tree), worst)
 
     def start(self, path: Sequence[int]) -> int:

@@ -263,3 +263,13 @@ def test_a_full_gpu_is_named_as_what_is_in_the_way() -> None:
     full = hosts(1, pods=(shared("x", "g1"),))
     answer = plan(full, gang(pod_set(1, part("gpu-fraction/0.6"))))
     assert (answer.decision, answer.obstacles) == ("queued", {"insufficient gpu-fraction 0.6": 1})
+
+
+def test_a_gpu_in_use_serves_before_a_whole_one_is_broken_into() -> None:
+    """A half goes beside a half, though another opened host has fewer GPUs left."""
+    full = BoundPod("b/whole", "n0", {GPU: 3, "pods": 1})
+    cluster = hosts(4, 4, pods=(full, shared("x", "g1", on="n1")))
+    (one,) = plan(cluster, gang(pod_set(1, part("gpu-fraction/0.5")), reserve="nodes")).assignments
+    assert one.node == "n1"
+    (other,) = plan(cluster, gang(pod_set(1, part("gpu-fraction/0.6")), reserve="nodes")).assignments
+    assert other.node == "n0"
