@@ -8,8 +8,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.e2e.api import Json
+from tests.e2e.binaries import ROOT
 from tests.e2e.conftest import policy_set
 from tests.e2e.fleet import Fleet
 from tests.e2e.kube_ledgers import install
@@ -102,6 +104,30 @@ def test_a_finished_job_gives_its_place_back(serving: Replicas, cluster: Cluster
         cluster.kubelet.finish(pod)
     wait_until(lambda: not reservations(serving.api), "the place to be free", 60)
     assert "Released" in dict(events(serving.api, "Job", "done"))
+
+
+def test_a_failed_job_is_remembered_in_the_history_of_its_rack(serving: Replicas, cluster: Cluster) -> None:
+    """The leader writes it into the ConfigMap that every replica reads: three tenths off the average."""
+    installed = yaml.safe_load((ROOT / "manifests" / "36-history.yaml").read_text())
+    installed["metadata"]["namespace"] = serving.namespace
+    serving.api.create(f"/api/v1/namespaces/{serving.namespace}/configmaps", installed)
+    body = job("fails", 2)
+    body["spec"] |= {"backoffLimit": 0}
+    serving.api.create(JOBS, body)
+    where = reservations(serving.api)["research/Job/fails"]
+    for pod in running(serving, "fails", 2):
+        cluster.kubelet.finish(pod, "Failed")
+    wait_until(lambda: history(serving), "the history", 60)
+    rack = "/".join((where["spec"]["topology"], where["status"]["where"]))
+    assert history(serving) == {rack: 0.7}
+
+
+def history(serving: Replicas) -> dict[str, float]:
+    """How gangs ended, by leaf."""
+    folder = f"/api/v1/namespaces/{serving.namespace}/configmaps"
+    stored = serving.api.get(f"{folder}/topology-scheduler-history")
+    found: dict[str, float] = yaml.safe_load((stored.get("data") or {}).get("history.yaml", "")) or {}
+    return found
 
 
 def test_queued_gangs_are_let_in_by_priority_then_age_when_a_place_frees_up(serving: Replicas) -> None:

@@ -185,8 +185,24 @@ def done(audit: Path) -> tuple[set[Right], list[str]]:
     return used, refused
 
 
+def fail(rollout: Rollout) -> None:
+    """A Job ends badly, and the leader keeps it in the history of its leaf."""
+    body = job("fails", 1)
+    body["spec"] |= {"backoffLimit": 0}
+    rollout.api.create("/apis/batch/v1/namespaces/research/jobs", body)
+
+    def pods() -> list[Json]:
+        found = rollout.api.items("/api/v1/namespaces/research/pods", labelSelector="job-name=fails")
+        return [pod for pod in found if "nodeName" in pod["spec"]]
+
+    wait_until(lambda: bool(pods()), "the pod to be bound", 60)
+    rollout.cluster.kubelet.finish(pods()[0], "Failed")
+    path = f"/api/v1/namespaces/{SYSTEM}/configmaps/topology-scheduler-history"
+    wait_until(lambda: "data" in rollout.api.get(path), "the history", 60)
+
+
 def test_every_right_of_the_manifests_is_used_and_none_is_missing(audited: tuple[Rollout, Path]) -> None:
-    """A gang of every kind waits, is let in and goes again; certificates are made; a leader changes."""
+    """A gang of every kind waits, is let in, goes; one fails; certificates are made; a leader changes."""
     rollout, audit = audited
     shapes = specs()
     assert set(shapes) == {row.name for row in NOTED}
@@ -208,6 +224,7 @@ def test_every_right_of_the_manifests_is_used_and_none_is_missing(audited: tuple
     for row in NOTED:
         rollout.api.delete(f"{folder_of(row)}/{row.name.lower()}")
     wait_until(lambda: not reservations(rollout.api), "all places to be free", 60)
+    fail(rollout)
     rollout.retire(rollout.replicas[0])
     used, refused = done(audit)
     assert refused == []
