@@ -3,7 +3,8 @@
 With at most `maxNodesPerLeaf` nodes (4) of a gang in a leaf, up to 4 nodes are one leaf, up to 8 two adjacent
 ones, up to 16 four; beyond, as few as hold it. Sets of leaves are ordered by the strategy and each is given
 to the planner until one holds the gang. The rules are soft: where no such set has room, the plan is made
-without them and says so. The least bandwidth is hard.
+without them and says so. The least bandwidth is hard, and so are the limits that a ConfigMap states
+(docs/decisions/0050).
 """
 
 from __future__ import annotations
@@ -146,7 +147,10 @@ class _Fabric:
     def place(self, plain: Answer) -> Answer:
         """The plan by the rules; `plain` is the one without them, which serves where they cannot be kept."""
         if self._group.fabric.strategy == "distributed":
-            return self._distributed() or self._noted(plain, "distributed: no such spread has room")
+            spread = self._distributed()
+            if spread is None and self._settings.limited:
+                return self._within_limits()
+            return spread or self._noted(plain, "distributed: no such spread has room")
         hosts = len({one.node for one in plain.assignments})
         rule = leaves_for(hosts, self._settings.nodes_per_leaf)
         tries = 0
@@ -159,7 +163,48 @@ class _Fabric:
                     return answer if size == rule else self._noted(answer, more)
                 if tries >= _MOST_TRIES:
                     break
+        if self._settings.limited:
+            return self._within_limits()
         return self._noted(plain, f"no {rule} adjacent leaves have room for {hosts} nodes")
+
+    def _within_limits(self) -> Answer:
+        """The plan over all leaves within the limits that a ConfigMap states; or why there is none."""
+        answer = self._anywhere()
+        if answer is not None and answer.decision == "admitted":
+            return self._noted(answer, "over more leaves than the rules have it, within the limits per leaf")
+        could = self._could_ever()
+        when = "fits the empty cluster but not now" if could else "can never fit"
+        limits = f"{self._settings.nodes_per_leaf} nodes and {self._settings.gpus_per_leaf} GPUs of a gang"
+        room = explain.pods(sum(room.pods for room in self._rooms))
+        message = (
+            f"{explain.pods(self._group.size)} within the limits of {limits} in one leaf "
+            f"(topologyConstraints of topology-scheduler-config) {when}: the leaves have room for at most "
+            f"{room} now. Would work: fewer pods, higher limits"
+            f"{', or the end of other gangs' if could else ''}."
+        )
+        return Answer(
+            self._group.name,
+            "queued" if could else "rejected",
+            topology=self._spine.topology.name,
+            reason="LimitPerLeaf",
+            message=message,
+            warnings=self._group.warnings,
+        )
+
+    def _could_ever(self) -> bool:
+        """Whether the gang may have a place within the limits once others have gone. Where that is not known
+        for sure (PodSets of several shapes, nodes that are out of order now), it may."""
+        nodes = self._snapshot.nodes
+        away = any(nodes[n].cordoned or not nodes[n].ready for leaf in self._spine.leaves for n in leaf.nodes)
+        if away or len(self._group.pod_sets) > 1:
+            return True
+        ever = _Fabric(Snapshot(self._snapshot.base), self._group, self._plan, self._spine)._anywhere()
+        return ever is not None and ever.decision == "admitted"
+
+    def _anywhere(self) -> Answer | None:
+        """The plan over the nodes of all leaves that the limits leave; None where they leave none."""
+        nodes = [name for room in self._rooms for name in room.nodes]
+        return self._plan(self._snapshot, _within(self._group, nodes)) if nodes else None
 
     def _noted(self, answer: Answer, what: str) -> Answer:
         return replace(answer, warnings=(*answer.warnings, f"leaf-spine rules: {what}"))

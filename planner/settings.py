@@ -47,6 +47,8 @@ class Settings:
     weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
     nodes_per_leaf: int = 4
     gpus_per_leaf: int = 32
+    limited: bool = False
+    """Whether a ConfigMap states these two: then they are limits, and otherwise no more than usual."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     policies: Mapping[str, LevelPolicy] = field(default_factory=dict)
     history: Mapping[str, float] = field(default_factory=dict)
@@ -81,6 +83,7 @@ def _leaf_spine(settings: Settings, config: Mapping[str, object], where: Where) 
         weights=_weights(weights, where) if weights else settings.weights,
         nodes_per_leaf=_most(limits, "maxNodesPerLeaf", settings.nodes_per_leaf, where),
         gpus_per_leaf=_most(limits, "maxGPUsPerLeaf", settings.gpus_per_leaf, where),
+        limited=settings.limited or bool(limits),
     )
 
 

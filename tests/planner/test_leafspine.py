@@ -11,6 +11,7 @@ from planner.fabric import Link
 from planner.fabricgraph import leaf_level, leaf_spine
 from planner.history import averaged
 from planner.leafspine import leaves_for
+from planner.node import BoundPod
 from planner.placement import fingerprint, plan, reservation_for
 from planner.podgroup import FabricWish
 from planner.settings import DEFAULTS, WEIGHTS, with_config
@@ -270,3 +271,36 @@ def test_an_opened_leaf_serves_before_a_pristine_one():
     held = moment.with_reservation(reservation_for(moment, other, plan(moment, other)))
     opened = leaves_of(plan(moment, other))
     assert leaves_of(plan(held, wishing(2))) == opened
+
+
+def test_stated_limits_are_hard_and_queue_a_gang():
+    """Four leaves of two nodes each at most; with one leaf full a gang of eight waits."""
+    limits = {"nodes_per_leaf": 2, "gpus_per_leaf": 16, "limited": True}
+    moment = fabric(4, **limits)
+    assert plan(moment, wishing(8)).decision == "admitted"
+    moment = moment.with_pod(BoundPod("default/x", "l1-n1", {"nvidia.com/gpu": 8, "pods": 1}))
+    for host in (2, 3, 4):
+        moment = moment.with_pod(BoundPod("default/x", f"l1-n{host}", {"nvidia.com/gpu": 8, "pods": 1}))
+    answer = plan(moment, wishing(8))
+    assert (answer.decision, answer.reason) == ("queued", "LimitPerLeaf")
+    assert "room for at most 6 pods now" in answer.message
+    assert answer.assignments == ()
+
+
+def test_what_the_limits_never_allow_is_refused():
+    """Nine whole nodes on four leaves of two each; without a ConfigMap they are placed, with a warning."""
+    limits = {"nodes_per_leaf": 2, "gpus_per_leaf": 16}
+    answer = plan(fabric(4, **limits, limited=True), wishing(9))
+    assert (answer.decision, answer.reason) == ("rejected", "LimitPerLeaf")
+    assert "2 nodes and 16 GPUs of a gang in one leaf" in answer.message
+    soft = plan(fabric(4, **limits), wishing(9))
+    assert soft.decision == "admitted"
+    assert "leaf-spine rules" in soft.warnings[-1]
+
+
+def test_of_nodes_that_are_away_nothing_is_said_for_ever():
+    """With a cordoned node the gang waits: nobody knows what it will hold."""
+    limits = {"nodes_per_leaf": 2, "gpus_per_leaf": 16, "limited": True}
+    moment = fabric(4, **limits)
+    moment = moment.with_node(replace(moment.nodes["l1-n1"], cordoned=True))
+    assert plan(moment, wishing(9)).decision == "queued"
