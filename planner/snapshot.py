@@ -16,7 +16,7 @@ import networkx as nx
 
 from planner.claims import NO_CLAIMS, Claims
 from planner.content import Content, Contents
-from planner.devices import is_claimed, on_node
+from planner.devices import CLAIMED_GPU, CLAIMED_MIG, is_claimed, on_node
 from planner.fabric import NO_TOPOLOGY, Fabric, Link, ordered
 from planner.limits import Bound, Quota
 from planner.node import BoundPod, Node
@@ -26,10 +26,13 @@ from planner.order import natural
 from planner.quantity import Resources
 from planner.reservation import Book, Reservation
 from planner.settings import DEFAULTS, Settings
-from planner.sharing import Gpus, gpus_of, settled, shares_gpus
+from planner.sharing import SHARED, Gpus, gpus_of, settled, shares_gpus
 from planner.topology import Domain, Topology
 from planner.tree import Branch, Tree
 from planner.zones import Zones, seats, zones_now
+
+_APART = frozenset({SHARED, CLAIMED_GPU[:4], CLAIMED_MIG[:4]})
+"""How the names of parts of GPUs and of claimed devices begin, which few nodes have in use."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,8 @@ class Snapshot:
 
     def _settled_on(self, node: Node) -> tuple[dict[str, int], Gpus | None]:
         taken, gpus = self._promised_on(node.name), gpus_of(node)
+        if _APART.isdisjoint([name[:4] for name in taken]):
+            return taken, gpus
         if any(map(is_claimed, taken)):
             taken = dict(on_node(taken, self.base.offers(node)))
         return settled(taken, self.bound.on(node.name), gpus) if shares_gpus(taken) else (taken, gpus)
