@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.claims import CHANNEL_CLASS, UNKNOWN, Claim, Claims, ClaimUse, DeviceRequest
-from planner.devices import CLAIMED_GPU, CLAIMED_MIG, devices_of, is_claimed, pool_of
+from planner.devices import CLAIMED_GPU, CLAIMED_MIG, DRIVER, devices_of, is_claimed, pool_of
 from planner.match import NODE_NAME_FIELD, PRODUCT
 from planner.node import BoundPod, Node
 from planner.order import natural
@@ -180,7 +180,7 @@ class Devices:
         if claim is None:
             return Counter()
         offers = self.claims.devices.get(node, {})
-        given = [offers.get((pool, device)) for _, pool, device in claim.allocated]
+        given = [offers.get((pool, name)) for driver, pool, name in claim.allocated if driver == DRIVER]
         if given and all(given):
             return _amounts(Counter(pool_of(device) for device in given if device and pool_of(device)))
         there = self._by_node.get(node)

@@ -143,13 +143,18 @@ def _memory(node: Node) -> tuple[tuple[str, int], ...]:
 
 
 def slice_from(item: Mapping[str, object], where: Where) -> tuple[str, dict[tuple[str, str], Device]]:
-    """The node of a ResourceSlice, "" where it is not one node's, and its devices. Raises `InputError`."""
+    """The node of a ResourceSlice, "" where it is not one node's, and its GPUs. Raises `InputError`.
+
+    Other drivers' devices (the channels of ComputeDomains are thousands a node) are left out; that the node
+    has a slice still tells that GPUs by claim would have one.
+    """
     spec = mapping(item.get("spec"), where.at("spec"))
     driver = text(spec.get("driver"), where.at("spec.driver"))
     pool = mapping(spec.get("pool"), where.at("spec.pool"))
     name = text(pool.get("name"), where.at("spec.pool.name"))
     found = {}
-    for index, device in enumerate(maps(spec.get("devices"), where.at("spec.devices"))):
+    devices = maps(spec.get("devices"), where.at("spec.devices")) if driver == DRIVER else ()
+    for index, device in enumerate(devices):
         at = where.at(f"spec.devices[{index}]")
         found[name, text(device.get("name"), at)] = _device(device, driver, at)
     return text(spec.get("nodeName"), where.at("spec.nodeName")), found

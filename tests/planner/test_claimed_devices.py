@@ -476,3 +476,12 @@ def test_a_selector_is_not_questioned_for_devices_that_are_not_meant() -> None:
     asks = template(1, f"{OWN}.brand == 'Nvidia'")
     slices = (slice_of("a", 2, brand="Nvidia"), slice_of("a", 2, type="mig", profile="1g.10gb"))
     assert answered(cluster(node("a"), *slices, asks), claiming(2)).warnings == ()
+
+
+def test_slices_of_other_drivers_tell_that_no_gpu_is_given_by_claim() -> None:
+    """As where NVIDIA's driver runs for ComputeDomains only: GPUs are asked for by limits there."""
+    channels = slice_of("a", 4, type="channel")
+    channels["spec"]["driver"] = "compute-domain.nvidia.com"
+    there = cluster(node("a", 4), channels, template(1))
+    assert answered(there, claiming(1)).reason == "NoSuchDevice"
+    assert answered(there, asking(4)).decision == "admitted"
