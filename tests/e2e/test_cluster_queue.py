@@ -1,9 +1,13 @@
-"""A place that becomes free is the waiting gang's, however fast somebody else applies another one."""
+"""Who gets a place: of two that run for it one, and the gang that waits before the one that is applied."""
 
 from __future__ import annotations
 
 import json
+import ssl
+import time
+import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,9 +18,11 @@ from tests.e2e.kube_ledgers import install
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import LEASES, Replicas, job, nodes, reservations
 from tests.e2e.stage import Cluster
+from tests.webhook.conftest import patched, review
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
 PODS = "/api/v1/namespaces/research/pods"
+RACES = 200
 LEASE = LEASES.format("default") + "/bayplan-controller"
 
 
@@ -44,6 +50,51 @@ def decision(stored: Json) -> str:
     return str(json.loads(stored["metadata"]["annotations"]["bayplan.dev/placement"])["decision"])
 
 
+def answer(serving: Replicas, replica: int, path: str, body: Json) -> Json:
+    """The response of one replica to a review, as the API server would send it."""
+    context = ssl.create_default_context(cafile=str(serving.certs / "ca-bundle.crt"))
+    address = f"https://127.0.0.1:{serving.ports[replica]}{path}"
+    call = urllib.request.Request(address, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(call, timeout=10, context=context) as said:
+        return dict(json.loads(said.read())["response"])
+
+
+def mutated(serving: Replicas, replica: int, body: Json, *, dry_run: bool = False) -> str:
+    """What one replica decides of a Job."""
+    response = answer(serving, replica, "/mutate", review(body, dry_run=dry_run))
+    assert response["allowed"], response
+    return decision(patched(body, response))
+
+
+def test_of_two_gangs_that_reach_two_replicas_at_once_one_has_the_last_rack_and_one_waits(
+    serving: Replicas, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """200 times; each time one reservation is there, of the gang that was admitted."""
+    wins, started = [0, 0], time.monotonic()
+    with ThreadPoolExecutor(2) as callers:
+        for number in range(RACES):
+            gangs = [job(f"{side}-{number}", 2) for side in ("left", "right")]
+            said = list(callers.map(lambda side, made=gangs: mutated(serving, side, made[side]), (0, 1)))
+            assert sorted(said) == ["admitted", "queued"], number
+            winner = said.index("admitted")
+            wins[winner] += 1
+            assert list(reservations(serving.api)) == [f"research/Job/{gangs[winner]['metadata']['name']}"]
+            gone = patched(gangs[winner], {})
+            assert answer(serving, winner, "/validate", review(gone, operation="DELETE"))["allowed"]
+            for side in (0, 1):
+                rehearsal = job("next", 2)
+                wait_until(
+                    lambda side=side, body=rehearsal: (
+                        mutated(serving, side, body, dry_run=True) == "admitted"
+                    ),
+                    "the release to be seen",
+                    pause=0.01,
+                )
+    took = time.monotonic() - started
+    with capsys.disabled():
+        print(f"\n{RACES} races through two replicas in {took:.0f} s, won {wins[0]} to {wins[1]}")
+
+
 def is_in_the_queue(serving: Replicas, name: str) -> bool:
     """Whether its pods wait at the gate."""
     pods = serving.api.items(PODS, labelSelector=f"job-name={name}")
@@ -60,7 +111,10 @@ def leader(serving: Replicas) -> int:
 def test_what_is_applied_while_a_place_is_free_comes_behind_the_gang_that_waits_for_it(
     serving: Replicas,
 ) -> None:
-    """The leader is killed, so for some seconds nobody lets the waiting gang in; the place stays its own."""
+    """The leader is killed, so for some seconds nobody lets the waiting gang in; the place stays its own.
+
+    Ages are whole seconds, and among equals names decide: so the newcomer's comes after the other's.
+    """
     api = serving.api
     assert decision(api.create(JOBS, job("runs", 2))) == "admitted"
     assert decision(api.create(JOBS, job("waits", 2))) == "queued"
@@ -71,15 +125,15 @@ def test_what_is_applied_while_a_place_is_free_comes_behind_the_gang_that_waits_
     api.delete(f"{JOBS}/runs")
     wait_until(lambda: not api.items(PODS, labelSelector="job-name=runs"), "its pods to go", pause=0.02)
     assert reservations(api) == {}, "no leader has come yet"
-    stored = api.create(JOBS, job("late", 1))
+    stored = api.create(JOBS, job("yields", 1))
     assert reservations(api) == {}, "no leader has come yet"
     assert decision(stored) == "queued"
-    reasons = [one["planReason"] for one in serving.lines() if one.get("name") == "late"]
+    reasons = [one["planReason"] for one in serving.lines() if one.get("name") == "yields"]
     assert reasons[0] == "BehindOthers"
     wait_until(lambda: "research/Job/waits" in reservations(api), "the waiting gang to have the place", 60)
     assert list(reservations(api)) == ["research/Job/waits"]
     serving.restart(killed)
-    for name in ("waits", "late"):
+    for name in ("waits", "yields"):
         api.delete(f"{JOBS}/{name}")
     wait_until(lambda: not api.items(PODS), "the pods to go", 60)
     wait_until(lambda: not reservations(api), "the reservations to go", 60)
