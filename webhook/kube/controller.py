@@ -80,8 +80,9 @@ class Controller:
         queue: QueueWatch,
         ledger: KubeLedger,
         outcomes: Outcomes,
-        fence: Fence | None = None,
         clock: Callable[[], float] = time.time,
+        *,
+        fence: Fence | None = None,
     ) -> None:
         self._api = api
         self._watch = watch

@@ -76,7 +76,7 @@ class ClusterSide:
         if controls:
             outcomes = Outcomes(api, namespace)
             fence = Fence(api) if taints else None
-            controller = Controller(api, side.watch, side.queue, side.ledger, outcomes, fence)
+            controller = Controller(api, side.watch, side.queue, side.ledger, outcomes, fence=fence)
             side.recoveries = controller.recoveries
             leader = Leader(api, namespace, controller.lead)
             side.election = asyncio.create_task(leader.run())
