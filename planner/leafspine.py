@@ -153,6 +153,8 @@ class _Fabric:
             return spread or self._noted(plain, "distributed: no such spread has room")
         hosts = len({one.node for one in plain.assignments})
         rule = leaves_for(hosts, self._settings.nodes_per_leaf)
+        if hosts > 1:
+            self._rooms = [room for room in self._rooms if self._may_hold(room.leaf)]
         tries = 0
         for size in range(rule, min(len(self._rooms), 4 * rule) + 1):
             for rooms in self._sets(size):
@@ -209,6 +211,13 @@ class _Fabric:
     def _noted(self, answer: Answer, what: str) -> Answer:
         return replace(answer, warnings=(*answer.warnings, f"leaf-spine rules: {what}"))
 
+    def _may_hold(self, leaf: Leaf) -> bool:
+        """Whether the gang could hold the leaf, where it holds each that it uses: nobody else is there."""
+        topology = self._spine.topology
+        if self._group.reserve != "domain" or topology.reservable_index != len(leaf.path) - 1:
+            return True
+        return not any(name in self._snapshot.users for name in leaf.nodes)
+
     # -- leaves ---------------------------------------------------------------------------------------------
 
     def _room(self, leaf: Leaf, preferred: bool) -> _Room:
@@ -252,6 +261,8 @@ class _Fabric:
     def _used(self, leaf: Leaf) -> float:
         """The share of the leaf's GPUs that is in use or held."""
         nodes, taken, holders = self._snapshot.nodes, self._snapshot.taken, self._snapshot.holders
+        if taken.keys().isdisjoint(leaf.nodes) and holders.keys().isdisjoint(leaf.nodes):
+            return 0.0
         total = busy = 0
         for name in leaf.nodes:
             offered = nodes[name].allocatable

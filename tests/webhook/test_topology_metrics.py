@@ -7,6 +7,8 @@ import asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.webhook.conftest import example
+from webhook.metrics import metrics
+from webhook.topology_metrics import recovery_histogram
 
 
 async def scraped(asked):
@@ -62,6 +64,15 @@ async def test_gauges_tell_how_full_and_how_broken_up_each_domain_is(serve):
     fragmentation = "topology_scheduler_domain_fragmentation_ratio"
     assert before[of(fragmentation, "rack-4")] == 6 / 8
     assert before[of(fragmentation, "rack-3")] == 0
+
+
+def test_the_controllers_recoveries_are_shown_where_it_works():
+    """The leader's histogram is registered with the others."""
+    shown, recoveries = metrics(), recovery_histogram()
+    shown.registry.register(recoveries)
+    recoveries.observe(0.2)
+    text = shown.exposition("r", True, None).decode()
+    assert 'topology_scheduler_recovery_duration_seconds_bucket{le="30.0"} 1.0' in text
 
 
 async def test_a_scrape_while_others_decide_is_answered(serve):
