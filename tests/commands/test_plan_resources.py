@@ -208,3 +208,21 @@ def test_gpus_by_claim_are_read_from_the_manifests(planned: Planner) -> None:
     assert more["decision"] == "rejected"
     assert "3 pods (6 GPUs) can never fit" in more["message"]
     assert "claim template two is not known in team" in planned(3, spec)["warnings"][0]
+
+
+def test_a_part_asked_for_on_the_job_itself_is_told_to_have_no_effect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """KAI reads the pods' annotations."""
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "job", "annotations": {"gpu-fraction": "0.5"}},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container(cpu="1")]}}},
+    }
+    cluster, manifest = tmp_path / "cluster.yaml", tmp_path / "job.yaml"
+    cluster.write_text(yaml.safe_dump(NODE))
+    manifest.write_text(yaml.safe_dump(job))
+    main(("plan", "-c", str(cluster), "-f", str(manifest)))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "annotations.gpu-fraction has no effect there: gpu-fraction belongs on pod templates" in said

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from planner.podgroup import Constraint, FabricStrategy, FabricWish, Requirement
+from planner.sharing import DEVICES, FRACTION, MEMORY
 from planner.topology import HOSTNAME
 from webhook.workloads.field import Field
 
 Meaning = Literal[
     "topology", "required", "preferred", "unconstrained", "slice", "slice-preferred", "slice-size",
-    "together", "gpu-count", "preferred-domain", "bandwidth", "latency", "strategy",
+    "together", "gpu-count", "preferred-domain", "bandwidth", "latency", "strategy", "part",
 ]  # fmt: skip
 Place = Literal["object", "template"]
 Origin = tuple[str, str, str]
@@ -63,6 +64,9 @@ KEYS: tuple[Key, ...] = (
     Key("kueue.x-k8s.io/podset-group-name", "together", TEMPLATE),
     Key("alpha.jobset.sigs.k8s.io/exclusive-topology", "required", OBJECT),
     Key("leaderworkerset.sigs.k8s.io/exclusive-topology", "required", OBJECT),
+    Key(FRACTION, "part", TEMPLATE),
+    Key(MEMORY, "part", TEMPLATE),
+    Key(DEVICES, "part", TEMPLATE),
     Key("topology.scheduler/gpu-count", "gpu-count"),
     Key("topology.scheduler/preferred-domain", "preferred-domain"),
     Key("topology.scheduler/network-bandwidth", "bandwidth"),
