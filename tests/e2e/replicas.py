@@ -172,10 +172,17 @@ class Replicas:
 
     def readiness(self, port: int) -> tuple[int, str]:
         """Status and text of /readyz; 0 where nobody answers."""
+        return self._asked(port, "readyz")
+
+    def metrics(self, port: int) -> str:
+        """The text of /metrics."""
+        return self._asked(port, "metrics")[1]
+
+    def _asked(self, port: int, path: str) -> tuple[int, str]:
         context = ssl.create_default_context(cafile=str(self.certs / "ca-bundle.crt"))
         try:
             with urllib.request.urlopen(
-                f"https://127.0.0.1:{port}/readyz", timeout=2, context=context
+                f"https://127.0.0.1:{port}/{path}", timeout=2, context=context
             ) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:

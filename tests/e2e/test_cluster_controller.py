@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -122,6 +123,14 @@ def test_a_failed_job_is_remembered_in_the_history_of_its_rack(serving: Replicas
     assert history(serving) == {rack: 0.7}
 
 
+def recoveries(serving: Replicas) -> float:
+    """How often the replicas' metrics say that a gang has found another place."""
+    text = "\n".join(serving.metrics(port) for port in serving.ports)
+    counts = re.findall(r"^topology_scheduler_recovery_duration_seconds_count (\S+)$", text, re.MULTILINE)
+    assert len(counts) == len(serving.ports)
+    return sum(map(float, counts))
+
+
 def history(serving: Replicas) -> dict[str, float]:
     """How gangs ended, by leaf."""
     folder = f"/api/v1/namespaces/{serving.namespace}/configmaps"
@@ -228,6 +237,7 @@ def test_a_gang_that_loses_a_node_is_replanned_with_one_pod_moved(serving: Repli
         (message,) = {m for r, m in events(serving.api, "Job", "train") if r == "Replanned"}
         assert f"lost {lost}" in message
         assert "1 of 2 pods go to" in message
+        assert recoveries(serving) > 0
         print(f"\n{how}: replanned after {took:.1f} s: {message}")
     finally:
         heal(serving, former)
