@@ -17,7 +17,7 @@ from planner.podgroup import PodGroup, PodSet, Term
 from planner.request import Refusal
 from planner.reservation import Reservation, reservation_id
 from planner.snapshot import Snapshot
-from webhook.names import POD_SET, RESERVATION
+from webhook.names import GANG_OF, POD_SET, RESERVATION
 from webhook.workloads import Workload
 
 _GRAVITY: dict[Verdict, int] = {"admitted": 0, "queued": 1, "rejected": 2}
@@ -115,12 +115,16 @@ def plan_workload(snapshot: Snapshot, workload: Workload) -> WorkloadPlan:
 
 
 def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
-    """The gang of a pod that belongs to one replica of an object, NAMESPACE/KIND/NAME/INDEX; "" for others.
+    """The gang of a pod that belongs to one replica of an object, NAMESPACE/KIND/NAME/INDEX, or to a
+    Deployment or StatefulSet that is a gang; "" for others.
 
     A LeaderWorkerSet's own webhook may label its leaders after us; their names end in the index as well.
     """
     metadata = _metadata(pod)
     labels = metadata.get("labels") or {}
+    told = str((metadata.get("annotations") or {}).get(GANG_OF, ""))
+    if told.startswith(f"{namespace}/"):
+        return told
     for kind, name_label, index_label in REPLICAS:
         name = str(labels.get(name_label, ""))
         index = str(labels.get(index_label, ""))
@@ -141,13 +145,12 @@ def held_for(
     anybody can write into a manifest, so a reservation of another namespace is not believed. A replica whose
     object was planned, and that holds nothing, waits for its place.
     """
-    ids = [
-        one for one in str((_metadata(pod).get("annotations") or {}).get(RESERVATION, "")).split(",") if one
-    ]
+    annotations = _metadata(pod).get("annotations") or {}
+    ids = [one for one in str(annotations.get(RESERVATION, "")).split(",") if one]
     replica = replica_of(pod, namespace)
     if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
         held = tuple(one for one in snapshot.reservations if one.gang == replica)
-        return held, bool(held or ids)
+        return held, bool(held or ids or GANG_OF in annotations)
     held = tuple(r for r in snapshot.reservations if r.id in ids and r.gang.startswith(f"{namespace}/"))
     return held, bool(held)
 

@@ -15,11 +15,13 @@ from planner.errors import InputError, Where
 from planner.order import natural
 from planner.topology import HOSTNAME
 from webhook.fencing import tolerant
-from webhook.names import PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
+from webhook.names import GANG_OF, PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
 from webhook.planning import WorkloadPlan
-from webhook.workloads import Template, Workload
+from webhook.workloads import KINDS, Template, Workload
 
 Json = dict[str, Any]
+ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
+"""Kinds that may be annotated as one gang, and whose pods cannot be told by their owner's kind."""
 
 
 def stamp(
@@ -40,7 +42,11 @@ def stamp(
     for template in workload.templates:
         pod = _at(stamped, template)
         if template.path:
-            _annotate(pod, {PLACEMENT: note, RESERVATION: ids, POD_SET: template.pod_set})
+            gang = (
+                workload.name if workload.kind in ONE_GANG and not workload.per_pod and (ids or waits) else ""
+            )
+            told = {PLACEMENT: note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
+            _annotate(pod, told)
         _gate(pod, waits)
         if fenced and not template.path and any(one.mode == "domain" for one in plan.reservations):
             pod["spec"]["tolerations"] = tolerant(pod["spec"].get("tolerations"), plan.reservations)

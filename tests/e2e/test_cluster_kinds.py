@@ -34,6 +34,7 @@ FOLDERS = {
     "RayJob": "/apis/ray.io/v1/namespaces/research/rayjobs",
     "RayCluster": "/apis/ray.io/v1/namespaces/research/rayclusters",
     "StatefulSet": "/apis/apps/v1/namespaces/research/statefulsets",
+    "Deployment": "/apis/apps/v1/namespaces/research/deployments",
 }
 
 
@@ -238,6 +239,34 @@ def test_a_job_set_with_a_rack_for_each_job_has_a_gang_for_each(serving: Replica
     assert [len(racks) for racks in by_job] == [1, 1]
     assert len(racks_of(found)) == 2
     assert len(reservations(serving.api)) == 2
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_replicas_that_are_annotated_as_one_gang_start_together(serving: Replicas, kind: str) -> None:
+    """One reservation, for the object and not for its ReplicaSet too; while it waits no pod starts alone."""
+    apply(serving, job("left", 3))
+    apply(serving, job("right", 2))
+    bound(serving, 5)
+    labels = {"app": "web"}
+    pod = {"metadata": {"labels": labels}, **template()}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": pod, "serviceName": "web"}
+    spec |= {"podManagementPolicy": "Parallel"} if kind == "StatefulSet" else {}
+    if kind == "Deployment":
+        del spec["serviceName"]
+    body = workload(kind, "web", spec, **{"bayplan.dev/gang": "web"})
+    stored = serving.api.create(FOLDERS[kind], body)
+    wait_until(lambda: len(pods(serving, app="web")) == 2, "its pods")
+    assert [gates(pod) for pod in pods(serving, app="web")] == [{GATE}] * 2
+    serving.api.delete(f"{JOBS}/left")
+    assert len(racks_of(bound(serving, 2, "web"))) == 1
+    wait_until(lambda: len(reservations(serving.api)) == 2, "the place of the job that went")
+    held = reservations(serving.api)
+    assert set(held) == {"research/Job/right", f"research/{kind}/web"}
+    assert held[f"research/{kind}/web"]["status"]["ownerUID"] == stored["metadata"]["uid"]
+    (first, *_) = pods(serving, app="web")
+    serving.api.delete(f"{PODS}/{first['metadata']['name']}", grace=0)
+    wait_until(lambda: first not in pods(serving, app="web"), "a new pod")
+    assert len(racks_of(bound(serving, 2, "web"))) == 1
 
 
 def test_a_queued_job_set_is_applied_again_without_losing_its_gate(

@@ -167,7 +167,8 @@ class _Reader:
             if reference.get("controller").flag():
                 kind, name = reference.get("kind").name(), reference.get("name").name()
                 row = row_of(reference.get("apiVersion").text(), kind)
-                return f"{self.namespace}/{kind}/{name}", row is not None and row.holds
+                owned = row is not None and (row.holds or row.each_pod)
+                return f"{self.namespace}/{kind}/{name}", owned
         return "", False
 
     def _top(self, gang: Membership | None) -> Asked:
