@@ -162,7 +162,7 @@ def test_a_certificate_is_rotated_under_load_without_one_failed_request(rollout:
         time.sleep(3)
     print(f"\n{reviews.calls} dry runs and {calls.calls} new connections across the rotation")
     assert (reviews.failures, calls.failures) == ([], [])
-    assert min(reviews.calls, calls.calls) > 20
+    assert min(reviews.calls, calls.calls) > 10
     new, old = read_bundle(rollout.bundle())
     leaf = read_bundle(rollout.stored("tls.crt"))[0]
     leaf.verify_directly_issued_by(new)
