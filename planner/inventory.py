@@ -16,6 +16,7 @@ GPU_LABELS = {
     "count": "nvidia.com/gpu.count",
     "sharing": "nvidia.com/gpu.sharing-strategy",
     "mig": "nvidia.com/mig.strategy",
+    "config": "nvidia.com/mig.config",
     "nvswitch": "nvidia.com/nvswitch.present",
     "interconnect": "gpu.topology/interconnect",
 }
@@ -69,13 +70,15 @@ def gpu_nodes(nodes: Iterable[Node]) -> list[dict[str, object]]:
 
     `memory` (MiB) and `count` are numbers, 0 where the label is missing or no number; other labels are text,
     "" where missing. `clique` tells whether the node is in a multi-node NVLink domain; `gpus` how many whole
-    GPUs it gives.
+    GPUs it gives, `slices` whether it gives slices of MIG.
     """
     counts: dict[tuple[tuple[str, object], ...], int] = {}
     for node in nodes:
         gpus = sum(node.allocatable.get(name, 0) for name in GPU_RESOURCES)
-        if gpus or any(name.startswith(MIG_PREFIX) for name in node.allocatable):
-            kind = (*_labelled(node), ("clique", bool(node.labels.get(CLIQUE))), ("gpus", gpus))
+        slices = [amount for name, amount in node.allocatable.items() if name.startswith(MIG_PREFIX)]
+        if gpus or slices:
+            own = (("clique", bool(node.labels.get(CLIQUE))), ("gpus", gpus), ("slices", any(slices)))
+            kind = (*_labelled(node), *own)
             counts[kind] = counts.get(kind, 0) + 1
     return [{**dict(kind), "nodes": count} for kind, count in sorted(counts.items(), key=str)]
 
