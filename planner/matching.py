@@ -100,13 +100,14 @@ class _Matching:
 
 
 def _names(kinds: Sequence[Kind]) -> frozenset[str] | None:
-    """The names of nodes in the terms; None where a term asks more of a name than to be in a list or not."""
+    """The names of nodes in terms and bars; None where a term asks more of a name than to be in a list."""
     shapes = [kind.shape for kind in kinds]
     terms = [term for shape in shapes for term in (*shape.affinity, *(term for _, term in shape.preferences))]
     asked = [r for term in terms for r in term if r.key == NODE_NAME_FIELD]
     if any(r.operator not in ("In", "NotIn") for r in asked):
         return None
-    return frozenset(name for r in asked for name in r.values)
+    barred = (bar.values for shape in shapes for bar in shape.barred if bar.key == NODE_NAME_FIELD)
+    return frozenset(name for r in asked for name in r.values).union(*barred)
 
 
 def _keys(shape: PodShape) -> set[str]:
