@@ -9,9 +9,11 @@ from planner.podgroup import Requirement
 from tests.builders import gang, pod_set, racks, shape
 from tests.kube.worlds import booked
 from webhook.kube.tighten import let_in, tightened
-from webhook.names import PLACEMENT, QUEUED_GATE, RESERVATION
-from webhook.planning import held_for, replay_for_pod, replica_of
+from webhook.names import GANG_OF, PLACEMENT, QUEUED_GATE, RESERVATION
+from webhook.planning import held_for, plan_workload, replay_for_pod, replica_of
+from webhook.stamp import stamp
 from webhook.unpin import Pins, pins_of, repinned, unpinned, unpinned_affinity
+from webhook.workloads import read
 
 R1 = {"key": "rack", "operator": "In", "values": ["r1"]}
 R2 = {"key": "rack", "operator": "In", "values": ["r2"]}
@@ -231,3 +233,24 @@ def test_a_reservation_that_is_unknown_frees_nothing():
     pod = arriving(snapshot, ["r2"])
     pod["metadata"]["annotations"][RESERVATION] = "bp-of-nobody"
     assert repinned(pod, snapshot, "default") is pod
+
+
+def test_a_deployment_that_is_one_gang_tells_its_pods_so():
+    """Its pods belong to a ReplicaSet, whose kind tells nothing. Another namespace's gang is not believed."""
+    limits = {"nvidia.com/gpu": 8}
+    spec = {"containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}]}
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "ns", "annotations": {"bayplan.dev/gang": "web"}},
+        "spec": {"replicas": 2, "template": {"spec": spec}},
+    }
+    stamped = stamp(body, read(body), plan_workload(racks(1, 2), read(body)), "p@1")
+    template = stamped["spec"]["template"]
+    assert template["metadata"]["annotations"][GANG_OF] == "ns/Deployment/web"
+    assert replica_of(template, "ns") == "ns/Deployment/web"
+    assert replica_of(template, "other") == ""
+    assert held_for(racks(1, 2), template, "ns") == ((), True), "planned, and waiting"
+    alone = {**body, "metadata": {"name": "web", "namespace": "ns"}}
+    plain = stamp(alone, read(alone), plan_workload(racks(1, 2), read(alone)), "p@1")
+    assert GANG_OF not in plain["spec"]["template"]["metadata"]["annotations"]
