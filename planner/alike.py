@@ -47,7 +47,10 @@ class _Alike:
 
 
 def merged(view: View, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
-    """The kinds, those that no node of the view tells apart joined to one of the largest requests."""
+    """The kinds as one of the largest requests, where no node of the view tells them apart; else as they are.
+
+    All of them, or none: beside pods of yet another kind it matters how much each leaves.
+    """
     found: list[Kind] = []
     least: list[PodShape] = []
     for kind in kinds:
@@ -60,7 +63,7 @@ def merged(view: View, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
         else:
             found.append(kind)
             least.append(kind.shape)
-    return tuple(found)
+    return tuple(found) if len(found) == 1 else kinds
 
 
 def _both(most_of: Sequence[PodShape], least_of: Sequence[PodShape]) -> tuple[PodShape, PodShape] | None:

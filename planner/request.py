@@ -5,7 +5,7 @@ Every contradiction is found here and raised as `Refusal`, which says what would
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -19,7 +19,7 @@ ROOT = -1
 """The level of the whole topology, coarser than every label."""
 
 MOST_PODS = 100_000
-_MOST_STEPS = 24
+_MOST_STEPS, _MOST_ALONE = 32, 3
 _NVLINK = ("nvidia.com/gpu.clique", "nvlink-domain", "nvlink.domain", "accelerator", "topograph.run/domain")
 _HOST_WORDS = ("gpu", "node", "host", "hostname")
 
@@ -358,8 +358,10 @@ def _as_one(kind: Kind) -> Kind:
 
 
 def _joins(kind: Kind, other: Kind) -> bool:
-    """Whether nothing tells the kinds apart; such as are kept apart by themselves alone are two."""
-    return not kind.shape.anti_affinity and _same(kind, other)
+    """Whether nothing tells the kinds apart; such as are kept apart, or prefer a level, by themselves alone
+    are two."""
+    alone = kind.shape.anti_affinity or kind.preferred != ROOT
+    return not alone and _same(kind, other)
 
 
 def _same(one: Kind, other: Kind) -> bool:
@@ -369,20 +371,27 @@ def _same(one: Kind, other: Kind) -> bool:
 def relaxations(asked: Ask) -> list[tuple[Kind, ...]]:
     """The kinds with their preferred levels made hard, then relaxed step by step up to the required ones.
 
-    PodSets with the same levels are relaxed together; of very many steps the first and the last are tried.
+    As few steps as can be in all; of as many, the later PodSets give way first. Each PodSet is relaxed alone
+    where at most three prefer a level; of more, those with the same levels are relaxed together.
     """
-    ladders = {kind: _ladder(*kind) for kind in dict.fromkeys((k.required, k.preferred) for k in asked.kinds)}
+    pairs = [(kind.required, kind.preferred) for kind in asked.kinds]
+    alone = sum(len(_ladder(*pair)) > 1 for pair in pairs) <= _MOST_ALONE
+    whose = list(range(len(pairs))) if alone else [pairs.index(pair) for pair in pairs]
+    ladders = {one: _ladder(*pairs[one]) for one in whose}
     steps = sorted(product(*(range(len(rungs)) for rungs in ladders.values())), key=lambda s: (sum(s), s))
     chosen = [*steps[:_MOST_STEPS], *steps[-1:][: len(steps) > _MOST_STEPS]]
-    return [_relaxed(asked.kinds, dict(zip(ladders, step, strict=True)), ladders) for step in chosen]
+    found: list[tuple[Kind, ...]] = []
+    for step in chosen:
+        levels = {one: ladders[one][rung] for one, rung in zip(ladders, step, strict=True)}
+        kinds = _relaxed(asked.kinds, [levels[one] for one in whose])
+        if kinds not in found:
+            found.append(kinds)
+    return found
 
 
 def _ladder(required: int, preferred: int) -> list[int]:
     return [*range(preferred, required, -1), required]
 
 
-def _relaxed(
-    kinds: Iterable[Kind], step: dict[tuple[int, int], int], ladders: dict[tuple[int, int], list[int]]
-) -> tuple[Kind, ...]:
-    levels = {pair: ladders[pair][rung] for pair, rung in step.items()}
-    return _merged(replace(k, required=levels[k.required, k.preferred], preferred=ROOT) for k in kinds)
+def _relaxed(kinds: Iterable[Kind], levels: Sequence[int]) -> tuple[Kind, ...]:
+    return _merged(replace(k, required=level, preferred=ROOT) for k, level in zip(kinds, levels, strict=True))

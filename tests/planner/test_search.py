@@ -4,6 +4,7 @@ from planner.budget import Budget
 from planner.climb import Climb
 from planner.cost import weights
 from planner.placement import plan
+from planner.podgroup import Constraint
 from planner.request import ROOT, ask, relaxations
 from planner.view import look
 from tests.builders import cluster, gang, pod_set, racks, shape
@@ -64,3 +65,46 @@ def test_the_leader_and_its_workers_of_one_shape_are_dealt_in_the_order_of_the_n
         ("worker", "r1-n3"),
         ("worker", "r1-n4"),
     ]
+
+
+def test_each_pod_set_gives_up_its_preferred_level_alone():
+    """Racks of three, three and two: two of the three PodSets keep a rack, the last named is split."""
+    prefer = Constraint(preferred="rack")
+    sets = [pod_set(3, shape(gpu=8), name=name, constraint=prefer) for name in ("a", "b", "c")]
+    moment = cluster("r1: a1 a2 a3\nr2: b1 b2 b3\nr3: c1 c2\nr4: d1")
+    answer = plan(moment, gang(*sets))
+    used = {name: {a.node[0] for a in answer.assignments if a.pod_set == name} for name in ("a", "b", "c")}
+    assert used == {"a": {"a"}, "b": {"b"}, "c": {"c", "d"}}
+
+
+def test_pod_sets_that_no_node_tells_apart_are_planned_as_one():
+    """Whole nodes with more or fewer cores: nodes have cores enough, so the search sees one kind of pods."""
+    sets = [pod_set(30, shape(gpu=8, cpu=cores), name=f"s{cores}") for cores in (8, 16, 32)]
+    moment = racks(8, 16)
+    _, found = climbed(moment, gang(*sets), 60_000)
+    assert found.exact
+    assert len(found.kinds) == 1
+    assert dict(found.kinds[0].parts) == {"s8": 30, "s16": 30, "s32": 30}
+
+
+def test_pods_of_which_a_node_holds_unlike_numbers_stay_apart():
+    """One node with too few cores for the larger pods is enough to tell them apart."""
+    sets = [pod_set(2, shape(gpu=8, cpu=cores), name=f"s{cores}") for cores in (8, 32)]
+    moment = cluster("r1: a b c d\nr2: e cpu=16")
+    _, found = climbed(moment, gang(*sets), 60_000)
+    assert len(found.kinds) == 2
+
+
+def test_whole_pod_sets_over_several_blocks_are_found_within_the_budget():
+    """Three PodSets of unlike shapes, each required in one block, on 32 racks: no sum of their parts."""
+    sets = [
+        pod_set(40, shape(gpu=gpus), name=f"s{gpus}", constraint=Constraint(required="block"))
+        for gpus in (1, 4, 8)
+    ]
+    drawing = "\n".join(
+        f"b{n // 8}/r{n}: " + " ".join(f"n{n}-{host}" for host in range(8)) for n in range(32)
+    )
+    answer = plan(cluster(drawing, ("block", "rack")), gang(*sets))
+    assert answer.decision == "admitted"
+    assert answer.warnings == ()
+    assert sum(a.count for a in answer.assignments) == 120
