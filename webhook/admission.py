@@ -27,6 +27,7 @@ from webhook.policy.runs import Failure
 from webhook.policy.validate import Findings, run_validating
 from webhook.reapply import as_before
 from webhook.review import Response
+from webhook.sentences import joined
 from webhook.sight import Sight
 from webhook.stamp import policies_note, stamp
 from webhook.surroundings import Surroundings
@@ -221,7 +222,7 @@ def _refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan |
     if not reasons:
         # The planner comes last: what a policy has refused it would often refuse too, in other words.
         return _plan_refusal(plan) if plan is not None else None
-    return replace(reasons[0], message="; ".join(dict.fromkeys(reason.message for reason in reasons)))
+    return replace(reasons[0], message=joined(reason.message for reason in reasons))
 
 
 def _response(
