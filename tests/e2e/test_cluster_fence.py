@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -10,8 +11,9 @@ from tests.e2e.api import Json
 from tests.e2e.binaries import ROOT
 from tests.e2e.conftest import policy_set
 from tests.e2e.fleet import Fleet
+from tests.e2e.hook import bayplan
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import GPU, RACK, job, nodes, racks_of, reservations
+from tests.e2e.replicas import GPU, RACK, RESERVATIONS, job, nodes, racks_of, reservations
 from tests.e2e.rollout import Rollout
 from tests.e2e.stage import Cluster
 
@@ -83,6 +85,13 @@ def plain(name: str, rack: str, *, gpus: int = 0, **annotations: str) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
+def fence_by_doctor(rollout: Rollout) -> tuple[str, str]:
+    """What `bayplan doctor` says of the fence."""
+    kubeconfig = str(rollout.cluster.kubectl.kubeconfig)
+    said = json.loads(bayplan("doctor", "--kubeconfig", kubeconfig, "-o", "json", statuses=(0, 1)))
+    return next((one["grade"], one["message"]) for one in said if one["subject"] == "fence")
+
+
 def refused_by_taint(rollout: Rollout, name: str) -> bool:
     """Whether the scheduler says that a taint keeps the pod away."""
     conditions = rollout.api.get(f"{PODS}/{name}")["status"].get("conditions", ())
@@ -146,9 +155,14 @@ def test_another_leader_keeps_the_fence_and_what_is_left_behind_is_taken_off_by_
     rollout.api.create(JOBS, job("train", 2))
     bound(rollout, "train", 2)
     wait_until(lambda: len(tainted(rollout)) == 3, "the taints")
+    assert fence_by_doctor(rollout) == ("ok", "3 nodes are fenced by taint, each for a gang that holds it")
     for replica in list(rollout.replicas):
         rollout.retire(replica)
     assert len(tainted(rollout)) == 3
+    (held,) = reservations(rollout.api).values()
+    rollout.api.delete(f"{RESERVATIONS}/{held['metadata']['name']}")
+    grade, text = fence_by_doctor(rollout)
+    assert (grade, text) == ("warn", "3 of 3 fenced nodes are held by nobody, as r1-n1 is not")
     said = cluster.kubectl("taint", "nodes", "--all", f"{TAINT}-")
     assert tainted(rollout) == {}, said.err
     rollout.add()

@@ -19,9 +19,12 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from certs.authority import CertificateError, read_bundle
+from planner.match import RESERVED_TAINT
 from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME
+from webhook.fencing import fenced_by, holder
 from webhook.kube.client import Api, ApiError, Json, Unreachable
+from webhook.kube.commits import RESERVATIONS
 from webhook.kube.gangs import NOTED, WATCHED
 from webhook.kube.watch import EXTRAS, ClusterWatch
 from webhook.names import PLACEMENT
@@ -337,6 +340,25 @@ def _probe(number: int) -> Json:
     }
 
 
+async def _fence(patient: Patient) -> list[Finding]:
+    """Taints of gangs that hold nothing any more; nothing to tell where there is no taint of ours."""
+    nodes, _ = await patient.api.list("/api/v1/nodes")
+    values = {
+        node["metadata"]["name"]: fenced_by((node.get("spec") or {}).get("taints") or []) for node in nodes
+    }
+    fenced = {name: value for name, value in values.items() if value}
+    if not fenced:
+        return []
+    booked, _ = await patient.api.list(RESERVATIONS)
+    holders = {holder(str((one.get("spec") or {}).get("gang", ""))) for one in booked}
+    left = sorted(name for name, value in fenced.items() if value not in holders)
+    if left:
+        text = f"{len(left)} of {len(fenced)} fenced nodes are held by nobody, as {left[0]} is not"
+        mend = f"let a replica with --fence taint lead, or kubectl taint nodes --all {RESERVED_TAINT}-"
+        return [Finding("fence", "warn", text, mend)]
+    return [Finding("fence", "ok", f"{len(fenced)} nodes are fenced by taint, each for a gang that holds it")]
+
+
 async def _get(patient: Patient, path: str) -> Json | None:
     try:
         return await patient.api.get(path)
@@ -347,5 +369,5 @@ async def _get(patient: Patient, path: str) -> Json | None:
 
 
 CHECKS: tuple[Check, ...] = (
-    _api_server, _kinds, _webhooks, _certificate, _replicas, _leader, _rights, _topology, _latency,
+    _api_server, _kinds, _webhooks, _certificate, _replicas, _leader, _rights, _topology, _fence, _latency,
 )  # fmt: skip
