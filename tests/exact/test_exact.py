@@ -82,7 +82,7 @@ def test_the_two_solvers_agree():
         assert solve(one) == best(one), number
 
 
-@pytest.mark.parametrize("seed", (4402, 4673))
+@pytest.mark.parametrize("seed", [4402, 4673])
 def test_pods_that_nodes_tell_apart_only_beside_others_are_not_taken_for_one_kind(seed):
     """Two PodSets that differ in cores, and a third one that needs what they leave."""
     assert check(instance(Random(seed), **LARGE), best) == "admitted"
