@@ -146,6 +146,8 @@ def _barred(
             yield Bar(_field(key), frozenset(values), APART)
     for term, values in near.items():
         yield Bar(_field(term.key), frozenset(values), NEAR, inside=True)
+        if term.key != HOSTNAME:  # others may come, but a node without the label is never near them
+            yield Bar(term.key, frozenset((ANY,)), NEAR, inside=True, now=False)
 
 
 def _values(snapshot: Snapshot) -> Callable[[str, str], set[str]]:

@@ -11,7 +11,7 @@ from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import exp, log
+from math import exp, inf, log
 from typing import Protocol
 
 SMALL = {1: 93.2, 2: 2.2, 4: 2.3, 8: 2.0, 16: 0.24, 32: 0.08}
@@ -51,10 +51,11 @@ def jobs(chance: Chance, *, gpus: int, per_node: int, days: float, load: float) 
     """Jobs, by arrival, whose GPU time is `load` of what `gpus` GPUs give in so many days.
 
     No job is larger than half the cluster. A job of up to a node's GPUs is one pod; a larger one has pods of
-    a whole node each. Raises `ValueError` for a cluster or a load that is not above zero.
+    a whole node each. Raises `ValueError` for a cluster, a time or a load that is not above zero, or
+    is no finite number.
     """
-    if gpus < 1 or per_node < 1 or days <= 0 or load <= 0:
-        raise ValueError("GPUs, days and load must be above zero")
+    if gpus < 1 or per_node < 1 or not (0 < days < inf and 0 < load < inf):
+        raise ValueError("GPUs, days and load must be above zero, and finite")
     sizes, shares = _sizes(gpus // 2)
     wanted = load * gpus * days * DAY
     drawn: list[tuple[int, float]] = []

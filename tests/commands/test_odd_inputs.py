@@ -141,7 +141,12 @@ def test_a_port_that_is_none_is_told(port: str, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [(None, "no such file"), ("- a list", "is no kubeconfig"), ("text", "is no kubeconfig")],
+    [
+        (None, "no such file"),
+        ("- a list", "is no kubeconfig"),
+        ("text", "is no kubeconfig"),
+        ("a: [1", "is no kubeconfig"),
+    ],
 )
 def test_a_kubeconfig_that_is_none_is_told(
     text: str | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -153,6 +158,14 @@ def test_a_kubeconfig_that_is_none_is_told(
     line = said(("doctor", "--kubeconfig", str(file)), capsys)
     assert words in line
     assert str(file) in line
+
+
+def test_an_exit_status_that_no_shell_can_see_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """256 would come out as 0."""
+    with pytest.raises(SystemExit) as ended:
+        main(("report", "-f", str(JOB), "--warn-exit-code", "256"))
+    assert ended.value.code == 2
+    assert "'256' is no exit status: 0 to 255" in capsys.readouterr().err
 
 
 def test_a_policy_files_name_may_be_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,3 +59,10 @@ def test_numbers_that_make_no_cluster_are_refused(words, capsys):
     """Exit status 2 and one line."""
     assert main((*SMALL, *words)) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [("--days", "nan"), ("--days", "inf"), ("--load", "nan"), ("--load", "-1")])
+def test_times_and_loads_that_are_no_finite_number_are_refused(words, capsys):
+    """Not simulated as nothing, or for ever."""
+    assert main((*SMALL, "--strategy", "nodes", *words)) == 2
+    assert "days and load must be above zero, and finite" in capsys.readouterr().err

@@ -118,6 +118,13 @@ def test_a_gangs_own_bound_pods_are_none_of_its_neighbours():
     assert plan(cluster(*there), group).decision == "admitted"
 
 
+@pytest.mark.parametrize(("key", "decision"), [("rack", "queued"), ("power-feed", "rejected")])
+def test_affinity_over_a_label_that_no_node_has_can_never_hold(key, decision):
+    """Others may still be bound in a rack; no node will be in a domain of a label that none carries."""
+    near = affinity(term(key, app="cache"), near=True)
+    assert plan(cluster(), gang(pods(1, near))).decision == decision
+
+
 @pytest.mark.parametrize("key", [HOST, "rack", "ups"])
 def test_sets_that_shun_each_other_share_no_domain(key):
     """The leader shuns the workers; they say nothing of it."""

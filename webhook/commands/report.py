@@ -38,9 +38,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     inputs.add_policies(parser)
     parser.add_argument("-o", "--output", choices=tuple(FORMATS), default="table")
     parser.add_argument(
-        "--warn-exit-code", type=int, default=0, metavar="N", help="exit status where the worst is a warning"
+        "--warn-exit-code",
+        type=_status,
+        default=0,
+        metavar="N",
+        help="exit status where the worst is a warning",
     )
     parser.set_defaults(run=run)
+
+
+def _status(text: str) -> int:
+    """An exit status. Of a larger number a shell sees the last eight bits: 256 would say that all is well."""
+    if not (text.isdecimal() and text.isascii() and int(text) < 256):
+        raise argparse.ArgumentTypeError(f"{text!r} is no exit status: 0 to 255")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

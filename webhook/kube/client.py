@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 import orjson
+import yaml
 from kubernetes.aio import client as generated
 from kubernetes.aio import config
 
@@ -228,7 +229,7 @@ async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, ac
         else:
             await config.load_kube_config(config_file=_there(where), client_configuration=configuration)
         return Api(configuration)
-    except (TypeError, AttributeError):
+    except (TypeError, AttributeError, yaml.YAMLError):
         raise InputError("is no kubeconfig", Where(where)) from None
     except (config.ConfigException, OSError, ssl.SSLError, ValueError, KeyError) as error:
         raise InputError(f"gives no way to a cluster: {error}", Where(where)) from None
