@@ -57,10 +57,13 @@ class Kubelet:
             self._api.delete(_path(pod), grace=0)
         elif pod["status"].get("phase", "Pending") == "Pending":
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            self._status(pod, {"phase": "Running", "startTime": now, "conditions": _ready(now)})
+            # Only as it was seen: a test may have ended it meanwhile, and what has ended never runs again.
+            seen = {"resourceVersion": pod["metadata"]["resourceVersion"]}
+            self._status(pod, {"phase": "Running", "startTime": now, "conditions": _ready(now)}, seen)
 
-    def _status(self, pod: Json, status: dict[str, Any]) -> None:
-        self._api.call("PATCH", f"{_path(pod)}/status", {"status": status}, STRATEGIC)
+    def _status(self, pod: Json, status: dict[str, Any], metadata: Json | None = None) -> None:
+        body = {"metadata": metadata or {}, "status": status}
+        self._api.call("PATCH", f"{_path(pod)}/status", body, STRATEGIC)
 
 
 def _ready(now: str) -> list[Json]:
