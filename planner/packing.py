@@ -27,9 +27,7 @@ def opens_gpus(kinds: Sequence[Kind], gpus: Gpus | None) -> int:
     """Kinds whose parts of GPUs would break into whole ones: none of the GPUs in use has room for one."""
     shares = (share_in(kind.shape.requests) for kind in kinds)
     return sum(
-        1
-        for share in shares
-        if share and not (gpus and gpus.holds(0, ((share.size(gpus), share.devices),)))
+        1 for share in shares if share and not (gpus and gpus.holds(0, ((share.size(gpus), share.devices),)))
     )
 
 

@@ -87,7 +87,12 @@ def requests_of(snapshot: Snapshot, group: PodGroup) -> list[tuple[Topology, Ask
     """What the gang asks for in each topology that it may mean. Raises `Refusal`."""
     asked = settled(snapshot, group)
     check(group)
-    return [(topology, ask(asked, topology)) for topology in choose.candidates(snapshot, group)]
+    rules = {key for one in asked.pod_sets for key in (*one.shape.anti_affinity, *dict(one.shape.shuns))}
+    trees = snapshot.base.trees
+    return [
+        (topology, ask(asked, topology, [key for key in rules if trees[topology.name].repeats(key)]))
+        for topology in choose.candidates(snapshot, group)
+    ]
 
 
 def search(

@@ -5,7 +5,7 @@ Every contradiction is found here and raised as `Refusal`, which says what would
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -13,14 +13,13 @@ from planner.inside import NVLINK_WORDS, inside_host, nvlink_bar
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX, Constraint, PodGroup, PodSet, PodShape
 from planner.quantity import LARGEST
 from planner.sharing import share_in
-from planner.topology import HOSTNAME, Topology
+from planner.topology import HOSTNAME, NVLINK_KEYS, Topology
 
 ROOT = -1
 """The level of the whole topology, coarser than every label."""
 
 MOST_PODS = 100_000
 _MOST_STEPS, _MOST_ALONE = 32, 3
-_NVLINK = ("nvidia.com/gpu.clique", "nvlink-domain", "nvlink.domain", "accelerator", "topograph.run/domain")
 _HOST_WORDS = ("gpu", "node", "host", "hostname")
 
 
@@ -99,7 +98,7 @@ def resolve(topology: Topology, level: str) -> str:
     if level in _HOST_WORDS:
         return HOSTNAME
     if level == "nvlink-domain":
-        return next((key for key in topology.levels if key.endswith(_NVLINK)), HOSTNAME)
+        return next((key for key in topology.levels if key.endswith(NVLINK_KEYS)), HOSTNAME)
     ending = [k for k in topology.levels if k.endswith(level) and not k[: -len(level)][-1:].isalnum()]
     return ending[0] if len(ending) == 1 else ""
 
@@ -177,15 +176,19 @@ def constraints(group: PodGroup) -> Iterable[tuple[str, Constraint]]:
         yield f"{pod_set.name}: ", pod_set.constraint
 
 
-def ask(group: PodGroup, topology: Topology) -> Ask:
-    """The request in this topology, which has all its levels. Raises `Refusal` for bad slices."""
+def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) -> Ask:
+    """The request in this topology, which has all its levels. Raises `Refusal` for bad slices.
+
+    `repeating`: levels whose values recur under several parents; pods apart over one differ in the value
+    itself, as over a label that is no level.
+    """
     gang = group.constraint
     required, preferred = _index(topology, gang.required), _index(topology, gang.preferred)
     warnings = _no_effect(topology, "", required, preferred)
     kinds: list[Kind] = []
     for pod_set in group.pod_sets:
         if pod_set.count:
-            kind = _kind(_inside(group, pod_set, topology), gang, topology)
+            kind = _kind(_inside(group, pod_set, topology), gang, topology, repeating)
             if group.size > 1 and (gang or pod_set.constraint):
                 kind = replace(kind, linked=True)
             widest = max(kind.required, required)
@@ -248,7 +251,7 @@ def _no_effect(topology: Topology, whose: str, required: int, preferred: int) ->
     return [f"{whose}{said}, for the required level {topology.levels[required]} is {compared}"]
 
 
-def _kind(pod_set: PodSet, gang: Constraint, topology: Topology) -> Kind:
+def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Collection[str]) -> Kind:
     own = pod_set.constraint
     sliced = own if own.slice_level or own.slice_size else gang
     size = sliced.slice_size or 1
@@ -266,6 +269,7 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology) -> Kind:
             f"levels: {', '.join(topology.levels)}.",
         )
     shuns, levels = _shuns(pod_set), topology.levels
+    nested = [key for key in levels if key not in repeating]
     required = _index(topology, own.required)
     whole = _index(topology, gang.required)
     if ROOT < required < whole:
@@ -275,7 +279,7 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology) -> Kind:
             f"{topology.levels[whole]}; use {topology.levels[whole]} or a finer one, or none.",
         )
     widest = max(required, whole)
-    if size > 1 and slice_level < widest:
+    if ROOT < slice_level < widest:
         raise Refusal(
             "SliceLevelTooCoarse",
             f"{pod_set.name}: the slice level {topology.levels[slice_level]} is coarser than the required "
@@ -287,12 +291,12 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology) -> Kind:
         shape=_positive(pod_set.shape),
         required=required,
         preferred=_index(topology, own.preferred),
-        slice_level=slice_level if size > 1 else ROOT,
+        slice_level=slice_level,
         slice_size=size,
-        apart=tuple(topology.index(key) for key, name in shuns if key in levels and name == pod_set.name),
+        apart=tuple(topology.index(key) for key, name in shuns if key in nested and name == pod_set.name),
         names=(pod_set.name,) if shuns or pod_set.shape.together else (),
-        shuns=tuple((topology.index(key), name) for key, name in shuns if key in levels),
-        shuns_over=tuple((key, name) for key, name in shuns if key not in levels),
+        shuns=tuple((topology.index(key), name) for key, name in shuns if key in nested),
+        shuns_over=tuple((key, name) for key, name in shuns if key not in nested),
         together=pod_set.shape.together,
     )
 

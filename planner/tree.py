@@ -155,6 +155,16 @@ class Tree:
             found.append(row)
         return tuple(found)
 
+    def repeats(self, key: str) -> bool:
+        """Whether two domains of this level carry one value, as rack 1 of each zone.
+
+        Kubernetes' rules over the label mean both at once. False for the hostname and for what is no level.
+        """
+        if key == HOSTNAME or key not in self.topology.levels:
+            return False
+        domains = [one.path for one in self.levels[self.topology.index(key)] if one.named]
+        return len({path[-1] for path in domains}) < len(domains)
+
     def branch(self, domain: Domain) -> Branch | None:
         """The named branch of a domain (`()` is the root), or None where there is none."""
         return _down(self.root, domain)

@@ -122,7 +122,7 @@ def _allowed(asked: Constraint, count: int, all_of_it: int, level: str, named: b
         return True
     if asked.required == level and not (named and count == all_of_it):
         return False
-    return asked.slice_size < 2 or asked.slice_level != level or (named and count % asked.slice_size == 0)
+    return asked.slice_level != level or (named and count % asked.slice_size == 0)
 
 
 def _sums(one: Sums, other: Sums, cost: tuple[int, int, int], wanted: tuple[int, ...]) -> Sums:

@@ -182,7 +182,7 @@ def _together(moment: Snapshot, used: set[str], level: str) -> bool:
 
 
 def _sliced(moment: Snapshot, own: dict[str, int], asked: Constraint) -> bool:
-    if asked.slice_size < 2:
+    if not asked.slice_level:
         return True
     pods: dict[Domain, int] = {}
     for name, count in own.items():

@@ -197,3 +197,17 @@ def test_a_malformed_term_is_refused_by_field(wrong, said):
     """In words, with the field."""
     with pytest.raises(InputError, match=said):
         shape_of({"affinity": affinity(wrong)}, Where())
+
+
+def test_racks_of_one_name_in_two_zones_are_one_rack_to_pods_apart():
+    """As kube-scheduler means it: the rule is over the label's value, wherever the rack stands."""
+    nodes = [
+        node(f"{zone}-{rack}", labels={"zone": zone, "rack": rack}, gpu=4)
+        for zone in ("z0", "z1")
+        for rack in ("r0", "r1")
+    ]
+    there = snapshot(nodes, [topology("zone", "rack")], ())
+    apart = affinity(term("rack"))
+    answer = plan(there, gang(pods(2, apart), reserve="nodes"))
+    assert {name[-2:] for name in used(answer)} == {"r0", "r1"}
+    assert plan(there, gang(pods(3, apart), reserve="nodes")).decision == "rejected"
