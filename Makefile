@@ -36,7 +36,7 @@ test-exact: .venv/.ready ## the planner against exhaustive search on 100,000 ran
 
 e2e: .venv/.ready ## a real control plane (built once, with Go): apply, schedule, refuse, install
 	@[ -n "$$KUBEBUILDER_ASSETS$$BAYPLAN_E2E_KUBECONFIG" ] || .ci/build-controlplane >/dev/null
-	@BAYPLAN_E2E=1 $(BIN)/python -m pytest tests/e2e
+	@BAYPLAN_E2E=1 $(BIN)/python -m pytest $(E2E_FLAGS) tests/e2e
 
 image: ## the container image, with docker, podman or buildah, whichever works here
 	@for tool in docker podman buildah none; do $$tool info >/dev/null 2>&1 && break; done; \
