@@ -349,7 +349,7 @@ def joined(one: Kind, other: Kind) -> Kind | None:
 
 
 def _as_slices(kind: Kind) -> Kind:
-    if kind.required == ROOT or kind.slice_level != ROOT or kind.preferred != ROOT or kind.count < 2:
+    if kind.required == ROOT or kind.slice_level != ROOT or kind.preferred != ROOT:
         return kind
     return replace(kind, required=ROOT, slice_level=kind.required, slice_size=kind.count)
 

@@ -82,6 +82,11 @@ def test_the_two_solvers_agree():
         assert solve(one) == best(one), number
 
 
+def test_single_pods_that_each_want_one_host_need_not_share_it():
+    """PodSets of one pod and one shape, each required in a host; the second host is there for the second."""
+    assert check(instance(Random(89_766))) == "admitted"
+
+
 @pytest.mark.parametrize("seed", [4402, 4673])
 def test_pods_that_nodes_tell_apart_only_beside_others_are_not_taken_for_one_kind(seed):
     """Two PodSets that differ in cores, and a third one that needs what they leave."""
