@@ -297,8 +297,12 @@ def _projection(
         return None
 
     def keep(kind: Kind, count: int, named: bool) -> int:
-        if named and level in kind.apart:
-            count = min(count, 1)
+        if named and level in kind.apart and count > 1:
+            # What must be together further in cannot be cut down to one.
+            whole = (
+                kind.count if kind.required > level else kind.slice_size if kind.slice_level > level else 1
+            )
+            count = 1 if whole == 1 else 0
         if level == kind.slice_level:
             count = count // kind.slice_size * kind.slice_size if named else 0
         if level == kind.required and not (named and count == kind.count):

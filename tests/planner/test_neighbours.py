@@ -199,6 +199,13 @@ def test_a_malformed_term_is_refused_by_field(wrong, said):
         shape_of({"affinity": affinity(wrong)}, Where())
 
 
+def test_pods_together_on_a_host_and_apart_over_racks_fit_nowhere():
+    """What must be together is not cut down to the one pod that a rack may hold."""
+    rules = affinity(term(HOST), near=True) | affinity(term("rack"))
+    answer = plan(cluster(), gang(pods(2, rules), pods(2, app="b", name="other"), reserve="nodes"))
+    assert answer.decision == "rejected"
+
+
 def test_racks_of_one_name_in_two_zones_are_one_rack_to_pods_apart():
     """As kube-scheduler means it: the rule is over the label's value, wherever the rack stands."""
     nodes = [
