@@ -6,10 +6,8 @@ newly applied does not take a place before them (`webhook.queue`).
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 from planner.errors import Where
@@ -17,6 +15,7 @@ from webhook.kube.client import Api, Json
 from webhook.kube.gangs import WATCHED, Unbound, Work, gangs_of, unbound_from, work_from
 from webhook.kube.reflector import Reflector, served_path
 from webhook.kube.store import Store
+from webhook.kube.watches import Watches
 from webhook.queue import Waiting, in_order
 from webhook.workloads import Kind
 
@@ -24,7 +23,7 @@ UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 """Pods that no scheduler has bound yet."""
 
 
-class QueueWatch:
+class QueueWatch(Watches):
     """`start` it, and `close` it after use. `stirred` is called whenever something in it changed."""
 
     def __init__(self, api: Api, stirred: Callable[[], None]) -> None:
@@ -40,40 +39,12 @@ class QueueWatch:
         self._changes = 0
         self._known: tuple[int, tuple[Waiting, ...]] = (-1, ())
         """The queue, and after how many changes it was worked out."""
-        self.reflectors = [
-            Reflector(api, "/api/v1/pods", self._pods, query={"fieldSelector": UNBOUND}),
-            *(
-                Reflector(api, f"{row.resource}.{row.group}", store, find=partial(self._find, row))
-                for row, store in zip(WATCHED, self._works, strict=True)
-            ),
-        ]
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def start(self) -> None:
-        """Begin to watch."""
-        self._tasks = [asyncio.create_task(one.run()) for one in self.reflectors]
-
-    async def synced(self) -> None:
-        """Wait until all was read once."""
-        for reflector in self.reflectors:
-            await reflector.synced.wait()
-
-    async def close(self) -> None:
-        """Stop watching."""
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with suppress(asyncio.CancelledError):
-                await task
-
-    def waiting(self) -> str:
-        """What has not been read yet for the first time; "" once everything has."""
-        left = [one for one in self.reflectors if not one.synced.is_set()]
-        return (left[0].problem or f"{left[0].path}: not read yet") if left else ""
-
-    def problem(self) -> str:
-        """The watches that are broken now."""
-        return "; ".join(dict.fromkeys(one.problem for one in self.reflectors if one.problem))
+        works = (
+            Reflector(api, f"{row.resource}.{row.group}", store, find=partial(self._find, row))
+            for row, store in zip(WATCHED, self._works, strict=True)
+        )
+        pods = Reflector(api, "/api/v1/pods", self._pods, query={"fieldSelector": UNBOUND})
+        super().__init__([pods, *works])
 
     def works(self) -> tuple[Work, ...]:
         """The workloads that are gangs, or stand between a gang and its pods."""

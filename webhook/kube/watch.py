@@ -10,7 +10,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,6 +24,7 @@ from webhook.kube.client import Api, Json
 from webhook.kube.picture import Picture
 from webhook.kube.reflector import Reflector, served_path
 from webhook.kube.store import Store
+from webhook.kube.watches import Watches
 from webhook.surroundings import Surroundings, pod_groups
 
 log = logging.getLogger("bayplan")
@@ -77,7 +77,7 @@ GANGS = (
 """Resources that tell pods of their gang; none of them changes the picture."""
 
 
-class ClusterWatch:
+class ClusterWatch(Watches):
     """`webhook.cluster.ClusterSource` from watches. `start` it, and `close` it after use."""
 
     def __init__(self, api: Api) -> None:
@@ -92,51 +92,28 @@ class ClusterWatch:
         self._picture = Picture(self._nodes.items, self._pods.items, self._described)
         self.news = asyncio.Event()
         """Set whenever the picture changed; whoever waits for it clears it."""
-        self.reflectors = [
-            Reflector(api, "/api/v1/nodes", self._nodes),
-            Reflector(api, "/api/v1/pods", self._pods, query={"fieldSelector": BOUND}),
-            Reflector(api, "/api/v1/namespaces", self._spaces),
-            *(
-                Reflector(
-                    api,
-                    f"{one.resource}.{one.group}",
-                    store,
-                    find=partial(served_path, api, one.group, one.resource),
-                    query=one.query,
-                )
-                for one, store in zip((*EXTRAS, *GANGS), (*self._extras, *self._gangs), strict=True)
-            ),
-        ]
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def start(self) -> None:
-        """Begin to watch; `waiting` tells when the first picture is whole."""
-        self._tasks = [asyncio.create_task(one.run()) for one in self.reflectors]
-
-    async def synced(self) -> None:
-        """Wait for the first whole picture."""
-        for reflector in self.reflectors:
-            await reflector.synced.wait()
-
-    async def close(self) -> None:
-        """Stop watching."""
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with suppress(asyncio.CancelledError):
-                await task
-
-    def waiting(self) -> str:
-        """What has not been read yet for the first time; "" once everything has."""
-        left = [one for one in self.reflectors if not one.synced.is_set()]
-        if not left:
-            return ""
-        return next((one.problem for one in left if one.problem), f"{left[0].path}: not read yet")
+        described = (
+            Reflector(
+                api,
+                f"{one.resource}.{one.group}",
+                store,
+                find=partial(served_path, api, one.group, one.resource),
+                query=one.query,
+            )
+            for one, store in zip((*EXTRAS, *GANGS), (*self._extras, *self._gangs), strict=True)
+        )
+        super().__init__(
+            [
+                Reflector(api, "/api/v1/nodes", self._nodes),
+                Reflector(api, "/api/v1/pods", self._pods, query={"fieldSelector": BOUND}),
+                Reflector(api, "/api/v1/namespaces", self._spaces),
+                *described,
+            ]
+        )
 
     def problem(self) -> str:
         """The watches that are broken now; what is left out does not make the picture old."""
-        broken = dict.fromkeys(one.problem for one in self.reflectors if one.problem)
-        return "; ".join([*broken, *([self._static_problem] if self._static_problem else [])])
+        return "; ".join(filter(None, (super().problem(), self._static_problem)))
 
     def left_out(self) -> dict[str, str]:
         """Why objects are not in the picture, by key."""
