@@ -13,12 +13,10 @@ import yaml
 
 from tests.e2e.api import Json
 from tests.e2e.binaries import ROOT
-from tests.e2e.conftest import policy_set
-from tests.e2e.fleet import Fleet
-from tests.e2e.kube_ledgers import install
 from tests.e2e.kubelet import STRATEGIC
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import RACK, Replicas, events, job, nodes, racks_of, reservations
+from tests.e2e.replicas import RACK, Replicas, events, job, racks_of, reservations
+from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
@@ -30,20 +28,8 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """Three racks of three nodes, and two replicas that the API server calls."""
-    install(cluster.kubectl)
-    folder = tmp_path_factory.mktemp("replicas")
-    fleet = Fleet(cluster.api)
-    policies = policy_set("default-scheduler", folder)
-    replicas = Replicas(cluster.api, cluster.kubectl.kubeconfig, folder, 2, policies)
-    try:
-        fleet.make(nodes(3, 3))
-        replicas.start()
-        replicas.configure()
+    with replicas_of(cluster, tmp_path_factory.mktemp("replicas"), 3, 3) as replicas:
         yield replicas
-        replicas.unconfigure()
-    finally:
-        replicas.stop()
-        fleet.remove()
 
 
 @pytest.fixture(autouse=True)

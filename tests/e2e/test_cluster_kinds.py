@@ -14,12 +14,10 @@ import pytest
 import yaml
 
 from tests.e2e.api import Json
-from tests.e2e.conftest import policy_set
-from tests.e2e.fleet import Fleet
-from tests.e2e.kube_ledgers import install
 from tests.e2e.operators import operate
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import GPU, RACK, Replicas, job, nodes, racks_of, reservations
+from tests.e2e.replicas import GPU, RACK, Replicas, job, racks_of, reservations
+from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
 
 PODS = "/api/v1/namespaces/research/pods"
@@ -96,20 +94,8 @@ ONE_GANG: list[tuple[Json, int]] = [
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """Two racks of three nodes, and two replicas that the API server calls."""
-    install(cluster.kubectl)
-    folder = tmp_path_factory.mktemp("kinds")
-    fleet = Fleet(cluster.api)
-    policies = policy_set("default-scheduler", folder)
-    replicas = Replicas(cluster.api, cluster.kubectl.kubeconfig, folder, 2, policies)
-    try:
-        fleet.make(nodes(2, 3))
-        replicas.start()
-        replicas.configure()
+    with replicas_of(cluster, tmp_path_factory.mktemp("kinds"), 2, 3) as replicas:
         yield replicas
-        replicas.unconfigure()
-    finally:
-        replicas.stop()
-        fleet.remove()
 
 
 @pytest.fixture(autouse=True)

@@ -12,11 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.e2e.api import Json
-from tests.e2e.conftest import policy_set
-from tests.e2e.fleet import Fleet
-from tests.e2e.kube_ledgers import install
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import LEASES, Replicas, job, nodes, reservations
+from tests.e2e.replicas import LEASES, Replicas, job, reservations
+from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
 from tests.webhook.conftest import patched, review
 
@@ -29,20 +27,8 @@ LEASE = LEASES.format("default") + "/bayplan-controller"
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """One rack of two nodes, and two replicas."""
-    install(cluster.kubectl)
-    folder = tmp_path_factory.mktemp("queue")
-    fleet = Fleet(cluster.api)
-    policies = policy_set("default-scheduler", folder)
-    replicas = Replicas(cluster.api, cluster.kubectl.kubeconfig, folder, 2, policies)
-    try:
-        fleet.make(nodes(1, 2))
-        replicas.start()
-        replicas.configure()
+    with replicas_of(cluster, tmp_path_factory.mktemp("queue"), 1, 2) as replicas:
         yield replicas
-        replicas.unconfigure()
-    finally:
-        replicas.stop()
-        fleet.remove()
 
 
 def decision(stored: Json) -> str:

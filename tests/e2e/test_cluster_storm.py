@@ -7,10 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import policy_set
-from tests.e2e.fleet import Fleet
-from tests.e2e.kube_ledgers import install
-from tests.e2e.replicas import Replicas, nodes
+from tests.e2e.replicas import Replicas
+from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
 from tests.e2e.storm import (
     GANGS,
@@ -26,21 +24,8 @@ from tests.e2e.storm import (
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """Racks of two nodes, and three replicas."""
-    install(cluster.kubectl)
-    folder = tmp_path_factory.mktemp("storm")
-    fleet = Fleet(cluster.api)
-    replicas = Replicas(
-        cluster.api, cluster.kubectl.kubeconfig, folder, 3, policy_set("default-scheduler", folder)
-    )
-    try:
-        fleet.make(nodes(RACKS, HOSTS))
-        replicas.start()
-        replicas.configure()
+    with replicas_of(cluster, tmp_path_factory.mktemp("storm"), RACKS, HOSTS, 3) as replicas:
         yield replicas
-        replicas.unconfigure()
-    finally:
-        replicas.stop()
-        fleet.remove()
 
 
 def test_many_gangs_at_once_are_each_placed_or_queued_and_no_rack_has_two_holders(

@@ -1,0 +1,31 @@
+"""Nodes in racks, and replicas that watch the cluster and are called by its API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.e2e.conftest import policy_set
+from tests.e2e.fleet import Fleet
+from tests.e2e.kube_ledgers import install
+from tests.e2e.replicas import Replicas, nodes
+from tests.e2e.stage import Cluster
+
+
+@contextmanager
+def replicas_of(cluster: Cluster, folder: Path, racks: int, hosts: int, count: int = 2) -> Iterator[Replicas]:
+    """So many replicas over racks of so many hosts; pods are the default scheduler's. Gone afterwards."""
+    install(cluster.kubectl)
+    fleet = Fleet(cluster.api)
+    policies = policy_set("default-scheduler", folder)
+    replicas = Replicas(cluster.api, cluster.kubectl.kubeconfig, folder, count, policies)
+    try:
+        fleet.make(nodes(racks, hosts))
+        replicas.start()
+        replicas.configure()
+        yield replicas
+        replicas.unconfigure()
+    finally:
+        replicas.stop()
+        fleet.remove()
