@@ -45,6 +45,8 @@ class LeafSpine:
         """The fabric without links slower than this, leaves without any link left, and nodes behind them."""
         speeds: Iterable[tuple[Switch, Switch, float]] = self.graph.edges(data="gbps")
         slow = [(one, other) for one, other, speed in speeds if 0 < speed < gbps]
+        if not slow:
+            return self
         graph = self.graph.copy()
         graph.remove_edges_from(slow)
         cut = {one for pair in slow for one in pair if isinstance(one, str)}

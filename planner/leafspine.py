@@ -307,13 +307,13 @@ class _Fabric:
         hops = closeness(self._spine, [room.leaf for room in rooms])
         outside = sum(not room.preferred for room in rooms)
         names_ = tuple(room.leaf.path for room in rooms)
-        score = round(self._score(rooms, hops), 9)
-        if self._group.fabric.latency:
-            return (hops, outside, -score, names_)
-        if self._group.fabric.strategy == "consolidated":
+        if self._group.fabric.strategy == "consolidated" and not self._group.fabric.latency:
             used = -sum(room.used for room in rooms)
             return (outside, hops, used, names_)
-        return (outside, -score, hops, names_)
+        score = round(self._score(rooms, hops), 9)
+        return (
+            (hops, outside, -score, names_) if self._group.fabric.latency else (outside, -score, hops, names_)
+        )
 
     def _score(self, rooms: Sequence[_Room], hops: float) -> float:
         """The weighted sum of what is available (1 where it suffices), close, in use already, and proved."""
