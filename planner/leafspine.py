@@ -311,9 +311,9 @@ class _Fabric:
             used = -sum(room.used for room in rooms)
             return (outside, hops, used, names_)
         score = round(self._score(rooms, hops), 9)
-        return (
-            (hops, outside, -score, names_) if self._group.fabric.latency else (outside, -score, hops, names_)
-        )
+        if self._group.fabric.latency:
+            return (hops, outside, -score, names_)
+        return (outside, -score, hops, names_)
 
     def _score(self, rooms: Sequence[_Room], hops: float) -> float:
         """The weighted sum of what is available (1 where it suffices), close, in use already, and proved."""
