@@ -26,7 +26,7 @@ from planner.snapshot import Snapshot
 from planner.surroundings import settled
 from planner.topology import Domain, Topology
 from planner.traits import traits_of
-from planner.tree import Tree
+from planner.tree import Branch, Tree
 from planner.view import look
 from planner.wishes import follow
 
@@ -133,10 +133,11 @@ def _compactness(one: Tried) -> tuple[int, int]:
 def _admitted(group: PodGroup, tried: Tried) -> Answer:
     found, tree = tried.found, tried.tree
     assert found is not None, "an admitted gang has a placement"
-    assignments = _assignments(tree, found, group)
-    domain = _domain_of(tree, [node for node, _ in found.placed])
+    hosts = [tree.root.leaf(node) for node, _ in found.placed]
+    assignments = _assignments(hosts, found, group)
+    domain = _shared([host.path for host in hosts])
     level = tree.topology.levels[len(domain) - 1] if domain else ""
-    reserves = reserved_domains(tree, domain, found) if group.reserve == "domain" else ()
+    reserves = _reserved(tree.topology, domain, hosts) if group.reserve == "domain" else ()
     warnings = (*group.warnings, *tried.asked.warnings)
     if not found.exact:
         warnings = (*warnings, explain.BUDGET_WARNING)
@@ -155,25 +156,24 @@ def _admitted(group: PodGroup, tried: Tried) -> Answer:
     )
 
 
-def _assignments(tree: Tree, found: Found, group: PodGroup) -> tuple[Assignment, ...]:
+def _assignments(hosts: Sequence[Branch], found: Found, group: PodGroup) -> tuple[Assignment, ...]:
     """The pods of each kind dealt to its PodSets in the order of the nodes; then by PodSet."""
     dealt: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in group.pod_sets}
     for place, kind in enumerate(found.kinds):
         parts = list(kind.parts)
-        for node, counts in found.placed:
+        for host, (_, counts) in zip(hosts, found.placed, strict=True):
             left = counts[place]
             while left:
                 name, wanted = parts[0]
                 taken = min(left, wanted)
-                dealt[name].append(Assignment(name, tree.nodes[node].name, taken))
+                dealt[name].append(Assignment(name, host.node, taken))
                 left -= taken
                 parts[:1] = [(name, wanted - taken)] if taken < wanted else []
     return tuple(assignment for assignments in dealt.values() for assignment in assignments)
 
 
-def _domain_of(tree: Tree, nodes: Sequence[int]) -> Domain:
-    """The finest named domain that holds all these nodes."""
-    paths = [_path(tree, node) for node in nodes]
+def _shared(paths: Sequence[Domain]) -> Domain:
+    """The finest named domain that holds all these."""
     common = paths[0]
     for path in paths[1:]:
         same = 0
@@ -185,18 +185,13 @@ def _domain_of(tree: Tree, nodes: Sequence[int]) -> Domain:
     return common
 
 
-def _path(tree: Tree, node: int) -> Domain:
-    return tree.root.leaf(node).path
-
-
-def reserved_domains(tree: Tree, domain: Domain, found: Found) -> tuple[Domain, ...]:
+def _reserved(topology: Topology, domain: Domain, hosts: Sequence[Branch]) -> tuple[Domain, ...]:
     """What the gang holds whole: its domain, or each domain of the reservable level that it touches."""
-    reservable = tree.topology.reservable_index
+    reservable = topology.reservable_index
     if domain and len(domain) - 1 >= reservable:
         return (domain,)
     held: dict[Domain, None] = {}
-    for node, _ in found.placed:
-        path = _path(tree, node)
+    for path in (host.path for host in hosts):
         held[path[: reservable + 1] if path[reservable] else path] = None
     return tuple(held)
 
