@@ -28,12 +28,12 @@ def _stopped(text: str, limit: int = 10_000_000, **bindings: Any) -> float:
 
 def test_six_nested_macros_stop_soon() -> None:
     """A million innermost steps are not taken: the default limit ends them in well under a second."""
-    assert _stopped(NESTED) < 15
+    assert _stopped(NESTED) < 1.5
 
 
 def test_a_small_budget_stops_within_milliseconds() -> None:
     """The time until the stop follows the limit: a hundredth of it takes milliseconds."""
-    assert _stopped(NESTED, limit=10_000) < 1.5
+    assert _stopped(NESTED, limit=10_000) < 0.1
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_small_budget_stops_within_milliseconds() -> None:
 )
 def test_no_function_is_a_way_round_the_budget(text: str) -> None:
     """Building or searching much text or many elements is charged before it is done."""
-    assert _stopped(text) < 15
+    assert _stopped(text) < 1.5
 
 
 def test_an_error_does_not_hide_an_exhausted_budget() -> None:
