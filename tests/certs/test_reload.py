@@ -126,7 +126,7 @@ async def test_the_watch_takes_up_a_change_by_itself(tmp_path):
     async with Server(tmp_path).running() as server:
         watch = asyncio.create_task(server.reloading.watch(0.01))
         server.serve(issue(CA, NAMES, NOW))
-        await asyncio.wait_for(server.reported.wait(), 5)
+        await asyncio.wait_for(server.reported.wait(), 60)
         watch.cancel()
         _, writer, served = await server.connect()
         writer.close()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
+from array import array
 from pathlib import Path
 
 import pytest
@@ -107,13 +110,21 @@ def test_a_full_disk_is_told_in_a_line() -> None:
     assert process.returncode == 2
 
 
+def _unread(pipe: int) -> int:
+    """Bytes in a pipe that nobody has read."""
+    count = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
+
+
 def test_an_interrupt_ends_the_command_without_a_word() -> None:
     """With the status that shells give it, here while it reads what never ends."""
     reading, writing = os.pipe()
     process = bayplan("topology", "show", "-c", "-", stdin=reading)
     os.close(reading)
     os.write(writing, b"#" * 200_000)  # more than a pipe holds: done once the command has begun to read
-    time.sleep(0.5)  # and now it has read all that there is, and waits
+    while _unread(writing):  # and once it has read all that there is, it waits
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=60)[1] == ""
     os.close(writing)

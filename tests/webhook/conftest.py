@@ -25,6 +25,8 @@ from webhook.service import Service
 
 EXAMPLES = shipped("manifests") / "examples"
 Json = dict[str, Any]
+PATIENCE = 60.0
+"""Seconds: the webhook's own deadline is the caller's patience with a real cluster, not a busy machine's."""
 
 
 def example(name: str) -> Json:
@@ -115,7 +117,8 @@ def serve(tmp_path: Path) -> Serve:
         now = [1_000_000.0]
         book = ledger or SqliteLedger(tmp_path / "ledger.db")
         store = policy_store([policies] if policies else ())
-        webhook = Webhook(Service(store, book, cluster or clusters(*names), clock=lambda: now[0]))
+        service = Service(store, book, cluster or clusters(*names), clock=lambda: now[0])
+        webhook = Webhook(service, deadline=PATIENCE)
         async with TestClient(TestServer(webhook.app())) as client:
             yield Asked(client, book, webhook, now)
         await book.close()
