@@ -176,7 +176,7 @@ class Rollout:
 
 
 class Load:
-    """Calls one after the other, so many a second, from `with` to its end, each noted if it fails."""
+    """Calls one after the other, so many a second at most, from `with` to its end, each noted if it fails."""
 
     def __init__(self, call: Callable[[], object], rate: float = 8.0) -> None:
         """Nothing is called yet."""
@@ -196,6 +196,11 @@ class Load:
         """Ends with the call that is under way."""
         self._stop.set()
         self._thread.join()
+
+    def more(self, count: int) -> None:
+        """Wait for so many further calls, however long each takes on a busy machine."""
+        enough = self.calls + count
+        wait_until(lambda: self.calls >= enough, f"{count} more calls", 120)
 
     def _run(self) -> None:
         while not self._stop.wait(self._pause):
