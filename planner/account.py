@@ -15,12 +15,13 @@ from planner.answer import Answer, Attempt
 from planner.budget import Budget
 from planner.climb import Climb
 from planner.explain import Tried
+from planner.kinds import ROOT
 from planner.obstacles import largest, obstacles
 from planner.placement import fitting, requests_of, search
 from planner.podgroup import PodGroup, PodSet
 from planner.quantity import show
 from planner.refuse import Fits, closest, culprit_of, nearest_to, other_ways
-from planner.request import ROOT, Refusal
+from planner.request import Refusal
 from planner.snapshot import Snapshot
 from planner.view import View, look
 

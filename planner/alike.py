@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.content import Content
+from planner.kinds import Kind, joined
 from planner.packing import most
 from planner.podgroup import PodShape
-from planner.request import Kind, joined
 from planner.sharing import share_in
 from planner.view import View
 

@@ -12,10 +12,10 @@ from typing import Literal
 from planner.content import Content
 from planner.cost import Weights
 from planner.counts import Algebra, Counts, Measure, Option, algebra, projections, splits
+from planner.kinds import Kind
 from planner.match import condition_obstacle
 from planner.matching import Match
 from planner.packing import HostFit, most, opens_gpus
-from planner.request import Kind
 from planner.sharing import share_in
 from planner.zones import alignment_for
 

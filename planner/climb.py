@@ -16,10 +16,12 @@ from planner.answer import Attempt
 from planner.budget import Budget, BudgetEnded
 from planner.classes import Use
 from planner.cost import Weights
+from planner.kinds import ROOT, Kind
 from planner.matching import Match
 from planner.podgroup import ReserveMode
 from planner.rank import Best, Rank
-from planner.request import ROOT, Ask, Kind, relaxations
+from planner.relax import relaxations
+from planner.request import Ask
 from planner.search import Placed, Search
 from planner.tree import Branch
 from planner.view import View

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from planner.request import Kind, separated
+from planner.kinds import Kind, separated
 
 Counts = int
 """The number of pods of one kind; of several kinds all their numbers, packed into one (`Many`)."""

@@ -18,12 +18,12 @@ from dataclasses import replace
 from planner.answer import Attempt
 from planner.climb import Climb, Found
 from planner.content import Content
+from planner.kinds import Kind
 from planner.match import NODE_NAME_FIELD
 from planner.matching import Match
 from planner.node import Node
 from planner.order import natural
 from planner.podgroup import Bar
-from planner.request import Kind
 
 CLIMBS = 256
 _LOOKS = 40_000

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from planner.answer import Answer, Assignment, Attempt
 from planner.climb import Found
+from planner.kinds import ROOT, Kind
 from planner.podgroup import PodGroup
 from planner.quantity import show
-from planner.request import ROOT, Ask, Kind, Refusal
+from planner.request import Ask, Refusal
 from planner.topology import HOSTNAME, Domain, Topology, short
 from planner.tree import Tree
 

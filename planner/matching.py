@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from planner.fabric import Fabric
+from planner.kinds import Kind
 from planner.match import GPU, NODE_NAME_FIELD, PRODUCT, SHARED_GPU, label_obstacle, preference
 from planner.node import Node
 from planner.podgroup import PodShape
-from planner.request import Kind
 from planner.tree import Branch, Tree
 
 

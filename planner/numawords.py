@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.kinds import Kind
 from planner.numa import RESTRICTED, Misfit, NumaNode, Zone, misfit, most_in_one
 from planner.qos import PINNED
 from planner.quantity import Resources, show
-from planner.request import Kind
 from planner.zones import Zones, alignment_for
 
 NUMA = "NUMA"

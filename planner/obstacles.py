@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from planner import numawords
 from planner.content import Content, hosts
 from planner.devices import has, on_node
+from planner.kinds import ROOT, Kind
 from planner.match import condition_obstacle
 from planner.matching import Match
 from planner.order import natural
@@ -16,7 +17,7 @@ from planner.packing import most
 from planner.podgroup import PodGroup
 from planner.quantity import Resources
 from planner.rank import Way
-from planner.request import ROOT, Ask, Kind
+from planner.request import Ask
 from planner.sharing import Gpus, share_in, share_named
 from planner.topology import short
 from planner.tree import Branch

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from planner.devices import is_claimed, on_node, plugin_name
+from planner.kinds import Kind
 from planner.podgroup import PodShape
 from planner.quantity import LARGEST, Resources
-from planner.request import Kind
 from planner.sharing import GPU, Gpus, share_in, share_named
 from planner.zones import Filling, Zones, alignment_for
 

@@ -19,8 +19,9 @@ from planner.explain import Tried
 from planner.pins import requirements
 from planner.podgroup import PodGroup
 from planner.refuse import Fits, not_placed
+from planner.relax import relaxations
 from planner.replay import fingerprint, replay
-from planner.request import Ask, Refusal, ask, check, relaxations, when_alone
+from planner.request import Ask, Refusal, ask, check, when_alone
 from planner.reservation import Reservation, reservation_id
 from planner.snapshot import Snapshot
 from planner.surroundings import settled

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.content import Content
+from planner.kinds import ROOT, Kind, separated
 from planner.matching import Match
-from planner.request import ROOT, Kind, separated
 from planner.search import Search
 
 Way = tuple[int, ...]

@@ -12,11 +12,12 @@ from planner.budget import Budget
 from planner.climb import Climb
 from planner.content import hosts
 from planner.explain import Nearest, Tried
+from planner.kinds import ROOT, Kind
 from planner.match import affinity_matches, selects
 from planner.obstacles import FITS, causes_for, largest, obstacles, short_of, usable
 from planner.order import natural
 from planner.podgroup import PodGroup
-from planner.request import ROOT, Kind, relaxations
+from planner.relax import relaxations
 from planner.sharing import GPU, never, share_in, share_named
 from planner.snapshot import Snapshot
 from planner.view import View, look

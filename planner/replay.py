@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from planner.answer import Answer
 from planner.choose import candidates
 from planner.devices import is_claimed
+from planner.kinds import ROOT
 from planner.match import affinity_matches, selects
 from planner.podgroup import PodGroup, PodSet
-from planner.request import ROOT, Refusal, ask, resolve
+from planner.request import Refusal, ask, resolve
 from planner.reservation import Reservation
 from planner.snapshot import Snapshot
 from planner.topology import Domain, Topology

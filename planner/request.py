@@ -5,21 +5,17 @@ Every contradiction is found here and raised as `Refusal`, which says what would
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from itertools import product
 
 from planner.inside import NVLINK_WORDS, inside_host, nvlink_bar
+from planner.kinds import ROOT, Kind, merged
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX, Constraint, PodGroup, PodSet, PodShape
 from planner.quantity import LARGEST
 from planner.sharing import share_in
 from planner.topology import HOSTNAME, NVLINK_KEYS, Topology
 
-ROOT = -1
-"""The level of the whole topology, coarser than every label."""
-
 MOST_PODS = 100_000
-_MOST_STEPS, _MOST_ALONE = 32, 3
 _HOST_WORDS = ("gpu", "node", "host", "hostname")
 
 
@@ -33,39 +29,6 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """Pods of one shape and one constraint. `parts` are the PodSets it is made of, in order, with counts.
-
-    Levels are indices into the topology, `ROOT` where nothing is asked. `required` and `preferred` are the
-    PodSets' own; `apart` the levels over which these pods must differ.
-    """
-
-    parts: tuple[tuple[str, int], ...]
-    count: int
-    shape: PodShape
-    required: int = ROOT
-    preferred: int = ROOT
-    slice_level: int = ROOT
-    slice_size: int = 1
-    apart: tuple[int, ...] = ()
-    names: tuple[str, ...] = ()
-    """The PodSets, where some pods must not be, or must be, with pods of others."""
-    shuns: tuple[tuple[int, str], ...] = ()
-    """For each of these levels and PodSets: no pod in a domain of the level with one of that PodSet."""
-    shuns_over: tuple[tuple[str, str], ...] = ()
-    """The same over labels that are no level."""
-    together: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """For each of these labels and PodSets: all their pods in one domain of the label."""
-    linked: bool = False
-    """Whether the gang, or this PodSet, asks for a topology: its pods talk to one another."""
-
-    @property
-    def single(self) -> tuple[str, ...]:
-        """Labels that are no level, over which these pods must differ: one pod at most on a host with it."""
-        return tuple(key for key, name in self.shuns_over if name in self.names)
-
-
-@dataclass(frozen=True, slots=True)
 class Ask:
     """A gang's request in one topology: the gang's own levels and its kinds of pods."""
 
@@ -73,11 +36,6 @@ class Ask:
     preferred: int
     kinds: tuple[Kind, ...]
     warnings: tuple[str, ...] = ()
-
-
-def separated(one: Kind, other: Kind) -> set[int]:
-    """The levels in one domain of which no pods of both kinds may be; of one kind with itself, no two."""
-    return {level for level, name in one.shuns if name in other.names}
 
 
 def resolve(topology: Topology, level: str) -> str:
@@ -195,7 +153,7 @@ def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) ->
             warnings += _no_effect(topology, f"{pod_set.name}: ", widest, kind.preferred)
             kinds.append(kind)
     required, kinds = _near(topology, required, kinds)
-    return Ask(required, preferred, _merged(kinds), tuple(warnings))
+    return Ask(required, preferred, merged(kinds), tuple(warnings))
 
 
 def _inside(group: PodGroup, pod_set: PodSet, topology: Topology) -> PodSet:
@@ -319,83 +277,3 @@ def _multiples(count: int, size: int) -> str:
         return "a slice size of 1 or more"
     below, above = count // size * size, -(-count // size) * size
     return " or ".join(f"{n} pods" for n in (below, above) if n)
-
-
-def _merged(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
-    """Kinds that nothing tells apart become one: a master that is shaped as its workers joins them.
-
-    PodSets of equal size that are each required in one domain of a level become slices of one kind.
-    """
-    found: list[Kind] = []
-    for kind in map(_as_slices, kinds):
-        same = next((i for i, k in enumerate(found) if _joins(kind, k)), None)
-        if same is None:
-            found.append(kind)
-        else:
-            old = found[same]
-            found[same] = replace(
-                old,
-                parts=(*old.parts, *kind.parts),
-                count=old.count + kind.count,
-                names=(*old.names, *kind.names),
-            )
-    return tuple(_as_one(kind) for kind in found)
-
-
-def joined(one: Kind, other: Kind) -> Kind | None:
-    """The two kinds as one, None where something tells them apart."""
-    both = _merged((one, other))
-    return both[0] if len(both) == 1 else None
-
-
-def _as_slices(kind: Kind) -> Kind:
-    if kind.required == ROOT or kind.slice_level != ROOT or kind.preferred != ROOT:
-        return kind
-    return replace(kind, required=ROOT, slice_level=kind.required, slice_size=kind.count)
-
-
-def _as_one(kind: Kind) -> Kind:
-    """A kind of one slice is required in one domain; the two are the same."""
-    if kind.slice_level == ROOT or kind.slice_size != kind.count:
-        return kind
-    return replace(kind, required=max(kind.required, kind.slice_level), slice_level=ROOT, slice_size=1)
-
-
-def _joins(kind: Kind, other: Kind) -> bool:
-    """Whether nothing tells the kinds apart; such as are kept apart, or prefer a level, by themselves alone
-    are two."""
-    alone = kind.shape.anti_affinity or kind.preferred != ROOT
-    return not alone and _same(kind, other)
-
-
-def _same(one: Kind, other: Kind) -> bool:
-    return replace(one, parts=(), names=(), count=0) == replace(other, parts=(), names=(), count=0)
-
-
-def relaxations(asked: Ask) -> list[tuple[Kind, ...]]:
-    """The kinds with their preferred levels made hard, then relaxed step by step up to the required ones.
-
-    As few steps as can be in all; of as many, the later PodSets give way first. Each PodSet is relaxed alone
-    where at most three prefer a level; of more, those with the same levels are relaxed together.
-    """
-    pairs = [(kind.required, kind.preferred) for kind in asked.kinds]
-    alone = sum(len(_ladder(*pair)) > 1 for pair in pairs) <= _MOST_ALONE
-    whose = list(range(len(pairs))) if alone else [pairs.index(pair) for pair in pairs]
-    ladders = {one: _ladder(*pairs[one]) for one in whose}
-    steps = sorted(product(*(range(len(rungs)) for rungs in ladders.values())), key=lambda s: (sum(s), s))
-    chosen = [*steps[:_MOST_STEPS], *steps[-1:][: len(steps) > _MOST_STEPS]]
-    found: list[tuple[Kind, ...]] = []
-    for step in chosen:
-        levels = {one: ladders[one][rung] for one, rung in zip(ladders, step, strict=True)}
-        kinds = _relaxed(asked.kinds, [levels[one] for one in whose])
-        if kinds not in found:
-            found.append(kinds)
-    return found
-
-
-def _ladder(required: int, preferred: int) -> list[int]:
-    return [*range(preferred, required, -1), required]
-
-
-def _relaxed(kinds: Iterable[Kind], levels: Sequence[int]) -> tuple[Kind, ...]:
-    return _merged(replace(k, required=level, preferred=ROOT) for k, level in zip(kinds, levels, strict=True))

@@ -25,9 +25,9 @@ from planner.classes import EMPTY, Classes, DomainClass, Use
 from planner.content import Content
 from planner.cost import Weights
 from planner.counts import Algebra, Counts, Option, Stage
+from planner.kinds import ROOT, Kind
 from planner.limit import Limit, ceilings, fewest, unlimited
 from planner.matching import Match
-from planner.request import ROOT, Kind
 from planner.sums import Sums, cheapest
 
 Placed = list[tuple[int, tuple[int, ...]]]

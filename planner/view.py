@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from planner.content import Content
 from planner.cost import Weights, weights
 from planner.fabric import Fabric
+from planner.kinds import Kind
 from planner.matching import Match, match_of
-from planner.request import Kind
 from planner.sharing import share_in
 from planner.snapshot import Snapshot
 from planner.tree import Branch, Tree

@@ -3,9 +3,11 @@
 from planner.budget import Budget
 from planner.climb import Climb
 from planner.cost import weights
+from planner.kinds import ROOT
 from planner.placement import plan
 from planner.podgroup import Constraint
-from planner.request import ROOT, ask, relaxations
+from planner.relax import relaxations
+from planner.request import ask
 from planner.view import look
 from tests.builders import cluster, gang, pod_set, racks, shape
 
