@@ -7,23 +7,24 @@ first cause.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from planner import explain
 from planner.answer import Answer, Attempt
 from planner.budget import Budget
 from planner.climb import Climb
 from planner.explain import Tried
 from planner.kinds import ROOT
-from planner.obstacles import largest, obstacles
-from planner.placement import fitting, requests_of, search
-from planner.podgroup import PodGroup, PodSet
-from planner.quantity import show
-from planner.refuse import Fits, closest, culprit_of, nearest_to, other_ways
-from planner.request import Refusal
+from planner.nearest import Near, Way
+from planner.obstacles import obstacles
+from planner.placement import near_to, requests_of, search, with_devices, within_reach
+from planner.podgroup import PodGroup
+from planner.refuse import closest, culprit_of, tight_of
+from planner.request import Ask, Refusal
 from planner.snapshot import Snapshot
+from planner.topology import Topology
 from planner.view import View, look
+from planner.wishes import by_policy
 
 AS_ASKED = "as asked"
 """The nearest request of a gang that has a place as it stands."""
@@ -47,8 +48,8 @@ class LevelFit:
 class Account:
     """`required`, `preferred`: level keys, "" for none. `levels`: coarse to fine. `nodes`: of the cluster;
     `usable`: those that take a pod of the gang now; `excluded`: the others by cause, `excluded_ever` those
-    that take none even when the cluster is empty. `now`, `ever`: the nearest requests that are admitted now,
-    and on the empty cluster; empty where there is none."""
+    that take none even when the cluster is empty. `ways_now`, `ways_ever`: the nearest requests that are
+    admitted now, and on the empty cluster; empty where there is none."""
 
     topology: str
     required: str
@@ -58,8 +59,18 @@ class Account:
     usable: int
     excluded: dict[str, int]
     excluded_ever: dict[str, int]
-    now: tuple[str, ...]
-    ever: tuple[str, ...]
+    ways_now: tuple[Way, ...]
+    ways_ever: tuple[Way, ...]
+
+    @property
+    def now(self) -> tuple[str, ...]:
+        """The nearest requests that are admitted now, in words."""
+        return tuple(way.words for way in self.ways_now)
+
+    @property
+    def ever(self) -> tuple[str, ...]:
+        """The nearest requests that are admitted on the empty cluster, in words."""
+        return tuple(way.words for way in self.ways_ever)
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON."""
@@ -83,7 +94,9 @@ def account(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Account | No
     `snapshot` is the cluster in which it was planned; what the gang itself holds there is left aside.
     """
     snapshot = snapshot.without(group.name)
+    near = near_to(snapshot, group)
     try:
+        group = by_policy(snapshot, within_reach(snapshot, with_devices(snapshot, group)))
         asks = requests_of(snapshot, group)
     except Refusal:
         return None
@@ -93,9 +106,8 @@ def account(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Account | No
     current, empty = look(snapshot, one.tree, now=True), look(snapshot, one.tree, now=False)
     excluded = _outside(snapshot, one) | obstacles(group, current, asked)
     never = _outside(snapshot, one) | obstacles(group, empty, asked)
-    fits = fitting(asks)
-    ever = search(snapshot, group, asks, now=False) if answer.decision == "rejected" else []
-    same = next((t for t in ever if t.tree is one.tree), None)
+    as_asked = (Way(AS_ASKED, near.group),)
+    admitted = answer.decision == "admitted"
     return Account(
         topology=topology.name,
         required=topology.levels[asked.required] if asked.required > ROOT else "",
@@ -105,8 +117,8 @@ def account(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Account | No
         usable=len(snapshot.nodes) - sum(excluded.values()),
         excluded=excluded,
         excluded_ever=never,
-        now=(AS_ASKED,) if answer.decision == "admitted" else _ways(snapshot, group, one, fits, now=True),
-        ever=_ways(snapshot, group, same, fits, now=False) if same else (AS_ASKED,),
+        ways_now=as_asked if admitted else _ways(group, one, near, now=True),
+        ways_ever=as_asked if admitted or near.stands(now=False) else _ways_ever(group, asks, one, near),
     )
 
 
@@ -137,40 +149,16 @@ def _outside(snapshot: Snapshot, one: Tried) -> dict[str, int]:
     return {f"not in topology {one.tree.topology.name}": outside} if outside else {}
 
 
-def _ways(snapshot: Snapshot, group: PodGroup, one: Tried, fits: Fits, *, now: bool) -> tuple[str, ...]:
-    """The nearest requests in words: fewer pods, a coarser level, the end of a gang, smaller pods."""
-    part, tight = culprit_of(snapshot, group, one, now=now)
-    ways = explain.ways_of(tight, nearest_to(snapshot, part, tight, now=now))
-    if now and not ways:
-        ways = other_ways(snapshot, group, fits)
-    return tuple(ways or _smaller_pods(snapshot, group, one, now=now))
+def _ways(group: PodGroup, one: Tried, near: Near, *, now: bool) -> tuple[Way, ...]:
+    part, tight = culprit_of(near.snapshot, group, one, now=now)
+    return near.ways(tight_of(part, tight), now=now)
 
 
-def _smaller_pods(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> list[str]:
-    """As many pods, which ask for no more of what they lack than the most that a node they may use has."""
-    view = look(snapshot, one.tree, now=now)
-    most = {
-        (name, resource): largest([view], kind, resource)
-        for kind in one.asked.kinds
-        for name, _ in kind.parts
-        for resource, amount in kind.shape.requests.items()
-        if largest([view], kind, resource) < amount
-    }
-    if not most or not all(most.values()):
-        return []
-
-    def reduced(pod_set: PodSet) -> PodSet:
-        requests = {r: most.get((pod_set.name, r), n) for r, n in pod_set.shape.requests.items()}
-        return replace(pod_set, shape=replace(pod_set.shape, requests=requests))
-
-    smaller = replace(group, pod_sets=tuple(map(reduced, group.pod_sets)))
-    if not any(t.found for t in search(snapshot, smaller, requests_of(snapshot, smaller), now=now)):
-        return []
-    several = len(group.pod_sets) > 1
-    parts = [
-        f"{show(r, n)} {r}{f' a pod of {name}' if several else ' a pod'}" for (name, r), n in most.items()
-    ]
-    return [f"at most {', '.join(parts)}"]
+def _ways_ever(
+    group: PodGroup, asks: Sequence[tuple[Topology, Ask]], one: Tried, near: Near
+) -> tuple[Way, ...]:
+    ever = search(near.snapshot, group, asks, now=False)
+    return _ways(group, next((t for t in ever if t.tree is one.tree), ever[0]), near, now=False)
 
 
 def _best(attempt: Attempt) -> dict[str, object]:

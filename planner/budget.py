@@ -14,9 +14,10 @@ class BudgetEnded(Exception):  # noqa: N818
 
 @dataclass(slots=True)
 class Budget:
-    """Work left, shared by every search for one gang."""
+    """Work left, shared by every search for one gang; past the end of a `hard` one nothing is tried."""
 
     left: int = BUDGET
+    hard: bool = False
 
     def spend(self, work: int) -> None:
         """Take some; raises `BudgetEnded` when there is none left."""

@@ -86,7 +86,7 @@ class Climb:
             return self._climb(kinds, required, 0)
         except BudgetEnded:
             self.complete = False
-        for beam in _BEAMS:
+        for beam in () if self.budget.hard else _BEAMS:
             self.budget.left = _BEAM_BUDGET
             with suppress(BudgetEnded):
                 return self._climb(kinds, required, beam)

@@ -35,20 +35,6 @@ class Tried:
     complete: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Nearest:
-    """The closest requests that have a place: fewer pods at the same level, or a coarser level.
-
-    `pods` is 0 and `level` "" where there is none; `domain` is the best domain for that many pods. `fewer`:
-    the most pods that have a place at any level, a finer one too (a host in a rack that another gang spoils).
-    """
-
-    pods: int
-    domain: Domain
-    level: str
-    fewer: int = 0
-
-
 def refused(group: PodGroup, refusal: Refusal) -> Answer:
     """The answer to a request that contradicts itself or the cluster."""
     return Answer(
@@ -77,45 +63,45 @@ def placed(
     return text + "."
 
 
-def too_large(group: PodGroup, one: Tried, ever: Nearest) -> str:
-    """The message to a gang that no domain of its required level, or no cluster as this, can ever hold."""
+def too_large(group: PodGroup, one: Tried, best: Attempt, ways: Sequence[str]) -> str:
+    """The message to a gang that no domain of its required level, or no cluster as this, can ever hold.
+
+    `best`: what the best domain holds when empty. `ways`: what would work.
+    """
     level = one.asked.required
     what = f"{_whose(group, one)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
-        have = _has_room("the whole cluster", group, ever, "even when empty")
+        have = _has_room("the whole cluster", group, best, "even when empty")
     else:
         key = short(one.tree.topology.levels[level])
         what += f" required in one {key}"
-        have = _has_room(f"the largest {key}, {name_of(ever.domain)},", group, ever, "even when empty")
-    ways = ways_of(one, ever)
+        have = _has_room(f"the largest {key}, {name_of(best.domain)},", group, best, "even when empty")
     would = f"Would work: {', or '.join(ways)}." if ways else "No smaller request fits either."
     return f"{what} can never fit: {have}. {would}"
 
 
 def no_room(
-    group: PodGroup, one: Tried, now: Nearest, obstacles: dict[str, int], others: Sequence[str]
+    group: PodGroup, one: Tried, best: Attempt, obstacles: dict[str, int], ways: Sequence[str]
 ) -> str:
     """The message to a gang that fits the empty cluster, and not the cluster as it is.
 
-    `others`: what would make room for it, where its level has room for none of its pods.
+    `best`: what the best domain holds now. `ways`: what would work now.
     """
     level = one.asked.required
     what = f"{_whose(group, one)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
-        have = _has_room("the cluster", group, now, "now")
+        have = _has_room("the cluster", group, best, "now")
     else:
         key = short(one.tree.topology.levels[level])
         what += f" required in one {key}"
-        best = f"the best {key}, {name_of(now.domain)}," if now.domain else f"the best {key}"
-        have = _has_room(best, group, now, "now")
+        where = f"the best {key}, {name_of(best.domain)}," if best.domain else f"the best {key}"
+        have = _has_room(where, group, best, "now")
     text = f"{what} fit{'s' if group.size == 1 else ''} the empty cluster but not now: {have}"
     if obstacles:
         text += f"; in the way: {_in_the_way(obstacles)}"
-    ways = ways_of(one, now)
-    if not ways:
-        text += ". No smaller request fits now"
-    would = ", or ".join([*ways, *others])
-    return f"{text}. Would work{' now' if ways else ''}: {would}." if would else f"{text}."
+    return (
+        f"{text}. Would work now: {', or '.join(ways)}." if ways else f"{text}. No smaller request fits now."
+    )
 
 
 def _in_the_way(obstacles: dict[str, int]) -> str:
@@ -192,23 +178,10 @@ def _whose(group: PodGroup, one: Tried) -> str:
     return f"{group.pod_sets[0].name}: " if own and one.asked.required > ROOT else ""
 
 
-def _has_room(where: str, group: PodGroup, nearest: Nearest, when: str) -> str:
+def _has_room(where: str, group: PodGroup, best: Attempt, when: str) -> str:
     each = {pod_set.shape.gpus for pod_set in group.pod_sets if pod_set.count}
-    gpus = f" ({nearest.pods * min(each)} GPUs)" if len(each) == 1 and nearest.pods and min(each) else ""
-    return f"{where} has room for {nearest.pods} of {pods(group.size)}{gpus} {when}"
-
-
-def ways_of(one: Tried, nearest: Nearest) -> list[str]:
-    """The nearest requests that have a place: fewer pods, a coarser level; none where there is none."""
-    several = len(one.asked.kinds) > 1
-    ways = [f"{nearest.fewer} of its pods" if several else pods(nearest.fewer)] if nearest.fewer else []
-    if nearest.level != _asked_level(one):
-        ways.append(f"required at {nearest.level}" if nearest.level else "no required level")
-    return ways
-
-
-def _asked_level(one: Tried) -> str:
-    return one.tree.topology.levels[one.asked.required] if one.asked.required > ROOT else "none"
+    gpus = f" ({best.fits * min(each)} GPUs)" if len(each) == 1 and best.fits and min(each) else ""
+    return f"{where} has room for {best.fits} of {pods(group.size)}{gpus} {when}"
 
 
 def _gpus(group: PodGroup) -> str:

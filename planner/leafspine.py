@@ -9,7 +9,7 @@ without them and says so. The least bandwidth is hard, and so are the limits tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -21,6 +21,7 @@ from planner.choose import candidates
 from planner.fabricgraph import Leaf, LeafSpine, Switch, closeness, leaf_spine, names
 from planner.history import UNTRIED, key_of
 from planner.match import NODE_NAME_FIELD, obstacle
+from planner.nearest import Steps
 from planner.node import Node
 from planner.packing import most
 from planner.podgroup import PodGroup, PodSet, Requirement
@@ -31,28 +32,27 @@ from planner.sharing import Gpus, share_in
 from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME
 
-Plan = Callable[[Snapshot, PodGroup], Answer]
 _MOST_TRIES = 48
 _NOTHING: Resources = {}
 
 
-def in_fabric(snapshot: Snapshot, group: PodGroup, plan: Plan) -> Answer:
-    """The answer that follows the gang's `FabricWish`; `plan` answers ordinary groups."""
+def in_fabric(snapshot: Snapshot, group: PodGroup, steps: Steps) -> Answer:
+    """The answer that follows the gang's `FabricWish`; `steps` answer ordinary groups."""
     try:
         spines, group = _spines(snapshot, group)
     except Refusal as refusal:
         return explain.refused(group, refusal)
     if not spines:
         said = "the leaf-spine rules were not followed: no topology here has a level above the host"
-        return plan(snapshot, replace(group, warnings=(*group.warnings, said)))
+        return steps.plan(snapshot, replace(group, warnings=(*group.warnings, said)))
     spines, group = _fast_enough(spines, group)
     if not spines:
         return _too_slow(group)
-    plain = plan(snapshot, _among(snapshot, group, spines))
+    plain = steps.plan(snapshot, _among(snapshot, group, spines))
     spine = next((one for one in spines if one.topology.name == plain.topology), None)
     if plain.decision != "admitted" or spine is None:
         return plain
-    return _Fabric(snapshot, group, plan, spine).place(plain)
+    return _Fabric(snapshot, group, steps, spine).place(plain)
 
 
 def _spines(snapshot: Snapshot, group: PodGroup) -> tuple[list[LeafSpine], PodGroup]:
@@ -130,8 +130,9 @@ class _Room:
 class _Fabric:
     """One gang on one fabric."""
 
-    def __init__(self, snapshot: Snapshot, group: PodGroup, plan: Plan, spine: LeafSpine) -> None:
-        self._snapshot, self._group, self._plan, self._spine = snapshot, group, plan, spine
+    def __init__(self, snapshot: Snapshot, group: PodGroup, steps: Steps, spine: LeafSpine) -> None:
+        self._snapshot = snapshot if steps.now else Snapshot(snapshot.base)
+        self._group, self._steps, self._spine = group, steps, spine
         self._settings: Settings = snapshot.base.settings
         shapes = [pod_set.shape for pod_set in group.pod_sets]
         self._special = any(shape.claims or share_in(shape.requests) for shape in shapes)
@@ -159,7 +160,9 @@ class _Fabric:
         for size in range(rule, min(len(self._rooms), 4 * rule) + 1):
             for rooms in self._sets(size):
                 tries += 1
-                answer = self._plan(self._snapshot, _within(self._group, [n for r in rooms for n in r.nodes]))
+                answer = self._steps.seek(
+                    self._snapshot, _within(self._group, [n for r in rooms for n in r.nodes])
+                )
                 if answer.decision == "admitted":
                     more = f"{size} leaves serve, where {rule} would have been the rule for {hosts} nodes"
                     return answer if size == rule else self._noted(answer, more)
@@ -174,15 +177,20 @@ class _Fabric:
         answer = self._anywhere()
         if answer is not None and answer.decision == "admitted":
             return self._noted(answer, "over more leaves than the rules have it, within the limits per leaf")
+        near = self._steps.near
+        if near is None:
+            return Answer(self._group.name, "queued")
         could = self._could_ever()
         when = "fits the empty cluster but not now" if could else "can never fit"
         limits = f"{self._settings.nodes_per_leaf} nodes and {self._settings.gpus_per_leaf} GPUs of a gang"
-        room = explain.pods(sum(room.pods for room in self._rooms))
+        room = sum(room.pods for room in self._rooms)
+        names = [pod_set.name for pod_set in self._group.pod_sets]
+        ways = [way.words for way in near.fewer(names, self._group.size - 1, now=could)]
         message = (
             f"{explain.pods(self._group.size)} within the limits of {limits} in one leaf "
             f"(topologyConstraints of topology-scheduler-config) {when}: the leaves have room for at most "
-            f"{room} now. Would work: fewer pods, higher limits"
-            f"{', or the end of other gangs' if could else ''}."
+            f"{explain.pods(room)} now. Would work{' now' if could else ''}: "
+            f"{', or '.join([*ways, 'higher limits', *(['the end of other gangs'] if could else [])])}."
         )
         return Answer(
             self._group.name,
@@ -200,13 +208,14 @@ class _Fabric:
         away = any(nodes[n].cordoned or not nodes[n].ready for leaf in self._spine.leaves for n in leaf.nodes)
         if away or len(self._group.pod_sets) > 1:
             return True
-        ever = _Fabric(Snapshot(self._snapshot.base), self._group, self._plan, self._spine)._anywhere()
+        steps = replace(self._steps.silent, now=False)
+        ever = _Fabric(self._snapshot, self._group, steps, self._spine)._anywhere()
         return ever is not None and ever.decision == "admitted"
 
     def _anywhere(self) -> Answer | None:
         """The plan over the nodes of all leaves that the limits leave; None where they leave none."""
         nodes = [name for room in self._rooms for name in room.nodes]
-        return self._plan(self._snapshot, _within(self._group, nodes)) if nodes else None
+        return self._steps.seek(self._snapshot, _within(self._group, nodes)) if nodes else None
 
     def _noted(self, answer: Answer, what: str) -> Answer:
         return replace(answer, warnings=(*answer.warnings, f"leaf-spine rules: {what}"))
@@ -253,7 +262,7 @@ class _Fabric:
             (
                 min(pod_set.count, most(free, pod_set.shape, gpus, pod_set.count))
                 for pod_set in self._group.pod_sets
-                if not obstacle(pod_set.shape, node, now=True)
+                if not obstacle(pod_set.shape, node, now=self._steps.now)
             ),
             default=0,
         )
@@ -336,10 +345,10 @@ class _Fabric:
         turns = [room.nodes[turn] for turn in range(depth) for room in rooms if turn < len(room.nodes)]
         if len(turns) < self._group.size:
             return None
-        wide = self._plan(self._snapshot, _within(self._group, turns[: self._group.size], apart=True))
+        wide = self._steps.seek(self._snapshot, _within(self._group, turns[: self._group.size], apart=True))
         if wide.decision == "admitted":
             return wide
-        anywhere = self._plan(self._snapshot, _within(self._group, turns, apart=True))
+        anywhere = self._steps.seek(self._snapshot, _within(self._group, turns, apart=True))
         return anywhere if anywhere.decision == "admitted" else None
 
 

@@ -7,7 +7,7 @@ becomes a `Reservation` by `reservation_for`, which the shell puts into the ledg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from planner import choose, explain
 from planner.answer import Answer, Assignment
@@ -16,9 +16,10 @@ from planner.claiming import claimed, in_one_clique
 from planner.climb import Climb, Found
 from planner.elsewhere import climb_by_rules, has_rules
 from planner.explain import Tried
+from planner.nearest import Near, Plan, Steps
 from planner.pins import requirements
 from planner.podgroup import PodGroup
-from planner.refuse import Fits, not_placed
+from planner.refuse import not_placed
 from planner.relax import relaxations
 from planner.replay import fingerprint, replay
 from planner.request import Ask, Refusal, ask, check, when_alone
@@ -47,8 +48,43 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
         snapshot = snapshot.without(group.name)
     if refused is not None:
         return refused
-    group = in_one_clique(snapshot.base.devices, snapshot.topologies, group) if _claims(group) else group
-    return follow(snapshot, group, _plan) if group.wishes else _plan(snapshot, group)
+    near = near_to(snapshot, group)
+    steps = Steps(lambda moment, asked: _plan(moment, asked, near), _seek(Budget, now=True), near)
+    return _answer(snapshot, group, steps)
+
+
+def _answer(snapshot: Snapshot, group: PodGroup, steps: Steps) -> Answer:
+    group = within_reach(snapshot, group)
+    return follow(snapshot, group, steps) if group.wishes else steps.plan(snapshot, group)
+
+
+def within_reach(snapshot: Snapshot, group: PodGroup) -> PodGroup:
+    """The gang with the pods of a ComputeDomain kept where its channel reaches."""
+    return in_one_clique(snapshot.base.devices, snapshot.topologies, group) if _claims(group) else group
+
+
+def _trial(snapshot: Snapshot, group: PodGroup, budget: Budget, *, now: bool) -> Answer:
+    """Whether a request would be admitted, as `plan` has it, within this budget; or in the empty cluster."""
+    try:
+        group = with_devices(snapshot, group)
+    except Refusal as refusal:
+        return explain.refused(group, refusal)
+    seek = _seek(lambda: budget, now=now)
+    return _answer(snapshot, group, Steps(seek, seek, None, now))
+
+
+def _seek(budget: Callable[[], Budget], *, now: bool) -> Plan:
+    """A plan of ordinary groups that tells a place, and where there is none not why."""
+
+    def seek(snapshot: Snapshot, group: PodGroup) -> Answer:
+        try:
+            asks = requests_of(snapshot, group)
+        except Refusal as refusal:
+            return explain.refused(group, refusal)
+        best = _best(search(snapshot, group, asks, budget, now=now))
+        return Answer(group.name, "queued") if best is None else _admitted(group, best)
+
+    return seek
 
 
 def with_devices(snapshot: Snapshot, group: PodGroup) -> PodGroup:
@@ -60,8 +96,11 @@ def _claims(group: PodGroup) -> bool:
     return any(pod_set.shape.claims for pod_set in group.pod_sets)
 
 
-def _plan(snapshot: Snapshot, group: PodGroup) -> Answer:
-    """The answer to what the constraints say, in a snapshot in which the gang holds nothing."""
+def _plan(snapshot: Snapshot, group: PodGroup, near: Near) -> Answer:
+    """The answer to what the constraints say, in a snapshot in which the gang holds nothing.
+
+    `near`: the request as it came, for what would work in its place.
+    """
     try:
         asks = requests_of(snapshot, group)
     except Refusal as refusal:
@@ -71,17 +110,12 @@ def _plan(snapshot: Snapshot, group: PodGroup) -> Answer:
     if best is not None:
         return _admitted(group, best)
     ever = search(snapshot, group, asks, now=False)
+    return not_placed(snapshot, group, tried, ever, fits_empty=_best(ever) is not None, near=near)
 
-    return not_placed(snapshot, group, tried, ever, fits_empty=_best(ever) is not None, fits=fitting(asks))
 
-
-def fitting(asks: Sequence[tuple[Topology, Ask]]) -> Fits:
-    """Whether a gang that asks for this has a place at some moment, in some mode."""
-
-    def fits(moment: Snapshot, group: PodGroup) -> bool:
-        return _best(search(moment, group, asks, now=True)) is not None
-
-    return fits
+def near_to(snapshot: Snapshot, group: PodGroup) -> Near:
+    """What would work in the place of this request, in a snapshot in which the gang holds nothing."""
+    return Near(snapshot, group, _trial)
 
 
 def requests_of(snapshot: Snapshot, group: PodGroup) -> list[tuple[Topology, Ask]]:
@@ -97,20 +131,28 @@ def requests_of(snapshot: Snapshot, group: PodGroup) -> list[tuple[Topology, Ask
 
 
 def search(
-    snapshot: Snapshot, group: PodGroup, asks: Sequence[tuple[Topology, Ask]], *, now: bool
+    snapshot: Snapshot,
+    group: PodGroup,
+    asks: Sequence[tuple[Topology, Ask]],
+    budget: Callable[[], Budget] = Budget,
+    *,
+    now: bool,
 ) -> list[Tried]:
-    """Each topology's best placement; where none has any and the gang asks for no level, over all nodes."""
+    """Each topology's best placement; where none has any and the gang asks for no level, over all nodes.
+
+    `budget` gives that of each topology's search.
+    """
     base = snapshot.base
-    tried = [_try(snapshot, base.trees[t.name], a, group, now=now) for t, a in asks]
+    tried = [_try(snapshot, base.trees[t.name], a, group, budget(), now=now) for t, a in asks]
     if any(one.found for one in tried) or group.constraint:
         return tried
     wide = [(t, a) for t, a in asks if len(base.trees[t.name].nodes) < len(base.nodes)]
-    return tried + [_try(snapshot, base.wide_trees[t.name], a, group, now=now) for t, a in wide]
+    return tried + [_try(snapshot, base.wide_trees[t.name], a, group, budget(), now=now) for t, a in wide]
 
 
-def _try(snapshot: Snapshot, tree: Tree, asked: Ask, group: PodGroup, *, now: bool) -> Tried:
+def _try(snapshot: Snapshot, tree: Tree, asked: Ask, group: PodGroup, budget: Budget, *, now: bool) -> Tried:
     asked = asked if now else when_alone(asked)
-    climb = Climb(look(snapshot, tree, now=now), asked, group.reserve, Budget(), [])
+    climb = Climb(look(snapshot, tree, now=now), asked, group.reserve, budget, [])
     found = None
     for kinds in relaxations(asked):
         by = climb_by_rules if has_rules(kinds) else Climb.climb

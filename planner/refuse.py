@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from planner import explain, inside, numawords
@@ -11,24 +11,18 @@ from planner.answer import Answer, Attempt, Verdict
 from planner.budget import Budget
 from planner.climb import Climb
 from planner.content import hosts
-from planner.explain import Nearest, Tried
+from planner.explain import Tried
 from planner.kinds import ROOT, Kind
 from planner.match import affinity_matches, selects
+from planner.nearest import Near, Tight
 from planner.obstacles import FITS, causes_for, largest, obstacles, short_of, usable
-from planner.order import natural
 from planner.podgroup import PodGroup
 from planner.relax import relaxations
 from planner.sharing import GPU, never, share_in, share_named
 from planner.snapshot import Snapshot
 from planner.view import View, look
 
-_NEAREST_BUDGET = 200_000
-_MOST_RELEASED = 16
-"""Gangs whose end is tried for room, the smallest first."""
-
-
-Fits = Callable[[Snapshot, PodGroup], bool]
-"""Whether a gang has a place now."""
+_ALONE_BUDGET = 200_000
 
 
 def not_placed(
@@ -38,11 +32,11 @@ def not_placed(
     ever: Sequence[Tried],
     *,
     fits_empty: bool,
-    fits: Fits,
+    near: Near,
 ) -> Answer:
     """The queued or rejected answer, from what was tried in the cluster as it is and in the empty one.
 
-    `fits` tells of other moments and modes, to say what would make room.
+    `near` tells of other requests, to say what would work.
     """
     one = closest(now)
     decision: Verdict = "queued"
@@ -53,9 +47,8 @@ def not_placed(
     if fits_empty:
         reason = "NoRoomNow"
         part, tight = culprit_of(snapshot, group, one, now=True)
-        nearest = nearest_to(snapshot, part, tight, now=True)
-        others = () if nearest.pods else other_ways(snapshot, group, fits)
-        message = explain.no_room(part, tight, nearest, causes, others)
+        ways = near.ways(tight_of(part, tight), now=True)
+        message = explain.no_room(part, tight, best_attempt(tight), causes, [way.words for way in ways])
     elif not all(tried.complete for tried in ever):
         reason = "SearchBudgetExhausted"
         message = (
@@ -63,7 +56,7 @@ def not_placed(
         )
     else:
         decision = "rejected"
-        reason, message = _never(snapshot, group, one, ever, views)
+        reason, message = _never(snapshot, group, one, ever, views, near)
     return Answer(
         gang=group.name,
         decision=decision,
@@ -78,25 +71,16 @@ def not_placed(
 
 def closest(tried: Sequence[Tried]) -> Tried:
     """The topology in which the gang comes closest to a place; the first of equals."""
-    return max(tried, key=lambda one: (_best_attempt(one).fits, -tried.index(one)))
-
-
-def other_ways(snapshot: Snapshot, group: PodGroup, fits: Fits) -> list[str]:
-    """What would make room where no smaller request fits: the end of one gang, the smallest that helps, or
-    a reservation of single nodes."""
-    ways: list[str] = []
-    by_size = sorted(snapshot.reservations, key=lambda r: (len(r.touched), natural(r.gang)))
-    for reservation in by_size[:_MOST_RELEASED]:
-        if fits(snapshot.ended(reservation.gang), group):
-            ways.append(f"the end of {reservation.gang}")
-            break
-    if group.reserve == "domain" and fits(snapshot, replace(group, reserve="nodes")):
-        ways.append("bayplan.dev/reserve: nodes, which holds no more than the gang uses")
-    return ways
+    return max(tried, key=lambda one: (best_attempt(one).fits, -tried.index(one)))
 
 
 def _never(
-    snapshot: Snapshot, group: PodGroup, one: Tried, ever: Sequence[Tried], views: Sequence[View]
+    snapshot: Snapshot,
+    group: PodGroup,
+    one: Tried,
+    ever: Sequence[Tried],
+    views: Sequence[View],
+    near: Near,
 ) -> tuple[str, str]:
     same = next((tried for tried in ever if tried.tree is one.tree), ever[0])
     for kind in same.asked.kinds:
@@ -104,9 +88,9 @@ def _never(
         if reason is not None:
             return reason
     part, tight = culprit_of(snapshot, group, same, now=False)
-    nearest = nearest_to(snapshot, part, tight, now=False)
+    ways = near.ways(tight_of(part, tight), now=False)
     reason_token = "TooLargeForCluster" if tight.asked.required == ROOT else "TooLargeForLevel"
-    return reason_token, explain.too_large(part, tight, nearest)
+    return reason_token, explain.too_large(part, tight, best_attempt(tight), [way.words for way in ways])
 
 
 def culprit_of(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> tuple[PodGroup, Tried]:
@@ -116,7 +100,7 @@ def culprit_of(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) ->
         if kind.required <= one.asked.required:
             continue
         alone = replace(one.asked, required=kind.required, kinds=(replace(kind, required=ROOT),))
-        climb = Climb(view, alone, group.reserve, Budget(_NEAREST_BUDGET), [])
+        climb = Climb(view, alone, group.reserve, Budget(_ALONE_BUDGET), [])
         if climb.climb(alone.kinds, alone.required) is None:
             names = {name for name, _ in kind.parts}
             part = replace(group, pod_sets=tuple(p for p in group.pod_sets if p.name in names))
@@ -178,22 +162,12 @@ def _devices(views: Sequence[View]) -> list[str]:
     )
 
 
-def _best_attempt(tried: Tried) -> Attempt:
+def best_attempt(tried: Tried) -> Attempt:
     """What was tried at the required level (the last, coarsest one)."""
     return tried.attempts[-1] if tried.attempts else Attempt("", (), 0, 0)
 
 
-def nearest_to(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> Nearest:
-    """The nearest requests with a place: the best domain's number of pods, and the finest coarser level."""
-    attempt = _best_attempt(one)
-    level = one.tree.topology.levels[one.asked.required] if one.asked.required > ROOT else "none"
-    loose = tuple(replace(kind, required=ROOT) for kind in one.asked.kinds)
-    if one.asked.required > ROOT or loose != one.asked.kinds:
-        view = look(snapshot, one.tree, now=now)
-        climb = Climb(view, replace(one.asked, required=ROOT), group.reserve, Budget(_NEAREST_BUDGET), [])
-        found = climb.climb(loose, ROOT)
-        if found is not None:
-            at = found.branch.level
-            level = one.tree.topology.levels[at] if at > ROOT else ""
-    fewer = max((tried.fits for tried in one.attempts), default=0)
-    return Nearest(attempt.fits, attempt.domain, level, min(fewer, group.size - 1))
+def tight_of(part: PodGroup, one: Tried) -> Tight:
+    """What has no place, by what was tried for it."""
+    fits = max((tried.fits for tried in one.attempts), default=0)
+    return Tight(tuple(p.name for p in part.pod_sets if p.count), one, fits)

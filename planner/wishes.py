@@ -10,24 +10,23 @@ from dataclasses import replace
 
 from planner.answer import Answer
 from planner.leafspine import in_fabric
+from planner.nearest import Steps
 from planner.podgroup import Constraint, PodGroup, PodSet
 from planner.settings import LevelPolicy
 from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME
 
-Plan = Callable[[Snapshot, PodGroup], Answer]
 
-
-def follow(snapshot: Snapshot, group: PodGroup, plan: Plan) -> Answer:
-    """The answer that follows every wish of the gang; `plan` answers ordinary groups."""
+def follow(snapshot: Snapshot, group: PodGroup, steps: Steps) -> Answer:
+    """The answer that follows every wish of the gang; `steps` answer ordinary groups."""
     group = by_policy(snapshot, group)
 
-    def placed(moment: Snapshot, asked: PodGroup) -> Answer:
+    def placed(asked: PodGroup, steps: Steps) -> Answer:
         if asked.fabric:
-            return in_fabric(moment, asked, plan)
-        return balanced(moment, asked, plan) if asked.balanced else plan(moment, asked)
+            return in_fabric(snapshot, asked, steps)
+        return balanced(snapshot, asked, steps) if asked.balanced else steps.plan(snapshot, asked)
 
-    return elastic(snapshot, group, placed)
+    return elastic(group, steps, placed)
 
 
 def by_policy(snapshot: Snapshot, group: PodGroup) -> PodGroup:
@@ -56,22 +55,26 @@ def _of_policy(policy: LevelPolicy, stated: Constraint) -> Constraint:
     return replace(stated, preferred=policy.level)
 
 
-def elastic(snapshot: Snapshot, group: PodGroup, plan: Plan) -> Answer:
-    """The most pods that fit, found by halving; where not even the least fit, the answer for these."""
-    least = plan(snapshot, group)
+def elastic(group: PodGroup, steps: Steps, plan: Callable[[PodGroup, Steps], Answer]) -> Answer:
+    """The most pods that fit, found by halving; where not even the least fit, the answer for these.
+
+    Where it is only asked whether the gang has a place, the least are enough.
+    """
+    least = plan(group, steps)
     more = sum(max(0, pod_set.most - pod_set.count) for pod_set in group.pod_sets)
-    if least.decision != "admitted" or not more:
+    if least.decision != "admitted" or not more or steps.near is None:
         return least
     best, low, high = least, 0, more
     middle = more  # all of them first, which is the likeliest
     while low < high:
-        answer = plan(snapshot, grown(group, middle))
+        answer = plan(grown(group, middle), steps.silent)
         if answer.decision == "admitted":
             best, low = answer, middle
         else:
             high = middle - 1
         middle = (low + high + 1) // 2
-    said = f"Elastic: {group.size + low} pods of {group.size} to {group.size + more} have a place."
+    placed = sum(one.count for one in best.assignments)
+    said = f"Elastic: {placed} pods of {group.size} to {group.size + more} have a place."
     return replace(best, message=f"{best.message} {said}")
 
 
@@ -86,13 +89,13 @@ def grown(group: PodGroup, extra: int) -> PodGroup:
     return replace(group, pod_sets=tuple(sets))
 
 
-def balanced(snapshot: Snapshot, group: PodGroup, plan: Plan) -> Answer:
+def balanced(snapshot: Snapshot, group: PodGroup, steps: Steps) -> Answer:
     """A plan with the same number of pods in each domain that it uses of the level above the host.
 
     More domains than the fewest are taken if only they can hold equal parts; where none can, the plan is as
     without the wish, and a warning says so.
     """
-    plain = plan(snapshot, group)
+    plain = steps.plan(snapshot, group)
     if plain.decision != "admitted":
         return plain
     topology = next(t for t in snapshot.topologies if t.name == plain.topology)
@@ -104,7 +107,7 @@ def balanced(snapshot: Snapshot, group: PodGroup, plan: Plan) -> Answer:
     for count in range(len(parts), largest.count + 1):
         if largest.count % count:
             continue
-        answer = plan(snapshot, _sliced(group, largest.name, level, largest.count // count))
+        answer = steps.seek(snapshot, _sliced(group, largest.name, level, largest.count // count))
         if answer.decision == "admitted" and len(set(shares(snapshot, answer, largest.name).values())) == 1:
             return answer
     said = f"balanced slices: no equal parts of {largest.count} pods have a place; placed as {_list(parts)}"

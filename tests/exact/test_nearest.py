@@ -1,0 +1,70 @@
+"""What is named as nearest is admitted, for gangs of parts of GPUs, of claims, by NUMA zones, and apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from planner.account import account
+from planner.placement import plan
+from planner.podgroup import PodGroup
+from planner.snapshot import Snapshot
+from tests.exact import test_affinity, test_numa, test_sharing
+from tests.exact.test_claims import World
+
+INSTANCES = max(60, int(os.environ.get("BAYPLAN_EXACT", "400")) // 10)
+Made = Callable[[Random], tuple[Snapshot, PodGroup]]
+
+
+def claims(random: Random) -> tuple[Snapshot, PodGroup]:
+    """GPUs by claim and by limits."""
+    world = World(random)
+    return world.snapshot(), world.group()
+
+
+def parts(random: Random) -> tuple[Snapshot, PodGroup]:
+    """Parts of GPUs."""
+    one = test_sharing.sharing(random)
+    return one.snapshot, one.group
+
+
+def zones(random: Random) -> tuple[Snapshot, PodGroup]:
+    """Nodes whose kubelet aligns."""
+    one = test_numa.instance(random)
+    return one.snapshot, one.group
+
+
+def apart(random: Random) -> tuple[Snapshot, PodGroup]:
+    """Pods apart and together."""
+    one = test_affinity.instance(random)
+    return one.snapshot, one.group
+
+
+@pytest.mark.parametrize("made", [claims, parts, zones, apart])
+def test_what_is_named_is_admitted_now(made: Made) -> None:
+    """Each way, in the cluster as it is, or once the gang has ended whose end it names."""
+    told = 0
+    for number in range(INSTANCES):
+        moment, group = made(Random(f"nearest {number}"))
+        answer = plan(moment, group)
+        one = account(moment, group, answer)
+        if one is None or answer.decision == "admitted":
+            continue
+        for way in one.ways_now:
+            told += 1
+            now = moment.ended(way.ended) if way.ended else moment
+            assert plan(now, way.group).decision == "admitted", (number, way.words)
+    assert told, "the sample names something"
+
+
+@pytest.mark.parametrize("made", [claims, parts])
+def test_what_is_named_for_ever_fits_the_empty_cluster(made: Made) -> None:
+    """Each way, with nothing bound and nothing held."""
+    for number in range(INSTANCES):
+        moment, group = made(Random(f"nearest {number}"))
+        one = account(moment, group, plan(moment, group))
+        for way in one.ways_ever if one else ():
+            assert plan(Snapshot(moment.base), way.group).decision == "admitted", (number, way.words)

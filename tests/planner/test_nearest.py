@@ -1,0 +1,164 @@
+"""What a refusal names as nearest is admitted when it is asked for, whatever the request is made of."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.account import account
+from planner.fabric import Link
+from planner.placement import plan, reservation_for
+from planner.podgroup import Constraint, FabricWish, PodGroup
+from planner.settings import DEFAULTS, LevelPolicy
+from planner.snapshot import Snapshot, snapshot
+from planner.topology import HOSTNAME, Topology
+from tests.builders import cluster, gang, pod_set, racks, shape
+
+FABRIC = Topology("fabric", ("block", "rack", HOSTNAME))
+PACK = LevelPolicy("pack-rack", 10.0, "rack", "pack")
+
+
+def ways(moment: Snapshot, group: PodGroup):
+    return account(moment, group, plan(moment, group))
+
+
+def empty(moment: Snapshot) -> Snapshot:
+    """The same cluster with nothing on it, every node in order."""
+    nodes = (replace(one, cordoned=False, ready=True) for one in moment.nodes.values())
+    base = moment.base
+    return snapshot(nodes, base.topologies, links=base.links, settings=base.settings)
+
+
+def test_of_slices_whole_ones_are_named():
+    """Racks of five, slices of two within a rack: four of each rack, not five."""
+    sliced = pod_set(12, shape(gpu=8), constraint=Constraint(slice_level="rack", slice_size=2))
+    one = ways(racks(2, 5), gang(sliced, reserve="nodes"))
+    assert one.ever == ("8 pods",)
+
+
+def test_slices_that_no_rack_can_hold_would_be_had_in_a_block():
+    """Fewer slices do not help where one is larger than a rack."""
+    sliced = pod_set(6, shape(gpu=8), constraint=Constraint(slice_level="rack", slice_size=6))
+    one = ways(racks(2, 4, block=2), gang(sliced, reserve="nodes"))
+    assert one.ever == ("slices at block",)
+
+
+def test_the_pod_set_that_can_be_smaller_is_named():
+    """One leader and nine workers on eight nodes: seven workers."""
+    leader = pod_set(1, shape(gpu=8, cpu=1), name="leader")
+    one = ways(racks(2, 4), gang(leader, pod_set(9, shape(gpu=8)), reserve="nodes"))
+    assert one.ever == ("7 pods of worker",)
+
+
+def test_where_no_pod_set_can_give_way_alone_all_do_alike():
+    """Six of each on a rack of four: neither alone leaves room for six of the other."""
+    prefill = pod_set(6, shape(gpu=8, cpu=1), name="prefill")
+    decode = pod_set(6, shape(gpu=8), name="decode")
+    one = ways(racks(1, 4), gang(prefill, decode, reserve="nodes"))
+    assert one.ever == ("2 pods of prefill and 2 pods of decode",)
+
+
+def test_an_elastic_gang_is_told_a_minimum_that_fits():
+    """At least six and at most nine of four nodes."""
+    elastic = replace(pod_set(6, shape(gpu=8)), most=9)
+    assert ways(racks(1, 4), gang(elastic)).ever == ("a minimum of 4 pods",)
+
+
+def test_limits_per_leaf_count_in_what_is_named():
+    """Two nodes of a leaf at most, four leaves: eight pods, though each leaf has four nodes."""
+    moment = racks(4, 4, block=4)
+    limited = replace(DEFAULTS, nodes_per_leaf=2, gpus_per_leaf=16, limited=True)
+    moment = snapshot(moment.nodes.values(), moment.topologies, settings=limited)
+    answer = plan(moment, replace(gang(9, reserve="nodes"), fabric=FabricWish(stated=True)))
+    assert (answer.decision, answer.reason) == ("rejected", "LimitPerLeaf")
+    assert "Would work: 8 pods, or higher limits." in answer.message
+
+
+def test_a_policy_that_packs_is_taken_for_what_it_requires():
+    """The policy of KAI's ConfigMap asks for one rack; its level is told, and what would do."""
+    moment = racks(2, 4)
+    packed = snapshot(
+        moment.nodes.values(), moment.topologies, settings=replace(DEFAULTS, policies={PACK.name: PACK})
+    )
+    one = ways(packed, replace(gang(5), policy=PACK.name))
+    assert one.required == "rack"
+    assert one.ever == ("4 pods", "no required level")
+
+
+WORDS = ("", " used=4", " used=8", " cordoned", " notready", " gpu=4")
+CONSTRAINTS = st.sampled_from(
+    (
+        Constraint(),
+        Constraint(),
+        Constraint(required="rack"),
+        Constraint(required="block"),
+        Constraint(preferred="rack"),
+        Constraint(slice_level="rack", slice_size=2),
+        Constraint(required="block", slice_level="rack", slice_size=3),
+    )
+)
+
+
+@st.composite
+def fabrics(draw) -> Snapshot:
+    """Up to four racks of up to four hosts under two spines, some in use or out of order, some held."""
+    lines = [
+        f"b{rack // 3}/r{rack}: r{rack}-{host}{draw(st.sampled_from(WORDS))}"
+        for rack in range(1, draw(st.integers(1, 4)) + 1)
+        for host in range(draw(st.integers(1, 4)))
+    ]
+    drawn = cluster("\n".join(lines), ("block", "rack"))
+    links = {
+        "fabric": tuple(
+            Link(f"r{n}", f"s{n % 2}", draw(st.sampled_from((100.0, 400.0)))) for n in range(1, 5)
+        )
+    }
+    limits = replace(DEFAULTS, nodes_per_leaf=draw(st.sampled_from((1, 2, 4))), limited=draw(st.booleans()))
+    limits = replace(limits, policies={PACK.name: PACK})
+    moment = snapshot(drawn.nodes.values(), [FABRIC], drawn.pods, links=links, settings=limits)
+    for number in range(draw(st.integers(0, 2))):
+        group = gang(draw(st.integers(1, 2)), gpu=4, name=f"default/Job/{number}")
+        group = replace(group, reserve=draw(st.sampled_from(("domain", "nodes"))))
+        held = reservation_for(moment, group, plan(moment, group))
+        moment = moment.with_reservation(held) if held else moment
+    return moment
+
+
+@st.composite
+def requests(draw) -> PodGroup:
+    """One or two PodSets, with levels, slices, elastic numbers, equal parts or the leaf-spine rules."""
+    sets = []
+    for name in ("worker", "leader")[: draw(st.integers(1, 2))]:
+        asked = shape(gpu=draw(st.sampled_from((4, 8))), cpu=len(name))
+        one = pod_set(draw(st.integers(1, 6)), asked, name=name, constraint=draw(CONSTRAINTS))
+        sets.append(replace(one, most=one.count + draw(st.sampled_from((0, 0, 2)))))
+    wish = draw(
+        st.sampled_from(
+            (
+                FabricWish(),
+                FabricWish(),
+                FabricWish(stated=True),
+                FabricWish(strategy="distributed"),
+                FabricWish(strategy="consolidated", gbps=200.0),
+            )
+        )
+    )
+    group = gang(*sets, reserve=draw(st.sampled_from(("domain", "nodes"))))
+    policy = draw(st.sampled_from(("", "", PACK.name)))
+    return replace(
+        group, constraint=draw(CONSTRAINTS), fabric=wish, policy=policy, balanced=draw(st.booleans())
+    )
+
+
+@given(fabrics(), requests())
+@settings(max_examples=250, deadline=None)
+def test_whatever_is_named_is_admitted(moment, group):
+    """Now in the cluster as it is (once the gang has ended whose end is named), ever in the empty one."""
+    one = account(moment, group, plan(moment, group))
+    if one is None:
+        return
+    for way in one.ways_now:
+        now = moment.ended(way.ended) if way.ended else moment
+        assert plan(now, way.group).decision == "admitted", way.words
+    for way in one.ways_ever:
+        assert plan(empty(moment), way.group).decision == "admitted", way.words
