@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from planner.node import DEFAULT_SCHEDULER
-from planner.podgroup import Constraint, PodGroup, Requirement, Term
+from planner.podgroup import Constraint, PodGroup, PodSet, Requirement, Term
 from planner.ranks import ranks
 from planner.reservation import Reservation, reservation_id
 from webhook.fellows import Member
@@ -51,42 +51,71 @@ def gang_variable(
     Amounts are per pod, cpu in millicores, the rest in base units. `podSet` is the PodSet whose template is
     shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases.
     `queue` is that of the PodGroup which a pod names; `schedulers` are those that its templates name, the
-    default one left out. A PodSet's `constraint` is what
-    it asks for besides the gang. `fellows` are further pods of its PodGroups of Kubernetes' own;
-    `role` is prefill, decode or router, by label or name, and `beside` the places of the same service's
-    other roles (`webhook.roles`).
+    default one left out. A PodSet's `constraint` is what it asks for besides the gang. `fellows` are further
+    pods of its PodGroups of Kubernetes' own; `role` is prefill, decode or router, by label or name, and
+    `beside` the places of the same service's other roles (`webhook.roles`).
     """
-    metadata = obj.get("metadata")
     group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=workload.left)
     return {
         "name": group.name,
         "namespace": namespace,
         "kind": workload.kind,
+        "podSet": pod_set,
+        "queue": workload.queue,
+        **_size(workload, group),
+        **_said(workload, obj),
+        **_neighbours(workload, fellows, reservations),
+        **_asked(group),
+    }
+
+
+def _size(workload: Workload, group: PodGroup) -> dict[str, Any]:
+    """How many pods and GPUs, in which PodSets, how many times over."""
+    return {
         "size": group.size,
         "gpus": group.gpus,
         "replicas": len(workload.gangs),
         "perPod": workload.per_pod or bool(workload.left),
-        "podSet": pod_set,
+        "podSets": [_pod_set_json(one) for one in group.pod_sets],
+    }
+
+
+def _pod_set_json(pod_set: PodSet) -> dict[str, Any]:
+    return {
+        "name": pod_set.name,
+        "count": pod_set.count,
+        "gpus": pod_set.shape.gpus,
+        "resources": dict(pod_set.shape.requests),
+        "mig": pod_set.shape.mig_slices,
+        "constraint": _constraint_json(pod_set.constraint),
+    }
+
+
+def _said(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
+    """What the object and its templates say of themselves."""
+    metadata = obj.get("metadata")
+    return {
         "labels": _texts(metadata, "labels"),
         "annotations": _texts(metadata, "annotations"),
-        "queue": workload.queue,
         "schedulers": _schedulers(workload, obj),
         "role": role_of(workload.name.rpartition("/")[2], *_all_labels(workload, obj)),
-        "beside": beside(workload.name, (one.name for one in workload.gangs), reservations)
-        if workload.name
-        else [],
+    }
+
+
+def _neighbours(
+    workload: Workload, fellows: Iterable[Member], reservations: Iterable[Reservation]
+) -> dict[str, Any]:
+    """Who else belongs to it: pods of its PodGroups, the places of the same service's other roles."""
+    gangs = (one.name for one in workload.gangs)
+    return {
         "fellows": [{"group": one.group, "scheduler": one.scheduler, "who": one.who} for one in fellows],
-        "podSets": [
-            {
-                "name": one.name,
-                "count": one.count,
-                "gpus": one.shape.gpus,
-                "resources": dict(one.shape.requests),
-                "mig": one.shape.mig_slices,
-                "constraint": _constraint_json(one.constraint),
-            }
-            for one in group.pod_sets
-        ],
+        "beside": beside(workload.name, gangs, reservations) if workload.name else [],
+    }
+
+
+def _asked(group: PodGroup) -> dict[str, Any]:
+    """Which place the gang wants, where that was written, and what becomes of it."""
+    return {
         "constraint": _constraint_json(group.constraint),
         "topologies": sorted({value for _, kind, value in group.origins if kind == "topology"}),
         "keys": [{"field": field, "kind": kind, "value": value} for field, kind, value in group.origins],
