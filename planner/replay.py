@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 
 from planner.answer import Answer
 from planner.choose import candidates
@@ -68,18 +69,24 @@ def replay(snapshot: Snapshot, group: PodGroup, own: Reservation) -> Answer | No
         return None
     if topology is None or not _together(snapshot, group, topology, own):
         return None
+    where = f" in {'/'.join(own.domain)}" if own.domain else ""
+    message = f"{group.size} pods keep the place that was reserved for them{where}."
+    answer = answer_of(own, "AlreadyReserved", message)
+    return replace(answer, warnings=(*group.warnings, *warnings))
+
+
+def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") -> Answer:
+    """The answer that a reservation stands for, looked at no further."""
     return Answer(
-        gang=group.name,
+        gang=held.gang,
         decision="admitted",
-        topology=own.topology,
-        level=own.level,
-        domain=own.domain,
-        reserves=own.domains,
-        assignments=own.assignments,
-        reason="AlreadyReserved",
-        message=f"{group.size} pods keep the place that was reserved for them"
-        f"{' in ' + '/'.join(own.domain) if own.domain else ''}.",
-        warnings=(*group.warnings, *warnings),
+        topology=held.topology,
+        level=held.level,
+        domain=held.domain,
+        reserves=held.domains,
+        assignments=held.assignments,
+        reason=reason,
+        message=message,
         replayed=True,
     )
 

@@ -192,14 +192,22 @@ def _split(text: str, mark: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _outside(text: str) -> Iterator[int]:
-    depth, quote = 0, ""
+def _unquoted(text: str) -> Iterator[tuple[int, str]]:
+    """The signs that stand outside of quotes, with their places; quotation marks left out."""
+    quote = ""
     for place, sign in enumerate(text):
         if quote:
             quote = "" if sign == quote else quote
         elif sign in "'\"":
             quote = sign
-        elif sign in "([":
+        else:
+            yield place, sign
+
+
+def _outside(text: str) -> Iterator[int]:
+    depth = 0
+    for place, sign in _unquoted(text):
+        if sign in "([":
             depth += 1
         elif sign in ")]":
             depth -= 1
@@ -209,13 +217,9 @@ def _outside(text: str) -> Iterator[int]:
 
 def _closing(text: str) -> int:
     """Where the parenthesis closes that opens the text; -1 where it does not."""
-    depth, quote = 0, ""
-    for place, sign in enumerate(text):
-        if quote:
-            quote = "" if sign == quote else quote
-        elif sign in "'\"":
-            quote = sign
-        elif sign == "(":
+    depth = 0
+    for place, sign in _unquoted(text):
+        if sign == "(":
             depth += 1
         elif sign == ")":
             depth -= 1

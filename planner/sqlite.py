@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from planner import sqlite_book
+from planner.conflicts import moved, placement
 from planner.reservation import Book, Conflict, LedgerUnavailable, Reservation
 
 MEMORY = ":memory:"
@@ -117,9 +117,9 @@ class SqliteLedger:
             there = sqlite_book.find(connection, wanted.id)
             if there is not None and there.fingerprint == wanted.fingerprint:
                 known = sqlite_book.since(connection, there.id) <= planned_on
-                if not known or _placement(there) == _placement(wanted):
+                if not known or placement(there) == placement(wanted):
                     return there
-                wanted = _moved(there, wanted)
+                wanted = moved(there, wanted)
             holder = sqlite_book.in_the_way(connection, wanted, planned_on)
             if holder is not None:
                 raise Conflict(holder)
@@ -181,23 +181,6 @@ class SqliteLedger:
             self._connection.close()
             self._connection = None
             self._known, self._known_at = {}, -1
-
-
-def _placement(reservation: Reservation) -> tuple[object, ...]:
-    """Where the gang is and what it holds, without the time and the list of nodes in a held domain."""
-    return (
-        reservation.topology,
-        reservation.mode,
-        frozenset(reservation.domains),
-        frozenset(reservation.assignments),
-    )
-
-
-def _moved(former: Reservation, wanted: Reservation) -> Reservation:
-    """The same gang elsewhere: still its owner's, where it had one."""
-    if former.state != "claimed":
-        return wanted
-    return replace(wanted, state=former.state, expires=former.expires, owner_uid=former.owner_uid)
 
 
 @contextmanager

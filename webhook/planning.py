@@ -14,6 +14,7 @@ from typing import Any
 from planner.answer import Answer, Verdict
 from planner.placement import plan, requirements, reservation_for, with_devices
 from planner.podgroup import PodGroup, PodSet, Term
+from planner.replay import answer_of
 from planner.request import Refusal
 from planner.reservation import Reservation, reservation_id
 from planner.snapshot import Snapshot
@@ -191,16 +192,5 @@ def _replayed(held: Reservation, pod_set: str, own: PodGroup) -> Placed:
             PodSet(name, sum(a.count for a in held.assignments if a.pod_set == name), shape) for name in names
         ),
     )
-    answer = Answer(
-        gang=held.gang,
-        decision="admitted",
-        topology=held.topology,
-        level=held.level,
-        domain=held.domain,
-        reserves=held.domains,
-        assignments=held.assignments,
-        reason="Reserved",
-        message=f"pod of {held.gang}, which holds {'/'.join(held.domain) or 'its nodes'}",
-        replayed=True,
-    )
-    return Placed(group, answer, held)
+    message = f"pod of {held.gang}, which holds {'/'.join(held.domain) or 'its nodes'}"
+    return Placed(group, answer_of(held, message=message), held)

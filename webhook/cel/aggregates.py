@@ -11,6 +11,13 @@ from webhook.cel.values import Optional, to_key, type_name
 Run = Callable[[list[Any]], Any]
 
 
+def optional_at(value: Any, pos: int) -> Optional:
+    """The value of an entry marked `?`."""
+    if isinstance(value, Optional):
+        return value
+    raise CelError("evaluation", f"'?' needs an optional, not {type_name(value)}", pos)
+
+
 def plain_list(items: list[Run]) -> Run:
     """`[a, b]`."""
     return lambda f: [item(f) for item in items]
@@ -24,8 +31,7 @@ def optional_list(items: list[Run], options: list[bool], places: list[int]) -> R
         for item, optional, pos in zip(items, options, places, strict=True):
             value = item(f)
             if optional:
-                if not isinstance(value, Optional):
-                    raise CelError("evaluation", f"'?' needs an optional, not {type_name(value)}", pos)
+                value = optional_at(value, pos)
                 if not value.present:
                     continue
                 value = value.value
@@ -48,8 +54,7 @@ def make_map(parts: list[tuple[Run, Run, bool, int]]) -> Run:
                     raise CelError("evaluation", f"a {type_name(key)} is no map key", pos)
                 key = to_key(key)
             if optional:
-                if not isinstance(value, Optional):
-                    raise CelError("evaluation", f"'?' needs an optional, not {type_name(value)}", pos)
+                value = optional_at(value, pos)
                 if not value.present:
                     continue
                 value = value.value

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from webhook.cel import types
+from webhook.cel.aggregates import optional_at
 from webhook.cel.ast import Binary, Literal, Struct
 from webhook.cel.ast import Node as AstNode
 from webhook.cel.code import Code
@@ -14,7 +15,7 @@ from webhook.cel.errors import CelError
 from webhook.cel.hints import nearest
 from webhook.cel.schema import ANY, Node
 from webhook.cel.types import Type
-from webhook.cel.values import JSONPatch, ObjectValue, Optional, type_name
+from webhook.cel.values import JSONPatch, ObjectValue, type_name
 
 Field = tuple[str, int, Code, bool]
 _PATCH_FIELDS: Final = {"op": "op", "path": "path", "from": "source", "value": "value"}
@@ -173,8 +174,7 @@ def _assigner(fields: list[Field]) -> Callable[[list[Any]], list[tuple[str, int,
         for name, pos, value_of, optional in parts:
             value = value_of(f)
             if optional:
-                if not isinstance(value, Optional):
-                    raise CelError("evaluation", f"'?' needs an optional, not {type_name(value)}", pos)
+                value = optional_at(value, pos)
                 if not value.present:
                     continue
                 value = value.value

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from planner.podgroup import PodGroup
+from planner.replay import answer_of
 from planner.reservation import Conflict, LedgerUnavailable, Reservation
 from planner.snapshot import Snapshot
 from webhook.fencing import tolerant
@@ -22,25 +23,12 @@ from webhook.kube.gangs import (
     Gang,
     Ref,
     Unbound,
-    answer_of,
     gangs_of,
     seconds,
 )
 from webhook.kube.ledger import KubeLedger
 from webhook.kube.outcomes import Outcomes
 from webhook.kube.queued import QueueWatch
-from webhook.kube.reconcile import (
-    Action,
-    Admit,
-    ClaimFor,
-    LetIn,
-    MoveTo,
-    Release,
-    Restore,
-    Stuck,
-    Wait,
-    World,
-)
 from webhook.kube.tighten import let_in
 from webhook.kube.watch import ClusterWatch
 from webhook.names import PLACEMENT, POD_SET, RESERVATION
@@ -135,11 +123,11 @@ class Controller:
             world = await self._world(now)
             actions = await asyncio.to_thread(rules.reconcile, world)
             self._seen = (self._seen & {r.id for r in world.snapshot.reservations}) | rules.alive(world)
-            broken = {one.gang.name for one in actions if isinstance(one, (MoveTo, Stuck))}
+            broken = {one.gang.name for one in actions if isinstance(one, (rules.MoveTo, rules.Stuck))}
             self._broken = {name: self._broken.get(name, began) for name in broken}
             for action in actions:
                 await self._do(action, world)
-            waiting = {action.gang.name for action in actions if isinstance(action, Wait)}
+            waiting = {action.gang.name for action in actions if isinstance(action, rules.Wait)}
             self._told = {name: time_ for name, time_ in self._told.items() if name in waiting}
             await self._tell_held(world)
             await self._outcomes.write(world.snapshot)
@@ -155,13 +143,13 @@ class Controller:
             log.error("controller: %s", type(error).__name__, exc_info=error)
             await asyncio.sleep(IDLE_SECONDS)
 
-    async def _world(self, now: float) -> World:
+    async def _world(self, now: float) -> rules.World:
         picture = self._watch.snapshot()
         assert picture is not None, "the watch is synced"
         kinds = frozenset(row.name for row in WATCHED)
         book = await self._ledger.book(now)
         works, pods = self._queue.works(), self._queue.unbound()
-        world = World(picture.with_book(book), works, pods, kinds, self._seen, now)
+        world = rules.World(picture.with_book(book), works, pods, kinds, self._seen, now)
         self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
         long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
         return replace(world, missing=long)
@@ -170,9 +158,9 @@ class Controller:
         made = self._ledger.uncommitted().items()
         return [uid for uid, time_ in made if time_ and now - seconds(time_) > ORPHAN_SECONDS]
 
-    async def _do(self, action: Action, world: World) -> None:
+    async def _do(self, action: rules.Action, world: rules.World) -> None:
         match action:
-            case Release(reservation, why, gang):
+            case rules.Release(reservation, why, gang):
                 if await self._ledger.give_back(reservation):
                     log.info("released %s: %s", reservation.gang, why)
                     if gang is not None:
@@ -181,20 +169,20 @@ class Controller:
                         await self._recorder.tell(
                             gang.ref, "Released", f"{_place(reservation)} is free: {why}"
                         )
-            case ClaimFor(reservation, gang):
+            case rules.ClaimFor(reservation, gang):
                 await self._ledger.claim(reservation.id, gang.ref.uid, self._clock())
-            case MoveTo():
+            case rules.MoveTo():
                 await self._move(action, world)
-            case LetIn(gang, reservation, pods):
+            case rules.LetIn(gang, reservation, pods):
                 await self._let_in(world.snapshot, gang, reservation, pods)
-            case Admit():
+            case rules.Admit():
                 await self._admit(action, world)
-            case Restore(gang, reservation):
+            case rules.Restore(gang, reservation):
                 await self._restore(gang, reservation, world)
-            case Stuck(gang, why, answer):
+            case rules.Stuck(gang, why, answer):
                 text = f"lost {why}, and has no other place now: {answer.message}"
                 await self._recorder.tell(gang.ref, "Replanned", text, warning=True)
-            case Wait(gang, position, of, answer):
+            case rules.Wait(gang, position, of, answer):
                 if self._is_due(gang, position):
                     waits = f"; waits for: {answer.message}" if answer is not None else ""
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
@@ -207,7 +195,7 @@ class Controller:
         self._told[gang.name] = now
         return True
 
-    async def _move(self, action: MoveTo, world: World) -> None:
+    async def _move(self, action: rules.MoveTo, world: rules.World) -> None:
         gang, move = action.gang, action.move
         await self._ledger.reserve(move.reservation, world.snapshot.revision, self._clock())
         self.recoveries.observe(time.monotonic() - self._broken.pop(gang.name, time.monotonic()))
@@ -216,13 +204,13 @@ class Controller:
         log.info("replanned %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {_place(move.reservation)}")
 
-    async def _restore(self, gang: Gang, reservation: Reservation, world: World) -> None:
+    async def _restore(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
         await self._hold(gang, reservation, world)
         text = f"its reservation was gone: {gang.group.size} pods hold {_place(reservation)} again"
         log.info("restored %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", text)
 
-    async def _admit(self, action: Admit, world: World) -> None:
+    async def _admit(self, action: rules.Admit, world: rules.World) -> None:
         """The reservation first: whatever breaks after it is made up for by the next look, which lets in."""
         gang = action.gang
         if action.reservation is not None:
@@ -230,7 +218,7 @@ class Controller:
         log.info("admitted %s", gang.name)
         await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
 
-    async def _hold(self, gang: Gang, reservation: Reservation, world: World) -> None:
+    async def _hold(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
         """Reserve, claim for the workload, and say so on it."""
         now = self._clock()
         hold = replace(reservation, created=now, expires=now + HOLD_SECONDS)
@@ -270,7 +258,7 @@ class Controller:
                 if error.status not in (404, 409):  # gone or changed: the next look sees what became of it
                     raise
 
-    async def _note(self, gang: Gang, reservation: Reservation, world: World) -> None:
+    async def _note(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
         """The workload's own annotations say where its gangs are now; templates are left as they are."""
         row = KINDS.get((gang.ref.api_version.rpartition("/")[0], gang.ref.kind))
         work = next((one for one in world.works if one.ref.uid == gang.ref.uid), None)
@@ -286,7 +274,7 @@ class Controller:
             if error.status != 404:
                 raise
 
-    async def _tell_held(self, world: World) -> None:
+    async def _tell_held(self, world: rules.World) -> None:
         """Each gang that holds a place is told so once, whoever reserved it."""
         gangs = gangs_of(world.works, world.pods)
         for reservation in world.snapshot.reservations:

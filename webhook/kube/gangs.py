@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from planner.answer import Answer
 from planner.errors import Where
 from planner.podgroup import PodGroup
-from planner.reservation import Reservation
 from webhook.names import POD_SET, QUEUED_GATE, RESERVATION
 from webhook.note import Note, note_in
 from webhook.planning import replica_of
@@ -190,21 +188,6 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
         ordered = tuple(sorted(fellows, key=lambda pod: (pod.created, pod.ref.name)))
         found[name] = replace(known, pods=ordered, priority=priority, queued=known.queued or gated)
     return found
-
-
-def answer_of(reservation: Reservation) -> Answer:
-    """The planner's answer that a reservation stands for."""
-    return Answer(
-        gang=reservation.gang,
-        decision="admitted",
-        topology=reservation.topology,
-        level=reservation.level,
-        domain=reservation.domain,
-        reserves=reservation.domains,
-        assignments=reservation.assignments,
-        reason="Reserved",
-        replayed=True,
-    )
 
 
 def finished(item: Json) -> bool:
