@@ -37,7 +37,7 @@ class _Alike:
         same = self.known.get(content)
         if same is None:
             if content.free is None:
-                same = all(map(self.on, content.children))
+                same = all(map(self.on, content.parts or content.children))
             else:
                 same = content.zones is None and most(content.free, self.most) == most(
                     content.free, self.least

@@ -12,9 +12,9 @@ from typing import Literal
 from planner.content import Content
 from planner.cost import Weights
 from planner.counts import Algebra, Counts, Measure, Option, algebra, projections, splits
-from planner.kinds import Kind
+from planner.kinds import ROOT, Kind
 from planner.match import condition_obstacle
-from planner.matching import Match
+from planner.matching import Match, inside
 from planner.packing import HostFit, most, opens_gpus
 from planner.sharing import share_in
 from planner.zones import alignment_for
@@ -29,12 +29,23 @@ EMPTY = 0
 
 @dataclass(frozen=True, slots=True)
 class DomainClass:
-    """What domains of equal contents have in common: level, children's classes, own cost."""
+    """What domains of equal contents have in common: level, children's classes, own cost.
+
+    The children of a wide one are parts of it, which cost nothing of their own and may hold what their
+    children do.
+    """
 
     level: int
     named: bool
     children: tuple[int, ...]
     own: int
+    part: bool = False
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the children are in the order of the nodes: those of a root and of a part hardly have
+        another like it. Those of others are not, so that what differs only in the order is of one class."""
+        return self.part or self.level == ROOT
 
 
 class Classes:
@@ -69,10 +80,10 @@ class Classes:
             known = self._of[content, match] = made(content, match)
         return known
 
-    def holds_all(self, known: int) -> bool:
-        """Whether the class's domains may hold the whole gang: where not, nothing inside does either."""
-        peaks = self.peaks[known]
-        return bool(peaks) and all(map(int.__ge__, peaks[0], self._wanted))
+    def peak(self, known: int, level: int) -> Measure:
+        """The most that one domain of the level in here holds; () where none holds anything."""
+        made = self.made[known]
+        return self.peaks[known][level - made.level if made else 0] if known else ()
 
     def kept(self, made: DomainClass, counts: Counts) -> Counts:
         """What a domain may hold of what its nodes could."""
@@ -143,17 +154,15 @@ class Classes:
         held = content.level == self._weights.reservable and content.named and content.gang
         if held and self._use == "apart":
             return EMPTY
-        inside = match.inside(len(content.children))
         of = self._of
-        classes = [of.get(pair) for pair in zip(content.children, inside, strict=True)]
-        for place, known in enumerate(classes):
-            if known is None:
-                classes[place] = self.of(content.children[place], inside[place])
-        children = tuple(sorted([one for one in classes if one]))
+        classes = [of.get((one, its)) or self.of(one, its) for _, one, its in inside(content, match)]
+        children = [one for one in classes if one]
         if not children:
             return EMPTY
-        own = self._weights.own(content) if content.level >= 0 else 0
-        key = DomainClass(content.level, content.named, children, own)
+        if content.level > ROOT and not content.part:
+            children.sort()
+        own = self._weights.own(content) if content.level > ROOT and not content.part else 0
+        key = DomainClass(content.level, content.named, tuple(children), own, content.part)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._of_children(key)
@@ -164,15 +173,21 @@ class Classes:
         tops = [self.peaks[child][0] for child in key.children]
         whole = map(min, map(sum, zip(*tops, strict=True)), self._wanted)
         measure = tuple(whole)
-        reach = self.kept(key, self.counts.pack(measure[: len(self._kinds)]))
+        reach = self.counts.pack(measure[: len(self._kinds)])
+        reach = reach if key.part else self.kept(key, reach)
         if reach == self.counts.zero:
             return EMPTY
         measure = tuple(map(min, measure, self.counts.measure(reach)))
-        inside = [self.peaks[child] for child in set(key.children)]
+        rows = [self._domain_peaks(child) for child in set(key.children)]
         below = tuple(
-            tuple(max(column) for column in zip(*level, strict=True)) for level in zip(*inside, strict=True)
+            tuple(max(column) for column in zip(*level, strict=True)) for level in zip(*rows, strict=True)
         )
         return self._new(key, key, [], reach, (measure, *below))
+
+    def _domain_peaks(self, known: int) -> tuple[Measure, ...]:
+        """The peaks of what is inside a domain of which this is a child, or a part."""
+        made = self.made[known]
+        return self.peaks[known][1:] if made and made.part else self.peaks[known]
 
     def _new(
         self,

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from threading import RLock
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from planner.node import Node, Taint
+from planner.parts import in_parts
 from planner.podgroup import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
 from planner.quantity import Resources
 from planner.sharing import Gpus
@@ -33,7 +35,8 @@ class Content:
 
     `worth`: free devices in 4096ths, the rest being free cores. Of a host `free` is what is left of it,
     `held` the gang that holds it whole, `taints`, `cordoned` and `ready` whom it takes, `gpus` its GPUs as
-    pods see them that share one; others have children.
+    pods see them that share one; others have children. Where these are many, `parts` are contents of several
+    neighbours each, which are `part` of the same domain and of its level.
     """
 
     level: int
@@ -51,6 +54,15 @@ class Content:
     gpus: Gpus | None = None
     zones: Zones | None = None
     """NUMA zones, of a host whose kubelet refuses what does not fit them."""
+    parts: tuple[Content, ...] = ()
+    part: bool = False
+    span: int = 1
+    """How many of the domain's children a part has; 1 of what is no part."""
+
+    @property
+    def coarsest(self) -> int:
+        """The level of the coarsest domains that lie whole in here."""
+        return self.level + self.part
 
 
 class Memory:
@@ -98,20 +110,28 @@ class Memory:
 
     def domain(self, branch: Branch, children: tuple[Content, ...]) -> Content:
         """The content of a domain with these inside."""
-        key = (branch.level, branch.named, children)
-        found = self._contents.get(key) if branch.level >= 0 else None
+        parts = in_parts(children, partial(self._joined, branch, parts=(), part=True))
+        return self._joined(branch, children, parts=parts, part=False)
+
+    def _joined(
+        self, branch: Branch, children: tuple[Content, ...], *, parts: tuple[Content, ...], part: bool
+    ) -> Content:
+        key = (branch.level, branch.named, part, parts or children)
+        found = self._contents.get(key)
         if found is None:
-            found = Content(
+            row = parts or children
+            found = self._contents[key] = Content(
                 branch.level,
                 branch.named,
-                len(branch),
-                any(child.opened for child in children),
-                next((child.gang for child in children if child.gang), ""),
-                sum(child.worth for child in children),
+                sum([one.size for one in row]),
+                any(one.opened for one in row),
+                next((one.gang for one in row if one.gang), ""),
+                sum([one.worth for one in row]),
                 children,
+                parts=parts,
+                part=part,
+                span=sum([one.span for one in row]) if part else 1,
             )
-            if branch.level >= 0:
-                self._contents[key] = found
         return found
 
     def keep(self, key: Hashable, make: Callable[[], T], *, large: Callable[[T], bool] | None = None) -> T:

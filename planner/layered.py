@@ -1,17 +1,21 @@
 """A mapping that is never changed: with one more entry it is another one, which shares nearly all with it.
 
-A few changes lie over a large base; when they are many, the two are merged into a new base. So a change
-costs the number of changes since the last merge, and a look-up two look-ups.
+A few changes lie over more of them, and these over a large base; when there are many in a layer, it is merged
+with the one below. So a change costs the number of those in the upper layer, of the order of the cube root of
+the whole, and a look-up three look-ups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from math import isqrt
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+_LARGE = 1024
+"""Entries from which on there is a layer in the middle."""
 
 
 class Layered(Mapping[K, V], Generic[K, V]):
@@ -20,15 +24,22 @@ class Layered(Mapping[K, V], Generic[K, V]):
     New ones come last; with an `order`, entries are in the order of that key instead.
     """
 
-    __slots__ = ("_base", "_changes", "_length", "_most", "_order", "_sorted")
+    __slots__ = ("_base", "_changes", "_layer", "_length", "_most", "_order", "_sorted")
 
-    def __init__(self, base: Mapping[K, V] | None = None, order: Callable[[K], Any] | None = None) -> None:
-        self._base: Mapping[K, V] = base if base is not None else {}
-        self._order = order
+    def __init__(
+        self, base: Mapping[K, V] | None = None, order: Callable[[K], Any] | None = None, layer: int = 1
+    ) -> None:
+        self._order, self._layer = order, layer
         self._sorted: list[K] | None = None
+        self._rest_on(base if base is not None else {})
+
+    def _rest_on(self, entries: Mapping[K, V]) -> None:
+        """Lie over these entries, with no changes."""
+        self._length = len(entries)
         self._changes: dict[K, V | None] = {}
-        self._length = len(self._base)
-        self._most = 16 + isqrt(self._length)
+        self._most = 16 + int(self._length ** (self._layer / 3))
+        middle = self._layer == 1 and self._length > _LARGE
+        self._base: Mapping[K, V] = Layered(entries, layer=2) if middle else entries
 
     def changed(self, key: K, value: V | None) -> Layered[K, V]:
         """This mapping with the entry, or without it where the value is None."""
@@ -39,7 +50,8 @@ class Layered(Mapping[K, V], Generic[K, V]):
         if not changes:
             return self
         made: Layered[K, V] = Layered.__new__(Layered)
-        made._base, made._most, made._order, made._sorted = self._base, self._most, self._order, None
+        made._base, made._layer, made._most = self._base, self._layer, self._most
+        made._order, made._sorted = self._order, None
         made._changes = {**self._changes, **changes}
         length = self._length
         for key, value in changes.items():
@@ -50,14 +62,17 @@ class Layered(Mapping[K, V], Generic[K, V]):
         return made
 
     def _merge(self) -> None:
-        """Puts the changes into a base of its own."""
+        """Puts the changes into the layer below, which is another one then."""
+        if isinstance(self._base, Layered):
+            self._base, self._changes = self._base.updated(self._changes), {}
+            return
         base = dict(self._base)
         for key, value in self._changes.items():
             if value is None:
                 base.pop(key, None)
             else:
                 base[key] = value
-        self._base, self._changes, self._most = base, {}, 16 + isqrt(len(base))
+        self._rest_on(base)
 
     def __getitem__(self, key: K) -> V:
         if key in self._changes:
@@ -66,6 +81,12 @@ class Layered(Mapping[K, V], Generic[K, V]):
                 raise KeyError(key)
             return value
         return self._base[key]
+
+    def get(self, key: K, default: Any = None) -> Any:
+        if key in self._changes:
+            value = self._changes[key]
+            return default if value is None else value
+        return self._base.get(key, default)
 
     def __contains__(self, key: object) -> bool:
         if key in self._changes:

@@ -7,14 +7,16 @@ alone and stays while pods and reservations come and go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from planner.content import Content
 from planner.fabric import Fabric
 from planner.kinds import Kind
 from planner.match import GPU, NODE_NAME_FIELD, PRODUCT, SHARED_GPU, label_obstacle, preference
 from planner.node import Node
+from planner.parts import in_parts
 from planner.podgroup import PodShape
 from planner.tree import Branch, Tree
 
@@ -30,10 +32,22 @@ class Match:
     single: tuple[bool, ...] = ()
     """Of which kinds one host holds one pod at most; () for none."""
     children: tuple[Match, ...] = ()
+    parts: tuple[Match, ...] = ()
+    """Those of the domain's parts, where it has some."""
 
     def inside(self, count: int) -> Sequence[Match]:
         """The matches of a domain's children, of which there are so many."""
         return self.children or (self,) * count
+
+
+def inside(content: Content, match: Match) -> Iterator[tuple[int, Content, Match]]:
+    """What a domain is looked at by, its children or its parts, with the place of the first child in each."""
+    row = content.parts or content.children
+    matches = (match.parts if content.parts else match.children) or (match,) * len(row)
+    place = 0
+    for one, its in zip(row, matches, strict=True):
+        yield place, one, its
+        place += one.span
 
 
 def match_of(fabric: Fabric, tree: Tree, kinds: Sequence[Kind]) -> Match:
@@ -83,7 +97,8 @@ class _Matching:
         first = children[0] if children else Match(("",) * len(self._kinds))
         if not first.children and all(child is first for child in children):
             return first
-        return self._known.setdefault(children, Match((), 0, (), children))
+        parts = in_parts(children, self._joined)
+        return self._known.setdefault(children, Match((), 0, (), children, parts))
 
     def _host(self, node: Node) -> Match:
         # Nodes that are asked for by name are told apart by it; all others are alike.

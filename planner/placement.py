@@ -176,7 +176,7 @@ def _compactness(one: Tried) -> tuple[int, int]:
 def _admitted(group: PodGroup, tried: Tried) -> Answer:
     found, tree = tried.found, tried.tree
     assert found is not None, "an admitted gang has a placement"
-    hosts = [tree.root.leaf(node) for node, _ in found.placed]
+    hosts = list(tree.root.leaves_at([node for node, _ in found.placed]))
     assignments = _assignments(hosts, found, group)
     domain = _shared([host.path for host in hosts])
     level = tree.topology.levels[len(domain) - 1] if domain else ""
@@ -208,10 +208,13 @@ def _assignments(hosts: Sequence[Branch], found: Found, group: PodGroup) -> tupl
             left = counts[place]
             while left:
                 name, wanted = parts[0]
-                taken = min(left, wanted)
+                taken = left if left < wanted else wanted
                 dealt[name].append(Assignment(name, host.node, taken))
                 left -= taken
-                parts[:1] = [(name, wanted - taken)] if taken < wanted else []
+                if taken < wanted:
+                    parts[0] = (name, wanted - taken)
+                else:
+                    del parts[0]
     return tuple(assignment for assignments in dealt.values() for assignment in assignments)
 
 

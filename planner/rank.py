@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from planner.content import Content
 from planner.kinds import ROOT, Kind, separated
-from planner.matching import Match
+from planner.matching import Match, inside
 from planner.search import Search
 
 Way = tuple[int, ...]
@@ -56,21 +56,21 @@ class Rank:
 
     def best(self, content: Content, match: Match, level: int, *, clear: bool) -> Best | None:
         """The best domain of the level that holds the whole gang; `clear`: that no other gang touches."""
-        if not self._may(content, level, clear=clear) or self._keeps_apart(content):
+        if not content.part and (not self._may(content, level, clear=clear) or self._keeps_apart(content)):
             return None
-        if not self.search.holds_all(content, match):
+        if not self.search.may_hold_all(content, match, level):
             return None
         key = (content, match, level, clear)
         if key in self._bests:
             return self._bests[key]
-        if content.level == level:
+        if content.level == level and not content.part:
             cost = self.search.cost(content, match, self._ceilings.get(level))
             best = None if cost is None else Best((cost,), ())
             if cost is not None:
                 self._lower(level, cost)
         else:
             best = self._best_inside(content, match, level, clear=clear)
-            if best is not None and content.level > ROOT:
+            if best is not None and content.level > ROOT and not content.part:
                 cost, *around = best.key
                 breaks = self.search.weights.breaks(content)
                 best = Best((cost + breaks, *around, content.worth), best.way)
@@ -79,12 +79,12 @@ class Rank:
 
     def _best_inside(self, content: Content, match: Match, level: int, *, clear: bool) -> Best | None:
         best: Best | None = None
-        for place, child, its in _inside(content, match):
-            if best is not None and child.level == level and self._dearer(child, its, best.key[0]):
+        for place, child, its in _different(content, match):
+            if best is not None and child.coarsest == level and self._dearer(child, its, best.key[0]):
                 continue
             found = self.best(child, its, level, clear=clear)
             if found is not None and (best is None or found.key < best.key):
-                best = Best(found.key, (place, *found.way))
+                best = Best(found.key, _way(place, child, found.way))
         return best
 
     def _lower(self, level: int, cost: int) -> None:
@@ -94,23 +94,29 @@ class Rank:
         self._ceilings[level] = min(cost + around, self._ceilings.get(level, cost + around))
 
     def _dearer(self, content: Content, match: Match, cost: int) -> bool:
-        return self.search.holds_all(content, match) and self.search.least_cost(content, match) >= cost
+        return self.search.least_cost(content, match) >= cost
 
     def nearest(self, content: Content, match: Match, level: int, *, clear: bool) -> Nearest | None:
         """The domain of the level that holds the most pods of the gang; None where none may be used."""
-        if not self._may(content, level, clear=clear):
+        if not content.part and not self._may(content, level, clear=clear):
             return None
-        if content.level == level:
+        if content.level == level and not content.part:
             return Nearest(self.search.counts.size(self.search.reach(content, match)), ())
         key = (content, match, level, clear)
         if key not in self._nearests:
             best: Nearest | None = None
-            for place, child, its in _inside(content, match):
+            for place, child, its in _different(content, match):
+                if best is not None and self._most(child, its, level) <= best.fits:
+                    continue
                 found = self.nearest(child, its, level, clear=clear)
                 if found is not None and (best is None or found.fits > best.fits):
-                    best = Nearest(found.fits, (place, *found.way))
+                    best = Nearest(found.fits, _way(place, child, found.way))
             self._nearests[key] = best
         return self._nearests[key]
+
+    def _most(self, content: Content, match: Match, level: int) -> int:
+        """No domain of the level in here holds more pods than this."""
+        return sum(self.search.bound(content, match, level)[: len(self._kinds)])
 
     def _may(self, content: Content, level: int, *, clear: bool) -> bool:
         """Whether domains of the level in here may be used: they have the labels, and nobody is there."""
@@ -123,10 +129,15 @@ class Rank:
         return content.named and content.level in self._apart
 
 
-def _inside(content: Content, match: Match) -> Iterator[tuple[int, Content, Match]]:
-    """The children with their places; of equal ones the first, for the others can be no better."""
+def _different(content: Content, match: Match) -> Iterator[tuple[int, Content, Match]]:
+    """The children or parts with their places; of equal ones the first, for the others can be no better."""
     seen: set[tuple[Content, Match]] = set()
-    for place, pair in enumerate(zip(content.children, match.inside(len(content.children)), strict=True)):
-        if pair not in seen:
-            seen.add(pair)
-            yield (place, *pair)
+    for place, one, its in inside(content, match):
+        if (one, its) not in seen:
+            seen.add((one, its))
+            yield place, one, its
+
+
+def _way(place: int, child: Content, way: Way) -> Way:
+    """The way from a domain through a child at the place, or through a part that begins there."""
+    return (place + way[0], *way[1:]) if child.part else (place, *way)

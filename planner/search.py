@@ -19,22 +19,50 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import product
+from typing import NamedTuple
 
 from planner.budget import BUDGET, Budget, BudgetEnded
 from planner.classes import EMPTY, Classes, DomainClass, Use
 from planner.content import Content
 from planner.cost import Weights
-from planner.counts import Algebra, Counts, Option, Stage
+from planner.counts import Algebra, Counts, Measure, Option, Stage
 from planner.kinds import ROOT, Kind
 from planner.limit import Limit, ceilings, fewest, unlimited
-from planner.matching import Match
+from planner.matching import Match, inside
 from planner.sums import Sums, cheapest
 
 Placed = list[tuple[int, tuple[int, ...]]]
 """Nodes (by their place in the domain) with the number of pods of each kind."""
 _FITS_BUDGET, _FITS_BEAM = 100_000, 24
+_FEW = 3
+"""Domains up to which a search is steadied; see `_steady`."""
+_MOST_PARTS = 48
 _MOST_WHOLE = 6
 """Kinds of whose sets each is looked at by itself."""
+
+
+_Able = tuple[int, Content, Match, int]
+
+
+class _Reached(NamedTuple):
+    """What each of several domains offers within a limit, and the least cost of each sum of the first 0, 1, …
+    of them."""
+
+    limit: Limit
+    offers: list[list[Option]]
+    stages: list[Stage]
+
+
+def _steady(peak: Measure, need: Measure) -> Measure:
+    """The largest peak that bounds the number of domains alike, where that is a small one.
+
+    What the fullest of some blocks holds changes with many a pod, and with it all that a limit is good for;
+    that two of them are needed hardly ever does.
+    """
+    return tuple(
+        max(most, (much - 1) // (-(-much // most) - 1)) if most and 1 < -(-much // most) <= _FEW else most
+        for much, most in zip(need, peak, strict=True)
+    )
 
 
 class Search:
@@ -55,12 +83,15 @@ class Search:
         self.weights, self.classes = weights, Classes(kinds, use, weights)
         self.counts: Algebra = self.classes.counts
         self._own_budgets, self._beam = budget is None, beam
+        self._need = self.counts.measure(self.counts.full)
         self._budget = budget or Budget()
         self._sums = Sums(self.counts, self._budget, 1 if len(kinds) == 1 else 2, beam)
         self._limits: dict[tuple[object, ...], Limit] = {}
         self._options: dict[tuple[int, Limit], list[Option]] = {}
         self._best: dict[tuple[int, Counts], tuple[int | None, int | None]] = {}
         self._within: dict[tuple[int, Counts], Limit] = {}
+        self._last: tuple[object, _Reached] | None = None
+        self._parts: dict[tuple[int, Limit], _Reached] = {}
         self._most: dict[int, int] = {EMPTY: 0}
         self._hard: set[object] = set()
         self._covers: dict[tuple[Content, Match, Counts], Placed] = {}
@@ -74,14 +105,19 @@ class Search:
         """At least as many of each kind as the domain can hold; exact for a single kind."""
         return self.classes.reach[self.classes.of(content, match)]
 
-    def holds_all(self, content: Content, match: Match) -> bool:
-        """Whether the domain's reach is the whole gang: where not, neither it nor what is inside serves."""
-        return self.classes.holds_all(self.classes.of(content, match))
+    def bound(self, content: Content, match: Match, level: int) -> Measure:
+        """No domain of the level in here holds more of any kind than this; () where none holds anything."""
+        return self.classes.peak(self.classes.of(content, match), level)
+
+    def may_hold_all(self, content: Content, match: Match, level: int) -> bool:
+        """Whether a domain of the level in here may hold the whole gang; cheap to tell."""
+        peak = self.bound(content, match, level)
+        return bool(peak) and all(map(int.__ge__, peak, self._need))
 
     def least_cost(self, content: Content, match: Match) -> int:
         """No placement of the whole gang in the domain costs less; cheap to tell."""
         known = self.classes.of(content, match)
-        made, need = self.classes.made[known], self.counts.measure(self.counts.full)
+        made, need = self.classes.made[known], self._need
         if made is None:
             return 0
         prices = self.weights.domains[made.level + 1 :]
@@ -154,9 +190,9 @@ class Search:
         made = self.classes.made[known]
         first = made.level + 1 if made else len(self.weights.domains) - 1
         prices = self.weights.domains[first:]
-        peaks = self.classes.peaks[known][1 if made else 0 :]
+        peaks = [_steady(peak, self.counts.measure(goal)) for peak in self.classes.peaks[known][bool(made) :]]
         most = unlimited(prices) if ceiling is None else ceiling
-        key = (goal, first, peaks, most)
+        key = (goal, first, tuple(peaks), most)
         found = self._limits.get(key)
         if found is None:
             found = self._limits[key] = Limit(self.counts, goal, first, prices, peaks, most)
@@ -173,7 +209,7 @@ class Search:
             else:
                 with self._one("options", known, limit):
                     options = self._sums_of(made, known, limit)
-                level = made.level
+                level = made.level + made.part
             if level >= limit.first:
                 allowed = limit.allowed(level)
                 least, goal = self.counts.least, limit.goal
@@ -183,22 +219,31 @@ class Search:
 
     def _sums_of(self, made: DomainClass, known: int, limit: Limit) -> list[Option]:
         """What the children of a domain hold together; `start` is what touching the domain itself breaks."""
-        if self._wholes(made.level):
+        if not made.part and self._wholes(made.level):
             return self._whole_options(known, limit.goal)
-        level = made.level + 1
+        if made.part:
+            stage = self._in_part(known, limit).stages[-1]
+            return sorted((counts, cost) for counts, cost in stage.items() if counts != self.counts.zero)
         price = self.weights.domains[made.level] if made.level >= limit.first else made.own
-        start = made.own - price
-        offers = cheapest(made.children, partial(self._options_of, limit=limit), limit.copies(level, start))
-        stage: Stage = {self.counts.zero: start}
-        for options in offers:
-            if options:
-                stage = self._sums.extended(stage, options, limit, level)
+        stage = self._freely(made.children, limit, made.level + 1, made.own - price).stages[-1]
         kept: Stage = {}
         for counts, cost in stage.items():
             for one in self.classes.each_kept(made.level, counts, named=made.named):
                 if one != self.counts.zero and cost + price < kept.get(one, cost + price + 1):
                     kept[one] = cost + price
         return sorted(self.counts.undominated(kept).items())
+
+    def _in_part(self, known: int, limit: Limit) -> _Reached:
+        """What the children of a part come to, for they are asked for again when the part is filled."""
+        found = self._parts.pop((known, limit), None)
+        if found is None:
+            made = self.classes.made[known]
+            assert made is not None, "a part is no host"
+            found = self._freely(made.children, limit, made.level + 1)
+        self._parts[known, limit] = found
+        if len(self._parts) > _MOST_PARTS:
+            del self._parts[next(iter(self._parts))]
+        return found
 
     def _wholes(self, level: int) -> bool:
         """Whether in a domain of the level several kinds are each wholly or not at all."""
@@ -238,30 +283,33 @@ class Search:
             if most <= tried:
                 continue
             tried, limit = most, self._limit(known, goal, most)
-            offers = self._offers(made.children, limit, made.level + 1)
-            inner = self._towards(made.children, offers, limit, made.level + 1, above)[-1].get(goal)
+            reached = self._towards(made.children, limit, made.level + 1, above)
+            inner = reached.stages[-1].get(goal)
             if inner is not None:
                 self._within[known, goal] = limit
+                self._last = (known, goal), reached
                 return inner + made.own
             if above is not None and most >= above:
                 return None
         return None
 
-    def _offers(self, children: Sequence[int], limit: Limit, level: int) -> list[list[Option]]:
-        """What each of these domains of the level can do for the limit's goal."""
-        return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, 0))
-
-    def _towards(
-        self,
-        children: Sequence[int],
-        offers: Sequence[list[Option]],
-        limit: Limit,
-        level: int,
-        ceiling: int | None,
-    ) -> list[Stage]:
-        """The least cost of each sum of the first 0, 1, … children's offers, on the way to the goal."""
+    def _towards(self, children: Sequence[int], limit: Limit, level: int, ceiling: int | None) -> _Reached:
+        """What these domains of the level do for the goal, and what they come to one after another."""
+        offers = self._offers(children, limit, level, 0)
         reaches = [self.classes.reach[child] for child in children]
-        return self._sums.stages(offers, reaches, limit, level, ceiling)
+        return _Reached(limit, offers, self._sums.stages(offers, reaches, limit, level, ceiling))
+
+    def _freely(self, children: Sequence[int], limit: Limit, level: int, start: int = 0) -> _Reached:
+        """The same, whether or not these domains lead to the goal by themselves."""
+        offers = self._offers(children, limit, level, start)
+        stages: list[Stage] = [{self.counts.zero: start}]
+        for options in offers:
+            stages.append(self._sums.extended(stages[-1], options, limit, level) if options else stages[-1])
+        return _Reached(limit, offers, stages)
+
+    def _offers(self, children: Sequence[int], limit: Limit, level: int, start: int) -> list[list[Option]]:
+        """What these domains of the level offer inside one that costs `start` by itself."""
+        return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, start))
 
     # -- the placement -------------------------------------------------------------------------------------
 
@@ -278,32 +326,49 @@ class Search:
         known = self.classes.of(content, match)
         made = self.classes.made[known]
         assert made is not None, "hosts are covered by themselves"
-        inside = match.inside(len(content.children))
-        able: list[tuple[int, Content, Match, int]] = []
+        able = self._able(content, match)
+        reached = self._reached(known, made, target, cost - made.own, [one for *_, one in able])
+        if target not in reached.stages[-1]:  # only a beam loses what its own options promised
+            raise BudgetEnded
+        return self._dealt(able, reached, target, reached.stages[-1][target])
+
+    def _able(self, content: Content, match: Match) -> list[_Able]:
+        """The children or parts that can hold something: where their nodes start, and their class."""
+        able: list[_Able] = []
         start = 0
-        for child, its in zip(content.children, inside, strict=True):
-            if one := self.classes.of(child, its):
-                able.append((start, child, its, one))
+        for _, child, its in inside(content, match):
+            if known := self.classes.of(child, its):
+                able.append((start, child, its, known))
             start += child.size
-        cost -= made.own
+        return able
+
+    def _dealt(self, able: Sequence[_Able], reached: _Reached, target: Counts, cost: int) -> Placed:
+        """The target, placed in these; the last ones get as little as they can."""
+        placed: list[Placed] = []
+        for place in range(len(able) - 1, -1, -1):
+            start, child, its, part = able[place]
+            price, rest = self._step(reached.stages[place], reached.offers[place], target, cost)
+            given = self.counts.minus(target, rest)
+            if given != self.counts.zero:
+                if child.part:
+                    freely = self._in_part(part, reached.limit)
+                    some = self._dealt(self._able(child, its), freely, given, price)
+                else:
+                    some = self._cover(child, its, given, price)
+                placed.append([(start + at, counts) for at, counts in some])
+            target, cost = rest, cost - price
+        return [one for some in reversed(placed) for one in some]
+
+    def _reached(
+        self, known: int, made: DomainClass, target: Counts, cost: int, children: Sequence[int]
+    ) -> _Reached:
+        """What these children of a domain come to, in this order, at the cost that the target has."""
+        if self._last and self._last[0] == (known, target) and made.ordered:
+            return self._last[1]
         limit = self._within.get((known, target))
         if limit is None:
             limit = self._limit(known, target, None if self._beam else cost)
-        level, ceiling = made.level + 1, None if self._beam else cost
-        offers = self._offers([one for *_, one in able], limit, level)
-        stages = self._towards([one for *_, one in able], offers, limit, level, ceiling)
-        if target not in stages[-1]:  # only a beam loses what its own options promised
-            raise BudgetEnded
-        cost = stages[-1][target]
-        parts: list[Placed] = []
-        for place in range(len(able) - 1, -1, -1):
-            start, child, its, _ = able[place]
-            price, rest = self._step(stages[place], offers[place], target, cost)
-            given = self.counts.minus(target, rest)
-            if given != self.counts.zero:
-                parts.append([(start + at, counts) for at, counts in self._cover(child, its, given, price)])
-            target, cost = rest, cost - price
-        return [one for part in reversed(parts) for one in part]
+        return self._towards(children, limit, made.level + 1, None if self._beam else cost)
 
     def _step(
         self, before: Stage, options: Sequence[Option], target: Counts, cost: int

@@ -175,7 +175,8 @@ class Snapshot:
 
     def holding(self, gang: str) -> Reservation | None:
         """The gang's own reservation, if it has one."""
-        return self.holds.by_gang.get(gang)
+        found: Reservation | None = self.holds.by_gang.get(gang)
+        return found
 
     def with_book(self, book: Book) -> Snapshot:
         """The same cluster with exactly the reservations of the ledger's book."""

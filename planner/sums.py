@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable, Sequence
 
 from planner.budget import Budget
@@ -86,16 +85,13 @@ def cheapest(
     for one in classes:
         before = seen[one] = seen.get(one, -1) + 1
         tables.append(options(one) if before < copies else [])
-    offered: dict[Counts, list[tuple[int, int]]] = {}
-    for place, table in enumerate(tables):
-        for counts, cost in table:
-            best = offered.get(counts)
-            if best is None:
-                offered[counts] = [(cost, place)]
-            elif len(best) < copies or (cost, place) < best[-1]:
-                insort(best, (cost, place))
-                del best[copies:]
-    return [
-        [(counts, cost) for counts, cost in table if (cost, place) <= offered[counts][-1]] if table else table
-        for place, table in enumerate(tables)
-    ]
+    offers = sorted([(*option, place) for place, table in enumerate(tables) for option in table])
+    kept: list[list[Option]] = [[] for _ in tables]
+    last, left = -1, copies
+    for counts, cost, place in offers:
+        if counts != last:
+            last, left = counts, copies
+        if left:
+            left -= 1
+            kept[place].append((counts, cost))
+    return kept

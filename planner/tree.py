@@ -9,10 +9,11 @@ way from that node up to the root.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import overload
 
 from planner.layered import Layered
@@ -24,6 +25,8 @@ from planner.topology import HOSTNAME, Domain, Topology
 Place = tuple[str, ...]
 """A node's path with each absent value replaced by a mark that the nodes under one finer label share."""
 SortKey = tuple[int, int, object]
+_MOST_VALUES = 2**16
+"""Label values whose keys are remembered; the ways of nodes that come and go lead through few."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -63,6 +66,22 @@ class Branch:
             branch, at = branch.children[place], at - starts[place]
         return branch
 
+    def leaves_at(self, places: Iterable[int]) -> Iterator[Branch]:
+        """The hosts at these places; of neighbours only the first is looked for."""
+        parent, start = self, self.size
+        for at in places:
+            if not 0 <= at - start < parent.size:
+                parent, start = self.above(at)
+            yield parent.children[at - start]
+
+    def above(self, at: int) -> tuple[Branch, int]:
+        """The domain right above the host at this place, and where its hosts start."""
+        branch, start = self, 0
+        while branch.children[0].children:
+            place = branch.child_of(at - start)
+            branch, start = branch.children[place], start + branch.starts[place]
+        return branch, start
+
     def leaves(self) -> Iterator[Branch]:
         """The hosts, in order."""
         if self.node:
@@ -92,8 +111,7 @@ class Branch:
         return self.with_children(children, self.size - former + (child.size if child else 0))
 
 
-def _key_of(branch: Branch) -> SortKey:
-    return branch.key
+_key_of: Callable[[Branch], SortKey] = attrgetter("key")
 
 
 class Row(Sequence[Node]):
@@ -175,7 +193,7 @@ class Tree:
 
     def over(self, cluster: Mapping[str, Node]) -> Tree:
         """The same places with these nodes, of the same names."""
-        return replace(self, cluster=cluster)
+        return self._become(cluster, self.root, self.places)
 
     def ancestor(self, name: str, level: int) -> Branch:
         """The branch of a level (-1 the root) that holds a node of the tree."""
@@ -197,12 +215,11 @@ class Tree:
         """The tree without a node that is in it."""
         place = self.places[name]
         root = _pruned(self.root, place) or self.root.with_children(())
-        return replace(self, cluster=cluster, root=root, places=self.places.changed(name, None))
+        return self._become(cluster, root, self.places.changed(name, None))
 
     def anew(self, name: str, cluster: Mapping[str, Node]) -> Tree:
         """The tree in which all branches that hold this node are new ones, at the same place."""
-        root = _anew(self.root, self.places[name])
-        return replace(self, cluster=cluster, root=root)
+        return self._become(cluster, _anew(self.root, self.places[name]), self.places)
 
     def with_member(self, member: Node, cluster: Mapping[str, Node]) -> Tree | None:
         """The tree with one node more, at the place that its labels tell; None where another is there."""
@@ -211,7 +228,10 @@ class Tree:
         root = _grafted(self.root, path, place, member.name)
         if root is None:
             return None
-        return replace(self, cluster=cluster, root=root, places=self.places.changed(member.name, place))
+        return self._become(cluster, root, self.places.changed(member.name, place))
+
+    def _become(self, cluster: Mapping[str, Node], root: Branch, places: Layered[str, Place]) -> Tree:
+        return Tree(self.topology, cluster, root, places, self.clashing, self.lasting)
 
 
 def key_at(place: Place, branch: Branch) -> SortKey:
@@ -279,6 +299,7 @@ def _place(path: Domain, host: int) -> Place:
     return tuple(place)
 
 
+@lru_cache(maxsize=_MOST_VALUES)
 def _key(value: str) -> SortKey:
     return (1 if value[:1] == "\0" else 0, 0, natural(value))
 

@@ -3,10 +3,13 @@
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from planner import parts
+from planner.classes import Classes
 from planner.layered import Layered
 from planner.node import BoundPod, Taint
 from planner.occupancy import Pods
@@ -114,8 +117,57 @@ class Events(RuleBasedStateMachine):
             assert plan(self.moment, group) == plan(fresh, group)
 
 
+class EventsInParts(Events):
+    """The same where every domain of more than two children is looked at in parts."""
+
+    def __init__(self) -> None:
+        self._patch = pytest.MonkeyPatch()
+        self._patch.setattr(parts, "WIDE", 2)
+        self._patch.setattr(parts, "PART", 2)
+        super().__init__()
+
+    def teardown(self) -> None:
+        self._patch.undo()
+
+
 TestEvents = Events.TestCase
 TestEvents.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
+TestEventsInParts = EventsInParts.TestCase
+TestEventsInParts.settings = TestEvents.settings
+
+
+@pytest.mark.parametrize("count", [0, 1, 24, 25, 300, 9_216])
+def test_a_row_in_parts_is_the_row(count):
+    """In its order, in few parts, none of which is wide; one that is short is left whole."""
+    made = parts.in_parts([(place,) for place in range(count)], lambda some: ("part", *some))
+
+    def leaves(part):
+        return [leaf for one in part[1:] for leaf in leaves(one)] if part[0] == "part" else [part]
+
+    def widths(part):
+        return [len(part) - 1, *(w for one in part[1:] for w in widths(one))] if part[0] == "part" else []
+
+    assert bool(made) == (count > parts.WIDE)
+    if made:
+        assert [leaf for part in made for leaf in leaves(part)] == [(place,) for place in range(count)]
+        assert max([len(made), *(w for part in made for w in widths(part))]) <= parts.WIDE
+
+
+def test_a_change_under_a_wide_root_is_worked_out_in_its_part_alone():
+    """Ten times the racks, and the pods of one rack: not ten times as many domains are looked at anew."""
+
+    def looked_at(racks: int) -> int:
+        moment = cluster("\n".join(f"b{r}/r{r}: n{r}a n{r}b gpu=4" for r in range(racks)), ("block", "rack"))
+        group = gang(2, gpu=4, required="rack")
+        plan(moment, group)
+        calls: list[int] = []
+        with pytest.MonkeyPatch.context() as patch:
+            of = Classes.of
+            patch.setattr(Classes, "of", lambda *asked: calls.append(1) or of(*asked))
+            plan(moment.with_pod(BoundPod("y/p", "n7a", amounts(gpu=1, pods=1))), group)
+        return len(calls)
+
+    assert looked_at(400) < 3 * looked_at(40)
 
 
 def test_one_memory_serves_many_clusters():
@@ -128,19 +180,21 @@ def test_one_memory_serves_many_clusters():
         assert plan(one.snapshot, one.group) == first == plan(anew(one.snapshot), one.group)
 
 
-def test_a_mapping_with_changes_is_the_mapping_that_a_dict_would_be():
+@pytest.mark.parametrize("count", [0, 50, 1_020, 3_000])
+def test_a_mapping_with_changes_is_the_mapping_that_a_dict_would_be(count):
     """Added, replaced and removed entries, over several merges; the former mapping stays as it was."""
-    random, plain = Random(1), {n: n for n in range(50)}
+    random, plain = Random(1), {n: n for n in range(count)}
     mapping: Layered[int, int] = Layered(dict(plain))
     for step in range(400):
         before, copy = mapping, dict(plain)
-        key, value = random.randrange(80), random.choice((None, step))
+        key, value = random.randrange(count + 30), random.choice((None, step))
         mapping = mapping.changed(key, value)
         plain.pop(key, None)
         if value is not None:
             plain[key] = value
         assert dict(before.items()) == copy
         assert (dict(mapping.items()), len(mapping)) == (plain, len(plain))
+        assert (mapping.get(key, "none"), key in mapping) == (plain.get(key, "none"), key in plain)
 
 
 def test_pods_are_known_by_node_and_by_the_reservations_that_they_carry():
