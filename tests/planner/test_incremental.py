@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from planner import parts
-from planner.classes import Classes
 from planner.layered import Layered
 from planner.node import BoundPod, Taint
 from planner.occupancy import Pods
 from planner.placement import plan, reservation_for
 from planner.podgroup import Toleration
+from planner.rank import Rank
 from planner.reservation import Book
 from planner.snapshot import Snapshot, snapshot
 from tests.builders import amounts, cluster, gang, node, pod_set, shape
@@ -157,13 +157,14 @@ def test_a_change_under_a_wide_root_is_worked_out_in_its_part_alone():
     """Ten times the racks, and the pods of one rack: not ten times as many domains are looked at anew."""
 
     def looked_at(racks: int) -> int:
-        moment = cluster("\n".join(f"b{r}/r{r}: n{r}a n{r}b gpu=4" for r in range(racks)), ("block", "rack"))
+        unlike = "\n".join(f"b{r}/r{r}: n{r}a n{r}b gpu=4 cpu={50 + r}" for r in range(racks))
+        moment = cluster(unlike, ("block", "rack"))
         group = gang(2, gpu=4, required="rack")
         plan(moment, group)
         calls: list[int] = []
         with pytest.MonkeyPatch.context() as patch:
-            of = Classes.of
-            patch.setattr(Classes, "of", lambda *asked: calls.append(1) or of(*asked))
+            best = Rank.best
+            patch.setattr(Rank, "best", lambda *asked, **how: calls.append(1) or best(*asked, **how))
             plan(moment.with_pod(BoundPod("y/p", "n7a", amounts(gpu=1, pods=1))), group)
         return len(calls)
 
