@@ -6,7 +6,6 @@ Only where it is called differs from the manifest: a URL on loopback in place of
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import ssl
 import subprocess
@@ -18,23 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from planner.reservation import Reservation
 from planner.sqlite import SqliteLedger
-from tests.e2e.api import Api, ApiError, Json
+from tests.e2e.api import Api
 from tests.e2e.binaries import ROOT
-from tests.e2e.processes import Process, free_port, start, wait_until
+from tests.e2e.configured import configure, unconfigure, wait_for_calls
+from tests.e2e.processes import Process, free_port, start
 
 BAYPLAN = str(ROOT / ".venv" / "bin" / "bayplan")
-WEBHOOKS = ROOT / "manifests" / "70-webhooks.yaml"
-CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
-PROBE: Json = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "probe", "namespace": "default", "annotations": {"bayplan.dev/skip": "true"}},
-    "spec": {"containers": [{"name": "c", "image": "i"}]},
-}
 
 
 @dataclass(slots=True)
@@ -77,27 +67,12 @@ class Hook:
 
     def configure(self) -> None:
         """The API server calls this server from now on, in both phases."""
-        for body in self.configurations():
-            path = f"{CONFIGURATIONS}/{body['kind'].lower()}s"
-            self.api.create(path, body)
-            self.configured.append(f"{path}/{body['metadata']['name']}")
-        wait_until(lambda: self._phases() == {"mutate", "validate"}, "the API server to call the webhook")
+        configure(self.api, self.configured, self.port, self.certs)
+        wait_for_calls(self.api, self.decisions)
 
     def unconfigure(self) -> None:
         """The API server calls nobody any more."""
-        while self.configured:
-            self.api.delete(self.configured.pop())
-        wait_until(lambda: not self._phases(), "the API server to leave the webhook alone")
-
-    def configurations(self) -> list[Json]:
-        """The manifest's two configurations, for this server."""
-        bundle = base64.b64encode((self.certs / "ca-bundle.crt").read_bytes()).decode()
-        found = [body for body in yaml.safe_load_all(WEBHOOKS.read_text()) if body]
-        for body in found:
-            for webhook in body["webhooks"]:
-                path = webhook["clientConfig"]["service"]["path"]
-                webhook["clientConfig"] = {"url": f"https://127.0.0.1:{self.port}{path}", "caBundle": bundle}
-        return found
+        unconfigure(self.api, self.configured, self.decisions)
 
     def reservations(self) -> list[Reservation]:
         """What is held now, by gang."""
@@ -122,15 +97,6 @@ class Hook:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
-
-    def _phases(self) -> set[str]:
-        """The phases for which a dry run of a pod reached it."""
-        before = len(self.decisions())
-        try:
-            self.api.create("/api/v1/namespaces/default/pods", PROBE, dryRun="All")
-        except ApiError as error:
-            return {str(error)}
-        return {one["phase"] for one in self.decisions()[before:]}
 
 
 def bayplan(*arguments: str, statuses: Sequence[int] = (0,)) -> str:

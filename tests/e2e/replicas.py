@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import signal
 import socket
@@ -16,11 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tests.e2e.api import Api, ApiError, Json
-from tests.e2e.hook import BAYPLAN, CONFIGURATIONS, PROBE, WEBHOOKS, bayplan
-from tests.e2e.processes import Process, free_port, start, wait_until
+from tests.e2e.api import Api, Json
+from tests.e2e.configured import configure, unconfigure, wait_for_calls
+from tests.e2e.hook import BAYPLAN, bayplan
+from tests.e2e.processes import Process, free_port, start
 
 RACK = "example.com/rack"
 GPU = "nvidia.com/gpu"
@@ -139,23 +137,13 @@ class Replicas:
 
     def configure(self) -> None:
         """The API server calls them from now on."""
-        bundle = base64.b64encode((self.certs / "ca-bundle.crt").read_bytes()).decode()
         assert self.balancer is not None, "they run"
-        for body in (one for one in yaml.safe_load_all(WEBHOOKS.read_text()) if one):
-            for webhook in body["webhooks"]:
-                path = webhook["clientConfig"]["service"]["path"]
-                url = f"https://127.0.0.1:{self.balancer.port}{path}"
-                webhook["clientConfig"] = {"url": url, "caBundle": bundle}
-            where = f"{CONFIGURATIONS}/{body['kind'].lower()}s"
-            self.api.create(where, body)
-            self.configured.append(f"{where}/{body['metadata']['name']}")
-        wait_until(lambda: self._phases() == {"mutate", "validate"}, "the API server to call the replicas")
+        configure(self.api, self.configured, self.balancer.port, self.certs)
+        wait_for_calls(self.api, self.lines)
 
     def unconfigure(self) -> None:
         """The API server calls nobody any more."""
-        while self.configured:
-            self.api.delete(self.configured.pop())
-        wait_until(lambda: not self._phases(), "the API server to leave the replicas alone")
+        unconfigure(self.api, self.configured, self.lines)
 
     def lines(self) -> list[dict[str, Any]]:
         """What all of them logged as JSON."""
@@ -196,14 +184,6 @@ class Replicas:
         command += ["--namespace", self.namespace, *self.options]
         command += ["-p", *self.policies] if self.policies else []
         return start(f"bayplan-{number}", command, self.folder)
-
-    def _phases(self) -> set[str]:
-        before = len(self.lines())
-        try:
-            self.api.create("/api/v1/namespaces/default/pods", PROBE, dryRun="All")
-        except ApiError as error:
-            return {str(error)}
-        return {one["phase"] for one in self.lines()[before:] if one.get("event") == "decision"}
 
 
 def nodes(racks: int, hosts: int, gpus: int = 8) -> list[Json]:

@@ -22,7 +22,8 @@ import yaml
 
 from tests.e2e.api import Api, ApiError, Json
 from tests.e2e.binaries import ROOT
-from tests.e2e.hook import BAYPLAN, CONFIGURATIONS, WEBHOOKS
+from tests.e2e.configured import configure
+from tests.e2e.hook import BAYPLAN
 from tests.e2e.processes import Process, free_port, start, wait_until
 from tests.e2e.replicas import Balancer
 from tests.e2e.stage import Cluster
@@ -94,13 +95,7 @@ class Rollout:
 
     def configure(self) -> None:
         """The webhook configurations, without any CA."""
-        for body in (one for one in yaml.safe_load_all(WEBHOOKS.read_text()) if one):
-            for webhook in body["webhooks"]:
-                path = webhook["clientConfig"]["service"]["path"]
-                webhook["clientConfig"] = {"url": f"https://127.0.0.1:{self.balancer.port}{path}"}
-            where = f"{CONFIGURATIONS}/{body['kind'].lower()}s"
-            self.api.create(where, body)
-            self.configured.append(f"{where}/{body['metadata']['name']}")
+        configure(self.api, self.configured, self.balancer.port)
 
     def uninstall(self) -> None:
         """Everything, replicas first; the webhooks before what they would refuse."""

@@ -14,6 +14,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from certs.authority import CertificateError, read_bundle, service_names
+from tests.e2e.configured import CONFIGURATIONS
 from tests.e2e.stage import Cluster
 from webhook.kube.certificates import SecretCertificates
 from webhook.kube.client import Api, ApiError, Json, connect
@@ -25,7 +26,6 @@ KINDS = {
     "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
     "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
 }
-CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import storm
 from tests.e2e.binaries import ROOT, find
 from tests.e2e.conftest import policy_set
 from tests.e2e.controlplane import ControlPlane
@@ -21,15 +22,6 @@ from tests.e2e.kubectl import Kubectl
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import Balancer, Replicas, nodes
-from tests.e2e.storm import (
-    GANGS,
-    HOSTS,
-    RACKS,
-    apply_all,
-    end_all,
-    every_admitted_gang_has_its_place,
-    is_sound,
-)
 
 SEED = 7
 AWAY_SECONDS = 20.0
@@ -69,7 +61,7 @@ def serving(plane: ControlPlane, wire: Balancer, tmp_path: Path) -> Iterator[Rep
     fleet = Fleet(plane.api)
     replicas = Replicas(plane.api, kubeconfig, tmp_path, 3, policy_set("default-scheduler", tmp_path))
     try:
-        fleet.make(nodes(RACKS, HOSTS))
+        fleet.make(nodes(storm.RACKS, storm.HOSTS))
         replicas.start()
         replicas.configure()
         yield replicas
@@ -130,15 +122,15 @@ def test_kills_cuts_and_an_api_server_that_is_away_lose_and_double_nothing(
         plane.start_apiserver()
 
     with trouble(kill, cut, stop_the_server):
-        said = apply_all(plane.api, "chaos")
+        said = storm.apply_all(plane.api, "chaos")
     assert set(said.outcomes) <= {"admitted", "queued"}, said
-    assert said.outcomes.total() == GANGS
-    wait_until(lambda: every_admitted_gang_has_its_place(plane.api), "each place to be in the book", 60)
-    is_sound(plane.api)
-    gone = end_all(plane.api)
+    assert said.outcomes.total() == storm.GANGS
+    wait_until(lambda: storm.every_admitted_gang_has_its_place(plane.api), "each place to be in the book", 60)
+    storm.is_sound(plane.api)
+    gone = storm.end_all(plane.api)
     with capsys.disabled():
         print(
             f"\n{kills} kills, {cuts} lost connections and an API server {AWAY_SECONDS:g} s away among "
-            f"{GANGS} gangs in {said.seconds:.0f} s, {said.retries} calls made again: "
+            f"{storm.GANGS} gangs in {said.seconds:.0f} s, {said.retries} calls made again: "
             f"{dict(said.outcomes)}; all places free {gone:.1f} s after the end"
         )

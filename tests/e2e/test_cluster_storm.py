@@ -7,24 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e import storm
 from tests.e2e.replicas import Replicas
 from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
-from tests.e2e.storm import (
-    GANGS,
-    HOSTS,
-    RACKS,
-    apply_all,
-    end_all,
-    every_admitted_gang_has_its_place,
-    is_sound,
-)
 
 
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """Racks of two nodes, and three replicas."""
-    with replicas_of(cluster, tmp_path_factory.mktemp("storm"), RACKS, HOSTS, 3) as replicas:
+    with replicas_of(cluster, tmp_path_factory.mktemp("storm"), storm.RACKS, storm.HOSTS, 3) as replicas:
         yield replicas
 
 
@@ -32,17 +24,18 @@ def test_many_gangs_at_once_are_each_placed_or_queued_and_no_rack_has_two_holder
     serving: Replicas, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Then all are deleted, and neither a reservation nor a beginning of one is left."""
-    said = apply_all(serving.api, "storm")
+    said = storm.apply_all(serving.api, "storm")
     assert set(said.outcomes) <= {"admitted", "queued"}, said
-    assert said.outcomes.total() == GANGS
-    assert said.outcomes["admitted"] >= min(RACKS, GANGS // 2)
-    is_sound(serving.api)
-    assert every_admitted_gang_has_its_place(serving.api)
-    gone = end_all(serving.api)
+    assert said.outcomes.total() == storm.GANGS
+    assert said.outcomes["admitted"] >= min(storm.RACKS, storm.GANGS // 2)
+    storm.is_sound(serving.api)
+    assert storm.every_admitted_gang_has_its_place(serving.api)
+    gone = storm.end_all(serving.api)
     taken = [one["seconds"] for one in serving.lines() if _is_planned(one)]
     with capsys.disabled():
         print(
-            f"\n{GANGS} gangs on {RACKS} racks in {said.seconds:.1f} s, {said.retries} calls made again: "
+            f"\n{storm.GANGS} gangs on {storm.RACKS} racks in {said.seconds:.1f} s, "
+            f"{said.retries} calls made again: "
             f"{dict(said.outcomes)}; all places free {gone:.1f} s after the end"
         )
         print(

@@ -13,6 +13,7 @@ import yaml
 from certs.authority import bundle_pem, new_authority
 from tests.e2e.api import ApiError, Json
 from tests.e2e.binaries import ROOT
+from tests.e2e.configured import CONFIGURATIONS
 from tests.e2e.conftest import policy_set
 from tests.e2e.controlplane import exists
 from tests.e2e.processes import wait_until
@@ -21,7 +22,6 @@ from tests.e2e.stage import Cluster
 
 MANIFESTS = ROOT / "manifests"
 SYSTEM = "bayplan-system"
-CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 BUNDLE = base64.b64encode(bundle_pem([new_authority(datetime.now(UTC)).certificate])).decode()
 FOLDER = f"/api/v1/namespaces/{SYSTEM}"

@@ -13,6 +13,7 @@ import pytest
 from planner.placement import plan
 from tests.exact.larger import best
 from tests.exact.solver import Instance, domains, instance, solve, valid
+from tests.exact.verdict import placed
 
 INSTANCES = int(os.environ.get("BAYPLAN_EXACT", "400"))
 CHUNKS = 8
@@ -25,15 +26,11 @@ Solver = Callable[..., tuple[int, ...] | None]
 def check(one: Instance, solver: Solver = solve) -> str:
     """Compares the planner with the solver; returns the decision."""
     answer = plan(one.snapshot, one.group)
-    assert not any("SearchBudgetExhausted" in said for said in (answer.reason, *answer.warnings))
     if answer.reason in ("SliceLevelTooCoarse", "PodSetLevelTooCoarse"):  # a contradiction, refused at once
         return answer.decision
     least = solver(one)
-    if least is None:
-        ever = solver(one, empty=True) is not None
-        assert answer.decision == ("queued" if ever else "rejected"), answer
+    if not placed(answer, least, lambda: solver(one, empty=True)):
         return answer.decision
-    assert answer.decision == "admitted", (least, answer)
     assigned = {(a.pod_set, a.node): a.count for a in answer.assignments}
     for pod_set in one.group.pod_sets:
         assert sum(n for (whose, _), n in assigned.items() if whose == pod_set.name) == pod_set.count

@@ -1,0 +1,63 @@
+"""The configurations of 70-webhooks.yaml in an API server, for a port on loopback in place of a Service."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.e2e.api import Api, ApiError, Json
+from tests.e2e.binaries import ROOT
+from tests.e2e.processes import wait_until
+
+WEBHOOKS = ROOT / "manifests" / "70-webhooks.yaml"
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+PROBE: Json = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "probe", "namespace": "default", "annotations": {"bayplan.dev/skip": "true"}},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+
+Logged = Callable[[], list[dict[str, Any]]]
+"""What those who are called have logged so far, as JSON."""
+
+
+def configure(api: Api, paths: list[str], port: int, certs: Path | None = None) -> None:
+    """The API server is told to call that port, with the CA in the folder or without any.
+
+    What was made is added to `paths`.
+    """
+    trust = {"caBundle": base64.b64encode((certs / "ca-bundle.crt").read_bytes()).decode()} if certs else {}
+    for body in (one for one in yaml.safe_load_all(WEBHOOKS.read_text()) if one):
+        for webhook in body["webhooks"]:
+            path = webhook["clientConfig"]["service"]["path"]
+            webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}", **trust}
+        where = f"{CONFIGURATIONS}/{body['kind'].lower()}s"
+        api.create(where, body)
+        paths.append(f"{where}/{body['metadata']['name']}")
+
+
+def wait_for_calls(api: Api, logged: Logged) -> None:
+    """Until the API server calls in both phases."""
+    wait_until(lambda: _phases(api, logged) == {"mutate", "validate"}, "the API server to call the webhook")
+
+
+def unconfigure(api: Api, paths: list[str], logged: Logged) -> None:
+    """The API server calls nobody any more."""
+    while paths:
+        api.delete(paths.pop())
+    wait_until(lambda: not _phases(api, logged), "the API server to leave the webhook alone")
+
+
+def _phases(api: Api, logged: Logged) -> set[str]:
+    """The phases for which a dry run of a pod was decided."""
+    before = len(logged())
+    try:
+        api.create("/api/v1/namespaces/default/pods", PROBE, dryRun="All")
+    except ApiError as error:
+        return {str(error)}
+    return {one["phase"] for one in logged()[before:] if one.get("event") == "decision"}
