@@ -336,6 +336,8 @@ def _modulo(a: Any, b: Any) -> Any:
         raise FunctionError(f"no overload of % for ({type_name(a)}, {type_name(b)})")
     if b == 0:
         raise FunctionError("modulus by zero")
+    if a == INT_MIN and b == -1:  # the quotient overflows, so Kubernetes' engine gives no rest either
+        raise FunctionError("integer overflow")
     rest = abs(int(a)) % abs(int(b))
     return _ranged(-rest if a < 0 else rest, kind)
 
