@@ -88,11 +88,11 @@ def service_names(
     return Names(dns, tuple(dict.fromkeys(addresses.values())))
 
 
-def new_authority(now: datetime, validity: timedelta = CA_VALIDITY) -> KeyPair:
+def new_authority(now: datetime) -> KeyPair:
     """A self-signed CA that may sign leaves only. Its name carries the time, to tell an old from a new."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"bayplan CA {now:%Y-%m-%d %H:%M:%S}")
-    builder = _builder(name, name, key, now, now + validity)
+    builder = _builder(name, name, key, now, now + CA_VALIDITY)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
     builder = builder.add_extension(
@@ -129,9 +129,9 @@ def names_of(certificate: x509.Certificate) -> Names:
     return Names(tuple(found.get_values_for_type(x509.DNSName)), addresses)
 
 
-def needs_renewal(certificate: x509.Certificate, now: datetime, ahead: timedelta = RENEW_AHEAD) -> bool:
-    """True from `ahead` before the certificate's end on, and before its beginning."""
-    return now >= certificate.not_valid_after_utc - ahead or now < certificate.not_valid_before_utc
+def needs_renewal(certificate: x509.Certificate, now: datetime) -> bool:
+    """True from `RENEW_AHEAD` before the certificate's end on, and before its beginning."""
+    return now >= certificate.not_valid_after_utc - RENEW_AHEAD or now < certificate.not_valid_before_utc
 
 
 def renewed(

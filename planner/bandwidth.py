@@ -67,17 +67,3 @@ def all_reduce(gpus_by_domain: Sequence[int], size: float = GB, links: Links | N
     hops = 2 * (max(domains) - 1) * _NVLINK_HOP + 2 * (count - 1) * _NETWORK_HOP
     seconds = inside + across + _BASE + hops
     return Estimate(seconds, size / seconds * 2 * (total - 1) / total / GB)
-
-
-def flat_ring(gpus: int, size: float = GB, slowest: float = NETWORK["ndr"]) -> Estimate:
-    """The estimate for one ring over all GPUs whose slowest link has that rate in GB/s.
-
-    Raises `ValueError` for fewer than one GPU.
-    """
-    if gpus < 1:
-        raise ValueError("a ring needs at least one GPU")
-    if gpus == 1:
-        return Estimate(0.0, 0.0, "flat ring all-reduce, nominal link rates")
-    seconds = 2 * size * (gpus - 1) / (gpus * slowest * GB) + _BASE + 2 * (gpus - 1) * _NETWORK_HOP
-    bus = size / seconds * 2 * (gpus - 1) / gpus / GB
-    return Estimate(seconds, bus, "flat ring all-reduce, nominal link rates")

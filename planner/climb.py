@@ -136,9 +136,9 @@ class Climb:
         self._note(branch.level, branch, rank.search.counts.size(rank.search.counts.full), kinds)
         return Found(branch, kinds, placed, best.key[0], exact)
 
-    def _note(self, level: int, branch: Branch, fits: int, kinds: Sequence[Kind], note: str = "") -> None:
+    def _note(self, level: int, branch: Branch, fits: int, kinds: Sequence[Kind]) -> None:
         wanted = sum(kind.count for kind in kinds)
-        self.attempts.append(Attempt(self._key_of(level), branch.path, fits, wanted, note))
+        self.attempts.append(Attempt(self._key_of(level), branch.path, fits, wanted))
 
     def _key_of(self, level: int) -> str:
         return self.view.tree.topology.levels[level] if level > ROOT else ""

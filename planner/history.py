@@ -62,6 +62,6 @@ def updated(history: History, endings: Iterable[Ended]) -> dict[str, float]:
     return {leaf: round(value, 4) for leaf, value in sorted(worst) if value < AS_GOOD}
 
 
-def averaged(before: float, ended_well: bool, weight: float = WEIGHT) -> float:
+def averaged(before: float, ended_well: bool) -> float:
     """The average after one more gang has ended, 0 to 1."""
-    return (1 - weight) * before + weight * (1.0 if ended_well else 0.0)
+    return (1 - WEIGHT) * before + WEIGHT * (1.0 if ended_well else 0.0)

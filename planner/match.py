@@ -169,12 +169,12 @@ def condition_obstacle(
     return ""
 
 
-def obstacle(shape: PodShape, node: Node, *, now: bool, linked: bool = False) -> str:
+def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
     """Why the pod may not be on the node whatever its capacity, or "" where it may.
 
     `now` False asks whether it may ever: cordons, readiness and passing taints are then left aside.
     """
-    return label_obstacle(shape, node, linked=linked) or condition_obstacle(
+    return label_obstacle(shape, node) or condition_obstacle(
         shape,
         ready=node.ready or not now,
         cordoned=node.cordoned and now,

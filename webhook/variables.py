@@ -8,7 +8,7 @@ from typing import Any
 from planner.node import DEFAULT_SCHEDULER
 from planner.podgroup import Constraint, PodGroup, PodSet, Requirement, Term
 from planner.ranks import ranks
-from planner.reservation import Reservation, reservation_id
+from planner.reservation import Reservation
 from webhook.fellows import Member
 from webhook.planning import Placed, WorkloadPlan
 from webhook.roles import beside, role_of
@@ -242,8 +242,3 @@ def _requirement_json(requirement: Requirement) -> dict[str, Any]:
     if requirement.values:
         json["values"] = list(requirement.values)
     return json
-
-
-def ids_of(workload: Workload) -> tuple[str, ...]:
-    """The reservation ids of a workload's gangs, whether or not they hold anything."""
-    return tuple(reservation_id(group.name) for group in workload.gangs)

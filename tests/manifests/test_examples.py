@@ -11,7 +11,7 @@ from planner.errors import Where
 from planner.snapshot import Snapshot
 from tests.manifests.examples import EXAMPLES, README, Example, examples, text
 from webhook.admission import decide
-from webhook.commands.plan import plan_all
+from webhook.commands.plan import plan_each
 from webhook.files import documents, objects
 from webhook.functions import FUNCTIONS
 from webhook.policy.files import load_paths
@@ -40,7 +40,8 @@ def name(example: Example) -> str:
 @pytest.mark.parametrize("example", [one for one in ALL if one.decisions], ids=name)
 def test_the_plan_decides_as_the_example_says(example: Example) -> None:
     """Admitted, queued or rejected, gang by gang, and placed where it says; a no has its reason."""
-    answers = plan_all(cluster(example.clusters), objects([str(EXAMPLES / example.manifest)]), None)
+    documents = objects([str(EXAMPLES / example.manifest)])
+    answers = [one.answer for one in plan_each(cluster(example.clusters), documents, None, {})]
     assert tuple(answer.decision for answer in answers) == example.decisions
     assert all(answer.reason and answer.message for answer in answers if answer.decision != "admitted")
     places = ["/".join(answer.domain) for answer in answers if answer.decision == "admitted"]

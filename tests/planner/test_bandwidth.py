@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.bandwidth import GB, Links, all_reduce, flat_ring
+from planner.bandwidth import GB, Links, all_reduce
 
 NVL72 = Links(inside=900, across=50)
 
@@ -34,13 +34,12 @@ def test_one_domain_is_never_slower_than_two():
 
 def test_one_gpu_has_nothing_to_reduce():
     """No time, no bandwidth."""
-    assert all_reduce([1]).seconds == flat_ring(1).seconds == 0
+    assert all_reduce([1]).seconds == 0
 
 
 def test_every_estimate_names_its_model():
     """A figure without its model is a rumour."""
     assert "hierarchical" in all_reduce([8, 8]).model
-    assert "flat ring" in flat_ring(16).model
 
 
 @pytest.mark.parametrize("domains", [[], [0], [-1, 2]])

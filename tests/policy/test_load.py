@@ -276,7 +276,6 @@ def test_what_a_policy_reads_is_known_through_its_variables() -> None:
     )
     (loaded,) = load([("p.yaml", yaml.safe_dump(policy))]).mutating
     assert {"plan", "gang", "variables"} <= loaded.uses
-    assert loaded.needs_cluster
 
 
 def test_a_variable_that_is_picked_at_run_time_counts_as_any_of_them() -> None:

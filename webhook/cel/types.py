@@ -28,10 +28,7 @@ BOOL: Final = Type("bool")
 INT: Final = Type("int")
 STRING: Final = Type("string")
 LIST: Final = Type("list")
-MAP: Final = Type("map")
 NULL: Final = Type("null_type")
-TYPE: Final = Type("type")
-OPTIONAL: Final = Type("optional_type")
 NUMBERS: Final = frozenset({"int", "uint", "double"})
 
 _PRIMITIVE: Final = {"string": STRING, "integer": INT, "boolean": BOOL}

@@ -10,7 +10,6 @@ from dataclasses import replace
 import orjson
 import yaml
 
-from planner.answer import Answer
 from planner.errors import Where
 from planner.podgroup import PodGroup
 from planner.snapshot import Snapshot
@@ -30,7 +29,6 @@ EPILOG = """examples:
 exit status: 0 every gang admitted, 1 some gang queued or rejected, 2 bad input or usage
 """
 PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
-_NO_PODGROUPS: PodGroups = {}
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -74,17 +72,13 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(one.answer.decision == "admitted" for one in found) else 1
 
 
-def plan_all(
-    snapshot: Snapshot, documents: list[Document], reserve: str | None, podgroups: PodGroups = _NO_PODGROUPS
-) -> list[Answer]:
-    """The answers for every gang in the documents. Raises `InputError` for a malformed workload."""
-    return [one.answer for one in plan_each(snapshot, documents, reserve, podgroups)]
-
-
 def plan_each(
-    snapshot: Snapshot, documents: list[Document], reserve: str | None, podgroups: PodGroups = _NO_PODGROUPS
+    snapshot: Snapshot, documents: list[Document], reserve: str | None, podgroups: PodGroups
 ) -> list[Planned]:
-    """The same, each with the gang and the cluster in which it was planned."""
+    """The answers for all gangs in the documents, each with the gang and the cluster in which it was planned.
+
+    Raises `InputError` for a malformed workload.
+    """
     found: list[Planned] = []
     podgroups = {**podgroups, **pod_groups(document.value for document in documents)}
     planned: set[str] = set()

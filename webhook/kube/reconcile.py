@@ -11,7 +11,7 @@ The rules, in their order:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -263,11 +263,3 @@ def _freed(snapshot: Snapshot, gang: Gang) -> Gang:
     """The gang without the places that its templates tell: where it was, or where other replicas are."""
     pins = reduce(or_, (pins_in(snapshot, note) for note in gang.notes), Pins())
     return replace(gang, group=unpinned(gang.group, pins))
-
-
-def by_kind(actions: Sequence[Action]) -> Mapping[str, int]:
-    """How many of each, for the log."""
-    counts: dict[str, int] = {}
-    for action in actions:
-        counts[type(action).__name__] = counts.get(type(action).__name__, 0) + 1
-    return counts

@@ -59,7 +59,7 @@ def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterabl
         if one.node in gone:
             moving[one.pod_set] += one.count
     if stays:
-        for domain in _wider(snapshot, group, held):
+        for domain in _wider(held):
             found = _fill(around, group, held, stays, moving, domain)
             if found is not None:
                 return _move(held, found, sorted(gone))
@@ -68,7 +68,7 @@ def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterabl
     return _move(held, fresh, sorted(gone)) if fresh is not None else answer
 
 
-def _wider(snapshot: Snapshot, group: PodGroup, held: Reservation) -> list[Domain]:
+def _wider(held: Reservation) -> list[Domain]:
     """The gang's domain and those around it, the narrowest first."""
     return [held.domain[:length] for length in range(len(held.domain), -1, -1)]
 
@@ -104,7 +104,7 @@ def _fill(
     answer = plan(around.with_reservation(used), rest)
     if answer.decision != "admitted":
         return None
-    taken = _merged(around, group, held, stays, answer, inside=inside)
+    taken = _merged(around, held, stays, answer, inside=inside)
     return taken if replay(around, group, taken) is not None else None
 
 
@@ -123,7 +123,6 @@ def _within(pod_set: PodSet, topology: Topology, domain: Domain, count: int) -> 
 
 def _merged(
     around: Snapshot,
-    group: PodGroup,
     held: Reservation,
     stays: tuple[Assignment, ...],
     answer: Answer,

@@ -108,11 +108,6 @@ class Policy:
     uses: frozenset[str]
     bindings: tuple[Binding, ...]
 
-    @property
-    def needs_cluster(self) -> bool:
-        """Whether it reads `plan` or `cluster`."""
-        return bool(self.uses & CLUSTER_FACTS)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutatingPolicy(Policy):

@@ -35,9 +35,9 @@ def offending_field(group: PodGroup, reason: str, message: str, obj: Mapping[str
     return next(resources_named(obj, message), asked[0] if asked else "")
 
 
-def resources_named(obj: Any, message: str, path: str = "") -> Iterator[str]:
+def resources_named(obj: Any, message: str) -> Iterator[str]:
     """The paths of the resource amounts that a message names, in full or by MIG profile, longest first."""
-    found = [(name, where) for name, where in _amounts(obj, path) if name.removeprefix(MIG_PREFIX) in message]
+    found = [(name, where) for name, where in _amounts(obj, "") if name.removeprefix(MIG_PREFIX) in message]
     yield from (where for _, where in sorted(found, key=lambda item: -len(item[0])))
 
 

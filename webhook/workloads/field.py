@@ -81,14 +81,14 @@ class Field:
             raise self.error(f"expected a whole number, found {kind_of(self.value)}")
         return self._bounded(self.value, least)
 
-    def count_in_text(self, *, least: int = 1) -> int | None:
-        """The whole number that an annotation's text spells, None for none. Raises `InputError` otherwise."""
+    def count_in_text(self) -> int | None:
+        """The number, 1 or more, in an annotation's text; None for no text. Raises `InputError` otherwise."""
         text = self.text()
         if not text:
             return None
         if not (text.isascii() and text.isdecimal() and len(text) <= 12):
             raise self.error(f"expected a whole number such as 4, found {shown(text)}")
-        return self._bounded(int(text), least)
+        return self._bounded(int(text), 1)
 
     def _bounded(self, value: int, least: int) -> int:
         if not least <= value <= LARGEST_COUNT:
