@@ -51,6 +51,8 @@ def merged(view: View, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
 
     All of them, or none: beside pods of yet another kind it matters how much each leaves.
     """
+    if view.plain:  # rules are over the kinds as they are
+        return kinds
     found: list[Kind] = []
     least: list[PodShape] = []
     for kind in kinds:

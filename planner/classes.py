@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.caps import Most, Trim
 from planner.content import Content
 from planner.cost import Weights
-from planner.counts import Algebra, Counts, Measure, Option, algebra, projections, splits
+from planner.counts import Algebra, Counts, Measure, Option, algebra, projections, splits, unions
 from planner.kinds import ROOT, Kind
 from planner.match import condition_obstacle
 from planner.matching import Match, inside
@@ -40,6 +41,7 @@ class DomainClass:
     children: tuple[int, ...]
     own: int
     part: bool = False
+    caps: tuple[Most, ...] = ()
 
     @property
     def ordered(self) -> bool:
@@ -61,6 +63,8 @@ class Classes:
         self._wanted = self.counts.measure(self.counts.full)
         self._project = projections(kinds, self.counts, self._levels)
         self._split = splits(kinds, self.counts, self._levels)
+        self._united = unions(kinds, self.counts, self._levels)
+        self._trim = Trim(kinds, self.counts)
         self.made: list[DomainClass | None] = [None]
         self.options: list[list[Option]] = [[]]
         self.reach: list[Counts] = [self.counts.zero]
@@ -88,15 +92,23 @@ class Classes:
     def kept(self, made: DomainClass, counts: Counts) -> Counts:
         """What a domain may hold of what its nodes could."""
         project = self._project[made.level] if made.level >= 0 else None
-        return project(counts, made.named) if project else counts
+        counts = project(counts, made.named) if project else counts
+        counts = self._trim.bound(made.level, counts, made.caps) if made.caps else counts
+        united = self._united[made.level] if made.level >= 0 else None
+        return united(counts, made.named) if united else counts
 
-    def each_kept(self, level: int, counts: Counts, *, named: bool) -> tuple[Counts, ...]:
+    def each_kept(
+        self, level: int, counts: Counts, *, named: bool, caps: tuple[Most, ...] = ()
+    ) -> tuple[Counts, ...]:
         """The same, as the counts that no other exceed: of kinds that shun each other there is one."""
         if level < 0:
             return (counts,)
         project, split = self._project[level], self._split[level]
         counts = project(counts, named) if project else counts
-        return split(counts) if split and named else (counts,)
+        each = split(counts) if split and named else (counts,)
+        each = self._trim.each(level, each, caps) if caps else each
+        united = self._united[level]
+        return tuple([united(one, named) for one in each]) if united else each
 
     def _usable(self, content: Content) -> bool:
         if self._use == "shared":
@@ -105,11 +117,12 @@ class Classes:
 
     def _host(self, content: Content, match: Match) -> int:
         best = self._packings(content, match) if self._usable(content) else ()
-        if self._project[content.level] or self._split[content.level]:
+        rules = (self._project, self._split, self._united)
+        if match.caps or any(rule[content.level] for rule in rules):
             kept = (
                 one
                 for counts in best
-                for one in self.each_kept(content.level, counts, named=content.named)
+                for one in self.each_kept(content.level, counts, named=content.named, caps=match.caps)
                 if one != self.counts.zero
             )
             best = tuple(dict.fromkeys(kept))
@@ -139,12 +152,9 @@ class Classes:
         assert content.free is not None, "only hosts are packed"
         if len(self._kinds) > 1:
             best = self._fit.best(content.free, allowed, content.gpus, content.zones)
-            if match.single:
-                caps = [1 if one else kind.count for one, kind in zip(match.single, self._kinds, strict=True)]
-                best = tuple(dict.fromkeys(tuple(map(min, counts, caps)) for counts in best))
             return tuple([self.counts.pack(counts) for counts in best])
         kind = self._kinds[0]
-        wanted = 1 if self._levels - 1 in kind.apart or any(match.single) else kind.count
+        wanted = 1 if self._levels - 1 in kind.apart else kind.count
         room = min(wanted, most(content.free, kind.shape, content.gpus, wanted))
         if content.zones is not None:
             room = content.zones.room(alignment_for(kind.shape), room)
@@ -162,7 +172,8 @@ class Classes:
         if content.level > ROOT and not content.part:
             children.sort()
         own = self._weights.own(content) if content.level > ROOT and not content.part else 0
-        key = DomainClass(content.level, content.named, tuple(children), own, content.part)
+        caps = () if content.part else match.caps
+        key = DomainClass(content.level, content.named, tuple(children), own, content.part, caps)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._of_children(key)

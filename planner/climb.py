@@ -19,7 +19,7 @@ from planner.cost import Weights
 from planner.kinds import ROOT, Kind
 from planner.matching import Match
 from planner.podgroup import ReserveMode
-from planner.rank import Best, Rank
+from planner.rank import Best, Rank, Way
 from planner.relax import relaxations
 from planner.request import Ask
 from planner.search import Placed, Search
@@ -99,6 +99,8 @@ class Climb:
         weights = self.view.weights(kinds)
         ranks: dict[Use, Rank] = {}
         for level in range(self.view.tree.topology.host_index, required - 1, -1):
+            if level in self.view.extra and level != required:
+                continue
             use = self._use(level)
             if use not in ranks:
                 ranks[use] = self._rank(kinds, required, use, weights, beam)
@@ -129,8 +131,7 @@ class Climb:
 
     def _found(self, rank: Rank, match: Match, best: Best, kinds: tuple[Kind, ...], *, exact: bool) -> Found:
         branch, content = self.view.at(best.way)
-        for place in best.way:
-            match = match.children[place] if match.children else match
+        match = _down(self.view, match, best.way)
         start = self.view.start(best.way)
         placed = [(start + at, counts) for at, counts in rank.search.place(content, match)]
         self._note(branch.level, branch, rank.search.counts.size(rank.search.counts.full), kinds)
@@ -153,15 +154,22 @@ class Climb:
             self.attempts.append(Attempt(self._key_of(level), (), 0, wanted, "no domain is free"))
             return
         branch, content = self.view.at(nearest.way)
-        for place in nearest.way:
-            match = match.children[place] if match.children else match
+        match = _down(self.view, match, nearest.way)
         fits = nearest.fits if len(kinds) == 1 else rank.search.fits(content, match)
         self._note(level, branch, fits, kinds)
+
+
+def _down(view: View, match: Match, way: Way) -> Match:
+    """The match of the domain that a way leads to."""
+    branch = view.tree.root
+    for place in way:
+        match, branch = match.inside(len(branch.children))[place], branch.children[place]
+    return match
 
 
 def _key(kind: Kind) -> Hashable:
     """All that a search looks at in a kind of pods; labels are the match's affair."""
     shape = kind.shape
     requests = tuple(sorted(shape.requests.items()))
-    levels = (kind.required, kind.preferred, kind.slice_level, kind.slice_size, kind.apart, kind.single)
+    levels = (kind.required, kind.preferred, kind.slice_level, kind.slice_size, kind.apart, kind.joint)
     return (kind.count, requests, shape.tolerations, levels, shape.alignment and shape.alignment.key)

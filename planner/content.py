@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
 from typing import TypeVar
@@ -132,6 +132,14 @@ class Memory:
                 part=part,
                 span=sum([one.span for one in row]) if part else 1,
             )
+        return found
+
+    def deeper(self, host: Content) -> Content:
+        """The same host one level deeper."""
+        key = ("deeper", host)
+        found = self._contents.get(key)
+        if found is None:
+            found = self._contents[key] = replace(host, level=host.level + 1)
         return found
 
     def keep(self, key: Hashable, make: Callable[[], T], *, large: Callable[[T], bool] | None = None) -> T:

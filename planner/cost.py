@@ -10,7 +10,8 @@ wide enough never to carry, and costs of disjoint parts add up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from planner.content import Content
 from planner.topology import Topology
@@ -63,3 +64,14 @@ def weights(topology: Topology, empty: Content, worst_penalty: int) -> Weights:
     above = digits(count_bits, reservable + 1)
     domains = digits(count_bits, levels)
     return Weights(tuple(domains), (*above, *below), unheld, reservable, penalty, tuple(free))
+
+
+def without(weights: Weights, levels: Collection[int]) -> Weights:
+    """The same where domains of these levels cost nothing, whatever is in them."""
+
+    def bare(digits: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(0 if level in levels else digit for level, digit in enumerate(digits))
+
+    return replace(
+        weights, domains=bare(weights.domains), opened=bare(weights.opened), free=bare(weights.free)
+    )

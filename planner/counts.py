@@ -290,6 +290,35 @@ def _split(kinds: Sequence[Kind], counts: Algebra, level: int) -> Split | None:
     return split
 
 
+def unions(
+    kinds: Sequence[Kind], counts: Algebra, levels: int
+) -> list[Callable[[Counts, bool], Counts] | None]:
+    """For each level what one of its domains may hold where kinds are all in one domain of it, or of a finer
+    one: of these all, or none. None where no kinds are."""
+    return [_union(kinds, counts, level) for level in range(levels)]
+
+
+def _union(kinds: Sequence[Kind], counts: Algebra, level: int) -> Callable[[Counts, bool], Counts] | None:
+    rules = sorted({rule for kind in kinds for rule in kind.joint if rule[0] >= level})
+    if not rules:
+        return None
+    members = [
+        (at == level, [one for one, kind in enumerate(kinds) if set(kind.names) & set(names)])
+        for at, names in rules
+    ]
+
+    def united(value: Counts, named: bool) -> Counts:
+        each = list(counts.each(value))
+        for _ in members:  # what one union loses another may lose for it
+            for here, ones in members:
+                if (here and not named) or any(each[one] < kinds[one].count for one in ones):
+                    for one in ones:
+                        each[one] = 0
+        return counts.pack(each)
+
+    return united
+
+
 def _projection(
     kinds: Sequence[Kind], counts: Algebra, level: int
 ) -> Callable[[Counts, bool], Counts] | None:

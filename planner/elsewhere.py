@@ -1,9 +1,10 @@
-"""Pods apart, or together, over labels that are no level of the topology: by branch and bound over climbs.
+"""Pods apart, together or spread by rules that hold for a label's values: by branch and bound over climbs.
 
-A climb knows the topology's levels alone. So the gang is placed without such a rule first. Where its
-placement breaks one, every placement that keeps it is in one of a few ways of barring nodes, each of which is
-climbed in turn, the cheapest first; the first that breaks nothing is the best, for barring never makes a gang
-cheaper. Of hosts that nothing tells apart, in one parent domain, one is tried.
+The tree is made finer by the rules' labels (planner.refined), so a climb keeps every rule inside a domain of
+the parent level. Only a label whose values recur under several parents can be broken across them. Where the
+best placement breaks a rule so, every placement that keeps it is in one of a few ways of barring nodes or of
+capping domains, each of which is climbed in turn, the cheapest first; the first that breaks nothing is the
+best, for neither ever makes a gang cheaper.
 
 Before that, a placement is sought by mending every broken rule at once, as its pods lie. Climbs are counted:
 past their number that placement serves, and the answer says that it was not proved best.
@@ -12,30 +13,42 @@ past their number that placement serves, and the answer says that it was not pro
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from planner.answer import Attempt
+from planner.caps import Cap, value_of
 from planner.climb import Climb, Found
-from planner.content import Content
-from planner.kinds import Kind
-from planner.match import NODE_NAME_FIELD
-from planner.matching import Match
-from planner.node import Node
+from planner.kinds import ROOT, Kind
 from planner.order import natural
 from planner.podgroup import Bar
+from planner.refined import refined, under_values
+from planner.tree import Branch
+from planner.view import View
 
 CLIMBS = 256
-_LOOKS = 40_000
+_LOOKS = 400_000
 """Climbs times nodes: in large clusters fewer climbs are made, though never less than this many."""
-_LEAST = 6
-MENDS = 64
+_LEAST = 16
+_EFFORT = 4
+"""What a climb costs for each node besides its sums, where a budget is for several searches."""
+MENDS = 32
 _WAYS = 48
-"""Ways that are tried to mend one broken rule."""
+"""Values that are tried for pods which belong in one domain of a label."""
 CAUSE = "pod anti-affinity"
 
 Kinds = tuple[Kind, ...]
-_Open = tuple[tuple[int, int, int, int], Found, list[Attempt]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to keep the rules: the kinds with what bars them, and how many pods domains may hold."""
+
+    kinds: Kinds
+    caps: tuple[Cap, ...] = ()
+
+
+_Open = tuple[tuple[int, int, int, int], Found, list[Attempt], _Way]
 
 
 def has_rules(kinds: Sequence[Kind]) -> bool:
@@ -45,10 +58,12 @@ def has_rules(kinds: Sequence[Kind]) -> bool:
 
 def climb_by_rules(climb: Climb, kinds: Kinds, required: int) -> Found | None:
     """The best placement of these kinds inside one domain of the required level that keeps every rule."""
-    found = _Rules(climb, required).best(kinds)
+    if not has_rules(kinds):
+        return climb.climb(kinds, required)
+    found = _Rules(climb, kinds, required).best()
     if found is None and not climb.attempts:
         climb.climb(kinds, required)
-    if found is None:
+    if found is None and not climb.budget.hard:
         _say_how_close(climb, kinds, required)
     return found
 
@@ -57,42 +72,71 @@ def _say_how_close(climb: Climb, kinds: Kinds, required: int) -> None:
     """The last attempt with the number of pods that keep the rules; of several kinds none is told."""
     attempts, complete = list(climb.attempts), climb.complete
     least, most = 0, attempts[-1].fits if len(kinds) == 1 else 0
-    most = min(most, attempts[-1].wanted - 1)
+    most = min(most, attempts[-1].wanted - 1, *(_values(climb, kind) for kind in kinds))
+    middle = most  # as many as there are values, which is the likeliest
     while least < most:
-        middle = (least + most + 1) // 2
         fewer = replace(kinds[0], count=middle, parts=((kinds[0].parts[0][0], middle),))
-        if _Rules(climb, required, CLIMBS // 8).best((fewer,)) is None:
+        if _Rules(climb, (fewer,), required, CLIMBS // 8).best() is None:
             most = middle - 1
         else:
             least = middle
+        middle = (least + most + 1) // 2
     climb.complete = complete
     climb.attempts[:] = [*attempts[:-1], replace(attempts[-1], fits=least, note=CAUSE)]
+
+
+def _values(climb: Climb, kind: Kind) -> int:
+    """The domains over which the kind's pods must differ, of the label with the fewest; at most its pods."""
+    fewest = kind.count
+    for key in kind.single:
+        found = [node.labels.get(key, "") for node in climb.view.tree.nodes]
+        if all(found):  # without the label, a node takes any number
+            fewest = min(fewest, len(set(found)))
+    return fewest
 
 
 class _Rules:
     """One search. `left`: climbs that may still be made."""
 
-    def __init__(self, climb: Climb, required: int, climbs: int = CLIMBS) -> None:
-        self._climb, self._required = climb, required
+    def __init__(self, climb: Climb, kinds: Kinds, required: int, climbs: int = CLIMBS) -> None:
+        self._climb, self._kinds = climb, kinds
         self._left = max(_LEAST, min(climbs, _LOOKS // max(1, len(climb.view.tree.nodes))))
         self._serial = 0
-        self._values: dict[str, dict[str, list[int]]] = {}
+        self._effort = _EFFORT * len(climb.view.tree.nodes) if climb.budget.hard else 0
+        keys = {key for kind in kinds for key in _keys(kind)}
+        self._fine = refined(climb.view, keys)
+        self._view, self._required = self._fine.view(climb.view), self._fine.level(required)
+        self._levels = {key: self._fine.level_of(key) for key in keys}
+        self._recurring = {key for key in keys if self._fine.recurs(key)}
+        self._whole()
 
-    def best(self, kinds: Kinds) -> Found | None:
+    def _whole(self) -> None:
+        """Where all pods belong in one domain of a label that recurs, each such domain is looked at."""
+        every = {name for kind in self._kinds for name, _ in kind.parts}
+        rules = sorted({rule for kind in self._kinds for rule in kind.together})
+        self._top = next((r for r in rules if r[0] in self._recurring and set(r[1]) == every), None)
+        if self._top is not None:
+            self._view = under_values(self._climb.view.base.memory, self._view, self._top[0])
+            self._required += 1
+            self._levels = {key: level + 1 for key, level in self._levels.items()}
+
+    def best(self) -> Found | None:
         """The cheapest that breaks no rule, None where there is none."""
-        waiting = [] if any(map(self._outnumbers, kinds)) else self._tried([kinds], 0)
+        start = _Way(tuple(map(self._in_the_tree, self._kinds)))
+        many = any(kind.count > _values(self._climb, kind) for kind in self._kinds)
+        waiting = [] if many else self._tried([start], 0)
         if not waiting:
             return None
         first = waiting[0]
         mended = self._mended(first)
         while waiting and self._left > 0:
-            key, found, attempts = heapq.heappop(waiting)
-            if mended is not None and mended[0][:2] <= key[:2]:
+            opened = heapq.heappop(waiting)
+            if mended is not None and mended[0][:2] <= opened[0][:2]:
                 return self._taken(mended)
-            ways = self._ways(found)
+            ways = self._ways(opened[1], opened[3])
             if ways is None:
-                return self._taken((key, found, attempts))
-            for made in self._tried(ways, -key[2] + 1):
+                return self._taken(opened)
+            for made in self._tried(ways, -opened[0][2] + 1):
                 heapq.heappush(waiting, made)
         if waiting:
             self._climb.complete = False
@@ -101,172 +145,195 @@ class _Rules:
         self._climb.attempts[:] = first[2]
         return None
 
-    def _outnumbers(self, kind: Kind) -> bool:
-        """Whether there are more pods than domains of a label over which they must differ."""
-        nodes = len(self._climb.view.tree.nodes)
-        domains = (self._places(key) for key in kind.single)
-        return any(sum(map(len, d.values())) == nodes and kind.count > len(d) for d in domains)
+    def _in_the_tree(self, kind: Kind) -> Kind:
+        """The kind with its rules over the finer tree's levels; of the others those that may be broken."""
+        deeper = 0 if self._top is None else 1
+        own, at = self._fine.level, self._levels
+        level = {ROOT: ROOT} | {one: own(one) + deeper for one in range(len(self._fine.levels))}
+        over = tuple((at[key], name) for key, name in kind.shuns_over)
+        rules = [rule for rule in kind.together if rule != self._top]
+        return replace(
+            kind,
+            required=level[kind.required],
+            slice_level=level[kind.slice_level],
+            apart=(*(level[one] for one in kind.apart), *(at[key] for key in kind.single)),
+            shuns=(*((level[one], name) for one, name in kind.shuns), *over),
+            shuns_over=tuple(rule for rule in kind.shuns_over if rule[0] in self._recurring),
+            together=tuple(rule for rule in rules if rule[0] in self._recurring),
+            joint=tuple((at[key], names) for key, names in rules if key not in self._recurring),
+        )
 
     def _taken(self, one: _Open) -> Found:
+        """A placement as the plain tree has it."""
         self._climb.attempts[:] = one[2]
-        return one[1]
+        found = one[1]
+        placed = sorted((self._fine.place(self._name(at)), counts) for at, counts in found.placed)
+        return replace(found, branch=self._fine.around(self._view, found.branch), placed=placed)
 
     def _mended(self, first: _Open) -> _Open | None:
         """A placement that breaks no rule, found by mending what is broken as the pods lie; None for none."""
         one = first
         for _ in range(MENDS):
-            kinds = self._as_they_lie(one[1])
-            if kinds is None:
+            way = self._as_they_lie(one[1], one[3])
+            if way is None:
                 return one
-            tried = self._tried([kinds], 0)
+            tried = self._tried([way], 0)
             self._left += 1
             if not tried:
                 return None
             one = tried[0]
         return None
 
-    def _as_they_lie(self, found: Found) -> Kinds | None:
-        """The kinds, each kept in a label's domain to the host that it is on; None where no rule is broken.
+    def _as_they_lie(self, found: Found, way: _Way) -> _Way | None:
+        """The way with every domain of a label capped to what lies there, as far as its value allows it.
 
-        Of kinds that shun each other the first stays, of those that belong together all go to the first.
+        None where no rule is broken. Of kinds that shun each other the first stays, of those that belong
+        together all go to the first.
         """
-        ways = self._ways(found)
+        ways = self._ways(found, way)
         if ways is None:
             return None
-        kinds = ways[0]
-        for key in sorted({key for kind in kinds for key in kind.single}):
-            alone: dict[int, list[str]] = {}
-            for place, counts in found.placed:
-                names = [
-                    self._node(at).name for at in self._places(key).get(_value(self._node(place), key), [])
-                ]
-                for one, count in enumerate(counts):
-                    if count and key in kinds[one].single and not set(names) & set(alone.get(one, ())):
-                        own = self._node(place).name
-                        alone.setdefault(one, []).extend(name for name in names if name != own)
-            for one, others in alone.items():
-                kinds = _with(kinds, (one,), Bar(NODE_NAME_FIELD, frozenset(others), CAUSE))
-        return kinds
+        kinds, caps = ways[0].kinds, list(way.caps)
+        for rule in self._across(kinds):
+            for value, there in self._by_domain(found, rule.level).items():
+                most, at = rule.by_value(value), dict[Branch, int]()
+                if most is None or len(there) < 2:
+                    continue
+                left = most
+                for branch, counts in there.items():
+                    at[branch] = min(left, sum(counts[one] for one in rule.counted))
+                    left -= at[branch]
+                caps.append(Cap(rule.level, rule.counted, rule.counted, {value: 0}, None, at))
+        return _Way(kinds, tuple(caps))
 
-    def _tried(self, ways: Sequence[Kinds], depth: int) -> list[_Open]:
+    def _tried(self, ways: Sequence[_Way], depth: int) -> list[_Open]:
         made: list[_Open] = []
-        for kinds in ways:
+        host = self._view.tree.topology.host_index
+        outer = self._climb
+        for way in ways:
             self._left -= 1
             self._serial += 1
-            found = self._climb.climb(kinds, self._required)
+            outer.budget.left -= self._effort
+            inner = Climb(replace(self._view, caps=way.caps), outer.asked, outer.mode, outer.budget, [])
+            found = inner.climb(way.kinds, self._required)
+            outer.complete = outer.complete and inner.complete
+            attempts = [_plain(one) for one in inner.attempts]
+            if found is None and not outer.attempts:
+                outer.attempts[:] = attempts
             if found is not None:
-                host = self._climb.view.tree.topology.host_index
                 key = (host - found.branch.level, found.cost, -depth, self._serial)
-                made.append((key, found, list(self._climb.attempts)))
+                made.append((key, found, attempts, way))
         return made
 
     # -- rules ---------------------------------------------------------------------------------------------
 
-    def _ways(self, found: Found) -> list[Kinds] | None:
+    def _across(self, kinds: Kinds) -> Iterator[Cap]:
+        """What domains of one value may hold together, for labels whose values recur."""
+        for at, kind in enumerate(kinds):
+            for key in kind.single:
+                yield Cap(self._levels[key], (at,), (at,), {}, 1)
+
+    def _ways(self, found: Found, way: _Way) -> list[_Way] | None:
         """The ways out of the first rule that a placement breaks; None where it breaks none."""
-        kinds = found.kinds
-        for key in sorted({key for kind in kinds for key, _ in kind.shuns_over}):
-            for value, there in self._by_value(found, key):
-                for one, kind in enumerate(kinds):
-                    shunned = {name for at, name in kind.shuns_over if at == key}
-                    if not there[one]:
-                        continue
-                    if there[one] > 1 and shunned.intersection(kind.names):
-                        return self._one_host(kinds, one, key, value)
-                    for other in range(len(kinds)):
-                        if other != one and there[other] and shunned.intersection(kinds[other].names):
-                            return self._one_or_other(kinds, (one, other), key, value)
-        for key, names in sorted({rule for kind in kinds for rule in kind.together}):
-            used = [
-                value
-                for value, there in self._by_value(found, key)
-                if any(n and set(k.names) & set(names) for n, k in zip(there, kinds, strict=True))
-            ]
+        for rule in self._across(way.kinds):
+            for value, there in self._by_domain(found, rule.level).items():
+                most = rule.by_value(value)
+                if most is not None and sum(n[at] for n in there.values() for at in rule.counted) > most:
+                    return self._shared_out(way, rule, value, most, there)
+        for key in sorted({key for kind in way.kinds for key, _ in kind.shuns_over}):
+            for value, counts in self._by_value(found, key):
+                for pair in _shunning(way.kinds, key):
+                    if all(counts[one] for one in pair):
+                        bar = Bar(key, frozenset((value,)), CAUSE)
+                        return [_barred(way, (one,), bar) for one in pair]
+        for key, names in sorted({rule for kind in way.kinds for rule in kind.together}):
+            where = [at for at, kind in enumerate(way.kinds) if set(kind.names) & set(names)]
+            used = [value for value, counts in self._by_value(found, key) if any(counts[at] for at in where)]
             if len(used) > 1:
-                return self._one_domain(kinds, key, names, used)
+                return self._one_domain(way, key, where, used)
         return None
+
+    def _shared_out(
+        self, way: _Way, rule: Cap, value: str, most: int, there: Mapping[Branch, tuple[int, ...]]
+    ) -> list[_Way]:
+        """The value's pods are few in its first domain, or there are more there and few elsewhere."""
+        held = {branch: sum(counts[at] for at in rule.counted) for branch, counts in there.items()}
+        for branch, count in held.items():
+            few = most * count // sum(held.values())
+            ways = [
+                Cap(rule.level, rule.counted, rule.counted, {}, None, {branch: few}),
+                Cap(rule.level, rule.counted, rule.counted, {value: most - few - 1}, None, {branch: most}),
+            ]
+            if not any(cap in way.caps for cap in ways):
+                return [replace(way, caps=(*way.caps, cap)) for cap in ways]
+        self._climb.complete = False
+        return []
+
+    def _one_domain(self, way: _Way, key: str, where: Sequence[int], used: Sequence[str]) -> list[_Way]:
+        """All of these kinds are in one domain of the label: in one of those that were used, or another."""
+        known = {node.labels.get(key, "") for node in self._climb.view.tree.nodes} - {"", *used}
+        values = [*used, *sorted(known, key=natural)]
+        if len(values) > _WAYS:
+            self._climb.complete = False
+        bars = (Bar(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_WAYS])
+        return [_barred(way, where, bar) for bar in bars]
+
+    # -- what lies where -----------------------------------------------------------------------------------
+
+    def _name(self, place: int) -> str:
+        return self._view.tree.root.leaf(place).node
 
     def _by_value(self, found: Found, key: str) -> Iterator[tuple[str, tuple[int, ...]]]:
         """By the label's values the number of pods of each kind there; a node without it is nowhere."""
-        sums: dict[str, tuple[int, ...]] = {}
+        for value, there in self._by_domain(found, self._levels[key]).items():
+            yield value, tuple(map(sum, zip(*there.values(), strict=True)))
+
+    def _by_domain(self, found: Found, level: int) -> dict[str, dict[Branch, tuple[int, ...]]]:
+        """By value the level's domains, with the number of pods of each kind there."""
+        sums: dict[str, dict[Branch, tuple[int, ...]]] = {}
         for place, counts in found.placed:
-            value = _value(self._node(place), key)
-            if value:
-                before = sums.get(value, (0,) * len(counts))
-                sums[value] = tuple(map(int.__add__, before, counts))
-        yield from sorted(sums.items(), key=lambda item: natural(item[0]))
-
-    def _one_or_other(self, kinds: Kinds, pair: tuple[int, int], key: str, value: str) -> list[Kinds]:
-        bar = Bar(key, frozenset((value,)), CAUSE)
-        return [_with(kinds, (place,), bar) for place in pair]
-
-    def _one_host(self, kinds: Kinds, one: int, key: str, value: str) -> list[Kinds]:
-        """The kind's one pod in a domain is on one of its hosts, or anywhere else."""
-        places = self._places(key).get(value, [])
-        names = [self._node(place).name for place in places]
-        ways: list[Kinds] = []
-        seen: set[object] = set()
-        for place, name in zip(places, names, strict=True):
-            alike = self._alike(kinds, place)
-            if alike not in seen and len(ways) < _WAYS:
-                seen.add(alike)
-                others = frozenset(names) - {name}
-                ways.append(_with(kinds, (one,), Bar(NODE_NAME_FIELD, others, CAUSE)))
-            elif alike not in seen:
-                self._climb.complete = False
-        return ways
-
-    def _one_domain(self, kinds: Kinds, key: str, names: tuple[str, ...], used: list[str]) -> list[Kinds]:
-        """All of these PodSets are in one domain of the label: in one of those that were used, or another."""
-        values = [*used, *sorted(self._places(key).keys() - set(used), key=natural)]
-        if len(values) > _WAYS:
-            self._climb.complete = False
-        where = tuple(at for at, kind in enumerate(kinds) if set(kind.names) & set(names))
-        bars = (Bar(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_WAYS])
-        return [_with(kinds, where, bar) for bar in bars]
-
-    # -- nodes ---------------------------------------------------------------------------------------------
-
-    def _node(self, place: int) -> Node:
-        return self._climb.view.tree.nodes[place]
-
-    def _places(self, key: str) -> dict[str, list[int]]:
-        """The nodes of each domain of the label, by their places in the tree."""
-        if key not in self._values:
-            found: dict[str, list[int]] = {}
-            for place, node in enumerate(self._climb.view.tree.nodes):
-                if value := _value(node, key):
-                    found.setdefault(value, []).append(place)
-            self._values[key] = found
-        return self._values[key]
-
-    def _alike(self, kinds: Kinds, place: int) -> tuple[object, ...]:
-        """What tells a host apart from others: its parent, its content, who may be there, and the labels."""
-        view = self._climb.view
-        branch, content, match = view.tree.root, view.content, view.match(kinds)
-        parent: object = branch
-        left = place
-        while branch.children:
-            at = branch.child_of(left)
-            left -= branch.starts[at]
-            parent, branch = branch, branch.children[at]
-            content, match = _inside(content, match, at)
-        labels = {key for kind in kinds for key, _ in (*kind.shuns_over, *kind.together)}
-        node = self._node(place)
-        return (parent, content, match, tuple(_value(node, key) for key in sorted(labels)))
+            branch = _at(self._view, place, level)
+            if branch.named:
+                there = sums.setdefault(value_of(branch), {})
+                there[branch] = tuple(map(int.__add__, there.get(branch, (0,) * len(counts)), counts))
+        return dict(sorted(sums.items(), key=lambda item: natural(item[0])))
 
 
-def _inside(content: Content, match: Match, at: int) -> tuple[Content, Match]:
-    return content.children[at], match.children[at] if match.children else match
+def _keys(kind: Kind) -> set[str]:
+    return {key for key, _ in (*kind.shuns_over, *kind.together)}
 
 
-def _value(node: Node, key: str) -> str:
-    return node.name if key == NODE_NAME_FIELD else node.labels.get(key, "")
+def _at(view: View, place: int, level: int) -> Branch:
+    """The domain of a level that one of a tree's nodes is in."""
+    branch = view.tree.root
+    while branch.level < level:
+        at = branch.child_of(place)
+        branch, place = branch.children[at], place - branch.starts[at]
+    return branch
 
 
-def _with(kinds: Kinds, where: Sequence[int], bar: Bar) -> Kinds:
-    """The kinds, some of them barred from more nodes."""
-    return tuple(
-        replace(kind, shape=replace(kind.shape, barred=(*kind.shape.barred, bar))) if at in where else kind
-        for at, kind in enumerate(kinds)
+def _plain(attempt: Attempt) -> Attempt:
+    """What was tried in the domains of values that stand above everything was tried anywhere."""
+    return replace(attempt, level="", domain=()) if attempt.level.endswith("\0") else attempt
+
+
+def _shunning(kinds: Kinds, key: str) -> Iterator[tuple[int, int]]:
+    """The pairs of kinds of which one must not be where the other is."""
+    for one, kind in enumerate(kinds):
+        shunned = {name for at, name in kind.shuns_over if at == key}
+        for other in range(len(kinds)):
+            if other != one and shunned.intersection(kinds[other].names):
+                yield one, other
+
+
+def _barred(way: _Way, where: Sequence[int], bar: Bar) -> _Way:
+    """The way with some of its kinds barred from more nodes."""
+    return replace(
+        way,
+        kinds=tuple(
+            replace(kind, shape=replace(kind.shape, barred=(*kind.shape.barred, bar)))
+            if at in where
+            else kind
+            for at, kind in enumerate(way.kinds)
+        ),
     )

@@ -35,12 +35,16 @@ class Kind:
     """The same over labels that are no level."""
     together: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """For each of these labels and PodSets: all their pods in one domain of the label."""
+    joint: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """For each of these levels and PodSets: in a domain of the level are all their pods, or none."""
+    twin: bool = False
+    """It is a part of the pods of another kind; what they prefer is weighed there."""
     linked: bool = False
     """Whether the gang, or this PodSet, asks for a topology: its pods talk to one another."""
 
     @property
     def single(self) -> tuple[str, ...]:
-        """Labels that are no level, over which these pods must differ: one pod at most on a host with it."""
+        """Labels that are no level, over which these pods must differ."""
         return tuple(key for key, name in self.shuns_over if name in self.names)
 
 

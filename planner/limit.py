@@ -8,6 +8,7 @@ with these, and then hardly anything is looked at.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 
 from planner.counts import Algebra, Allowed, Counts, Measure, One
@@ -64,7 +65,8 @@ class Limit:
     def copies(self, level: int, start: int) -> int:
         """Domains of the level that can be paid for inside one whose own digits cost `start`."""
         place = level - self.first
-        return max(0, self._bases[place] - start) // self._prices[place]
+        price = self._prices[place]  # nothing, of a level that only rules look at
+        return max(0, self._bases[place] - start) // price if price else sys.maxsize
 
 
 class _Remembered(dict[Counts, int]):
@@ -97,4 +99,4 @@ def ceilings(need: Measure, prices: Sequence[int], peaks: Sequence[Measure], dom
 
 def unlimited(prices: Sequence[int]) -> int:
     """A ceiling that nothing passes."""
-    return prices[0] << 64
+    return max(prices) << 64

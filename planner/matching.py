@@ -7,10 +7,12 @@ alone and stays while pods and reservations come and go.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
+from planner.caps import Cap, Most
 from planner.content import Content
 from planner.fabric import Fabric
 from planner.kinds import Kind
@@ -29,21 +31,57 @@ class Match:
 
     why: tuple[str, ...]
     penalty: int = 0
-    single: tuple[bool, ...] = ()
-    """Of which kinds one host holds one pod at most; () for none."""
     children: tuple[Match, ...] = ()
     parts: tuple[Match, ...] = ()
     """Those of the domain's parts, where it has some."""
+    caps: tuple[Most, ...] = ()
+    """How many pods the domain may hold at the most; so may every domain inside it."""
+    _capped: dict[tuple[Most, ...], Match] = field(default_factory=dict, repr=False)
 
     def inside(self, count: int) -> Sequence[Match]:
         """The matches of a domain's children, of which there are so many."""
-        return self.children or (self,) * count
+        if not self.children:
+            return (self,) * count
+        return [child.under(self.caps) for child in self.children] if self.caps else self.children
+
+    def under(self, caps: tuple[Most, ...]) -> Match:
+        """The same in a domain that may hold no more than this; the same object every time."""
+        more = tuple(cap for cap in caps if cap not in self.caps)
+        if not more:
+            return self
+        if more not in self._capped:
+            caps = (*self.caps, *more)
+            self._capped[more] = Match(self.why, self.penalty, self.children, self.parts, caps)
+        return self._capped[more]
+
+
+def capped(match: Match, branch: Branch, caps: Sequence[Cap]) -> Match:
+    """The match of a domain that these caps hold in, or inside of it."""
+    known: dict[tuple[Match, ...], Match] = {}
+
+    def joined(children: tuple[Match, ...]) -> Match:
+        return known.setdefault(children, Match((), 0, children, in_parts(children, joined)))
+
+    def within(match: Match, branch: Branch, caps: Sequence[Cap]) -> Match:
+        below = [cap for cap in caps if cap.level > branch.level]
+        if below and branch.children:
+            before = match.inside(len(branch.children))
+            pairs = zip(before, branch.children, strict=True)
+            children = tuple([within(its, child, below) for its, child in pairs])
+            if any(map(operator.is_not, children, before)):
+                match = joined(children)
+        here = tuple(most for cap in caps if cap.level == branch.level and (most := cap.of(branch)))
+        return match.under(here) if here else match
+
+    return within(match, branch, caps) if caps else match
 
 
 def inside(content: Content, match: Match) -> Iterator[tuple[int, Content, Match]]:
     """What a domain is looked at by, its children or its parts, with the place of the first child in each."""
     row = content.parts or content.children
-    matches = (match.parts if content.parts else match.children) or (match,) * len(row)
+    matches: Sequence[Match] = (match.parts if content.parts else match.children) or (match,) * len(row)
+    if match.caps and matches[0] is not match:
+        matches = [its.under(match.caps) for its in matches]
     place = 0
     for one, its in zip(row, matches, strict=True):
         yield place, one, its
@@ -64,11 +102,20 @@ def _asked(fabric: Fabric, kind: Kind) -> Hashable:
     shape = kind.shape
     gpus = min(shape.requests.get(GPU, 0), 2) if fabric.divided else 0
     parts = gpus > 1 or (gpus and kind.linked) or shape.requests.get(SHARED_GPU, 0) > 1
-    others = (shape.barred, kind.single)
-    if not (shape.node_selector or shape.affinity or shape.preferences or parts or any(others)):
+    if not (shape.node_selector or shape.affinity or shape.preferences or parts or shape.barred):
         return ()
     selector = tuple(sorted(shape.node_selector.items()))
-    return (selector, shape.affinity, shape.preferences, gpus, parts and kind.linked, parts, others)
+    weighed = shape.preferences and not kind.twin
+    return (
+        selector,
+        shape.affinity,
+        shape.preferences,
+        weighed,
+        gpus,
+        parts and kind.linked,
+        parts,
+        shape.barred,
+    )
 
 
 class _Matching:
@@ -77,7 +124,7 @@ class _Matching:
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self._kinds = kinds
-        self._keys = sorted({PRODUCT, *(key for kind in kinds for key in (*_keys(kind.shape), *kind.single))})
+        self._keys = sorted({PRODUCT, *(key for kind in kinds for key in _keys(kind.shape))})
         self._named = _names(kinds)
         self._by_value: dict[tuple[str | None, ...], Match] = {}
         self._known: dict[object, Match] = {}
@@ -98,7 +145,7 @@ class _Matching:
         if not first.children and all(child is first for child in children):
             return first
         parts = in_parts(children, self._joined)
-        return self._known.setdefault(children, Match((), 0, (), children, parts))
+        return self._known.setdefault(children, Match((), 0, children, parts))
 
     def _host(self, node: Node) -> Match:
         # Nodes that are asked for by name are told apart by it; all others are alike.
@@ -107,10 +154,9 @@ class _Matching:
         found = self._by_value.get(values)
         if found is None:
             why = tuple(label_obstacle(kind.shape, node, linked=kind.linked) for kind in self._kinds)
-            short = sum(_penalty(kind.shape, node) for kind in self._kinds if kind.shape.preferences)
-            single = tuple(any(node.labels.get(key) for key in kind.single) for kind in self._kinds)
-            made = Match(why, short, single if any(single) else ())
-            found = self._by_value[values] = self._known.setdefault((why, short, made.single), made)
+            weighed = [kind.shape for kind in self._kinds if kind.shape.preferences and not kind.twin]
+            short = sum(_penalty(shape, node) for shape in weighed)
+            found = self._by_value[values] = self._known.setdefault((why, short), Match(why, short))
         return found
 
 

@@ -14,7 +14,7 @@ from planner.answer import Answer, Assignment
 from planner.budget import Budget
 from planner.claiming import claimed, in_one_clique
 from planner.climb import Climb, Found
-from planner.elsewhere import climb_by_rules, has_rules
+from planner.elsewhere import climb_by_rules
 from planner.explain import Tried
 from planner.nearest import Near, Plan, Steps
 from planner.pins import requirements
@@ -155,8 +155,7 @@ def _try(snapshot: Snapshot, tree: Tree, asked: Ask, group: PodGroup, budget: Bu
     climb = Climb(look(snapshot, tree, now=now), asked, group.reserve, budget, [])
     found = None
     for kinds in relaxations(asked):
-        by = climb_by_rules if has_rules(kinds) else Climb.climb
-        found = by(climb, kinds, asked.required)
+        found = climb_by_rules(climb, kinds, asked.required)
         if found is not None:
             break
     return Tried(tree, asked, found, tuple(climb.attempts), climb.complete)

@@ -228,7 +228,7 @@ class Search:
         stage = self._freely(made.children, limit, made.level + 1, made.own - price).stages[-1]
         kept: Stage = {}
         for counts, cost in stage.items():
-            for one in self.classes.each_kept(made.level, counts, named=made.named):
+            for one in self.classes.each_kept(made.level, counts, named=made.named, caps=made.caps):
                 if one != self.counts.zero and cost + price < kept.get(one, cost + price + 1):
                     kept[one] = cost + price
         return sorted(self.counts.undominated(kept).items())
@@ -261,7 +261,8 @@ class Search:
         ]
         for taken in product(*((0, n) if n else (0,) for n in each)):
             part = self.counts.pack(taken)
-            if part and self.classes.each_kept(made.level, part, named=made.named) == (part,):
+            kept = self.classes.each_kept(made.level, part, named=made.named, caps=made.caps)
+            if part and kept == (part,):
                 cost = self._cost_of(known, part, None)
                 if cost is not None:
                     found[part] = cost

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from planner.caps import Cap
 from planner.content import Content
-from planner.cost import Weights, weights
+from planner.cost import Weights, weights, without
 from planner.fabric import Fabric
 from planner.kinds import Kind
-from planner.matching import Match, match_of
+from planner.matching import Match, capped, match_of
 from planner.sharing import share_in
 from planner.snapshot import Snapshot
 from planner.tree import Branch, Tree
@@ -22,22 +23,31 @@ from planner.tree import Branch, Tree
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One tree at one moment (`now`) or when empty; `content` is that of the whole tree."""
+    """One tree at one moment (`now`) or when empty; `content` is that of the whole tree.
+
+    `extra`: levels that only rules over labels look at, in a tree made finer by them (planner.refined); they
+    cost nothing and are no place to be. `plain`: the tree without these. `caps`: how many pods domains may
+    hold at the most.
+    """
 
     base: Fabric
     tree: Tree
     now: bool
     content: Content
+    extra: frozenset[int] = frozenset()
+    plain: Tree | None = None
+    caps: tuple[Cap, ...] = ()
 
     def match(self, kinds: Sequence[Kind]) -> Match:
-        """Where these kinds of pods may be by the nodes' labels."""
-        return match_of(self.base, self.tree, kinds)
+        """Where these kinds of pods may be by the nodes' labels and the caps."""
+        return capped(match_of(self.base, self.tree, kinds), self.tree.root, self.caps)
 
     def weights(self, kinds: Sequence[Kind]) -> Weights:
         """What placements of these kinds cost."""
-        worst = sum(weight for kind in kinds for weight, _ in kind.shape.preferences)
-        worst += sum(1 for kind in kinds if share_in(kind.shape.requests))
-        return weights(self.tree.topology, self.base.content(self.tree), worst)
+        worst = sum(weight for kind in kinds if not kind.twin for weight, _ in kind.shape.preferences)
+        worst += sum(1 for kind in kinds if not kind.twin and share_in(kind.shape.requests))
+        found = weights(self.tree.topology, self.base.content(self.plain or self.tree), worst)
+        return without(found, self.extra) if self.extra else found
 
     def start(self, path: Sequence[int]) -> int:
         """Which of the tree's nodes the first one of that domain is."""
