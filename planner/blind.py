@@ -20,6 +20,7 @@ from planner.packing import most
 from planner.podgroup import PodGroup, PodSet, PodShape
 from planner.quantity import Resources
 from planner.snapshot import Snapshot
+from planner.stock import Stock
 
 RULE = "kube-scheduler's least allocated, pod by pod"
 
@@ -33,21 +34,24 @@ def topology_blind(snapshot: Snapshot, group: PodGroup) -> tuple[Assignment, ...
     `snapshot` must not hold the gang itself.
     """
     taken: dict[str, Resources] = {}
+    stocks: dict[str, Stock] = {}
     found: list[Assignment] = []
     for pod_set in group.pod_sets:
-        counts = _spread(snapshot, pod_set, taken)
+        counts = _spread(snapshot, pod_set, taken, stocks)
         found.extend(Assignment(pod_set.name, node, count) for node, count in counts.items())
     return tuple(found)
 
 
-def _spread(snapshot: Snapshot, pod_set: PodSet, taken: dict[str, Resources]) -> dict[str, int]:
-    """Pods of one PodSet by node; what they take is added to `taken`, by node."""
+def _spread(
+    snapshot: Snapshot, pod_set: PodSet, taken: dict[str, Resources], stocks: dict[str, Stock]
+) -> dict[str, int]:
+    """Pods of one PodSet by node; what they take is added to `taken`, and of devices to `stocks`, by node."""
     shape, counts = pod_set.shape, dict[str, int]()
     queue: list[tuple[float, int, str]] = []
     for name, node in snapshot.nodes.items():
         if not obstacle(shape, node, now=True):
             used = taken.get(name) or snapshot.taken.get(name, {})
-            if most(_free(snapshot, node, used), shape):
+            if _room(snapshot, node, used, shape, stocks):
                 queue.append((_share(node, used, shape), crc32(name.encode()), name))
     heapify(queue)
     apart: set[tuple[str, str]] = set()
@@ -65,9 +69,18 @@ def _spread(snapshot: Snapshot, pod_set: PodSet, taken: dict[str, Resources]) ->
         taken[name] = used
         counts[name] = counts.get(name, 0) + 1
         placed += 1
-        if most(_free(snapshot, node, used), shape):
+        if shape.bundles and (stock := stocks.get(name)):
+            stocks[name] = stock.beside(shape.bundles)
+        if _room(snapshot, node, used, shape, stocks):
             heappush(queue, (_share(node, used, shape), draw, name))
     return counts
+
+
+def _room(snapshot: Snapshot, node: Node, used: Resources, shape: PodShape, stocks: dict[str, Stock]) -> int:
+    """Whether the node has room for one more pod; its devices for claims are looked up once."""
+    if shape.bundles and node.name not in stocks and (stock := snapshot.free_on(node)[2]):
+        stocks[node.name] = stock
+    return min(1, most(_free(snapshot, node, used), shape, None, 1, stocks.get(node.name)))
 
 
 def _free(snapshot: Snapshot, node: Node, used: Resources) -> Resources:

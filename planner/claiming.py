@@ -1,26 +1,38 @@
-"""What a pod's device claims come to on the nodes at hand: amounts of pools, and nodes with such devices.
+"""The nodes' devices, and what claims come to on them: amounts of pools, and bundles that find their devices.
 
 A pod names claims, a claim asks for devices of a class that meet selectors, and nodes offer devices. Here the
-three are brought together, before a gang is planned and wherever bound pods are counted. What cannot be told
-is not counted, and a warning says so.
+three are brought together, for gangs before they are planned (`planner.claimed`) and wherever bound pods are
+counted. Where nodes have ResourceSlices, each claim is a bundle (`planner.bundles`) that a node's stock holds
+or does not; the amounts of pools beside it are what it takes at least. Without slices, labels tell amounts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from planner.claims import CHANNEL_CLASS, UNKNOWN, Claim, Claims, ClaimUse, DeviceRequest
-from planner.devices import CLAIMED_GPU, CLAIMED_MIG, DRIVER, devices_of, is_claimed, pool_of
+from planner.bundles import PREFIX, UNKNOWN, Bundle, Want, bundle_of
+from planner.claims import CHANNEL_CLASS, Claim, Claims, ClaimUse, DeviceRequest
+from planner.devices import (
+    CLAIMED_GPU,
+    CLAIMED_MIG,
+    DRIVER,
+    GPU,
+    labelled_devices,
+    plugged,
+    pool_of,
+    pools_of,
+)
+from planner.layouts import Layout, Layouts, meets, met
 from planner.match import NODE_NAME_FIELD, PRODUCT
 from planner.node import BoundPod, Node
 from planner.order import natural
-from planner.podgroup import PodGroup, PodSet, PodShape, Requirement
-from planner.presets import CLIQUE
-from planner.request import Refusal
-from planner.selectors import Device, holds
-from planner.topology import HOSTNAME, Topology
+from planner.podgroup import Requirement
+from planner.quantity import Resources
+from planner.selectors import Device
+from planner.slices import CHANNEL_DRIVER
+from planner.stock import Stock
 
 _CLASSES: Mapping[str, str] = {
     "gpu.nvidia.com": "gpu",
@@ -28,16 +40,17 @@ _CLASSES: Mapping[str, str] = {
     "vfio.gpu.nvidia.com": "vfio",
 }
 """NVIDIA's own classes, with the type of their devices; other classes are known by their DeviceClass."""
-_MOST_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:
-    """Nodes with the same devices: their names, their GPU products, and how many there are of each device."""
+class Alike:
+    """Nodes with the same devices: how many there are of each, the nodes' names, their GPU products, and
+    their layout where slices tell it."""
 
     devices: Counter[Device]
     names: tuple[str, ...]
     products: frozenset[str]
+    layout: Layout | None = None
 
 
 @dataclass(slots=True)
@@ -45,46 +58,29 @@ class Devices:
     """Every node's devices; nodes with the same ones are looked at once. `claims`: what the cluster says."""
 
     claims: Claims
-    _alike: tuple[_Alike, ...]
-    _by_node: Mapping[str, _Alike]
-    _met: dict[tuple[str, Device], bool | None] = field(default_factory=dict)
+    layouts: Layouts
+    alike: tuple[Alike, ...]
+    _bundles: dict[tuple[bool, str], Bundle | None] = field(default_factory=dict)
+    _least: dict[Bundle, dict[str, int]] = field(default_factory=dict)
 
     @staticmethod
-    def of(nodes: Iterable[Node], claims: Claims) -> Devices:
+    def of(nodes: Iterable[Node], claims: Claims, layouts: Layouts) -> Devices:
         """The devices of these nodes."""
-        names: dict[frozenset[tuple[Device, int]], list[Node]] = {}
-        for node in nodes:
-            if found := devices_of(node, claims):
-                names.setdefault(frozenset(found.items()), []).append(node)
-        alike = tuple(
-            _Alike(
-                Counter(dict(kinds)),
-                tuple(node.name for node in there),
-                frozenset(node.labels.get(PRODUCT, "") for node in there),
-            )
-            for kinds, there in names.items()
-        )
-        return Devices(claims, alike, {name: one for one in alike for name in one.names})
+        found = _by_layout(nodes, layouts) if claims.slices else _by_labels(nodes)
+        return Devices(claims, layouts, found)
 
-    def told(self, claims: Claims) -> Devices:
+    def told(self, claims: Claims, layouts: Layouts) -> Devices:
         """The same devices, where only what claims ask of them has changed."""
-        return Devices(claims, self._alike, self._by_node)
+        return Devices(claims, layouts, self.alike)
 
     def find(self, use: ClaimUse, namespace: str) -> Claim | None:
         """The claim that a pod means, None where the cluster does not show it."""
-        if use.template:
-            return self.claims.templates.get(f"{namespace}/{use.source}")
-        return self.claims.claims.get(f"{namespace}/{use.source}")
+        known = self.claims.templates if use.template else self.claims.claims
+        return known.get(f"{namespace}/{use.source}")
 
     def holder(self, claim: Claim) -> str:
         """The node whose devices the claim has been given, "" for none, or where that cannot be told."""
-        for _, pool, name in claim.allocated:
-            if (pool, name) in self.claims.devices.get(pool, {}):
-                return pool  # most drivers call a node's pool by the node
-            for node, offers in self.claims.devices.items():
-                if (pool, name) in offers:
-                    return node
-        return ""
+        return next((home for one in claim.allocated if (home := self.layouts.home(one))), "")
 
     def is_channel(self, use: ClaimUse, namespace: str) -> bool:
         """Whether it is the template of a ComputeDomain's channel, which is no GPU."""
@@ -93,47 +89,76 @@ class Devices:
             for domain, template in self.claims.domains.items()
         )
 
-    def expressions(self, request: DeviceRequest) -> tuple[str, ...] | None:
+    def want(self, request: DeviceRequest) -> Want | None:
         """What the devices of a request must meet, None for a class of which nothing is known."""
         if request.device_class in self.claims.classes:
-            return (*self.claims.classes[request.device_class], *request.selectors)
-        kind = _CLASSES.get(request.device_class)
-        if kind is None:
+            own = self.claims.classes[request.device_class]
+        elif kind := _CLASSES.get(request.device_class):
+            kind = "gpu" if kind == "vfio" and not self.claims.slices else kind
+            own = (f"device.driver == '{DRIVER}'", f"device.attributes['{DRIVER}'].type == '{kind}'")
+        else:
             return None
-        own = "gpu" if kind == "vfio" and not self.claims.devices else kind
-        return (f"device.attributes['gpu.nvidia.com'].type == '{own}'", *request.selectors)
-
-    def matching(self, expressions: Sequence[str], one: _Alike) -> Counter[Device]:
-        """The devices of such a node that meet all expressions, or may: what is not understood is granted."""
-        return Counter(
-            {
-                device: count
-                for device, count in one.devices.items()
-                if pool_of(device) and all(self.met(text, device) is not False for text in expressions)
-            }
+        return Want(
+            request.device_class,
+            own,
+            request.selectors,
+            request.count,
+            request.watching,
+            request.tolerations,
+            request.least,
         )
 
-    def met(self, expression: str, device: Device) -> bool | None:
-        """Whether a device meets an expression, None where that cannot be told."""
-        key = (expression, device)
-        if key not in self._met:
-            self._met[key] = holds(expression, device)
-        return self._met[key]
+    def planned(self, request: DeviceRequest) -> bool:
+        """Whether the devices of a request are counted: not a ComputeDomain's channels, nor devices that are
+        not one node's, nor a class of which nothing is known."""
+        for one in (request, *request.others):
+            want = self.want(one)
+            if one.device_class == CHANNEL_CLASS or want is None:
+                return False
+            if not self.everywhere(want) and self._elsewhere(want):
+                return False
+        return True
 
-    def everywhere(self, expressions: Sequence[str]) -> list[tuple[_Alike, Counter[Device]]]:
+    def _elsewhere(self, want: Want) -> bool:
+        """Whether devices that no layout has are meant: a ComputeDomain's, or such as are not one node's."""
+        afar = self.claims.slices.afar
+        return any(CHANNEL_DRIVER in text for text in want.expressions) or any(
+            all(met(text, device) for text in want.expressions) for device in afar
+        )
+
+    def bundle(self, claim: Claim) -> Bundle | None:
+        """What the claim asks for of the devices that slices offer; None where nothing of it is counted."""
+        places = [place for place, request in enumerate(claim.requests) if self.planned(request)]
+        choices = [
+            [want for one in (request, *request.others) if (want := self.want(one))]
+            for request in map(claim.requests.__getitem__, places)
+        ]
+        rules = [
+            replace(rule, whose=tuple((places.index(r), a) for r, a in rule.whose if r in places))
+            for rule in claim.rules
+            if not rule.whose or any(r in places for r, _ in rule.whose)
+        ]
+        return bundle_of(choices, rules) if choices else None
+
+    def matching(self, want: Want, one: Alike) -> Counter[Device]:
+        """The devices of such a node that meet a want, or may: what is not understood is granted."""
+        return Counter({device: count for device, count in one.devices.items() if meets(device, want)})
+
+    def everywhere(self, want: Want) -> list[tuple[Alike, Counter[Device]]]:
         """The kinds of nodes that have such devices, with these."""
-        found = [(one, self.matching(expressions, one)) for one in self._alike]
+        found = [(one, self.matching(want, one)) for one in self.alike]
         return [(one, devices) for one, devices in found if devices]
 
-    def not_understood(self, expressions: Sequence[str], devices: Iterable[Device]) -> list[str]:
+    def not_understood(self, want: Want, devices: Iterable[Device]) -> list[str]:
         """The expressions whose truth for some of these devices cannot be told."""
-        return [text for text in expressions if any(self.met(text, device) is None for device in devices)]
+        known = list(devices)
+        return [text for text in want.expressions if any(met(text, device) is None for device in known)]
 
-    def among(self, enough: Sequence[_Alike], pools: set[str], count: int) -> Requirement | None:
+    def among(self, enough: Sequence[Alike], pools: set[str], count: int) -> Requirement | None:
         """What keeps to these nodes where others have the pool too, but not such devices in it."""
         others = [
             one
-            for one in self._alike
+            for one in self.alike
             if one not in enough
             and sum(n for device, n in one.devices.items() if pool_of(device) in pools) >= count
         ]
@@ -149,54 +174,173 @@ class Devices:
         """What there is to claim, in words: products and profiles."""
         said = {
             " ".join(str(value) for name in ("profile", "productName") if (value := device.attribute(name)))
-            or str(device.attribute("type"))
-            for one in self._alike
+            or str(device.attribute("type") or device.driver)
+            for one in self.alike
             for device in one.devices
-            if pool_of(device)
         }
         return sorted(said, key=natural)
+
+    # -- amounts -------------------------------------------------------------------------------------------
+
+    def least(self, bundle: Bundle) -> dict[str, int]:
+        """What a bundle takes of each pool at least, wherever it finds its devices."""
+        found = self._least.get(bundle)
+        if found is None:
+            taken: Counter[str] = Counter()
+            for choice in bundle.choices:
+                ways = [self._pools(want) for want in choice]
+                taken.update({name: min(way.get(name, 0) for way in ways) for name in ways[0]})
+            found = self._least[bundle] = {name: count for name, count in taken.items() if count}
+        return found
+
+    def _pools(self, want: Want) -> Counter[str]:
+        found = [] if want.watching else self.everywhere(want)
+        pools = {pool_of(device) for _, there in found for device in there}
+        if not pools or "" in pools or (CLAIMED_GPU in pools and len(pools) > 1):
+            return Counter()
+        count = want.count
+        if count == UNKNOWN:
+            count = min(sum(there.values()) for _, there in found)
+        return amounts(Counter({pools.pop() if len(pools) == 1 else CLAIMED_MIG: count}))
+
+    # -- nodes ---------------------------------------------------------------------------------------------
+
+    def stock(self, node: Node) -> Stock | None:
+        """The node's devices when no claim has any."""
+        return empty_stock(node, self.layouts)
+
+    def stock_now(
+        self,
+        node: Node,
+        pods: Iterable[BoundPod],
+        promised: Resources,
+        bundles: Mapping[str, Bundle],
+    ) -> tuple[Stock | None, dict[str, int]]:
+        """The node's devices now, and what is promised there as amounts of pools.
+
+        `promised`: what bound pods use and gangs have reserved, bundles by name; `bundles`: what the names of
+        the gangs' mean.
+        """
+        amounts_ = {name: count for name, count in promised.items() if not name.startswith(PREFIX)}
+        empty = self.stock(node)
+        if empty is None:
+            return None, amounts_
+        known, served, counted = dict(bundles), Counter[str](), Counter[str]()
+        for pod, use, claim in self._claims_on(pods):
+            bundle = self._bundle(use, claim, pod)
+            if bundle is not None:
+                known[bundle.name] = bundle
+                if (given := self._given(claim, node.name)) is not None:
+                    served[bundle.name] += 1
+                    counted.update(given)
+        waiting = tuple(
+            (known[name], count - served[name])
+            for name, count in sorted(promised.items())
+            if name in known and count > served[name]
+        )
+        busy = self.layouts.given(node.name)
+        for name, count in empty.layout.blocked(busy).items():
+            if (more := count - counted[name]) > 0:
+                amounts_[name] = amounts_.get(name, 0) + more
+        return replace(empty, busy=busy, waiting=waiting, plugged=promised.get(GPU, 0)), amounts_
 
     # -- bound pods ----------------------------------------------------------------------------------------
 
     def counted(self, pods: Iterable[BoundPod]) -> list[BoundPod]:
         """One node's pods, their claims' devices among their requests; a shared claim counts once."""
+        taken: dict[str, Counter[str]] = {}
+        known = list(pods)
+        for pod, use, claim in self._claims_on(known):
+            taken.setdefault(pod.name, Counter()).update(self._taken(use, claim, pod))
+        return [
+            replace(pod, requests={**pod.requests, **taken[pod.name]}) if taken.get(pod.name) else pod
+            for pod in known
+        ]
+
+    def _claims_on(self, pods: Iterable[BoundPod]) -> Iterator[tuple[BoundPod, ClaimUse, Claim]]:
+        """The claims that one node's pods have, as they were made for them; each shared one once."""
         seen: set[str] = set()
-        found = []
         for pod in pods:
             namespace = pod.name.partition("/")[0]
-            taken: Counter[str] = Counter()
             for use in pod.claims:
+                name = f"{namespace}/{use.source}"
+                if not use.template and name in seen:
+                    continue
                 if not use.template:
-                    if f"{namespace}/{use.source}" in seen:
-                        continue
-                    seen.add(f"{namespace}/{use.source}")
-                taken.update(self._taken(use, namespace, pod.node))
-            found.append(replace(pod, requests={**pod.requests, **taken}) if taken else pod)
+                    seen.add(name)
+                made = self.claims.claims.get(f"{namespace}/{use.made or use.source}")
+                claim = made or self.find(use, namespace)
+                if claim is not None:
+                    yield pod, use, claim
+
+    def _taken(self, use: ClaimUse, claim: Claim, pod: BoundPod) -> Counter[str]:
+        if not self.claims.slices:
+            return self._by_labels(claim, pod.node)
+        bundle = self._bundle(use, claim, pod)
+        if bundle is None:
+            return Counter()
+        given = self._given(claim, pod.node)
+        found = Counter(self.least(bundle) if given is None else given)
+        found[bundle.name] += 1
         return found
 
-    def _taken(self, use: ClaimUse, namespace: str, node: str) -> Counter[str]:
-        made = self.claims.claims.get(f"{namespace}/{use.made or use.source}")
-        claim = made or self.find(use, namespace)
-        if claim is None:
-            return Counter()
-        offers = self.claims.devices.get(node, {})
-        given = [offers.get((pool, name)) for driver, pool, name in claim.allocated if driver == DRIVER]
-        if given and all(given):
-            return _amounts(Counter(pool_of(device) for device in given if device and pool_of(device)))
-        there = self._by_node.get(node)
+    def _by_labels(self, claim: Claim, node: str) -> Counter[str]:
+        there = next((one for one in self.alike if node in one.names), None)
         taken: Counter[str] = Counter()
         for request in claim.requests:
-            expressions = None if request.watching else self.expressions(request)
-            if there is not None and expressions is not None:
-                devices = self.matching(expressions, there)
-                pools = [pool_of(device) for device in devices]
-                if pools:
+            want = None if request.watching else self.want(request)
+            if there is not None and want is not None:
+                devices = self.matching(want, there)
+                if pools := [pool_of(device) for device in devices]:
                     count = sum(devices.values()) if request.count == UNKNOWN else request.count
-                    taken.update(_amounts(Counter({min(pools): count})))
+                    taken.update(amounts(Counter({min(pools): count})))
         return taken
 
+    def _bundle(self, use: ClaimUse, claim: Claim, pod: BoundPod) -> Bundle | None:
+        """A bound pod's claim as a bundle; claims that were made of one template are worked out once."""
+        key = (use.template, f"{pod.name.partition('/')[0]}/{use.source}")
+        if key not in self._bundles:
+            self._bundles[key] = self.bundle(self.find(use, key[1].partition("/")[0]) or claim)
+        return self._bundles[key]
 
-def _amounts(pools: Counter[str]) -> Counter[str]:
+    def _given(self, claim: Claim, node: str) -> dict[str, int] | None:
+        """The devices that the claim has been given on this node, as amounts of pools; None for none."""
+        units = [self.layouts.unit(one) for one in claim.allocated if self.layouts.home(one) == node]
+        known = [unit.device for unit in units if unit is not None]
+        return pools_of(known) if known else None
+
+
+def empty_stock(node: Node, layouts: Layouts) -> Stock | None:
+    """The node's devices when no claim has any; None where its drivers offer none."""
+    layout = layouts.of(node.name)
+    return None if layout is None else Stock(layout, shared=plugged(node, CLAIMED_GPU))
+
+
+def _by_layout(nodes: Iterable[Node], layouts: Layouts) -> tuple[Alike, ...]:
+    found: dict[Layout, list[Node]] = {}
+    for node in nodes:
+        if layout := layouts.of(node.name):
+            found.setdefault(layout, []).append(node)
+    return tuple(
+        _alike(Counter(unit.device for unit in layout.units), there, layout)
+        for layout, there in found.items()
+    )
+
+
+def _by_labels(nodes: Iterable[Node]) -> tuple[Alike, ...]:
+    found: dict[frozenset[tuple[Device, int]], list[Node]] = {}
+    for node in nodes:
+        if devices := labelled_devices(node):
+            found.setdefault(frozenset(devices.items()), []).append(node)
+    return tuple(_alike(Counter(dict(kinds)), there, None) for kinds, there in found.items())
+
+
+def _alike(devices: Counter[Device], there: Sequence[Node], layout: Layout | None) -> Alike:
+    products = frozenset(node.labels.get(PRODUCT, "") for node in there)
+    return Alike(devices, tuple(node.name for node in there), products, layout)
+
+
+def amounts(pools: Counter[str]) -> Counter[str]:
     """Pools with the slices of any profile: whatever profile a slice has, it is one of them."""
     found = Counter({name: count for name, count in pools.items() if count})
     slices = sum(count for name, count in pools.items() if name.startswith(CLAIMED_MIG + "/"))
@@ -209,186 +353,3 @@ def claim_names(pod: BoundPod) -> set[str]:
     """The claims and templates that a bound pod names, and the claims made for it, as NAMESPACE/NAME."""
     namespace = pod.name.partition("/")[0]
     return {f"{namespace}/{name}" for use in pod.claims for name in (use.source, use.made) if name}
-
-
-# -- gangs ---------------------------------------------------------------------------------------------------
-
-
-def claimed(devices: Devices, group: PodGroup) -> PodGroup:
-    """The gang with what its claims ask for among its pods' requests; warnings say what cannot be told.
-
-    Raises `Refusal` for devices that no node offers. What was worked out before is worked out anew.
-    """
-    notes: dict[str, None] = {}
-    reserve = group.reserve
-    sets = tuple(_set(devices, pod_set, group.name.partition("/")[0], notes) for pod_set in group.pod_sets)
-    slices = any(CLAIMED_MIG in one.shape.requests for one in sets)
-    if group.presumed and slices and not any(one.shape.gpus for one in sets):
-        reserve = "nodes"  # a whole host held for a slice would be absurd
-    said = (*group.warnings, *(note for note in notes if note not in group.warnings))
-    return replace(group, pod_sets=sets, reserve=reserve, warnings=said)
-
-
-def in_one_clique(devices: Devices, topologies: Iterable[Topology], group: PodGroup) -> PodGroup:
-    """The gang with the pods that claim a ComputeDomain's channel kept in one clique, which is its reach.
-
-    A gang that requires a clique or a finer level stays as it is; so does one whose topology has no cliques.
-    """
-    namespace = group.name.partition("/")[0]
-    own = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]
-    named = [t for t in topologies if CLIQUE in t.levels and group.constraint.topology in ("", t.name)]
-    if group.size < 2 or not own or not named or sum(p.count for p in own) < 2:
-        return group
-    within = {level for t in named for level in t.levels[t.index(CLIQUE) :]}
-    within |= {word for t in named for word, level in t.aliases.items() if level in within}
-    loose = {p.name for p in own if p.constraint.required not in within}
-    if group.constraint.required in within or not loose:
-        return group
-    if len(own) == len(group.pod_sets):
-        sets = tuple(
-            replace(p, constraint=replace(p.constraint, required="")) if p.name in loose else p
-            for p in group.pod_sets
-        )
-        tightened = replace(group.constraint, required=CLIQUE)
-        return _noted(replace(group, pod_sets=sets, constraint=tightened))
-    sets = tuple(
-        replace(p, constraint=replace(p.constraint, required=CLIQUE)) if p.name in loose else p
-        for p in group.pod_sets
-    )
-    return _noted(replace(group, pod_sets=sets))
-
-
-def _noted(group: PodGroup) -> PodGroup:
-    note = f"its pods claim a ComputeDomain's channel, which reaches one {CLIQUE}: planned within one"
-    return replace(group, warnings=(*group.warnings, note))
-
-
-def _set(devices: Devices, pod_set: PodSet, namespace: str, notes: dict[str, None]) -> PodSet:
-    if not pod_set.shape.claims:
-        return pod_set
-    asked = _Asked(devices, pod_set, notes)
-    for use in pod_set.shape.claims:
-        if devices.is_channel(use, namespace):
-            continue
-        claim = devices.find(use, namespace)
-        kind = "claim template" if use.template else "claim"
-        if claim is None:
-            asked.note(f"the {kind} {use.source} is not known in {namespace}: its devices are not planned")
-        elif not use.template and (node := devices.holder(claim)):
-            asked.keep_to(Requirement(NODE_NAME_FIELD, "In", (node,)))  # its devices are there, and in use
-        elif not use.template and pod_set.count > 1:
-            asked.note(f"{pod_set.count} pods share the claim {use.source}: its devices are not counted")
-            asked.together = True
-        else:
-            for request in claim.requests:
-                asked.add(request, f"{kind} {use.source}")
-    own = pod_set.constraint
-    if asked.together:  # a device is a node's, so its sharers are on one
-        own = replace(own, required=HOSTNAME, slice_level="", slice_size=0)
-    return replace(pod_set, shape=asked.shape(), constraint=own)
-
-
-class _Asked:
-    """What the claims of one PodSet come to, gathered request by request."""
-
-    def __init__(self, devices: Devices, pod_set: PodSet, notes: dict[str, None]) -> None:
-        self._devices, self._set, self._notes = devices, pod_set, notes
-        self._amounts: Counter[str] = Counter()
-        self._needs: list[Requirement] = []
-        self.together = False
-
-    def keep_to(self, nodes: Requirement) -> None:
-        """Only these nodes serve."""
-        self._needs.append(nodes)
-
-    def note(self, text: str) -> None:
-        """A warning, once."""
-        self._notes[f"{self._set.name}: {text}"] = None
-
-    def add(self, request: DeviceRequest, whose: str) -> None:
-        """One request of a claim; of its alternatives the first that some node can give."""
-        for one in (request, *request.others)[:-1]:
-            try:
-                return self._one(one, whose)
-            except Refusal:
-                continue
-        return self._one((request, *request.others)[-1], whose)
-
-    def _one(self, request: DeviceRequest, whose: str) -> None:
-        if request.watching or request.device_class == CHANNEL_CLASS:
-            return
-        expressions = self._devices.expressions(request)
-        if expressions is None:
-            self.note(f"devices of class {request.device_class} ({whose}) are not planned")
-            return
-        found = self._devices.everywhere(expressions)
-        if not found:
-            raise self._none(request, whose, 0)
-        meant = {device for _, there in found for device in there}
-        for text in self._devices.not_understood(expressions, meant):
-            self.note(f"the selector {_cut(text)} ({whose}) is more than the plan reads: taken to hold")
-        pools = {pool_of(device) for device in meant}
-        if any(device.partition for device in meant if pool_of(device) != CLAIMED_GPU):
-            self.note(f"slices that are made on demand ({whose}) are not planned")
-            return
-        if CLAIMED_GPU in pools and len(pools) > 1:
-            self.note(f"whole GPUs and slices both meet {whose}: its devices are not planned")
-            return
-        count = self._count(request, [sum(there.values()) for _, there in found], whose)
-        if count:
-            self._need(request, pools, count, found, whose)
-
-    def _count(self, request: DeviceRequest, totals: list[int], whose: str) -> int:
-        if request.count != UNKNOWN:
-            return request.count
-        if len(set(totals)) == 1:
-            return totals[0]
-        numbers = ", ".join(map(str, sorted(set(totals))))
-        self.note(f"all devices of a node ({whose}) are {numbers}: not planned")
-        return 0
-
-    def _need(
-        self,
-        request: DeviceRequest,
-        pools: set[str],
-        count: int,
-        found: list[tuple[_Alike, Counter[Device]]],
-        whose: str,
-    ) -> None:
-        enough = [one for one, there in found if sum(there.values()) >= count]
-        if not enough:
-            raise self._none(request, whose, max(sum(there.values()) for _, there in found))
-        if len(pools) > 1 and not self._devices.claims.devices:
-            self.note(f"slices of any profile ({whose}) are planned by their nodes only")
-        name = next(iter(pools)) if len(pools) == 1 else CLAIMED_MIG
-        wanted = Counter({name: count})
-        self._amounts.update(wanted if name == CLAIMED_MIG else _amounts(wanted))
-        if need := self._devices.among(enough, pools, count):
-            self._needs.append(need)
-
-    def _none(self, request: DeviceRequest, whose: str, most: int) -> Refusal:
-        wanted = f"{request.count} devices" if request.count > 1 else "a device"
-        selected = f" where {_cut(' && '.join(request.selectors))}" if request.selectors else ""
-        have = f"no node has more than {most}" if most else "no node offers one"
-        offered = self._devices.offered()
-        more = f" and {len(offered) - _MOST_NAMED} more" if len(offered) > _MOST_NAMED else ""
-        works = f"{most} or less a pod" if most else f"one of {', '.join(offered[:_MOST_NAMED])}{more}"
-        return Refusal(
-            "NoSuchDevice",
-            f"{self._set.name} claims {wanted} of class {request.device_class}{selected} ({whose}), and "
-            + (f"{have}. Would work: {works}." if offered else f"{have}; none offers GPUs at all."),
-        )
-
-    def shape(self) -> PodShape:
-        """The pods' shape with all that was gathered."""
-        shape = self._set.shape
-        requests = {name: amount for name, amount in shape.requests.items() if not is_claimed(name)}
-        affinity = shape.affinity
-        for need in self._needs:
-            affinity = tuple(t if need in t else (*t, need) for t in affinity) or ((need,),)
-        return replace(shape, requests={**requests, **self._amounts}, affinity=affinity)
-
-
-def _cut(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= 120 else flat[:117] + "…"

@@ -2,17 +2,18 @@
 
 Source: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
 `exactly`); NVIDIA's device classes; `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only
-claims; the class and the count stand in these objects. Pure.
+claims; the class, the count and the constraints stand in these objects. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from planner.errors import Where
-from planner.reading import integer, mapping, maps, text
-from planner.selectors import Device
+from planner.bundles import UNKNOWN, Rule, Toleration
+from planner.errors import InputError, Where
+from planner.reading import integer, mapping, maps, strings, text
+from planner.slices import NO_SLICES, DeviceId, Slices, sized
 
 GPU_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com")
 """Classes whose devices are GPUs or parts of one."""
@@ -20,8 +21,6 @@ CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
 """The class of a ComputeDomain's channel; no GPU, but the right to use NVLink between trays."""
 CLAIM_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ComputeDomain")
 """Objects that say what claims mean, and that come with the workloads."""
-UNKNOWN = -1
-"""The count of `allocationMode: All`: as many as the node has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,8 @@ class DeviceRequest:
     """`count` devices of a class; -1 for all that the node has.
 
     `selectors`: CEL expressions that each of them must meet. `others`: alternatives, in order of preference.
-    `watching`: it only looks at devices (`adminAccess`), and takes none.
+    `watching`: it only looks at devices (`adminAccess`), and takes none. `tolerations`: of taints of devices.
+    `least`: capacities that each device must have, in base units (`capacity.requests`).
     """
 
     device_class: str
@@ -37,17 +37,21 @@ class DeviceRequest:
     selectors: tuple[str, ...] = ()
     others: tuple[DeviceRequest, ...] = ()
     watching: bool = False
+    tolerations: tuple[Toleration, ...] = ()
+    least: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A ResourceClaim or ResourceClaimTemplate. Of alternatives (`firstAvailable`) the first comes first.
 
-    `allocated`: the devices that a claim has been given, by request, with their driver, pool and name.
+    `allocated`: the devices that a claim has been given, with their driver, pool and name. `rules`: what its
+    devices must have in common, or must not.
     """
 
     requests: tuple[DeviceRequest, ...]
-    allocated: tuple[tuple[str, str, str], ...] = ()
+    allocated: tuple[DeviceId, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +70,13 @@ class ClaimUse:
 class Claims:
     """What the cluster says, by NAMESPACE/NAME. `domains`: each ComputeDomain's template.
 
-    `devices`: by node what its drivers offer, of the nodes that have a ResourceSlice. `classes`: the
-    selectors of each DeviceClass, by its name.
+    `slices`: what the ResourceSlices offer. `classes`: the selectors of each DeviceClass, by its name.
     """
 
     claims: Mapping[str, Claim]
     templates: Mapping[str, Claim]
     domains: Mapping[str, str]
-    devices: Mapping[str, Mapping[tuple[str, str], Device]] = field(default_factory=dict)
+    slices: Slices = NO_SLICES
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def beside(self, others: Claims) -> Claims:
@@ -82,7 +85,7 @@ class Claims:
             {**self.claims, **others.claims},
             {**self.templates, **others.templates},
             {**self.domains, **others.domains},
-            {**self.devices, **others.devices},
+            others.slices or self.slices,
             {**self.classes, **others.classes},
         )
 
@@ -106,7 +109,40 @@ def claim_from(item: Mapping[str, object], where: Where) -> Claim:
             for index, request in enumerate(requests)
         ),
         _allocated(item, where),
+        tuple(_rules(devices, requests, where.at(f"{at.field}.constraints"))),
     )
+
+
+def _rules(
+    devices: Mapping[str, object], requests: Sequence[Mapping[str, object]], where: Where
+) -> Iterator[Rule]:
+    """The constraints, each with the requests, or alternatives of them, that it names; none named is all."""
+    places = _places(requests, where)
+    for index, one in enumerate(maps(devices.get("constraints"), where)):
+        at = where.at(f"{where.field}[{index}]")
+        named = strings(one.get("requests"), at.at(f"{at.field}.requests"))
+        for name in named:
+            if name not in places:
+                raise InputError(
+                    f"no request of the claim is named {name!r}; there are {', '.join(places) or 'none'}",
+                    at.at(f"{at.field}.requests"),
+                )
+        whose = {place for name in named for place in places[name]}
+        for key, distinct in (("matchAttribute", False), ("distinctAttribute", True)):
+            if attribute := text(one.get(key), at.at(f"{at.field}.{key}")):
+                yield Rule(attribute, distinct, tuple(sorted(whose)))
+
+
+def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str, list[tuple[int, int]]]:
+    """Requests by name, and their alternatives by REQUEST/NAME, as places among requests and alternatives."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for index, request in enumerate(requests):
+        name = text(request.get("name"), where)
+        others = maps(request.get("firstAvailable"), where)
+        found[name] = [(index, place) for place in range(max(1, len(others)))]
+        for place, other in enumerate(others):
+            found[f"{name}/{text(other.get('name'), where)}"] = [(index, place)]
+    return found
 
 
 def _request(request: Mapping[str, object], where: Where) -> DeviceRequest:
@@ -118,7 +154,7 @@ def _request(request: Mapping[str, object], where: Where) -> DeviceRequest:
     ]
     if alternatives and not exactly:
         first, *others = alternatives
-        return DeviceRequest(first.device_class, first.count, first.selectors, tuple(others))
+        return replace(first, others=tuple(others))
     return _devices(exactly or request, where)
 
 
@@ -131,6 +167,23 @@ def _devices(wanted: Mapping[str, object], where: Where) -> DeviceRequest:
         UNKNOWN if everything else stated or 1,
         expressions(wanted.get("selectors"), where.at(f"{where.field}.selectors")),
         watching=wanted.get("adminAccess") is True,
+        tolerations=tuple(_tolerations(wanted, where.at(f"{where.field}.tolerations"))),
+        least=_least(wanted, where.at(f"{where.field}.capacity.requests")),
+    )
+
+
+def _tolerations(wanted: Mapping[str, object], where: Where) -> Iterator[Toleration]:
+    for one in maps(wanted.get("tolerations"), where):
+        key, operator, value, effect = (
+            text(one.get(name), where) for name in ("key", "operator", "value", "effect")
+        )
+        yield key, operator or "Equal", value, effect
+
+
+def _least(wanted: Mapping[str, object], where: Where) -> tuple[tuple[str, int], ...]:
+    asked = mapping(mapping(wanted.get("capacity"), where).get("requests"), where)
+    return tuple(
+        sorted((str(name), sized(size, where.at(f"{where.field}.{name}"))) for name, size in asked.items())
     )
 
 
@@ -143,7 +196,7 @@ def expressions(selectors: object, where: Where) -> tuple[str, ...]:
     return tuple(expression for expression in found if expression)
 
 
-def _allocated(item: Mapping[str, object], where: Where) -> tuple[tuple[str, str, str], ...]:
+def _allocated(item: Mapping[str, object], where: Where) -> tuple[DeviceId, ...]:
     at = where.at("status.allocation.devices.results")
     status = mapping(item.get("status"), where.at("status"))
     allocation = mapping(status.get("allocation"), where.at("status.allocation"))

@@ -151,11 +151,11 @@ class Classes:
             return ()
         assert content.free is not None, "only hosts are packed"
         if len(self._kinds) > 1:
-            best = self._fit.best(content.free, allowed, content.gpus, content.zones)
+            best = self._fit.best(content.free, allowed, content.gpus, content.zones, content.stock)
             return tuple([self.counts.pack(counts) for counts in best])
         kind = self._kinds[0]
         wanted = 1 if self._levels - 1 in kind.apart else kind.count
-        room = min(wanted, most(content.free, kind.shape, content.gpus, wanted))
+        room = min(wanted, most(content.free, kind.shape, content.gpus, wanted, content.stock))
         if content.zones is not None:
             room = content.zones.room(alignment_for(kind.shape), room)
         return (room,) if room else ()

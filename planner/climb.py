@@ -172,4 +172,5 @@ def _key(kind: Kind) -> Hashable:
     shape = kind.shape
     requests = tuple(sorted(shape.requests.items()))
     levels = (kind.required, kind.preferred, kind.slice_level, kind.slice_size, kind.apart, kind.joint)
-    return (kind.count, requests, shape.tolerations, levels, shape.alignment and shape.alignment.key)
+    aligned = shape.alignment and shape.alignment.key
+    return (kind.count, requests, shape.tolerations, levels, aligned, shape.bundles)

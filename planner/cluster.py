@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from planner import quantity
 from planner.claims import Claim, Claims, claim_from, domain_template, uses_from
-from planner.devices import class_from, slice_from
+from planner.devices import class_from
 from planner.errors import InputError, Where
 from planner.fabric import Link
 from planner.limits import Bound, Quota, bounds_from, quota_from
@@ -28,10 +28,10 @@ from planner.presets import infer
 from planner.qos import alignment_of
 from planner.reading import mapping, maps, once, sequence, text, texts
 from planner.reservation import Reservation
-from planner.selectors import Device
 from planner.settings import DEFAULTS, KNOWN, Settings, with_config
 from planner.shape import effective_request
 from planner.sharing import shared_by
+from planner.slices import Slice, gathered, slice_from
 from planner.snapshot import Snapshot, snapshot
 from planner.topologies import links_of, topology_from
 from planner.topology import Topology
@@ -56,7 +56,7 @@ class _Found:
     claims: dict[str, Claim] = field(default_factory=dict)
     templates: dict[str, Claim] = field(default_factory=dict)
     domains: dict[str, str] = field(default_factory=dict)
-    devices: dict[str, dict[tuple[str, str], Device]] = field(default_factory=dict)
+    slices: list[Slice] = field(default_factory=list)
     classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: dict[str, Quota] = field(default_factory=dict)
@@ -85,7 +85,7 @@ def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
         ignored=dict(found.ignored),
         settings=found.settings,
         numa=found.numa,
-        claims=Claims(found.claims, found.templates, found.domains, found.devices, found.classes),
+        claims=Claims(found.claims, found.templates, found.domains, gathered(found.slices), found.classes),
         bounds=found.bounds,
         quotas=found.quotas,
     )
@@ -294,9 +294,7 @@ def _read_claim(found: _Found, item: Mapping[str, object], where: Where) -> None
 
 
 def _read_slice(found: _Found, item: Mapping[str, object], where: Where) -> None:
-    node, devices = once(item, where, slice_from)
-    if node:
-        found.devices.setdefault(node, {}).update(devices)
+    found.slices.append(once(item, where, slice_from))
 
 
 def _read_class(found: _Found, item: Mapping[str, object], where: Where) -> None:

@@ -20,6 +20,7 @@ from planner.parts import in_parts
 from planner.podgroup import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
 from planner.quantity import Resources
 from planner.sharing import Gpus
+from planner.stock import Stock
 from planner.tree import Branch, Place, Tree, key_at
 from planner.zones import Zones
 
@@ -54,6 +55,8 @@ class Content:
     gpus: Gpus | None = None
     zones: Zones | None = None
     """NUMA zones, of a host whose kubelet refuses what does not fit them."""
+    stock: Stock | None = None
+    """Its devices as claims see them, where ResourceSlices tell them."""
     parts: tuple[Content, ...] = ()
     part: bool = False
     span: int = 1
@@ -84,6 +87,7 @@ class Memory:
         held: str,
         gpus: Gpus | None = None,
         zones: Zones | None = None,
+        stock: Stock | None = None,
     ) -> Content:
         """The content of a host of these; `node` says its taints, cordon and readiness."""
         amounts = tuple(sorted(free.items()))
@@ -99,12 +103,13 @@ class Memory:
             branch.level,
             gpus,
             zones,
+            stock,
         )
         found = self._contents.get(key)
         if found is None:
             found = self._contents[key] = Content(
                 branch.level, branch.named, 1, opened, gang, worth(free), (), free,
-                held, node.taints, node.cordoned, node.ready, gpus, zones,
+                held, node.taints, node.cordoned, node.ready, gpus, zones, stock,
             )  # fmt: skip
         return found
 

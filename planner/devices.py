@@ -1,7 +1,7 @@
-"""The devices of nodes: read from ResourceSlices, or worked out from labels and allocatable amounts.
+"""The devices of nodes: what ResourceSlices offer (`planner.slices`), or labels and allocatable amounts tell.
 
-Source: `resource.k8s.io` ResourceSlice (v1, v1beta2; v1beta1 with `basic`) and NVIDIA's driver: attributes
-`type` ("gpu", "mig", "vfio"), `productName`, `architecture`, `profile`, capacity `memory`.
+Source: NVIDIA's driver: attributes `type` ("gpu", "mig", "vfio"), `productName`, `architecture`, `profile`,
+capacity `memory`.
 
 Devices that are asked for by claim are resources of their own: `gpu.nvidia.com` for whole GPUs,
 `mig.nvidia.com/PROFILE` for slices, and `mig.nvidia.com` for slices of any profile. A node that offers the
@@ -12,16 +12,15 @@ from there, so that claims and limits never both get one GPU.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 
-from planner.claims import Claims, expressions
-from planner.errors import InputError, Where
+from planner.claims import expressions
+from planner.errors import Where
 from planner.match import PRODUCT
 from planner.node import Node
 from planner.podgroup import MIG_PREFIX
-from planner.quantity import Resources, amount
-from planner.reading import mapping, maps, text
+from planner.quantity import Resources
+from planner.reading import mapping
 from planner.selectors import Device, Value
 
 DRIVER = "gpu.nvidia.com"
@@ -32,12 +31,6 @@ CLAIMED_MIG = "mig.nvidia.com"
 COUNT_LABEL = "nvidia.com/gpu.count"
 FAMILY_LABEL = "nvidia.com/gpu.family"
 MEMORY_LABEL = "nvidia.com/gpu.memory"
-
-_SINGULAR = ("uuid", "minor", "index", "pciBusID", "pcieBusID", "pcieRoot", "parentUUID", "parentIndex")
-"""Attributes that tell one device from its equals; the plan looks at kinds of devices."""
-
-Slice = Mapping[tuple[str, str], Device]
-"""A driver's devices on a node, by pool and name."""
 
 
 def is_claimed(resource: str) -> bool:
@@ -72,26 +65,34 @@ def has(offers: Resources, resource: str) -> int:
     return offers.get(resource if known else plugin_name(resource), 0)
 
 
-def offered(node: Node, claims: Claims) -> Resources:
+def offered(node: Node, pools: Mapping[str, int] | None) -> Resources:
     """What the node gives, with the pools of devices that only claims can reach.
 
-    Where some node has a ResourceSlice, a node without one has no driver for claims.
+    `pools`: the devices of its ResourceSlices; None where no node has any, and labels tell. Where some node
+    has a ResourceSlice, a node without one has no driver for claims.
     """
-    plugin = node.allocatable.get(GPU, 0)
-    if not claims.devices:
+    if pools is None:
+        plugin = node.allocatable.get(GPU, 0)
         labelled = labelled_gpus(node)
         return {**node.allocatable, CLAIMED_GPU: labelled} if labelled and not plugin else node.allocatable
-    pools: dict[str, int] = {CLAIMED_GPU: 0, CLAIMED_MIG: 0}
-    for device in claims.devices.get(node.name, {}).values():
-        if (name := pool_of(device)) and not device.partition:
-            pools[name] = pools.get(name, 0) + 1
+    counts = {CLAIMED_GPU: 0, CLAIMED_MIG: 0, **pools}
+    shared = [name for name, count in counts.items() if count and name != CLAIMED_MIG and plugged(node, name)]
+    return {**node.allocatable, **{name: count for name, count in counts.items() if name not in shared}}
+
+
+def pools_of(devices: Iterable[Device]) -> dict[str, int]:
+    """How many of them there are by pool, slices by their profile and together."""
+    found: Counter[str] = Counter()
+    for device in devices:
+        if name := pool_of(device):
+            found[name] += 1
             if name.startswith(CLAIMED_MIG):
-                pools[CLAIMED_MIG] += 1
-    shared = [name for name, count in pools.items() if count and name != CLAIMED_MIG and _plugged(node, name)]
-    return {**node.allocatable, **{name: count for name, count in pools.items() if name not in shared}}
+                found[CLAIMED_MIG] += 1
+    return dict(found)
 
 
-def _plugged(node: Node, name: str) -> bool:
+def plugged(node: Node, name: str) -> bool:
+    """Whether the device plugin gives the same devices."""
     return node.allocatable.get(plugin_name(name), 0) > 0
 
 
@@ -114,10 +115,8 @@ def pool_of(device: Device) -> str:
     return CLAIMED_GPU if kind in ("gpu", "vfio", None) else ""
 
 
-def devices_of(node: Node, claims: Claims) -> Counter[Device]:
-    """The node's devices for claims, equal ones together; from its labels where no slice is known."""
-    if claims.devices:
-        return Counter(claims.devices.get(node.name, {}).values())
+def labelled_devices(node: Node) -> Counter[Device]:
+    """The devices for claims that a node's labels and allocatable amounts tell, where no slices are known."""
     found: Counter[Device] = Counter()
     if gpus := node.allocatable.get(GPU, 0) or labelled_gpus(node):
         found[Device(DRIVER, (("type", "gpu"), *_labelled(node)), _memory(node))] = gpus
@@ -140,76 +139,6 @@ def _labelled(node: Node) -> tuple[tuple[str, Value], ...]:
 def _memory(node: Node) -> tuple[tuple[str, int], ...]:
     size = node.labels.get(MEMORY_LABEL, "")
     return (("memory", int(size) * 2**20),) if size.isascii() and size.isdecimal() and len(size) < 10 else ()
-
-
-def slice_from(item: Mapping[str, object], where: Where) -> tuple[str, dict[tuple[str, str], Device]]:
-    """The node of a ResourceSlice, "" where it is not one node's, and its GPUs. Raises `InputError`.
-
-    Other drivers' devices (the channels of ComputeDomains are thousands a node) are left out; that the node
-    has a slice still tells that GPUs by claim would have one.
-    """
-    spec = mapping(item.get("spec"), where.at("spec"))
-    driver = text(spec.get("driver"), where.at("spec.driver"))
-    pool = mapping(spec.get("pool"), where.at("spec.pool"))
-    name = text(pool.get("name"), where.at("spec.pool.name"))
-    found = {}
-    devices = maps(spec.get("devices"), where.at("spec.devices")) if driver == DRIVER else ()
-    for index, device in enumerate(devices):
-        at = where.at(f"spec.devices[{index}]")
-        found[name, text(device.get("name"), at)] = _device(device, driver, at)
-    return text(spec.get("nodeName"), where.at("spec.nodeName")), found
-
-
-def _device(device: Mapping[str, object], driver: str, where: Where) -> Device:
-    basic = device
-    if "basic" in device:
-        basic = mapping(device["basic"], where.at(f"{where.field}.basic"))
-    attributes = {}
-    for name, typed in mapping(basic.get("attributes"), where.at(f"{where.field}.attributes")).items():
-        own = _own(name, driver)
-        if own.rpartition("/")[2] not in _SINGULAR and (value := _value(typed, name, where)) is not None:
-            attributes[own] = value
-    capacity = {}
-    for name, stated in mapping(basic.get("capacity"), where.at(f"{where.field}.capacity")).items():
-        size = stated.get("value") if isinstance(stated, Mapping) else stated
-        capacity[_own(name, driver)] = _sized(size, name, where)
-    partition = bool(basic.get("consumesCounters"))
-    return _equal(driver, tuple(sorted(attributes.items())), tuple(sorted(capacity.items())), partition)
-
-
-@lru_cache(maxsize=1024)
-def _equal(
-    driver: str, attributes: tuple[tuple[str, Value], ...], capacity: tuple[tuple[str, int], ...], part: bool
-) -> Device:
-    """The one device for all that are equal."""
-    return Device(driver, attributes, capacity, part)
-
-
-@lru_cache(maxsize=1024)
-def _bytes(size: str) -> int:
-    return amount("memory", size, Where(), up=False)
-
-
-def _sized(size: object, name: object, where: Where) -> int:
-    try:
-        return _bytes(str(size))
-    except InputError as error:
-        raise InputError(error.message, where.at(f"{where.field}.capacity.{name}")) from None
-
-
-def _own(name: object, driver: str) -> str:
-    """The name without the driver's own domain."""
-    return str(name).removeprefix(driver + "/")
-
-
-def _value(typed: object, name: object, where: Where) -> Value | None:
-    if not isinstance(typed, Mapping):
-        typed = mapping(typed, where.at(f"{where.field}.attributes.{name}"))
-    for kind in ("string", "version", "int", "bool"):
-        value = typed.get(kind)
-        if isinstance(value, (str, int)):
-            return value
-    return None
 
 
 def class_from(item: Mapping[str, object], where: Where) -> tuple[str, ...]:

@@ -151,6 +151,16 @@ def fits_no_gpu(kind: Kind, part: str, why: str) -> str:
     return f"One pod of {' and '.join(name for name, _ in kind.parts)} asks for {part}, and {why}"
 
 
+def fits_no_devices(kind: Kind, causes: dict[str, int]) -> str:
+    """The message to a pod whose claims no node that it may use can ever give; `causes`: nodes by why."""
+    whose = " and ".join(name for name, _ in kind.parts)
+    why = ", ".join(f"{_nodes(count)} with {cause}" for cause, count in causes.items())
+    return (
+        f"No node that a pod of {whose} may use has what it claims: {why}. "
+        "Would work: fewer devices or constraints in one pod's claims."
+    )
+
+
 def fits_no_inside(kind: Kind, causes: dict[str, int], most: int) -> str:
     """The message to a request for a domain inside the host that is larger than any; `most`: its GPUs."""
     whose = " and ".join(name for name, _ in kind.parts)

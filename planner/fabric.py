@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from planner.claiming import Devices
+from planner.claiming import Devices, empty_stock
 from planner.claims import NO_CLAIMS, Claims
 from planner.content import Content, Contents, Memory
-from planner.devices import GPU, devices_of, offered
+from planner.devices import GPU, labelled_devices, offered
 from planner.layered import Layered
+from planner.layouts import Layouts
 from planner.limits import Bound, Quota
 from planner.match import PASSING_TAINTS, PRODUCT, divided
 from planner.node import Node
@@ -24,6 +25,7 @@ from planner.order import natural
 from planner.quantity import Resources
 from planner.settings import DEFAULTS, Settings
 from planner.sharing import gpus_of
+from planner.stock import Stock
 from planner.topology import HOSTNAME, Topology
 from planner.tree import Branch, Tree, belongs, grow
 from planner.zones import empty_zones
@@ -112,7 +114,7 @@ class Fabric:
             numa = self.aligned(node)
             return self.memory.host(
                 branch, empty, free, opened=False, gang="", held="",
-                gpus=gpus_of(node), zones=empty_zones(numa) if numa else None,
+                gpus=gpus_of(node), zones=empty_zones(numa) if numa else None, stock=self.stock(node),
             )  # fmt: skip
 
         return self.empty.of(tree, host)
@@ -120,13 +122,23 @@ class Fabric:
     @cached_property
     def devices(self) -> Devices:
         """The nodes' devices, for those who ask for them by claim."""
-        return Devices.of(self.nodes.values(), self.claims)
+        return Devices.of(self.nodes.values(), self.claims, self.layouts)
+
+    @cached_property
+    def layouts(self) -> Layouts:
+        """The devices of each node that has ResourceSlices."""
+        return Layouts(self.claims)
+
+    def stock(self, node: Node) -> Stock | None:
+        """The node's devices when no claim has any; None where slices offer none."""
+        return empty_stock(node, self.layouts) if self.claims.slices else None
 
     def offers(self, node: Node) -> Resources:
         """What the node gives, with the devices that only claims can reach."""
-        if not self.claims.devices and node.allocatable.get(GPU):
-            return node.allocatable
-        return offered(node, self.claims)
+        if not self.claims.slices:
+            return node.allocatable if node.allocatable.get(GPU) else offered(node, None)
+        layout = self.layouts.of(node.name)
+        return offered(node, layout.pools if layout else {})
 
     def with_node(self, node: Node) -> Fabric:
         """The same nodes with this one in the place of the one of its name, or besides them.
@@ -158,6 +170,8 @@ class Fabric:
     def _hand_over(self, made: Fabric, old: Node | None, new: Node | None) -> None:
         """What was worked out of all nodes, where these two make no difference to it."""
         known = self.__dict__
+        if "layouts" in known:
+            made.__dict__["layouts"] = self.layouts
         if "devices" in known and self._devices_of(old) == self._devices_of(new):
             made.__dict__["devices"] = self.devices
         if "divided" in known and bool(old and divided(old.labels)) == bool(new and divided(new.labels)):
@@ -167,8 +181,10 @@ class Fabric:
 
     def _devices_of(self, node: Node | None) -> tuple[object, str]:
         """All that `devices` looks at in a node."""
-        found = devices_of(node, self.claims) if node else None
-        return (found, node.name + "/" + node.labels.get(PRODUCT, "")) if node and found else (None, "")
+        if node is None:
+            return None, ""
+        found = self.layouts.of(node.name) if self.claims.slices else labelled_devices(node)
+        return (found, node.name + "/" + node.labels.get(PRODUCT, "")) if found else (None, "")
 
 
 def _moved(

@@ -30,6 +30,7 @@ from planner.request import Refusal, levels_asked, topologies_asked
 from planner.settings import Settings
 from planner.sharing import Gpus, share_in
 from planner.snapshot import Snapshot
+from planner.stock import Stock
 from planner.topology import HOSTNAME
 
 _MOST_TRIES = 48
@@ -257,10 +258,10 @@ class _Fabric:
             known = self._known[what] = self._room_on(node, free, None)
         return known
 
-    def _room_on(self, node: Node, free: Resources, gpus: Gpus | None) -> int:
+    def _room_on(self, node: Node, free: Resources, gpus: Gpus | None, stock: Stock | None = None) -> int:
         return max(
             (
-                min(pod_set.count, most(free, pod_set.shape, gpus, pod_set.count))
+                min(pod_set.count, most(free, pod_set.shape, gpus, pod_set.count, stock))
                 for pod_set in self._group.pod_sets
                 if not obstacle(pod_set.shape, node, now=self._steps.now)
             ),

@@ -8,22 +8,26 @@ from dataclasses import dataclass
 
 from planner import numawords
 from planner.content import Content, hosts
-from planner.devices import has, on_node
+from planner.devices import GPU, has, on_node
 from planner.kinds import ROOT, Kind
 from planner.match import condition_obstacle
 from planner.matching import Match
 from planner.order import natural
-from planner.packing import most
+from planner.packing import most, takes_devices
 from planner.podgroup import PodGroup
 from planner.quantity import Resources
 from planner.rank import Way
 from planner.request import Ask
 from planner.sharing import Gpus, share_in, share_named
+from planner.stock import Stock
 from planner.topology import short
 from planner.tree import Branch
 from planner.view import View
 from planner.zones import Zones
 
+CLAIMS = "devices for "
+"""How the cause begins where claims find no devices, after "insufficient"."""
+NO_DEVICES = f"{CLAIMS}a claim (the node has no ResourceSlice of them)"
 FITS = ""
 """The cause of nodes that take a pod."""
 _LARGE = 100_000
@@ -99,7 +103,7 @@ class _Tally:
         if gang:
             return f"reserved by {gang}"
         lacking = [
-            short_of(free, kind, content.gpus) or misaligned(content.zones, kind)
+            short_of(free, kind, content.gpus, content.stock) or misaligned(content.zones, kind)
             for kind, reason in zip(self._kinds, reasons, strict=True)
             if not reason
         ]
@@ -139,6 +143,7 @@ def _tally(view: View, kinds: Sequence[Kind], required: int, *, shared: bool, wh
             tuple(sorted(k.shape.requests.items())),
             k.shape.tolerations,
             k.shape.alignment and k.shape.alignment.key,
+            k.shape.bundles,
         )
         for k in kinds
     )
@@ -152,15 +157,17 @@ def _tally(view: View, kinds: Sequence[Kind], required: int, *, shared: bool, wh
         return tally.of(view.content, view.match(kinds))
 
 
-def short_of(free: Resources, kind: Kind, gpus: Gpus | None = None) -> str:
+def short_of(free: Resources, kind: Kind, gpus: Gpus | None = None, stock: Stock | None = None) -> str:
     """The resource that keeps one pod from fitting, the scarcest kind (devices) first; "" where it fits."""
-    if most(free, kind.shape, gpus, 1):
+    if most(free, kind.shape, gpus, 1, stock):
         return ""
+    if kind.shape.bundles and (lack := stock.lacking(kind.shape.bundles) if stock else NO_DEVICES):
+        return lack
     needs = on_node(kind.shape.requests, free).items()
     lacking = [name for name, need in needs if free.get(name, 0) < need and not share_named(name)]
     if not lacking:
         share = share_in(kind.shape.requests)
-        return share.label if share else ""
+        return share.label if share else GPU if takes_devices(stock, kind.shape) else ""
     return min(lacking, key=lambda name: ("/" not in name, name))
 
 

@@ -9,18 +9,39 @@ from planner.kinds import Kind
 from planner.podgroup import PodShape
 from planner.quantity import LARGEST, Resources
 from planner.sharing import GPU, Gpus, share_in, share_named
+from planner.stock import Stock
 from planner.zones import Filling, Zones, alignment_for
 
 
-def most(free: Resources, shape: PodShape, gpus: Gpus | None = None, limit: int = LARGEST) -> int:
-    """Pods of this shape that the free amounts hold, at most `limit`; parts of GPUs on these `gpus`."""
+def most(
+    free: Resources,
+    shape: PodShape,
+    gpus: Gpus | None = None,
+    limit: int = LARGEST,
+    stock: Stock | None = None,
+) -> int:
+    """Pods of this shape that the free amounts hold, at most `limit`; parts of GPUs on these `gpus`, devices
+    by claim from this `stock`."""
     requests = on_node(shape.requests, free) if shape.claims else shape.requests
     share = share_in(requests)
     if share is None:
-        return max(0, min((free.get(name, 0) // need for name, need in requests.items()), default=0))
+        room = max(0, min((free.get(name, 0) // need for name, need in requests.items()), default=0))
+        return _served(stock, shape, min(room, limit)) if room and takes_devices(stock, shape) else room
     others = (free.get(name, 0) // need for name, need in requests.items() if name != share.name)
     room = max(0, min(others, default=limit))
     return gpus.most(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
+
+
+def takes_devices(stock: Stock | None, shape: PodShape) -> bool:
+    """Whether the pod takes devices that claims see: by claims, or GPUs of the plugin that gives the same."""
+    return bool(
+        shape.bundles or (stock is not None and stock.shared and stock.waiting and shape.requests.get(GPU))
+    )
+
+
+def _served(stock: Stock | None, shape: PodShape, room: int) -> int:
+    """How many of so many pods find their devices; none where slices tell of none."""
+    return stock.most(shape.bundles, room, shape.requests.get(GPU, 0)) if stock is not None else 0
 
 
 def opens_gpus(kinds: Sequence[Kind], gpus: Gpus | None) -> int:
@@ -47,11 +68,13 @@ class HostFit:
         ]
         self._caps = [1 if host_level in kind.apart else kind.count for kind in kinds]
         self._claiming = any(kind.shape.claims for kind in kinds)
+        self._shapes = [kind.shape for kind in kinds]
         names = {name for request in self._requests for name in request}
         self._resources = sorted({*names, *map(plugin_name, filter(is_claimed, names)), GPU})
         self._alignments = [alignment_for(kind.shape) for kind in kinds]
         self._memo: dict[
-            tuple[tuple[int, ...], tuple[bool, ...], Gpus | None, Zones | None], tuple[tuple[int, ...], ...]
+            tuple[tuple[int, ...], tuple[bool, ...], Gpus | None, Zones | None, Stock | None],
+            tuple[tuple[int, ...], ...],
         ] = {}
 
     def best(
@@ -60,19 +83,26 @@ class HostFit:
         allowed: tuple[bool, ...],
         gpus: Gpus | None = None,
         zones: Zones | None = None,
+        stock: Stock | None = None,
     ) -> tuple[tuple[int, ...], ...]:
         """The largest possible counts, in descending order; empty where not one pod fits."""
         missing = NOT_OFFERED if self._claiming else 0
         amounts = tuple([free.get(name, missing) for name in self._resources])
-        key = (amounts, allowed, gpus if self._sharing else None, zones)
+        stock = stock if any(takes_devices(stock, shape) for shape in self._shapes) else None
+        key = (amounts, allowed, gpus if self._sharing else None, zones, stock)
         found = self._memo.get(key)
         if found is None:
             there = {n: a for n, a in zip(self._resources, amounts, strict=True) if a != NOT_OFFERED}
-            found = self._memo[key] = self._search(there, allowed, gpus, zones)
+            found = self._memo[key] = self._search(there, allowed, gpus, zones, stock)
         return found
 
     def _search(
-        self, free: Mapping[str, int], allowed: tuple[bool, ...], gpus: Gpus | None, zones: Zones | None
+        self,
+        free: Mapping[str, int],
+        allowed: tuple[bool, ...],
+        gpus: Gpus | None,
+        zones: Zones | None,
+        stock: Stock | None,
     ) -> tuple[tuple[int, ...], ...]:
         found: list[tuple[int, ...]] = []
         last = len(self._requests) - 1
@@ -85,6 +115,8 @@ class HostFit:
             room = max(0, min([room, *(left.get(name, 0) // need for name, need in request.items())]))
             if self._sharing:
                 room = self._beside(gpus, left, (*counts, room))
+            if self._claiming or stock:
+                room = self._served(stock, (*counts, room))
             if filling:
                 room = filling.most(counts, room)
             if kind == last:
@@ -98,6 +130,20 @@ class HostFit:
 
         extend(0, free, ())
         return tuple(counts for counts in found if any(counts))
+
+    def _served(self, stock: Stock | None, counts: tuple[int, ...]) -> int:
+        """The most of the last kind for which the claims of all kinds so far have devices."""
+        kind, room = len(counts) - 1, counts[-1]
+        if not takes_devices(stock, self._shapes[kind]):
+            return room
+        while room:
+            pods = list(zip(self._shapes, (*counts[:-1], room), strict=False))
+            wanted = [(bundle, count) for shape, count in pods for bundle in shape.bundles]
+            plugged = sum(shape.requests.get(GPU, 0) * count for shape, count in pods)
+            if stock is not None and stock.holds(wanted, plugged):
+                break
+            room -= 1
+        return room
 
     def _beside(self, gpus: Gpus | None, left: Mapping[str, int], counts: tuple[int, ...]) -> int:
         """The most of the last kind for which the parts of GPUs of all kinds so far have a place."""

@@ -7,18 +7,19 @@ becomes a `Reservation` by `reservation_for`, which the shell puts into the ledg
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from planner import choose, explain
 from planner.answer import Answer, Assignment
 from planner.budget import Budget
-from planner.claiming import claimed, in_one_clique
+from planner.claimed import claimed, in_one_clique
 from planner.climb import Climb, Found
 from planner.elsewhere import climb_by_rules
 from planner.explain import Tried
 from planner.nearest import Near, Plan, Steps
 from planner.pins import requirements
-from planner.podgroup import PodGroup
+from planner.podgroup import PodGroup, PodShape
 from planner.refuse import not_placed
 from planner.relax import relaxations
 from planner.replay import fingerprint, replay
@@ -264,10 +265,15 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
         domains=answer.reserves,
         nodes=frozenset(name for branch in held if branch for name in wide.names(branch)),
         assignments=answer.assignments,
-        requests=tuple((p.name, dict(p.shape.requests)) for p in group.pod_sets if p.count),
+        requests=tuple((p.name, _held(p.shape)) for p in group.pod_sets if p.count),
         traits=tuple((p.name, traits) for p in group.pod_sets if p.count and (traits := traits_of(p.shape))),
         fingerprint=fingerprint(group),
     )
+
+
+def _held(shape: PodShape) -> dict[str, int]:
+    """What a pod's seat holds: its requests, and its claims by name."""
+    return {**shape.requests, **Counter(bundle.name for bundle in shape.bundles)}
 
 
 def _outside(tree: Tree, answer: Answer) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.alignment import Alignment
+from planner.bundles import Bundle
 from planner.claims import ClaimUse
 from planner.quantity import Resources
 
@@ -103,6 +104,8 @@ class PodShape:
     together: tuple[tuple[str, tuple[str, ...]], ...] = ()
     claims: tuple[ClaimUse, ...] = ()
     """The device claims that it names; what they ask for is worked out where the cluster is known."""
+    bundles: tuple[Bundle, ...] = ()
+    """What these claims ask for, each of the devices that slices offer (planner.stock)."""
 
     @property
     def gpus(self) -> int:

@@ -15,7 +15,7 @@ from planner.explain import Tried
 from planner.kinds import ROOT, Kind
 from planner.match import affinity_matches, selects
 from planner.nearest import Near, Tight
-from planner.obstacles import FITS, causes_for, largest, obstacles, short_of, usable
+from planner.obstacles import CLAIMS, FITS, causes_for, largest, obstacles, short_of, usable
 from planner.podgroup import PodGroup
 from planner.relax import relaxations
 from planner.sharing import GPU, never, share_in, share_named
@@ -116,7 +116,7 @@ def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
     if causes[FITS]:
         return None
     if misaligned := sum(n for cause, n in causes.items() if cause.startswith(numawords.NUMA)):
-        roomy = (h for h in usable(views, kind) if not short_of(h.free or {}, kind, h.gpus))
+        roomy = (h for h in usable(views, kind) if not short_of(h.free or {}, kind, h.gpus, h.stock))
         zones = [host.zones for host in roomy if host.zones]
         return "NoNUMAFit", numawords.never(kind, zones, misaligned)
     if any(cause.startswith((inside.SMALL, inside.UNALIGNED)) for cause in causes):
@@ -125,6 +125,8 @@ def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
         )
     if not any(cause.startswith("insufficient") for cause in causes):
         return "NoNodeMatches", explain.matches_no_node(kind, {c: n for c, n in causes.items() if n})
+    if unmet := {c: n for c, n in causes.items() if c.startswith(f"insufficient {CLAIMS}")}:
+        return "PodFitsNoNode", explain.fits_no_devices(kind, unmet)
     share = share_in(kind.shape.requests)
     if share and (why := never(share, [(h.gpus, (h.free or {}).get(GPU, 0)) for h in usable(views, kind)])):
         return "PodFitsNoNode", explain.fits_no_gpu(kind, share.words(), why)

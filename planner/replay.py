@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from planner.answer import Answer
+from planner.bundles import is_bundle
 from planner.choose import candidates
 from planner.devices import is_claimed
 from planner.kinds import ROOT
@@ -46,7 +47,9 @@ def fingerprint(group: PodGroup) -> str:
 def _requests(pod_set: PodSet) -> list[tuple[str, object]]:
     """What the pods ask for; of claims only the names, for what is behind them hangs on the cluster."""
     shape = pod_set.shape
-    asked: list[tuple[str, object]] = [(n, a) for n, a in sorted(shape.requests.items()) if not is_claimed(n)]
+    asked: list[tuple[str, object]] = [
+        (n, a) for n, a in sorted(shape.requests.items()) if not is_claimed(n) and not is_bundle(n)
+    ]
     return asked + [("claim", [use.source, use.template]) for use in shape.claims]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import re2
@@ -30,8 +30,8 @@ class Device:
     driver: str
     attributes: tuple[tuple[str, Value], ...] = ()
     capacity: tuple[tuple[str, int], ...] = ()
-    partition: bool = field(default=False)
-    """Whether it is made on demand, out of what others may take (partitionable devices)."""
+    shareable: bool = False
+    """Whether it may be given to several claims at a time (`allowMultipleAllocations`)."""
 
     def attribute(self, name: str) -> Value | None:
         """An attribute, None where it has none of that name."""

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import networkx as nx
 
+from planner.bundles import PREFIX, is_bundle
 from planner.claims import NO_CLAIMS, Claims
 from planner.content import Content, Contents
 from planner.devices import CLAIMED_GPU, CLAIMED_MIG, is_claimed, on_node
@@ -27,11 +28,12 @@ from planner.quantity import Resources
 from planner.reservation import Book, Reservation
 from planner.settings import DEFAULTS, Settings
 from planner.sharing import SHARED, Gpus, gpus_of, settled, shares_gpus
+from planner.stock import Stock
 from planner.topology import Domain, Topology
 from planner.tree import Branch, Tree
 from planner.zones import Zones, seats, zones_now
 
-_APART = frozenset({SHARED, CLAIMED_GPU[:4], CLAIMED_MIG[:4]})
+_APART = frozenset({SHARED, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
 """How the names of parts of GPUs and of claimed devices begin, which few nodes have in use."""
 
 
@@ -80,7 +82,10 @@ class Snapshot:
     def _host(self, branch: Branch, node: Node) -> Content:
         holds = self.holds.on(node.name)
         pods = self.bound.on(node.name)
-        free, gpus = self.free_on(node) if holds or pods else (self.base.offers(node), gpus_of(node))
+        if holds or pods or self.base.claims.slices:
+            free, gpus, stock = self.free_on(node)
+        else:
+            free, gpus, stock = self.base.offers(node), gpus_of(node), None
         return self.base.memory.host(
             branch,
             node,
@@ -90,12 +95,14 @@ class Snapshot:
             held=next((r.gang for r, _ in reversed(holds) if r.mode == "domain"), ""),
             gpus=gpus,
             zones=self._zones(node),
+            stock=stock,
         )
 
-    def free_on(self, node: Node) -> tuple[Resources, Gpus | None]:
-        """What is left of a node, and of its GPUs for those who share one."""
-        used, gpus = self._settled_on(node)
-        return {name: amount - used.get(name, 0) for name, amount in self.base.offers(node).items()}, gpus
+    def free_on(self, node: Node) -> tuple[Resources, Gpus | None, Stock | None]:
+        """What is left of a node, of its GPUs for those who share one, and of its devices for claims."""
+        used, gpus, stock = self._settled_on(node)
+        free = {name: amount - used.get(name, 0) for name, amount in self.base.offers(node).items()}
+        return free, gpus, stock
 
     def _zones(self, node: Node) -> Zones | None:
         numa = self.base.aligned(node)
@@ -118,13 +125,34 @@ class Snapshot:
             add(taken, uses)
         return taken
 
-    def _settled_on(self, node: Node) -> tuple[dict[str, int], Gpus | None]:
-        taken, gpus = self._promised_on(node.name), gpus_of(node)
+    def _settled_on(self, node: Node) -> tuple[dict[str, int], Gpus | None, Stock | None]:
+        taken, gpus, stock = self._promised_on(node.name), gpus_of(node), None
+        if self.base.claims.slices:
+            stock, taken = self._stock_on(node, taken)
         if _APART.isdisjoint([name[:4] for name in taken]):
-            return taken, gpus
+            return taken, gpus, stock
+        taken = {name: amount for name, amount in taken.items() if not is_bundle(name)}
         if any(map(is_claimed, taken)):
             taken = dict(on_node(taken, self.base.offers(node)))
-        return settled(taken, self.bound.on(node.name), gpus) if shares_gpus(taken) else (taken, gpus)
+        if shares_gpus(taken):
+            taken, gpus = settled(taken, self.bound.on(node.name), gpus)
+        return taken, gpus, stock
+
+    def _stock_on(self, node: Node, promised: Resources) -> tuple[Stock | None, dict[str, int]]:
+        """The devices that slices offer, and what is promised on the node with those that cannot be given."""
+        if (
+            not self.bound.on(node.name)
+            and not self.holds.on(node.name)
+            and not self.base.layouts.given(node.name)
+        ):
+            return self.base.stock(node), dict(promised)
+        bundles = {
+            bundle.name: bundle
+            for reservation, _ in self.holds.on(node.name)
+            for _, traits in reservation.traits
+            for bundle in traits.bundles
+        }
+        return self.base.devices.stock_now(node, self.bound.on(node.name), promised, bundles)
 
     def _used_on(self, node: str) -> dict[str, int]:
         """What bound pods use on a node beyond what their gangs' reservations account for there."""

@@ -1,4 +1,5 @@
-"""What of a reserved gang's pods matters to others besides amounts: labels, anti-affinity, NUMA alignment."""
+"""What of a reserved gang's pods matters to others besides amounts: labels, anti-affinity, NUMA alignment,
+and what their device claims ask for."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.alignment import Alignment, Ask
+from planner.bundles import Bundle, bundle_from, bundle_json
 from planner.errors import Where
 from planner.podgroup import PodShape, PodTerm
 from planner.podterms import terms_from, terms_json
@@ -20,16 +22,16 @@ class Traits:
     alignment: Alignment | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     terms: tuple[PodTerm, ...] = ()
+    bundles: tuple[Bundle, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.alignment or self.labels or self.terms)
+        return bool(self.alignment or self.labels or self.terms or self.bundles)
 
 
 def traits_of(shape: PodShape) -> Traits:
     """The traits of pods of this shape."""
-    return Traits(
-        shape.alignment or None, shape.labels, tuple(term for term in shape.terms if not term.attracts)
-    )
+    guards = tuple(term for term in shape.terms if not term.attracts)
+    return Traits(shape.alignment or None, shape.labels, guards, shape.bundles)
 
 
 def traits_json(traits: Traits) -> dict[str, object]:
@@ -44,6 +46,8 @@ def traits_json(traits: Traits) -> dict[str, object]:
         found["labels"] = dict(sorted(traits.labels.items()))
     if traits.terms:
         found["antiAffinity"] = terms_json(traits.terms)
+    if traits.bundles:
+        found["claims"] = [bundle_json(bundle) for bundle in traits.bundles]
     return found
 
 
@@ -51,11 +55,13 @@ def traits_from(data: Mapping[str, object], where: Where) -> Traits:
     """The traits that `traits_json` wrote. Raises `InputError`, which names the field."""
     labels = texts(data.get("labels"), where.at(f"{where.field}.labels"))
     terms = tuple(terms_from(data.get("antiAffinity"), where.at(f"{where.field}.antiAffinity")))
+    at = where.at(f"{where.field}.claims")
+    bundles = tuple(bundle_from(one, at) for one in maps(data.get("claims"), at))
     if data.get("aligned") is None:
-        return Traits(None, labels, terms)
+        return Traits(None, labels, terms, bundles)
     scopes = mapping(data["aligned"], where.at(f"{where.field}.aligned"))
     alignment = Alignment(_asks(scopes, "container", where), _asks(scopes, "pod", where))
-    return Traits(alignment, labels, terms)
+    return Traits(alignment, labels, terms, bundles)
 
 
 def _asks(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[Ask, ...]:

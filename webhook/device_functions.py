@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.claims import CHANNEL_CLASS, UNKNOWN
+from planner.bundles import UNKNOWN
+from planner.claims import CHANNEL_CLASS
 from planner.errors import Where
 from planner.quantity import amount
 from webhook.cel import Function

@@ -280,12 +280,21 @@ def test_more_devices_than_any_node_has_are_refused_with_the_most() -> None:
 
 
 def test_all_devices_of_a_node_are_as_many_as_its_nodes_have() -> None:
-    """Counted where all nodes have the same number, else said not to be."""
+    """Of a node of 4 and one of 8 each pod gets all that its own node has."""
     everything = template(allocationMode="All")
     there = cluster(node("a"), slice_of("a", 4), everything)
     assert answered(there, claiming(2)).decision == "rejected"
     mixed = cluster(node("a"), node("b"), slice_of("a", 4), slice_of("b", 8), everything)
     answer = answered(mixed, claiming(2))
+    assert (answer.decision, answer.warnings) == ("admitted", ())
+    assert sorted(one.node for one in answer.assignments) == ["a", "b"]
+    assert answered(mixed, claiming(3)).decision == "rejected"
+
+
+def test_without_slices_all_devices_are_counted_where_nodes_have_the_same_number() -> None:
+    """Else it is said that they are not."""
+    everything = template(allocationMode="All")
+    answer = answered(cluster(node("a", 4), node("b", 8), everything), claiming(2))
     assert answer.decision == "admitted"
     assert any("4, 8: not planned" in text for text in answer.warnings)
 
@@ -349,15 +358,13 @@ def test_what_cannot_be_told_is_said(objects: tuple[Json, ...], source: str, sai
     assert any(said in text for text in answer.warnings)
 
 
-def test_slices_made_on_demand_are_said_not_to_be_planned() -> None:
-    """Partitionable devices overlap, so that adding them up would count GPUs twice."""
+def test_devices_whose_counters_no_slice_tells_are_not_there() -> None:
+    """As Kubernetes has it: such a pool is invalid."""
     made = slice_of("a", 7, type="mig", profile="1g.10gb")
     for device in made["spec"]["devices"]:
-        device["consumesCounters"] = [{"counterSet": "gpu-0", "counters": {}}]
+        device["consumesCounters"] = [{"counterSet": "gpu-0", "counters": {"memory": {"value": "1"}}}]
     there = cluster(node("a"), made, template(1, MIG.format("1g.10gb"), device_class="mig.nvidia.com"))
-    answer = answered(there, claiming(1))
-    assert answer.decision == "admitted"
-    assert any("made on demand" in text for text in answer.warnings)
+    assert answered(there, claiming(1)).reason == "NoSuchDevice"
 
 
 def test_a_planned_gang_with_claims_keeps_its_place() -> None:
