@@ -133,8 +133,8 @@ class HostFit:
 
     def _served(self, stock: Stock | None, counts: tuple[int, ...]) -> int:
         """The most of the last kind for which the claims of all kinds so far have devices."""
-        kind, room = len(counts) - 1, counts[-1]
-        if not takes_devices(stock, self._shapes[kind]):
+        shape, room = self._shapes[len(counts) - 1], counts[-1]
+        if not shape.bundles and not (stock and stock.shared and shape.requests.get(GPU)):
             return room
         while room:
             pods = list(zip(self._shapes, (*counts[:-1], room), strict=False))

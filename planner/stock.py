@@ -94,7 +94,9 @@ class Stock:
                 words = " and ".join(rule.words for rule in rules)
                 short.append((there, f" with {words}" if words else ""))
         there, words = min(short, default=(-1, ""))
-        return f"the node has {there}{words}" if there >= 0 else "the node has too few left together"
+        if there < 0:
+            return "the node has too few left together"
+        return f"the node has {there}{words}" if there else "the node has none left"
 
 
 def alike(layout: Layout, mask: int, attribute: str, distinct: bool) -> int:
