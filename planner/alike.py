@@ -20,8 +20,6 @@ from planner.view import View
 
 _PLAIN = {"cpu", "memory", "ephemeral-storage"}
 """What kinds may differ in; of devices each asks for as many."""
-_LARGE = 200_000
-"""Contents of which it is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,5 @@ def _both(most_of: Sequence[PodShape], least_of: Sequence[PodShape]) -> tuple[Po
 
 def _same(view: View, largest: PodShape, smallest: PodShape) -> bool:
     key = ("alike", tuple(largest.requests.items()), tuple(smallest.requests.items()))
-    alike = view.base.memory.keep(
-        key, lambda: _Alike(largest, smallest), large=lambda one: len(one.known) > _LARGE
-    )
+    alike = view.base.memory.keep(key, lambda: _Alike(largest, smallest), size=lambda one: len(one.known))
     return alike.on(view.content)

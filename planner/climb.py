@@ -28,8 +28,6 @@ from planner.view import View
 
 _BEAMS = (24, 6)
 _BEAM_BUDGET = 2_000_000
-_MOST = 400_000
-"""Entries after which what is remembered for one request is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ class Climb:
         return self.view.base.memory.keep(
             key,
             lambda: Rank(Search(bare, use, weights), bare, required),
-            large=lambda rank: rank.size > _MOST,
+            size=lambda rank: rank.size,
         )
 
     def _found(self, rank: Rank, match: Match, best: Best, kinds: tuple[Kind, ...], *, exact: bool) -> Found:

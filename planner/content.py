@@ -28,6 +28,12 @@ T = TypeVar("T")
 MOST_CORES = 4095
 _MOST_KEPT = 64
 """Requests of which something is remembered; the one that was asked for longest ago is forgotten first."""
+MOST_ENTRIES = 1_500_000
+"""Entries of what is remembered of all of them, of about 200 bytes each."""
+
+
+def _one(_: object) -> int:
+    return 1
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -74,7 +80,7 @@ class Memory:
     def __init__(self) -> None:
         self.lock = RLock()
         self._contents: WeakValueDictionary[object, Content] = WeakValueDictionary()
-        self._kept: OrderedDict[Hashable, object] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
 
     def host(
         self,
@@ -147,15 +153,39 @@ class Memory:
             found = self._contents[key] = replace(host, level=host.level + 1)
         return found
 
-    def keep(self, key: Hashable, make: Callable[[], T], *, large: Callable[[T], bool] | None = None) -> T:
-        """What is remembered under the key; made where nothing is, or where it has grown too large."""
-        known = self._kept.get(key)
-        if known is None or (large is not None and large(known)):  # type: ignore[arg-type]
-            known = self._kept[key] = make()
+    def keep(self, key: Hashable, make: Callable[[], T], *, size: Callable[[T], int] = _one) -> T:
+        """What is remembered under the key; made where nothing is, or where it has grown too large.
+
+        `size` tells how much that is; what was asked for longest ago gives way.
+        """
+        if self._kept:
+            next(reversed(self._kept.values())).measure()  # it may have grown since it was given away
+        kept = self._kept.get(key)
+        if kept is None or kept.measure() > MOST_ENTRIES:
+            made = make()
+            kept = self._kept[key] = _Kept(made, lambda: size(made))
         self._kept.move_to_end(key)
-        if len(self._kept) > _MOST_KEPT:
+        while len(self._kept) > _MOST_KEPT or (self.entries > MOST_ENTRIES and len(self._kept) > 1):
             self._kept.popitem(last=False)
-        return known  # type: ignore[return-value]
+        return kept.value  # type: ignore[return-value]
+
+    @property
+    def entries(self) -> int:
+        """How much is remembered of all requests."""
+        return sum([kept.entries for kept in self._kept.values()])
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Something that is remembered, and how much it had come to when it was last measured."""
+
+    value: object
+    size: Callable[[], int]
+    entries: int = 0
+
+    def measure(self) -> int:
+        self.entries = self.size()
+        return self.entries
 
 
 class Contents:

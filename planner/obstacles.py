@@ -30,7 +30,6 @@ CLAIMS = "devices for "
 NO_DEVICES = f"{CLAIMS}a claim (the node has no ResourceSlice of them)"
 FITS = ""
 """The cause of nodes that take a pod."""
-_LARGE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ def _tally(view: View, kinds: Sequence[Kind], required: int, *, shared: bool, wh
         tally = memory.keep(
             key,
             lambda: _Tally(view, kinds, required, shared=shared, whole=whole),
-            large=lambda one: one.size > _LARGE,
+            size=lambda one: one.size,
         )
         return tally.of(view.content, view.match(kinds))
 

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from planner import parts
+from planner import content, parts
 from planner.layered import Layered
 from planner.node import BoundPod, Taint
 from planner.occupancy import Pods
@@ -179,6 +179,17 @@ def test_one_memory_serves_many_clusters():
         for reserve in ("nodes", "none", "domain"):
             plan(one.snapshot, replace(one.group, reserve=reserve))
         assert plan(one.snapshot, one.group) == first == plan(anew(one.snapshot), one.group)
+
+
+def test_what_is_remembered_has_a_bound(monkeypatch):
+    """Of many shapes only the last are remembered, and forgetting changes no plan."""
+    monkeypatch.setattr(content, "MOST_ENTRIES", 60)
+    moment = cluster(DRAWING, ("block", "rack"))
+    for cores in range(1, 30):
+        group = gang(pod_set(3, shape(gpu=1, cpu=cores)), required="rack")
+        moment = moment.with_pod(BoundPod(f"y/p{cores}", "a1", amounts(cpu=1, pods=1)))
+        assert plan(moment, group) == plan(anew(moment), group)
+        assert moment.base.memory.entries < 120
 
 
 @pytest.mark.parametrize("count", [0, 50, 1_020, 3_000])
