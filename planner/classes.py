@@ -13,6 +13,7 @@ from planner.caps import Most, Trim
 from planner.content import Content
 from planner.cost import Weights
 from planner.counts import Algebra, Counts, Measure, Option, algebra, projections, splits, unions
+from planner.inside import most_bunches
 from planner.kinds import ROOT, Kind
 from planner.match import condition_obstacle
 from planner.matching import Match, inside
@@ -151,11 +152,15 @@ class Classes:
             return ()
         assert content.free is not None, "only hosts are packed"
         if len(self._kinds) > 1:
-            best = self._fit.best(content.free, allowed, content.gpus, content.zones, content.stock)
+            best = self._fit.best(
+                content.free, allowed, content.gpus, content.zones, content.stock, content.inner
+            )
             return tuple([self.counts.pack(counts) for counts in best])
         kind = self._kinds[0]
         wanted = 1 if self._levels - 1 in kind.apart else kind.count
         room = min(wanted, most(content.free, kind.shape, content.gpus, wanted, content.stock))
+        if content.inner and kind.shape.bunch:
+            room = most_bunches(content.inner, content.free, kind.shape, room)
         if content.zones is not None:
             room = content.zones.room(alignment_for(kind.shape), room)
         return (room,) if room else ()

@@ -15,6 +15,7 @@ from threading import RLock
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
+from planner.inside import stated_size
 from planner.node import Node, Taint
 from planner.parts import in_parts
 from planner.podgroup import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
@@ -63,6 +64,8 @@ class Content:
     """NUMA zones, of a host whose kubelet refuses what does not fit them."""
     stock: Stock | None = None
     """Its devices as claims see them, where ResourceSlices tell them."""
+    inner: int = 0
+    """GPUs of each NVLink domain inside a host; 0 where it is one domain."""
     parts: tuple[Content, ...] = ()
     part: bool = False
     span: int = 1
@@ -97,6 +100,7 @@ class Memory:
     ) -> Content:
         """The content of a host of these; `node` says its taints, cordon and readiness."""
         amounts = tuple(sorted(free.items()))
+        inner = stated_size(node)
         key = (
             branch.named,
             amounts,
@@ -110,12 +114,13 @@ class Memory:
             gpus,
             zones,
             stock,
+            inner,
         )
         found = self._contents.get(key)
         if found is None:
             found = self._contents[key] = Content(
                 branch.level, branch.named, 1, opened, gang, worth(free), (), free,
-                held, node.taints, node.cordoned, node.ready, gpus, zones, stock,
+                held, node.taints, node.cordoned, node.ready, gpus, zones, stock, inner,
             )  # fmt: skip
         return found
 

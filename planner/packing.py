@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from planner.devices import is_claimed, on_node, plugin_name
+from planner.inside import holds_bunches
 from planner.kinds import Kind
 from planner.podgroup import PodShape
 from planner.quantity import LARGEST, Resources
@@ -73,7 +74,7 @@ class HostFit:
         self._resources = sorted({*names, *map(plugin_name, filter(is_claimed, names)), GPU})
         self._alignments = [alignment_for(kind.shape) for kind in kinds]
         self._memo: dict[
-            tuple[tuple[int, ...], tuple[bool, ...], Gpus | None, Zones | None, Stock | None],
+            tuple[tuple[int, ...], tuple[bool, ...], Gpus | None, Zones | None, Stock | None, int],
             tuple[tuple[int, ...], ...],
         ] = {}
 
@@ -84,16 +85,18 @@ class HostFit:
         gpus: Gpus | None = None,
         zones: Zones | None = None,
         stock: Stock | None = None,
+        inner: int = 0,
     ) -> tuple[tuple[int, ...], ...]:
         """The largest possible counts, in descending order; empty where not one pod fits."""
         missing = NOT_OFFERED if self._claiming else 0
         amounts = tuple([free.get(name, missing) for name in self._resources])
         stock = stock if any(takes_devices(stock, shape) for shape in self._shapes) else None
-        key = (amounts, allowed, gpus if self._sharing else None, zones, stock)
+        inner = inner if any(shape.bunch for shape in self._shapes) else 0
+        key = (amounts, allowed, gpus if self._sharing else None, zones, stock, inner)
         found = self._memo.get(key)
         if found is None:
             there = {n: a for n, a in zip(self._resources, amounts, strict=True) if a != NOT_OFFERED}
-            found = self._memo[key] = self._search(there, allowed, gpus, zones, stock)
+            found = self._memo[key] = self._search(there, allowed, gpus, zones, stock, inner)
         return found
 
     def _search(
@@ -103,6 +106,7 @@ class HostFit:
         gpus: Gpus | None,
         zones: Zones | None,
         stock: Stock | None,
+        inner: int,
     ) -> tuple[tuple[int, ...], ...]:
         found: list[tuple[int, ...]] = []
         last = len(self._requests) - 1
@@ -117,6 +121,8 @@ class HostFit:
                 room = self._beside(gpus, left, (*counts, room))
             if self._claiming or stock:
                 room = self._served(stock, (*counts, room))
+            if inner:
+                room = self._bunches(inner, free, (*counts, room))
             if filling:
                 room = filling.most(counts, room)
             if kind == last:
@@ -141,6 +147,16 @@ class HostFit:
             wanted = [(bundle, count) for shape, count in pods for bundle in shape.bundles]
             plugged = sum(shape.requests.get(GPU, 0) * count for shape, count in pods)
             if stock is not None and stock.holds(wanted, plugged):
+                break
+            room -= 1
+        return room
+
+    def _bunches(self, inner: int, free: Resources, counts: tuple[int, ...]) -> int:
+        """The most of the last kind for which the NVLink domains have room, with the bunches so far."""
+        shape, room = self._shapes[len(counts) - 1], counts[-1]
+        while room and shape.bunch:
+            pods = zip(self._shapes, (*counts[:-1], room), strict=False)
+            if holds_bunches(inner, free, [(n, one.bunch, one.gpus) for one, n in pods if one.bunch]):
                 break
             room -= 1
         return room

@@ -104,6 +104,8 @@ class PodShape:
     together: tuple[tuple[str, tuple[str, ...]], ...] = ()
     claims: tuple[ClaimUse, ...] = ()
     """The device claims that it names; what they ask for is worked out where the cluster is known."""
+    bunch: int = 0
+    """So many of these pods must lie in one NVLink domain inside the host (planner.inside); 0 for none."""
     bundles: tuple[Bundle, ...] = ()
     """What these claims ask for, each of the devices that slices offer (planner.stock)."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from planner.inside import NVLINK_WORDS, inside_host, nvlink_bar
+from planner.inside import NVLINK_WORDS, bunch_of, inside_host, nvlink_bar
 from planner.kinds import ROOT, Kind, merged
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX, Constraint, PodGroup, PodSet, PodShape
 from planner.quantity import LARGEST
@@ -161,8 +161,9 @@ def _inside(group: PodGroup, pod_set: PodSet, topology: Topology) -> PodSet:
     asked = (group.constraint, pod_set.constraint)
     if not any(level in NVLINK_WORDS for one in asked for level in (one.required, one.slice_level)):
         return pod_set
-    bars = nvlink_bar(group, pod_set, {word: resolve(topology, word) for word in NVLINK_WORDS})
-    return replace(pod_set, shape=replace(pod_set.shape, barred=(*pod_set.shape.barred, *bars)))
+    resolved = {word: resolve(topology, word) for word in NVLINK_WORDS}
+    bars, bunch = nvlink_bar(group, pod_set, resolved), bunch_of(group, pod_set, resolved)
+    return replace(pod_set, shape=replace(pod_set.shape, barred=(*pod_set.shape.barred, *bars), bunch=bunch))
 
 
 def when_alone(asked: Ask) -> Ask:

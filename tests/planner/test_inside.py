@@ -53,6 +53,22 @@ def test_each_pod_set_may_have_its_own_domain():
     assert plan(cluster(4), gang(*sets, required=level)).decision == "rejected"
 
 
+def test_pod_sets_with_domains_of_their_own_are_packed_into_them():
+    """Three and three and two GPUs are eight, but two domains of four hold only two such sets."""
+    level = "gpu.topology/nvlink-domain"
+
+    def sets(*sizes: int) -> list[PodSet]:
+        return [
+            pod_set(size, shape(gpu=1), name=f"of-{place}", constraint=Constraint(required=level))
+            for place, size in enumerate(sizes)
+        ]
+
+    assert plan(cluster(4), gang(*sets(3, 3, 2))).decision == "rejected"
+    assert plan(cluster(4), gang(*sets(3, 3))).decision == "admitted"
+    assert plan(cluster(4), gang(*sets(3, 3), pod_set(2, shape(gpu=1), name="loose"))).decision == "admitted"
+    assert plan(cluster(4, 4), gang(*sets(3, 3, 2))).decision == "admitted"
+
+
 def test_the_short_word_means_the_multi_node_domain_where_there_is_one():
     """Twelve GPUs in one clique of two nodes, whatever lies inside them."""
     moment = cluster(4, 4, levels=("rack", CLIQUE), **{CLIQUE: "c0de.1"})
