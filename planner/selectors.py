@@ -2,14 +2,16 @@
 
 Source: `resource.k8s.io` CELDeviceSelector. Read are comparisons of attributes and capacities with literals,
 `in`, the string functions, quantities and versions, joined by `&&`, `||`, `!` and parentheses. What is more
-than that is not guessed at: its truth is None, unknown.
+than that is not guessed at: its truth is None, unknown. A look at an attribute that a device does not have is
+an error in CEL, unless another side of `&&` or `||` decides; such a device is never given.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 
 import re2
@@ -18,6 +20,12 @@ from planner.errors import InputError, Where
 from planner.quantity import parse
 
 Value = str | int | bool
+
+_SINGLE_GPU = ("uuid", "minor", "index", "pciBusID", "pcieBusID", "pcieRoot", "parentUUID", "parentIndex")
+_SINGLE_NIC = ("mac", "ipv4", "ipv6", "guid", "nodeGUID", "serial", "serialNumber", "eui64", "wwn")
+SINGLE = frozenset((*_SINGLE_GPU, *_SINGLE_NIC))
+"""Attributes that tell one device from its equals. Kinds of devices are told apart without them, so that
+nodes with equal hardware are looked at once; which devices have the same value `slices.Offer.marks` tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,8 @@ class Device:
     capacity: tuple[tuple[str, int], ...] = ()
     shareable: bool = False
     """Whether it may be given to several claims at a time (`allowMultipleAllocations`)."""
+    complete: bool = False
+    """Whether it has no other attributes, save those that tell it from its equals (`SINGLE`)."""
 
     def attribute(self, name: str) -> Value | None:
         """An attribute, None where it has none of that name."""
@@ -43,7 +53,7 @@ _OPTIONS.log_errors = False
 _TEXT = r"""(?:'(?P<one>[^'\\]*)'|"(?P<two>[^"\\]*)")"""
 _PATH = re.compile(
     r"""device\.(?:(?P<driver>driver)|(?P<kind>attributes|capacity)\[(?P<quote>['"])(?P<domain>[^'"]+)(?P=quote)\]"""
-    r"""(?:\.(?P<name>\w+))?)"""
+    r"""(?:\.(?P<name>\w+)(?![\w(]))?)"""
 )
 _LITERAL = re.compile(_TEXT + r"|(?P<number>-?\d+)|(?P<flag>true|false)")
 _CALL = re.compile(r"\.(?P<name>\w+)\((?P<argument>[^()]*(?:\([^()]*\)[^()]*)?)\)")
@@ -60,8 +70,22 @@ _LONGEST = 4096
 _DEEPEST = 16
 
 
-def holds(expression: str, device: Device, depth: int = 0) -> bool | None:
+class _Error(Enum):
+    """What comes of a look at an attribute that is not there."""
+
+    ABSENT = "absent"
+
+
+_Truth = bool | None | _Error
+
+
+def holds(expression: str, device: Device) -> bool | None:
     """Whether the expression holds for the device; None where it says more than is read here."""
+    found = _truth(expression, device, 0)
+    return False if found is _Error.ABSENT else found
+
+
+def _truth(expression: str, device: Device, depth: int) -> _Truth:
     text = expression.strip()
     if len(text) > _LONGEST or depth > _DEEPEST:
         return None
@@ -70,21 +94,29 @@ def holds(expression: str, device: Device, depth: int = 0) -> bool | None:
     for mark, decisive in (("||", True), ("&&", False)):
         parts = list(_split(text, mark))
         if len(parts) > 1:
-            found = [holds(part, device, depth + 1) for part in parts]
-            return decisive if decisive in found else (None if None in found else not decisive)
+            return _joined([_truth(part, device, depth + 1) for part in parts], decisive=decisive)
     if text.startswith("!") and not text.startswith("!="):
-        inner = holds(text[1:], device, depth + 1)
-        return None if inner is None else not inner
+        inner = _truth(text[1:], device, depth + 1)
+        return not inner if isinstance(inner, bool) else inner
     return _atom(text, device)
 
 
-def _atom(text: str, device: Device) -> bool | None:
+def _joined(found: Sequence[_Truth], *, decisive: bool) -> _Truth:
+    """One side decides whatever the others are; else an error stays one, and `&&` never makes it true."""
+    if any(one is decisive for one in found):
+        return decisive
+    if _Error.ABSENT in found and (None not in found or not decisive):
+        return _Error.ABSENT
+    return None if None in found else not decisive
+
+
+def _atom(text: str, device: Device) -> _Truth:
     path = _PATH.match(text)
     if path is None:
         return None
     known, value = _looked_up(path, device)
     if not known:
-        return None
+        return value if isinstance(value, _Error) else None
     rest = text[path.end() :].strip()
     while call := _CALL.match(rest):
         value = _called(value, call["name"], call["argument"].strip())
@@ -114,7 +146,10 @@ def _looked_up(path: re.Match[str], device: Device) -> tuple[bool, object]:
     if domain != device.driver:
         name = f"{domain}/{name}"
     table: Mapping[str, object] = dict(device.attributes if path["kind"] == "attributes" else device.capacity)
-    return (True, table[name]) if name in table else (False, None)
+    if name in table:
+        return True, table[name]
+    absent = device.complete and name.rpartition("/")[2] not in SINGLE
+    return False, _Error.ABSENT if absent else None
 
 
 def _called(value: object, name: str, argument: str) -> object:

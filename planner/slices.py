@@ -15,16 +15,10 @@ from functools import lru_cache
 from planner.errors import InputError, Where
 from planner.quantity import amount
 from planner.reading import integer, mapping, maps, text
-from planner.selectors import Device, Value
+from planner.selectors import SINGLE, Device, Value
 
 CHANNEL_DRIVER = "compute-domain.nvidia.com"
 """Its devices, the channels of ComputeDomains, are thousands a node and no GPUs: they are left out."""
-
-_SINGULAR = ("uuid", "minor", "index", "pciBusID", "pcieBusID", "pcieRoot", "parentUUID", "parentIndex")
-_SINGULAR_NIC = ("mac", "ipv4", "ipv6", "guid", "nodeGUID", "serial", "serialNumber", "eui64", "wwn")
-_SINGLE = frozenset((*_SINGULAR, *_SINGULAR_NIC))
-"""Attributes that tell one device from its equals. Kinds of devices are told apart without them, so that
-nodes with equal hardware are looked at once; which devices have the same value `Offer.marks` tells."""
 
 DeviceId = tuple[str, str, str]
 """Driver, pool and name of a device."""
@@ -136,7 +130,7 @@ def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
     for name, typed in mapping(basic.get("attributes"), where.at(f"{where.field}.attributes")).items():
         own = own_name(name, driver)
         if (value := _value(typed, name, where)) is not None:
-            if own.rpartition("/")[2] in _SINGLE:
+            if own.rpartition("/")[2] in SINGLE:
                 marks[own if "/" in own else f"{driver}/{own}"] = value
             else:
                 attributes[own] = value
@@ -179,7 +173,7 @@ def _equal(
     shareable: bool,
 ) -> Device:
     """The one device for all that are equal."""
-    return Device(driver, attributes, capacity, shareable)
+    return Device(driver, attributes, capacity, shareable, complete=True)
 
 
 @lru_cache(maxsize=1024)

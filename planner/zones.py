@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.alignment import Alignment, assumed
+from planner.bundles import is_bundle
+from planner.devices import is_claimed
 from planner.node import BoundPod
 from planner.numa import NumaNode, draw, take
 from planner.podgroup import PodShape
@@ -148,10 +150,17 @@ def seats(node: str, pods: Sequence[BoundPod], holders: Iterable[Reservation]) -
         requests, traits = dict(reservation.requests), dict(reservation.traits)
         for one in reservation.assignments:
             if one.node == node:
-                each = requests.get(one.pod_set, {})
+                each = _stated(requests.get(one.pod_set, {}))
                 known = traits[one.pod_set].alignment if one.pod_set in traits else None
                 waiting = one.count - min(one.count, arrived.count(each))
                 yield from [assumed(each) if known is None else known] * waiting
+
+
+def _stated(requests: Resources) -> Resources:
+    """What a pod's containers ask for, its claims aside."""
+    if not any(is_claimed(name) or is_bundle(name) for name in requests):
+        return requests
+    return {n: amount for n, amount in requests.items() if not is_claimed(n) and not is_bundle(n)}
 
 
 def alignment_for(shape: PodShape) -> Alignment:

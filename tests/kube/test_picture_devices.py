@@ -12,6 +12,7 @@ from planner.reading import Kept
 from planner.renew import with_hardware
 from planner.snapshot import Snapshot
 from tests.planner.test_claimed_devices import claiming, node, pod, slice_of, template
+from tests.planner.test_devices import given
 
 Json = dict[str, Any]
 NODES = (node("a"), node("b"))
@@ -33,14 +34,22 @@ def cluster(*hardware: Json) -> Snapshot:
         (template(2),),
         (slice_of("a", 4), slice_of("b", 4)),
         BEFORE,
+        (*BEFORE, given("other", "b", "gpu-0", "gpu-1", "gpu-2")),
+        (*BEFORE, given("x", "b", "gpu-3")),
+        (slice_of("a", 4), slice_of("b", 4), given("x", "a", "gpu-0"), template(2, allocationMode="All")),
     ],
-    ids=("template", "one slice", "both slices", "slice gone", "all slices gone", "template gone", "same"),
+    ids=(
+        *("template", "one slice", "both slices", "slice gone", "all slices gone", "template gone", "same"),
+        *("another claim", "a claim elsewhere", "all of a node"),
+    ),
 )
 def test_a_picture_told_anew_is_one_made_anew(after: tuple[Json, ...]) -> None:
     """What is used, and where one to five pods go."""
     there = cluster(*BEFORE)
     assert plan(there, claiming(1)).decision == "admitted"  # so that something was worked out before
-    renewed, anew = with_hardware(there, cluster(*after).base), cluster(*after)
+    with_claims = with_hardware(there, cluster(*BEFORE, given("x", "a", "gpu-3")).base)
+    assert plan(with_claims, claiming(1)).decision == "admitted"
+    renewed, anew = with_hardware(with_claims, cluster(*after).base), cluster(*after)
     assert {n: renewed.taken_on(n) for n in "ab"} == {n: anew.taken_on(n) for n in "ab"}
     for count in range(1, 6):
         assert plan(renewed, claiming(count)) == plan(anew, claiming(count)), count

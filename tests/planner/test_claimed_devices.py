@@ -414,6 +414,25 @@ def test_simple_selectors_are_read_and_others_are_unknown(expression: str, expec
     assert holds(expression, H100_DEVICE) is expected
 
 
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (f"{OWN}.nothing == 'x'", False),
+        (f"!({OWN}.nothing == 'x')", False),
+        (f"{OWN}.nothing != 'x' || {OWN}.type == 'gpu'", True),
+        (f"{OWN}.nothing == 'x' && {OWN}.type == 'mig'", False),
+        (f"{OWN}.nothing == 'x' || has(device.x)", None),
+        (f"{OWN}.nothing == 'x' && has(device.x)", False),
+        (f"!({OWN}.nothing == 'x' && {OWN}.type == 'mig')", True),
+        ("device.capacity['gpu.nvidia.com'].nothing.compareTo(quantity('1')) >= 0", False),
+        (f"{OWN}.uuid == 'GPU-1'", None),
+    ],
+)
+def test_a_device_without_the_attribute_is_never_given(expression: str, expected: bool | None) -> None:
+    """A slice tells all of a device: a look at more is an error, which a decisive side of `||` hides."""
+    assert holds(expression, replace(H100_DEVICE, complete=True)) is expected
+
+
 def test_a_gang_of_slices_holds_no_whole_host_unless_it_says_so() -> None:
     """As with slices in limits."""
     mig = {"device_class": "mig.nvidia.com"}
