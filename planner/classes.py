@@ -136,7 +136,8 @@ class Classes:
             measures = [self.counts.measure(counts) for counts in best]
             peak = tuple(max(column) for column in zip(*measures, strict=True))
             reach = self.counts.pack(peak[: len(self._kinds)])
-            known = self._new((best, own), None, [(counts, own) for counts in best], reach, (peak,))
+            options = [(counts, own) for counts in sorted(best)]  # so that ties hang on no other node
+            known = self._new((best, own), None, options, reach, (peak,))
         return known
 
     def _packings(self, content: Content, match: Match) -> tuple[Counts, ...]:
