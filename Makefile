@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
+RUNS ?= 5
 IMAGE ?= bayplan:0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench test-exact e2e image lock clean
+.PHONY: help demo test lint check bench test-exact explore e2e image lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +34,9 @@ bench: .venv/.ready ## measure CEL and the planner, side by side with others in 
 
 test-exact: .venv/.ready ## the planner against exhaustive search on 100,000 random instances (long)
 	@BAYPLAN_EXACT=100000 $(BIN)/python -m pytest -n $(WORKERS) tests/exact
+
+explore: .venv/.ready ## properties and fuzz tests on new random examples, RUNS times over
+	@for run in $$(seq $(RUNS)); do $(BIN)/python -m pytest -n $(WORKERS) -m hypothesis --hypothesis-profile=explore || exit 1; done
 
 e2e: .venv/.ready ## a real control plane (built once, with Go): apply, schedule, refuse, install
 	@[ -n "$$KUBEBUILDER_ASSETS$$BAYPLAN_E2E_KUBECONFIG" ] || .ci/build-controlplane >/dev/null

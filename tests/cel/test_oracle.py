@@ -8,7 +8,7 @@ from typing import Any
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_math, ext_optional, ext_strings
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.cel.expressions import BINDINGS, expressions
@@ -55,7 +55,7 @@ def _ours(text: str) -> Any:
 
 
 @given(expressions())
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 @example("[1, 2, 3].all(e, 1 / (e - 2) > 0)")
 @example("(l[9] == 1) || true")
 @example("-9223372036854775808 % -1")
@@ -115,7 +115,7 @@ _CALLS = st.one_of(
 
 
 @given(_CALLS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_random_calls_have_the_oracles_value(text: str) -> None:
     """The functions of the libraries give the same value, or an error on both sides."""
     assert _ours(text) == _oracle(text)

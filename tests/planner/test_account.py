@@ -186,7 +186,7 @@ GROUPS = st.builds(
 
 
 @given(busy(), GROUPS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_nodes_add_up_and_the_nearest_request_is_admitted(moment, group):
     """Whatever the cluster: usable and left out are all nodes, and fewer pods as named have a place now."""
     answer = plan(moment, group)
@@ -211,7 +211,7 @@ def fewer(moment, group, pods):
 
 
 @given(busy(), GROUPS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_each_levels_number_is_what_fits_a_domain_of_it(moment, group):
     """As many pods as are told have a place when that level is required, and not one more."""
     one = account(moment, group, plan(moment, group))

@@ -227,7 +227,7 @@ FIELDS = [
 ] + [(TOPOLOGY, path) for path in ("metadata", "spec", "spec.levels", "metadata.name")]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(FIELDS), JSON)
 def test_whatever_stands_in_a_field_is_read_or_refused_in_one_line(field, value):
     """No other exception than `InputError` comes out of the reader."""

@@ -131,7 +131,7 @@ class EventsInParts(Events):
 
 
 TestEvents = Events.TestCase
-TestEvents.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
+TestEvents.settings = settings(max_examples=12, stateful_step_count=15)
 TestEventsInParts = EventsInParts.TestCase
 TestEventsInParts.settings = TestEvents.settings
 

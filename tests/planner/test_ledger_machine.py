@@ -180,5 +180,5 @@ class Machine(RuleBasedStateMachine):
 
 TestLedger = Machine.TestCase
 TestLedger.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=30, suppress_health_check=list(HealthCheck)
 )

@@ -78,7 +78,7 @@ def test_an_unknown_product_has_no_profiles():
     assert profiles_of("Tesla-V100-SXM2-16GB") == ()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.sampled_from(sorted(BOARDS["A30"].profiles)), st.integers(1, 3), min_size=1, max_size=3

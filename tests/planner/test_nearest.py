@@ -151,7 +151,7 @@ def requests(draw) -> PodGroup:
 
 
 @given(fabrics(), requests())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_whatever_is_named_is_admitted(moment, group):
     """Now in the cluster as it is (once the gang has ended whose end is named), ever in the empty one."""
     one = account(moment, group, plan(moment, group))

@@ -33,7 +33,7 @@ def pinned(group: PodGroup, terms: dict[str, tuple[Term, ...]]) -> PodGroup:
     return replace(group, pod_sets=sets)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200)
 @given(INSTANCES)
 def test_no_node_is_ever_given_more_than_it_has(one: Instance):
     """Used, reserved and planned stay within allocatable, for every resource."""
@@ -41,7 +41,7 @@ def test_no_node_is_ever_given_more_than_it_has(one: Instance):
     assert within_capacity(one, {(a.pod_set, a.node): a.count for a in answer.assignments})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200)
 @given(INSTANCES)
 def test_a_gang_is_placed_wholly_or_not_at_all(one: Instance):
     """An admitted gang has every pod; any other has none, and reserves nothing."""
@@ -51,7 +51,7 @@ def test_a_gang_is_placed_wholly_or_not_at_all(one: Instance):
     assert answer.decision == "admitted" or not answer.reserves
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200)
 @given(INSTANCES)
 def test_a_required_level_is_never_split(one: Instance):
     """All pods of a gang with a required level share one domain of it."""
@@ -62,14 +62,14 @@ def test_a_required_level_is_never_split(one: Instance):
     assert all(domain[-1] for domain in within if domain)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200)
 @given(INSTANCES, st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(one: Instance, random: Random):
     """The same cluster read in another order gives the same answer."""
     assert plan(shuffled(one.snapshot, random), one.group) == plan(one.snapshot, one.group)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200)
 @given(INSTANCES)
 def test_a_plan_made_again_is_the_same_plan(one: Instance):
     """With its reservation in the book, the same gang gets the same place, marked as replayed."""
@@ -83,7 +83,7 @@ def test_a_plan_made_again_is_the_same_plan(one: Instance):
     assert (again.domain, again.reserves, again.level) == (answer.domain, answer.reserves, answer.level)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=500)
 @given(INSTANCES)
 @example(instance(Random(595), most=6))  # two PodSets alike, over two racks
 def test_planning_under_the_affinity_that_the_plan_wrote_gives_the_same_plan(one: Instance):
@@ -96,7 +96,7 @@ def test_planning_under_the_affinity_that_the_plan_wrote_gives_the_same_plan(one
     assert again.assignments == answer.assignments
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=500)
 @given(INSTANCES, st.randoms(use_true_random=False))
 @example(instance(Random(1736009), most=6), Random(198))  # without the third host of a rack
 def test_what_was_not_chosen_does_not_matter(one: Instance, random: Random):
@@ -111,7 +111,7 @@ def test_what_was_not_chosen_does_not_matter(one: Instance, random: Random):
     assert again.assignments == answer.assignments
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=100)
 @given(INSTANCES, st.integers(1, 4))
 def test_gangs_planned_one_after_the_other_never_share_what_is_held(one: Instance, gangs: int):
     """Each sees the former ones' reservations: no domain has two holders, no node gives twice."""

@@ -169,7 +169,7 @@ def places(value, at=()):
         yield from places(inner, (*at, key))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from([place for place in places(FULL) if place]), JSON)
 def test_any_value_anywhere_is_read_or_refused(place, value):
     """No other exception than `InputError` comes out."""

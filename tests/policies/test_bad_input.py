@@ -32,7 +32,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 PLACES = [(one, path) for one in OBJECTS for path in places(one) if path not in (("apiVersion",), ("kind",))]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(st.sampled_from(PLACES), JUNK, st.booleans())
 def test_one_wrong_value_anywhere_gets_words(
     place: tuple[Json, tuple[str | int, ...]], junk: Any, known: bool
@@ -61,7 +61,7 @@ RICH = changed(POD, ("spec",), {
 """A pod with what the policies of fabrics and claims look at."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from([path for path in places(RICH) if path[0] == "spec"]), JUNK)
 def test_one_wrong_value_in_a_fabrics_pod_fails_no_policy(path: tuple[str | int, ...], junk: Any) -> None:
     """What is malformed is the API server's to refuse; the policies look past it."""
@@ -123,7 +123,7 @@ SAID = st.sampled_from(
 )
 
 
-@settings(max_examples=120, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=120, phases=(Phase.explicit, Phase.generate))
 @given(
     st.sampled_from(OBJECTS),
     st.dictionaries(st.sampled_from(KEYED), SAID, min_size=1, max_size=4),

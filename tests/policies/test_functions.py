@@ -24,7 +24,7 @@ def test_cpus_are_rounded_up_to_whole_ones(given_: object, multiple: int, expect
     assert whole(given_, multiple) == expected
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 10**6), st.integers(1, 8))
 def test_rounding_twice_is_rounding_once(millis: int, multiple: int) -> None:
     """And never gives less than was asked for, nor a whole step more."""

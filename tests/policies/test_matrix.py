@@ -74,7 +74,7 @@ PARAMETERS: tuple[dict[str, Any], ...] = (
 )
 
 
-@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=40, phases=(Phase.explicit, Phase.generate))
 @given(
     obj=st.sampled_from(OBJECTS),
     where=st.sampled_from(("", *CLUSTERS)),

@@ -154,14 +154,14 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(JSON, JSON)
 def test_without_defaults_carrying_gives_what_the_policy_made(before: Any, after: Any) -> None:
     """Where nothing was added for evaluation, the result is exactly the mutated object."""
     assert equal(carry(before, before, after), after)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     JSON,
     st.sampled_from(["spec", "metadata", "template"]),

@@ -59,7 +59,7 @@ def paths(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, value in items for place in paths(value, (*path, key)))]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_no_object_makes_a_run_fall(data: st.DataObject) -> None:
     """A valid object in which some place holds something else: errors in words, the input untouched."""
@@ -79,7 +79,7 @@ def test_no_object_makes_a_run_fall(data: st.DataObject) -> None:
     assert equal(apply_patch(obj, patch_between(obj, mutated.object)), mutated.object)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from([pod(), deployment()]), st.data())
 def test_the_effects_together_lead_from_the_object_to_the_result(
     obj: dict[str, Any], data: st.DataObject

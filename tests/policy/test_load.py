@@ -335,7 +335,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.one_of(st.text(), st.lists(PIECES, max_size=30).map("".join)))
 @example("a: 1e999")
 @example("<<: 1")
@@ -347,7 +347,7 @@ def test_any_text_loads_or_is_an_error_in_words(text: str) -> None:
     problems(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_any_value_in_the_place_of_any_field_is_an_error_in_words(data: st.DataObject) -> None:
     """A policy in which one field holds something else."""

@@ -88,7 +88,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @example({"a": {}, "": [None]}, {"": [0], "a": {"": None}})
 @example({"a": 1}, {"a": True})
 @given(st.dictionaries(st.text("ab/~", max_size=2), JSON), st.dictionaries(st.text("ab/~", max_size=2), JSON))

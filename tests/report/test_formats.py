@@ -294,7 +294,7 @@ def test_the_page_shows_markup_as_text():
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.builds(

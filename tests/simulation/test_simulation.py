@@ -60,7 +60,7 @@ def test_jobs_ask_for_the_load_that_was_wanted():
 
 
 @given(st.lists(st.tuples(st.integers(0, 15), st.integers(-4, 4)), max_size=40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_floors_sums_are_those_of_its_nodes(changes):
     """Whatever is taken and given back, in any order."""
     floor = small()

@@ -19,7 +19,7 @@ _objects = st.dictionaries(st.text("abc", max_size=2), _json, max_size=5)
 
 
 @given(_objects, _objects)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_patch_leads_from_the_one_to_the_other_without_moves(
     before: dict[str, object], after: dict[str, object]
 ) -> None:

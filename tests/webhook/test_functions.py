@@ -82,7 +82,7 @@ def matches(terms: list[dict[str, object]], node: dict[str, str]) -> bool:
 @given(
     _terms, _terms, st.fixed_dictionaries({k: st.sampled_from("abc") for k in ("rack", "zone", "product")})
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_node_meets_the_merge_exactly_when_it_meets_both(
     theirs: list[dict[str, object]], ours: list[dict[str, object]], node: dict[str, str]
 ) -> None:

@@ -73,7 +73,7 @@ def test_an_alias_inside_its_own_anchor_is_an_error() -> None:
 
 
 @given(st.text(max_size=300) | st.text("[]{}-?: *&a\n,'\"", max_size=400))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_whatever_the_text_the_loader_gives_values_or_a_yaml_error(text: str) -> None:
     """Nothing else comes out."""
     try:

@@ -89,7 +89,7 @@ def test_a_request_may_be_nested_up_to_the_limit_and_no_deeper() -> None:
     st.binary(max_size=200)
     | st.recursive(st.none() | st.text(max_size=3), st.lists, max_leaves=5).map(orjson.dumps)
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whatever_bytes_arrive_the_answer_is_a_request_or_a_bad_call(body: bytes) -> None:
     """Nothing else is ever raised."""
     with pytest.raises(BadCall):
@@ -107,7 +107,7 @@ def test_whatever_bytes_arrive_the_answer_is_a_request_or_a_bad_call(body: bytes
         | st.just({}),
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_review_with_fields_of_other_types_never_breaks_the_decoder(changes: dict[str, object]) -> None:
     """Each field may be anything; the outcome is a request or a bad call in words."""
     with suppress(BadCall):

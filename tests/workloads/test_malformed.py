@@ -89,7 +89,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, part in inside for place in _places(part, (*path, key)))]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_nothing_but_an_input_error_ever_comes_out(data: st.DataObject) -> None:
     """Any value replaced by any other gives a workload or an InputError, and what is read can be walked."""
@@ -118,7 +118,7 @@ POD_GROUP = {
 }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_a_malformed_pod_group_is_an_input_error_too(data: st.DataObject) -> None:
     """The PodGroup that a pod names is input like the pod, and an error in it names the PodGroup."""
