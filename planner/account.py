@@ -108,6 +108,7 @@ def account(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Account | No
     never = _outside(snapshot, one) | obstacles(group, empty, asked)
     as_asked = (Way(AS_ASKED, near.group),)
     admitted = answer.decision == "admitted"
+    ever_as_asked = admitted or near.stands(now=False)
     return Account(
         topology=topology.name,
         required=topology.levels[asked.required] if asked.required > ROOT else "",
@@ -118,7 +119,7 @@ def account(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Account | No
         excluded=excluded,
         excluded_ever=never,
         ways_now=as_asked if admitted else _ways(group, one, near, now=True),
-        ways_ever=as_asked if admitted or near.stands(now=False) else _ways_ever(group, asks, one, near),
+        ways_ever=as_asked if ever_as_asked else _ways_ever(group, asks, one, near),
     )
 
 

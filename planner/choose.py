@@ -88,12 +88,15 @@ def _check_nodes(snapshot: Snapshot, pod_set: PodSet, left: tuple[Topology, ...]
     shape = pod_set.shape
     if not pod_set.count or not (shape.node_selector or shape.affinity):
         return
+    trees = snapshot.base.trees
+    if any(len(trees[t.name].index) == len(snapshot.nodes) for t in left):
+        return  # no node is elsewhere
     elsewhere = ""
     for node in snapshot.nodes.values():
         if selects(shape.node_selector, node.labels) and affinity_matches(shape, node):
-            if any(node.name in snapshot.base.trees[t.name].index for t in left):
+            if any(node.name in trees[t.name].index for t in left):
                 return
-            others = (n for n, tree in snapshot.base.trees.items() if node.name in tree.index)
+            others = (n for n, tree in trees.items() if node.name in tree.index)
             elsewhere = elsewhere or next(others, "")
     if elsewhere:
         raise _two_pools(left[0].name, elsewhere, pod_set.name)

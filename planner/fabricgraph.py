@@ -6,14 +6,17 @@ hangs under the domains above it, whose cables have no known speed (0).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import networkx as nx
 
+from planner.census import gpus_of
 from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME, Domain, Topology
+from planner.tree import Branch
 
 _LEAF_WORDS = ("leaf", "leafgroup", "tier-0", "local_block_id")
 FARTHEST = 99
@@ -25,38 +28,64 @@ Switch = str | Domain
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A leaf switch with its nodes: `switch` is its vertex in the graph, `path` its domain."""
+    """A leaf switch with its nodes: `switch` is its vertex in the graph, `path` its domain, which lies in the
+    tree at `way`. `gpus`: those of its nodes. `places`: which nodes of the domain these are, () for all."""
 
     path: Domain
     switch: Switch
     nodes: tuple[str, ...]
+    way: tuple[int, ...]
+    gpus: int
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class LeafSpine:
-    """A topology's leaves and the graph between them. `cabled`: some link's speed is known."""
+    """A topology's leaves and the graph between them. `cabled`: some link's speed is known. `gpus`: by node
+    name."""
 
     topology: Topology
     leaves: tuple[Leaf, ...]
     graph: nx.Graph[Switch]
     cabled: bool
+    gpus: Mapping[str, int]
 
     def faster(self, gbps: float) -> LeafSpine:
         """The fabric without links slower than this, leaves without any link left, and nodes behind them."""
+        slower = bisect_left(self.speeds, gbps)
+        if not slower:
+            return self
+        if slower not in self._fast:
+            self._fast[slower] = self._cut(gbps)
+        return self._fast[slower]
+
+    @cached_property
+    def speeds(self) -> list[float]:
+        """The speeds of links that are known, each once, rising."""
+        speeds: Iterable[tuple[Switch, Switch, float]] = self.graph.edges(data="gbps")
+        return sorted({speed for _, _, speed in speeds if speed > 0})
+
+    @cached_property
+    def _fast(self) -> dict[int, LeafSpine]:
+        return {}
+
+    def _cut(self, gbps: float) -> LeafSpine:
         speeds: Iterable[tuple[Switch, Switch, float]] = self.graph.edges(data="gbps")
         slow = [(one, other) for one, other, speed in speeds if 0 < speed < gbps]
-        if not slow:
-            return self
         graph = self.graph.copy()
         graph.remove_edges_from(slow)
         cut = {one for pair in slow for one in pair if isinstance(one, str)}
         gone = {one for one in cut if not graph.degree(one)}
-        leaves = (
-            Leaf(leaf.path, leaf.switch, tuple(name for name in leaf.nodes if name not in gone))
-            for leaf in self.leaves
-            if leaf.switch not in gone
-        )
-        return LeafSpine(self.topology, tuple(leaf for leaf in leaves if leaf.nodes), graph, self.cabled)
+        leaves = (self._without(leaf, gone) for leaf in self.leaves if leaf.switch not in gone)
+        left = tuple(leaf for leaf in leaves if leaf.nodes)
+        return LeafSpine(self.topology, left, graph, self.cabled, self.gpus)
+
+    def _without(self, leaf: Leaf, gone: Collection[str]) -> Leaf:
+        if not any(name in gone for name in leaf.nodes):
+            return leaf
+        places = tuple(place for place, name in enumerate(leaf.nodes) if name not in gone)
+        nodes = tuple(leaf.nodes[place] for place in places)
+        return replace(leaf, nodes=nodes, places=places, gpus=sum(self.gpus[name] for name in nodes))
 
     def switch_of(self, node: str) -> Switch:
         """The leaf switch of a node, "" for a node that is on none."""
@@ -141,14 +170,24 @@ def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
     for link in links:
         graph.add_edge(link.one, link.other, gbps=link.gbps)
     leaves = []
-    for branch in tree.levels[leaf_level(topology)]:
+    gpus = {name: gpus_of(node.allocatable) for name, node in tree.cluster.items()}
+    for way, branch in _at(tree.root, leaf_level(topology)):
         if branch.named:
-            name = branch.path[-1]
-            leaf = Leaf(branch.path, name if name in graph else branch.path, tuple(tree.names(branch)))
-            leaves.append(leaf)
-            if leaf.switch == branch.path:
+            name, nodes = branch.path[-1], tuple(tree.names(branch))
+            switch: Switch = name if name in graph else branch.path
+            leaves.append(Leaf(branch.path, switch, nodes, way, sum(gpus[node] for node in nodes)))
+            if switch == branch.path:
                 _hang(graph, branch.path)
-    return LeafSpine(topology, tuple(leaves), graph, any(link.gbps for link in links))
+    return LeafSpine(topology, tuple(leaves), graph, any(link.gbps for link in links), gpus)
+
+
+def _at(branch: Branch, level: int, way: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Branch]]:
+    """The branches of a level with the ways to them, in the order of the tree."""
+    if branch.level == level:
+        yield way, branch
+        return
+    for place, child in enumerate(branch.children):
+        yield from _at(child, level, (*way, place))
 
 
 def _hang(graph: nx.Graph[Switch], path: Domain) -> None:

@@ -10,31 +10,26 @@ without them and says so. The least bandwidth is hard, and so are the limits tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
 from planner import explain
 from planner.answer import Answer
-from planner.census import gpus_of
 from planner.choose import candidates
-from planner.fabricgraph import Leaf, LeafSpine, Switch, closeness, leaf_spine, names
+from planner.fabricgraph import LeafSpine, Switch, closeness, leaf_spine, names
 from planner.history import UNTRIED, key_of
-from planner.match import NODE_NAME_FIELD, obstacle
-from planner.nearest import Steps
-from planner.node import Node
-from planner.packing import most
+from planner.leafrooms import Room, Rooms
+from planner.match import NODE_NAME_FIELD
+from planner.nearest import Near, Steps
 from planner.podgroup import PodGroup, PodSet, Requirement
-from planner.quantity import Resources
 from planner.request import Refusal, levels_asked, topologies_asked
 from planner.settings import Settings
-from planner.sharing import Gpus, share_in
 from planner.snapshot import Snapshot
-from planner.stock import Stock
 from planner.topology import HOSTNAME
+from planner.view import look
 
 _MOST_TRIES = 48
-_NOTHING: Resources = {}
 
 
 def in_fabric(snapshot: Snapshot, group: PodGroup, steps: Steps) -> Answer:
@@ -46,9 +41,10 @@ def in_fabric(snapshot: Snapshot, group: PodGroup, steps: Steps) -> Answer:
     if not spines:
         said = "the leaf-spine rules were not followed: no topology here has a level above the host"
         return steps.plan(snapshot, replace(group, warnings=(*group.warnings, said)))
+    every = spines
     spines, group = _fast_enough(spines, group)
     if not spines:
-        return _too_slow(group)
+        return _too_slow(every, group, steps.near)
     plain = steps.plan(snapshot, _among(snapshot, group, spines))
     spine = next((one for one in spines if one.topology.name == plain.topology), None)
     if plain.decision != "admitted" or spine is None:
@@ -96,10 +92,14 @@ def _among(snapshot: Snapshot, group: PodGroup, spines: Sequence[LeafSpine]) -> 
     return group if len(left) >= len(snapshot.nodes) else _within(group, left)
 
 
-def _too_slow(group: PodGroup) -> Answer:
+def _too_slow(spines: Sequence[LeafSpine], group: PodGroup, near: Near | None) -> Answer:
+    if near is None:
+        return Answer(group.name, "rejected")
+    fastest = max(speed for spine in spines for speed in spine.speeds)
+    ways = [way.words for way in near.slower(now=False)]
     message = (
-        f"{group.name} asks for links of {group.fabric.gbps:g} Gb/s between its nodes, and no leaf has one. "
-        "Would work: a lower topology.scheduler/network-bandwidth."
+        f"{group.name} asks for links of {group.fabric.gbps:g} Gb/s between its nodes, and no leaf has one; "
+        f"the fastest has {fastest:g}. Would work: {ways[0] if ways else 'slower links for fewer pods'}."
     )
     return Answer(group.name, "rejected", reason="NoLinkFastEnough", message=message, warnings=group.warnings)
 
@@ -117,17 +117,6 @@ def _within(group: PodGroup, nodes: Sequence[str], *, apart: bool = False) -> Po
     return replace(group, pod_sets=tuple(held(pod_set) for pod_set in group.pod_sets))
 
 
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """A leaf with the nodes of it that the gang may use, the pods that these hold, and its shares."""
-
-    leaf: Leaf
-    nodes: tuple[str, ...]
-    pods: int
-    used: float
-    preferred: bool
-
-
 class _Fabric:
     """One gang on one fabric."""
 
@@ -135,16 +124,11 @@ class _Fabric:
         self._snapshot = snapshot if steps.now else Snapshot(snapshot.base)
         self._group, self._steps, self._spine = group, steps, spine
         self._settings: Settings = snapshot.base.settings
-        shapes = [pod_set.shape for pod_set in group.pod_sets]
-        self._special = any(shape.claims or share_in(shape.requests) for shape in shapes)
-        self._selective = snapshot.base.divided or any(
-            pod_set.shape.node_selector or pod_set.shape.affinity for pod_set in group.pod_sets
-        )
-        self._known: dict[tuple[object, ...], int] = {}
-        self._gpus: dict[int, int] = {}
+        view = look(self._snapshot, snapshot.base.trees[spine.topology.name], now=steps.now)
         inside = {leaf.path for leaf in spine.inside(group.fabric.domain)} if group.fabric.domain else set()
-        rooms = (self._room(leaf, leaf.path in inside) for leaf in spine.leaves)
-        self._rooms = [room for room in rooms if room.nodes]
+        rooms = Rooms(view, group, self._settings)
+        every = (rooms.of(leaf, preferred=leaf.path in inside) for leaf in spine.leaves)
+        self._rooms = [room for room in every if room.nodes]
 
     def place(self, plain: Answer) -> Answer:
         """The plan by the rules; `plain` is the one without them, which serves where they cannot be kept."""
@@ -156,7 +140,7 @@ class _Fabric:
         hosts = len({one.node for one in plain.assignments})
         rule = leaves_for(hosts, self._settings.nodes_per_leaf)
         if hosts > 1:
-            self._rooms = [room for room in self._rooms if self._may_hold(room.leaf)]
+            self._rooms = [room for room in self._rooms if self._may_hold(room)]
         tries = 0
         for size in range(rule, min(len(self._rooms), 4 * rule) + 1):
             for rooms in self._sets(size):
@@ -221,77 +205,19 @@ class _Fabric:
     def _noted(self, answer: Answer, what: str) -> Answer:
         return replace(answer, warnings=(*answer.warnings, f"leaf-spine rules: {what}"))
 
-    def _may_hold(self, leaf: Leaf) -> bool:
+    def _may_hold(self, room: Room) -> bool:
         """Whether the gang could hold the leaf, where it holds each that it uses: nobody else is there."""
         topology = self._spine.topology
-        if self._group.reserve != "domain" or topology.reservable_index != len(leaf.path) - 1:
+        if self._group.reserve != "domain" or topology.reservable_index != len(room.leaf.path) - 1:
             return True
-        return not any(name in self._snapshot.users for name in leaf.nodes)
-
-    # -- leaves ---------------------------------------------------------------------------------------------
-
-    def _room(self, leaf: Leaf, preferred: bool) -> _Room:
-        """The leaf's nodes with most room for the gang, within the limits on nodes and GPUs."""
-        held = sorted(((self._pods(name), name) for name in leaf.nodes), key=lambda pair: -pair[0])
-        nodes: list[str] = []
-        pods = gpus = 0
-        each = max((pod_set.shape.gpus for pod_set in self._group.pod_sets), default=0)
-        for count, name in held[: self._settings.nodes_per_leaf]:
-            if count and gpus + count * each <= self._settings.gpus_per_leaf:
-                nodes.append(name)
-                pods, gpus = pods + count, gpus + count * each
-        return _Room(leaf, tuple(nodes), pods, self._used(leaf), preferred)
-
-    def _pods(self, name: str) -> int:
-        """Pods of the gang that the node could take, at most the gang; equal nodes are looked at once."""
-        if name in self._snapshot.holders:
-            return 0
-        node, taken = self._snapshot.nodes[name], self._snapshot.taken.get(name, _NOTHING)
-        if self._special:
-            return self._room_on(node, *self._snapshot.free_on(node))
-        labels = tuple(node.labels.items()) if self._selective else ()
-        use = tuple(taken.items()) if taken else ()
-        what = (id(node.allocatable), use, node.ready, node.cordoned, node.taints, labels)
-        known = self._known.get(what)
-        if known is None:
-            free = {name: amount - taken.get(name, 0) for name, amount in node.allocatable.items()}
-            known = self._known[what] = self._room_on(node, free, None)
-        return known
-
-    def _room_on(self, node: Node, free: Resources, gpus: Gpus | None, stock: Stock | None = None) -> int:
-        return max(
-            (
-                min(pod_set.count, most(free, pod_set.shape, gpus, pod_set.count, stock))
-                for pod_set in self._group.pod_sets
-                if not obstacle(pod_set.shape, node, now=self._steps.now)
-            ),
-            default=0,
-        )
-
-    def _used(self, leaf: Leaf) -> float:
-        """The share of the leaf's GPUs that is in use or held."""
-        nodes, taken, holders = self._snapshot.nodes, self._snapshot.taken, self._snapshot.holders
-        if taken.keys().isdisjoint(leaf.nodes) and holders.keys().isdisjoint(leaf.nodes):
-            return 0.0
-        total = busy = 0
-        for name in leaf.nodes:
-            offered = nodes[name].allocatable
-            gpus = self._gpus.get(id(offered))
-            if gpus is None:
-                gpus = self._gpus[id(offered)] = gpus_of(offered)
-            total += gpus
-            if name in holders:
-                busy += gpus
-            elif name in taken:
-                busy += min(gpus, gpus_of(taken[name]))
-        return busy / total if total else 0.0
+        return not room.gang
 
     # -- sets of leaves -------------------------------------------------------------------------------------
 
-    def _sets(self, size: int) -> Iterator[tuple[_Room, ...]]:
+    def _sets(self, size: int) -> Iterator[tuple[Room, ...]]:
         """Sets of so many leaves, each around another leaf, in the order of the strategy."""
-        found: dict[frozenset[tuple[str, ...]], tuple[_Room, ...]] = {}
-        near: dict[frozenset[Switch], list[_Room]] = {}
+        found: dict[frozenset[tuple[str, ...]], tuple[Room, ...]] = {}
+        near: dict[frozenset[Switch], list[Room]] = {}
         for seed in self._rooms:
             kin = self._spine.kin(seed.leaf)
             if kin not in near:
@@ -303,7 +229,7 @@ class _Fabric:
                 found.setdefault(frozenset(room.leaf.path for room in chosen), ordered)
         return iter(sorted(found.values(), key=self._order))
 
-    def _nearness(self, seed: _Room, room: _Room) -> tuple[int, bool, int, float]:
+    def _nearness(self, seed: Room, room: Room) -> tuple[int, bool, int, float]:
         """How soon a leaf joins the seed's set; the seed's kin, itself among them, are two hops away."""
         hops = self._spine.hops(seed.leaf, room.leaf) or 2
         return hops, not room.preferred, -room.pods, -room.used
@@ -312,7 +238,7 @@ class _Fabric:
         """The pods that the largest PodSet has: fewer can never be enough."""
         return max(pod_set.count for pod_set in self._group.pod_sets)
 
-    def _order(self, rooms: tuple[_Room, ...]) -> tuple[object, ...]:
+    def _order(self, rooms: tuple[Room, ...]) -> tuple[object, ...]:
         """Preferred leaves first; then by hops, or by the weighted score; then by name."""
         hops = closeness(self._spine, [room.leaf for room in rooms])
         outside = sum(not room.preferred for room in rooms)
@@ -325,7 +251,7 @@ class _Fabric:
             return (hops, outside, -score, names_)
         return (outside, -score, hops, names_)
 
-    def _score(self, rooms: Sequence[_Room], hops: float) -> float:
+    def _score(self, rooms: Sequence[Room], hops: float) -> float:
         """The weighted sum of what is available (1 where it suffices), close, in use already, and proved."""
         weights, count = self._settings.weights, len(rooms)
         name, history = self._spine.topology.name, self._settings.history

@@ -8,7 +8,7 @@ alone and stays while pods and reservations come and go.
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
@@ -88,13 +88,17 @@ def inside(content: Content, match: Match) -> Iterator[tuple[int, Content, Match
         place += one.span
 
 
+UNNAMED = Node("", {}, {})
+"""In the place of every node that is not asked for by name."""
+
+
 def match_of(fabric: Fabric, tree: Tree, kinds: Sequence[Kind]) -> Match:
     """The match of the whole tree for these kinds, worked out once for all that ask for the same labels."""
     asked = tuple(_asked(fabric, kind) for kind in kinds)
     if not any(asked):
         return fabric.memory.keep(("match", len(kinds)), lambda: Match(("",) * len(kinds)))
     key = ("match", tree.lasting, asked)
-    return fabric.memory.keep(key, lambda: _Matching(kinds)).of(tree, tree.root)
+    return fabric.memory.keep(key, lambda: _Matching(kinds, divided=fabric.divided)).whole(tree)
 
 
 def _asked(fabric: Fabric, kind: Kind) -> Hashable:
@@ -122,21 +126,34 @@ class _Matching:
     """Nodes that carry the same values of the labels that matter are looked at once, and domains until one of
     their nodes comes, goes or is labelled anew: then the tree has another branch for them."""
 
-    def __init__(self, kinds: Sequence[Kind]) -> None:
+    def __init__(self, kinds: Sequence[Kind], *, divided: bool) -> None:
         self._kinds = kinds
-        self._keys = sorted({PRODUCT, *(key for kind in kinds for key in _keys(kind.shape))})
+        asked = {key for kind in kinds for key in _keys(kind.shape)}
+        self._keys = sorted(asked | ({PRODUCT} if divided else set()))
         self._named = _names(kinds)
         self._by_value: dict[tuple[str | None, ...], Match] = {}
         self._known: dict[object, Match] = {}
         self._of: WeakKeyDictionary[Branch, Match] = WeakKeyDictionary()
 
-    def of(self, tree: Tree, branch: Branch) -> Match:
-        """The match of one domain of a tree."""
+    def whole(self, tree: Tree) -> Match:
+        """The match of a whole tree. Where only names are asked for, all domains without one are alike."""
+        found = self._of.get(tree.root)
+        if found is not None:
+            return found
+        if self._named is None or self._keys != [NODE_NAME_FIELD] or not tree.leads:
+            return self._match(tree, tree.root, None)
+        reached = {branch for name in self._named if name in tree.places for branch in tree.way(name)}
+        return self._match(tree, tree.root, reached)
+
+    def _match(self, tree: Tree, branch: Branch, reached: Set[Branch] | None) -> Match:
+        """The match of one domain; `reached`: the only ones that must be looked at, None for all."""
+        if reached is not None and branch not in reached:
+            return self._host(UNNAMED)
         if branch.node:
             return self._host(tree.cluster[branch.node])
         found = self._of.get(branch)
         if found is None:
-            children = tuple([self.of(tree, child) for child in branch.children])
+            children = tuple([self._match(tree, child, reached) for child in branch.children])
             found = self._of[branch] = self._joined(children)
         return found
 

@@ -15,6 +15,7 @@ from typing import Protocol
 from planner.answer import Answer
 from planner.budget import Budget
 from planner.explain import Tried, pods
+from planner.fabricgraph import leaf_spine
 from planner.inside import inside_host
 from planner.kinds import ROOT
 from planner.obstacles import largest
@@ -29,6 +30,9 @@ from planner.view import look
 _BUDGET = 1_000_000
 _MOST_RELEASED = 16
 """Gangs whose end is tried for room, the smallest first."""
+
+_MOST_SPEEDS = 4
+"""Speeds of links that are tried, the fastest first."""
 
 
 class Trial(Protocol):
@@ -68,7 +72,7 @@ class Near:
 
     def ways(self, tight: Tight, *, now: bool) -> tuple[Way, ...]:
         """What is nearest to the request and admitted, now or in the empty cluster: fewer pods, a coarser
-        level; else other slices; else what would make room; else smaller pods."""
+        level; else other slices or slower links; else what would make room; else smaller pods."""
         budget = Budget(_BUDGET, hard=True)
 
         def admits(group: PodGroup, snapshot: Snapshot = self.snapshot) -> Answer | None:
@@ -76,7 +80,7 @@ class Near:
             return answer if answer.decision == "admitted" else None
 
         found = [*_fewer(self.group, tight.names, tight.fits, admits), *_coarser(self.group, tight, admits)]
-        found = found or list(_other_slices(self.group, tight, admits))
+        found = found or [*_other_slices(self.group, tight, admits), *self.slower(now=now)]
         attempts = tight.tried.attempts
         if now and not (attempts and attempts[-1].fits):
             found += self._room(admits)
@@ -95,6 +99,17 @@ class Near:
             return self.trial(self.snapshot, group, budget, now=now).decision == "admitted"
 
         return tuple(_fewer(self.group, names, fits, admits))
+
+    def slower(self, *, now: bool) -> Iterator[Way]:
+        """The fastest links between nodes with which it is admitted, where it asks for faster ones."""
+        wanted, budget = self.group.fabric.gbps, Budget(_BUDGET, hard=True)
+        spines = (leaf_spine(self.snapshot, topology) for topology in self.snapshot.topologies)
+        speeds = {speed for spine in spines if spine is not None for speed in spine.speeds if speed < wanted}
+        for gbps in sorted(speeds, reverse=True)[:_MOST_SPEEDS]:
+            group = replace(self.group, fabric=replace(self.group.fabric, gbps=gbps))
+            if self.trial(self.snapshot, group, budget, now=now).decision == "admitted":
+                yield Way(f"links of {gbps:g} Gb/s (topology.scheduler/network-bandwidth)", group)
+                return
 
     def _room(self, admits: Callable[[PodGroup, Snapshot], object]) -> Iterator[Way]:
         """The end of one gang, the smallest that helps, or a reservation of single nodes."""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from planner.errors import InputError, Where
 
@@ -38,17 +39,25 @@ def parse(value: object, where: Where) -> Fraction:
     Raises `InputError` for what is no quantity, is negative, or is too large for the API server.
     """
     text = str(value).strip() if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
+    amount = _exact(text)
+    if amount is None:
         raise InputError(f"{_short(value)} is no quantity; write it as 4, 500m or 16Gi", where)
-    number, exponent, suffix = match.groups()
-    scale = Fraction(Decimal("1" + exponent)) if exponent else _SUFFIX[suffix or ""]
-    amount = Fraction(Decimal(number)) * scale
-    if amount < 0:
+    if amount.numerator < 0:
         raise InputError(f"{text} is negative; a quantity is zero or more", where)
-    if amount > LARGEST:
+    if amount.numerator > LARGEST * amount.denominator:
         raise InputError(f"{text} is more than the API server can hold ({LARGEST})", where)
     return amount
+
+
+@lru_cache(maxsize=4096)
+def _exact(text: str) -> Fraction | None:
+    """The value of a quantity's text, None where it is none. The same few stand in every pod."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        return None
+    number, exponent, suffix = match.groups()
+    scale = Fraction(Decimal("1" + exponent)) if exponent else _SUFFIX[suffix or ""]
+    return Fraction(Decimal(number)) * scale
 
 
 def amount(resource: str, value: object, where: Where, *, up: bool) -> int:
@@ -56,10 +65,11 @@ def amount(resource: str, value: object, where: Where, *, up: bool) -> int:
 
     Raises `InputError` as `parse` does.
     """
-    exact = parse(value, where) * (1000 if resource == "cpu" else 1)
+    exact = parse(value, where)
     if "/" in resource and exact.denominator != 1:
         raise InputError(f"{_short(value)} of an extended resource; it comes in whole pieces", where)
-    return -(-exact.numerator // exact.denominator) if up else exact.numerator // exact.denominator
+    scaled = exact.numerator * (1000 if resource == "cpu" else 1)
+    return -(-scaled // exact.denominator) if up else scaled // exact.denominator
 
 
 def amounts(values: object, where: Where, *, up: bool) -> dict[str, int]:

@@ -199,6 +199,12 @@ class Tree:
         """The branch of a level (-1 the root) that holds a node of the tree."""
         return next(branch for branch in self.way(name) if branch.level == level)
 
+    @property
+    def leads(self) -> bool:
+        """Whether `places` lead to the nodes; in a tree made finer (planner.refined) they only name them."""
+        some = next(iter(self.places), None)
+        return some is None or len(self.places[some]) == len(self.topology.levels)
+
     def way(self, name: str) -> Iterator[Branch]:
         """The branches that hold a node of the tree, from the root down to its host."""
         place, branch = self.places[name], self.root

@@ -15,7 +15,7 @@ from planner.errors import Where
 from planner.podgroup import GPU_RESOURCES, MIG_PREFIX
 from planner.quantity import parse
 from webhook.cel import Function
-from webhook.workloads import read
+from webhook.workloads import pod_templates
 
 Json = Any
 MOST_DEVICES = 10**6
@@ -29,7 +29,6 @@ def templates(obj: Json) -> list[Json]:
 
     What it gives shares its parts with the object: expressions read, they do not write.
     """
-    workload = read(_map(obj, "an object"))
     return [
         {
             "apiVersion": "v1",
@@ -37,7 +36,7 @@ def templates(obj: Json) -> list[Json]:
             "metadata": _at(obj, template.metadata_path) or {},
             "spec": _at(obj, template.spec_path),
         }
-        for template in workload.templates
+        for template in pod_templates(_map(obj, "an object"))
     ]
 
 

@@ -9,7 +9,7 @@ from planner.podgroup import Constraint, PodGroup, PodSet
 from planner.request import resolve
 from planner.topology import Topology
 from webhook.cel import Function
-from webhook.workloads import read
+from webhook.workloads import Workload, read
 
 Json = Any
 
@@ -22,9 +22,16 @@ def places(obj: Json) -> list[Json]:
     `sliceLevel` and `sliceSize` are what its pods ask for, by themselves or as part of their gang, in
     whichever system's keys; "" and 0 for nothing. `count` pods of it belong to one gang, with `gpus` each.
     """
+    return _places(obj, _read(obj))
+
+
+def _read(obj: Json) -> Workload:
     if not isinstance(obj, Mapping):
         raise ValueError("an object is no mapping")
-    workload = read(obj)
+    return read(obj)
+
+
+def _places(obj: Json, workload: Workload) -> list[Json]:
     group = workload.gangs[0] if workload.gangs else PodGroup("", ())
     found = []
     for template in workload.templates:
@@ -66,12 +73,13 @@ def kai_places(obj: Json) -> list[Json]:
     well. `path` leads to the metadata; wishes are as in `workload.places`. `alone`: the names of PodSets that
     have wishes of their own for which KAI has no place.
     """
-    every = places(obj)
+    workload = _read(obj)
+    every = _places(obj, workload)
     kind = obj.get("kind")
     if str(kind).startswith("Ray"):
         return [{**one, "path": one["path"] + "/metadata", "alone": []} for one in every]
     linked = [one for one in every if one["gpus"]] or every
-    group = next(iter(read(obj).gangs), PodGroup("", ()))
+    group = next(iter(workload.gangs), PodGroup("", ()))
     wish = linked[0] if len(linked) == 1 else _wish([], group.constraint, always=True)
     worker = next((one for one in linked if one["podSet"] in ("worker", "") and one["sliceLevel"]), wish)
     top = {

@@ -17,7 +17,7 @@ from webhook.policy.document import Path
 from webhook.policy.host import FileParams, Host
 from webhook.policy.model import Binding, Expression, Policy, PolicySet
 from webhook.policy.request import AdmissionRequest
-from webhook.policy.targets import Target, targets_of
+from webhook.policy.targets import Target, own_target, template_targets
 
 CONDITIONS_SHARE = 4
 """Match conditions may cost a quarter of what the policies may (facts: admission.md)."""
@@ -59,6 +59,7 @@ class Known:
     whole: Any = None
     seen: dict[tuple[Path, bool], dict[str, Any]] = field(default_factory=dict)
     facts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    templates: Sequence[Target] | None = None
 
     def of(self, whole: Mapping[str, Any]) -> Known:
         """What is known of this object."""
@@ -66,6 +67,7 @@ class Known:
             self.whole = whole
             self.seen.clear()
             self.facts.clear()
+            self.templates = None
         return self
 
 
@@ -89,11 +91,17 @@ class Session:
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
         """Where a policy runs on this object, if it matches it at all."""
-        return [
-            target
-            for target in targets_of(policy, self.request, obj, self.host)
-            if policy.match.matches(target.matched, target.obj)
-        ]
+        targets = [own_target(self.request, obj)]
+        if policy.on_templates:
+            targets += self._templates(obj)
+        return [target for target in targets if policy.match.matches(target.matched, target.obj)]
+
+    def _templates(self, obj: Mapping[str, Any] | None) -> Sequence[Target]:
+        """The templates of an object; found once for each state of it."""
+        known = self.known.of(obj or {})
+        if known.templates is None:
+            known.templates = tuple(template_targets(self.request, obj, self.host))
+        return known.templates
 
     def runs(self, policy: Policy, binding: Binding, target: Target) -> Iterator[Run | Failure]:
         """A run for each parameter object of a binding that matches the target.

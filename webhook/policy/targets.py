@@ -14,7 +14,6 @@ from typing import Any
 
 from webhook.policy.document import Path
 from webhook.policy.host import Host
-from webhook.policy.model import Policy
 from webhook.policy.request import AdmissionRequest, GroupVersionKind, GroupVersionResource
 from webhook.workloads import Template, pod_of, write_pod
 
@@ -26,21 +25,18 @@ PODS = GroupVersionResource("", "v1", "pods")
 class Target:
     """What a policy sees as `object`; `path` is a template's in `whole`, `()` for the object itself.
 
+    `matched`: the request as rules and selectors match it: a template is always a pod to be created.
     `inlined`: where the template is none of Kubernetes' form (a clique of Grove's), how to show and write it.
     """
 
     request: AdmissionRequest
+    matched: AdmissionRequest
     path: Path
     pod_set: str
     whole: Mapping[str, Any]
     obj: Mapping[str, Any] | None
     old: Mapping[str, Any] | None
     inlined: Template | None = None
-
-    @property
-    def matched(self) -> AdmissionRequest:
-        """The request as rules and selectors match it: a template is always a pod to be created."""
-        return replace(self.request, operation="CREATE") if self.path else self.request
 
     def on(self, whole: Mapping[str, Any]) -> Target:
         """The same target in the object as it is now."""
@@ -64,15 +60,19 @@ class Target:
         return whole
 
 
-def targets_of(
-    policy: Policy, request: AdmissionRequest, obj: Mapping[str, Any] | None, host: Host
+def own_target(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> Target:
+    """The object itself."""
+    return Target(request, request, (), "", obj or {}, obj, request.old_object)
+
+
+def template_targets(
+    request: AdmissionRequest, obj: Mapping[str, Any] | None, host: Host
 ) -> Iterator[Target]:
-    """The object itself, and the templates in it where the policy runs on templates.
+    """The templates in an object, for policies that run on templates.
 
     Subresources (a Job's status, a Deployment's scale) have no templates to mend.
     """
-    yield Target(request, (), "", obj or {}, obj, request.old_object)
-    if not policy.on_templates or obj is None or request.sub_resource or request.kind == POD:
+    if obj is None or request.sub_resource or request.kind == POD:
         return
     if request.operation not in ("CREATE", "UPDATE"):
         return
@@ -82,9 +82,9 @@ def targets_of(
             old = _at(request.old_object, path) if request.old_object else None
             yield _template_target(request, path, pod_set, obj, template, old)
     for one in host.inlined(obj):
-        yield Target(
-            _shown(request, pod_of(one, obj)), one.path, one.pod_set, obj, pod_of(one, obj), None, one
-        )
+        pod = pod_of(one, obj)
+        shown = _shown(request, pod)
+        yield Target(shown, _created(shown), one.path, one.pod_set, obj, pod, None, one)
 
 
 def _template_target(
@@ -97,7 +97,12 @@ def _template_target(
 ) -> Target:
     pod = as_pod(template, request.namespace)
     old_pod = as_pod(old, request.namespace) if old is not None else None
-    return Target(_shown(request, pod, old_pod), path, pod_set, whole, pod, old_pod)
+    shown = _shown(request, pod, old_pod)
+    return Target(shown, _created(shown), path, pod_set, whole, pod, old_pod)
+
+
+def _created(request: AdmissionRequest) -> AdmissionRequest:
+    return replace(request, operation="CREATE")
 
 
 def _shown(

@@ -14,7 +14,7 @@ from webhook.workloads.keys import KEYS, Key
 from webhook.workloads.kinds import KINDS, Kind
 from webhook.workloads.merge import joined
 from webhook.workloads.pods import pod_of, write_pod
-from webhook.workloads.read import Template, Workload, read, wants_plan
+from webhook.workloads.read import Template, Workload, pod_templates, read, wants_plan
 
 __all__ = [
     "KEYS",
@@ -25,6 +25,7 @@ __all__ = [
     "Workload",
     "joined",
     "pod_of",
+    "pod_templates",
     "read",
     "wants_plan",
     "write_pod",

@@ -99,6 +99,18 @@ def read(
         raise InputError("is nested too deeply", where) from None
 
 
+def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
+    """The templates that `read` finds, without a look at what their pods ask for.
+
+    Raises `InputError` where an object of a known kind has them in no form that can be read.
+    """
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    row = row_of(api_version, kind) if isinstance(api_version, str) and isinstance(kind, str) else None
+    if row is None:
+        return ()
+    return tuple(one for one in _templates(row.layout(Field(obj, (), Where()))) if one.is_pod_template)
+
+
 def wants_plan(workload: Workload) -> bool:
     """Whether the planner has anything to say: some pod asks for GPUs, MIG slices or a device claim, or a
     topology or bayplan.dev key is there. A claim counts whatever its class: the class is in another object.
