@@ -104,11 +104,7 @@ def plan_workload(snapshot: Snapshot, workload: Workload) -> WorkloadPlan:
     placed: list[Placed] = []
     for group in with_claims(snapshot, workload).gangs:
         answer = plan(snapshot, group)
-        reservation = None
-        if answer.decision == "admitted" and workload.holds:
-            reservation = (
-                snapshot.holding(group.name) if answer.replayed else reservation_for(snapshot, group, answer)
-            )
+        reservation = reservation_for(snapshot, group, answer) if workload.holds else None
         if reservation is not None:
             snapshot = snapshot.with_reservation(reservation)
         placed.append(Placed(group, answer, reservation))
