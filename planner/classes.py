@@ -85,6 +85,10 @@ class Classes:
             known = self._of[content, match] = made(content, match)
         return known
 
+    def held(self, known: int) -> Measure:
+        """The most that a domain of the class holds of what is measured."""
+        return self.peaks[known][0]
+
     def peak(self, known: int, level: int) -> Measure:
         """The most that one domain of the level in here holds; () where none holds anything."""
         made = self.made[known]
@@ -110,6 +114,13 @@ class Classes:
         each = self._trim.each(level, each, caps) if caps else each
         united = self._united[level]
         return tuple([united(one, named) for one in each]) if united else each
+
+    def binds(self, made: DomainClass) -> bool:
+        """Whether a domain of the class may not hold all that its children could together."""
+        if made.part or made.level < 0:
+            return False
+        rules = (self._project, self._split, self._united)
+        return bool(made.caps) or any(rule[made.level] for rule in rules)
 
     def _usable(self, content: Content) -> bool:
         if self._use == "shared":

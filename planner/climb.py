@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from planner.alike import merged
 from planner.answer import Attempt
@@ -23,6 +23,7 @@ from planner.rank import Best, Rank, Way
 from planner.relax import relaxations
 from planner.request import Ask
 from planner.search import Placed, Search
+from planner.several import Several
 from planner.tree import Branch
 from planner.view import View
 
@@ -51,6 +52,11 @@ class Climb:
     budget: Budget
     attempts: list[Attempt]
     complete: bool = True
+    spare: Budget = field(init=False)
+    """For what is looked at pooled."""
+
+    def __post_init__(self) -> None:
+        self.spare = self.budget if self.budget.hard else replace(self.budget)
 
     def climb(self, kinds: tuple[Kind, ...], required: int) -> Found | None:
         """The best placement with these kinds inside one domain of the `required` level (ROOT: anywhere)."""
@@ -119,7 +125,7 @@ class Climb:
         """A rank for these; that of one kind of pods is kept for later plans, for its work has an end."""
         bare = tuple(replace(kind, parts=()) for kind in kinds)
         if beam or len(kinds) > 1:
-            return Rank(Search(bare, use, weights, self.budget, beam), bare, required)
+            return Rank(Several(bare, use, weights, self.budget, self.spare, beam), bare, required)
         key = ("rank", _key(bare[0]), required, use, weights)
         return self.view.base.memory.keep(
             key,

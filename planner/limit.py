@@ -12,21 +12,15 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from planner.counts import Algebra, Allowed, Counts, Measure, One
+from planner.tops import Tops, fewest
 
 _MOST_LISTED = 4096
 """Pods up to which the whole list is worked out at once."""
 
 
-def fewest(wanted: Measure, peak: Measure) -> int:
-    """Domains that hold what is wanted at the least, where none holds more than `peak`."""
-    return max(
-        (-(-much // most) for much, most in zip(wanted, peak, strict=True) if much and most), default=0
-    )
-
-
 class Limit:
-    """One goal in one domain, whose children are of level `first`; the prices and peaks are those of the
-    levels from there to the hosts: of one more domain, and the most that one holds."""
+    """One goal in one domain, whose children are of level `first`; the prices and tops are those of the
+    levels from there to the hosts: of one more domain, and the most that some hold."""
 
     def __init__(
         self,
@@ -34,15 +28,15 @@ class Limit:
         goal: Counts,
         first: int,
         prices: Sequence[int],
-        peaks: Sequence[Measure],
+        tops: Sequence[Tops],
         ceiling: int,
     ) -> None:
         self.goal, self.ceiling = goal, ceiling
-        self._counts, self.first, self._prices, self._peaks = counts, first, prices, peaks
+        self._counts, self.first, self._prices, self._tops = counts, first, prices, tops
         need = counts.measure(goal)
         self._bases = [ceiling]
-        for price, peak in zip(prices, peaks, strict=True):
-            self._bases.append(self._bases[-1] - price * fewest(need, peak))
+        for price, top in zip(prices, tops, strict=True):
+            self._bases.append(self._bases[-1] - price * fewest(need, top))
         self._allowed: dict[int, Allowed] = {}
 
     def allowed(self, level: int) -> Allowed:
@@ -59,8 +53,8 @@ class Limit:
         """See `allowed`, for one sum."""
         place = level - self.first
         left = self._counts.measure(self._counts.minus(self.goal, placed))
-        ahead = zip(self._prices[place:], self._peaks[place:], strict=True)
-        return self._bases[place] - sum(price * fewest(left, peak) for price, peak in ahead)
+        ahead = zip(self._prices[place:], self._tops[place:], strict=True)
+        return self._bases[place] - sum(price * fewest(left, top) for price, top in ahead)
 
     def copies(self, level: int, start: int) -> int:
         """Domains of the level that can be paid for inside one whose own digits cost `start`."""
@@ -81,18 +75,23 @@ class _Remembered(dict[Counts, int]):
         return most
 
 
-def ceilings(need: Measure, prices: Sequence[int], peaks: Sequence[Measure], domains: int) -> Iterator[int]:
+def ceilings(
+    need: Measure, prices: Sequence[int], tops: Sequence[Tops], domains: int, floor: int = 0
+) -> Iterator[int]:
     """Ceilings to try, ascending: the fewest domains of each level, then more and more; at last any cost.
 
-    `domains`: there are no more of any level, so more need not be allowed for.
+    `domains`: there are no more of any level, so more need not be allowed for. `floor`: nothing costs less,
+    and a host more may do; only ceilings above that are of use.
     """
-    tight = [fewest(need, peak) for peak in peaks]
+    if floor:
+        yield floor + prices[-1]
+    tight = [fewest(need, top) for top in tops]
     yield sum(count * price for count, price in zip(tight, prices, strict=True)) + prices[-1] - 1
     for finest in range(max(0, len(prices) - 2), -1, -1):
-        floor = sum(count * price for count, price in zip(tight[: finest + 1], prices, strict=False))
+        least = sum(count * price for count, price in zip(tight[: finest + 1], prices, strict=False))
         gap = 0
         while tight[finest] + gap < domains:
-            yield floor + (gap + 1) * prices[finest] - 1
+            yield least + (gap + 1) * prices[finest] - 1
             gap = 2 * gap or 1
     yield unlimited(prices)
 

@@ -25,11 +25,13 @@ from planner.budget import BUDGET, Budget, BudgetEnded
 from planner.classes import EMPTY, Classes, DomainClass, Use
 from planner.content import Content
 from planner.cost import Weights
-from planner.counts import Algebra, Counts, Measure, Option, Stage
+from planner.counts import Algebra, Counts, Measure, One, Option, Stage
 from planner.kinds import ROOT, Kind
-from planner.limit import Limit, ceilings, fewest, unlimited
+from planner.limit import Limit, ceilings, unlimited
 from planner.matching import Match, inside
+from planner.pooled import Pooled
 from planner.sums import Sums, cheapest
+from planner.tops import Highest, Tops, fewest, tops_of
 
 Placed = list[tuple[int, tuple[int, ...]]]
 """Nodes (by their place in the domain) with the number of pods of each kind."""
@@ -44,7 +46,7 @@ _MOST_WHOLE = 6
 _Able = tuple[int, Content, Match, int]
 
 
-class _Reached(NamedTuple):
+class Reached(NamedTuple):
     """What each of several domains offers within a limit, and the least cost of each sum of the first 0, 1, …
     of them."""
 
@@ -78,20 +80,24 @@ class Search:
         weights: Weights,
         budget: Budget | None = None,
         beam: int = 0,
+        classes: Classes | Pooled | None = None,
     ) -> None:
         self._kinds, self._use = kinds, use
-        self.weights, self.classes = weights, Classes(kinds, use, weights)
+        self.weights = weights
+        self.classes = Classes(kinds, use, weights) if classes is None else classes
         self.counts: Algebra = self.classes.counts
         self._own_budgets, self._beam = budget is None, beam
         self._need = self.counts.measure(self.counts.full)
         self._budget = budget or Budget()
-        self._sums = Sums(self.counts, self._budget, 1 if len(kinds) == 1 else 2, beam)
+        self._sums = Sums(self.counts, self._budget, 1 if isinstance(self.counts, One) else 2, beam)
+        self._highest = Highest(self.classes)
         self._limits: dict[tuple[object, ...], Limit] = {}
         self._options: dict[tuple[int, Limit], list[Option]] = {}
         self._best: dict[tuple[int, Counts], tuple[int | None, int | None]] = {}
+        self._floors: dict[tuple[int, Counts], int] = {}
         self._within: dict[tuple[int, Counts], Limit] = {}
-        self._last: tuple[object, _Reached] | None = None
-        self._parts: dict[tuple[int, Limit], _Reached] = {}
+        self._last: tuple[object, Reached] | None = None
+        self._parts: dict[tuple[int, Limit], Reached] = {}
         self._most: dict[int, int] = {EMPTY: 0}
         self._hard: set[object] = set()
         self._covers: dict[tuple[Content, Match, Counts], Placed] = {}
@@ -121,8 +127,8 @@ class Search:
         if made is None:
             return 0
         prices = self.weights.domains[made.level + 1 :]
-        peaks = self.classes.peaks[known][1:]
-        return made.own + sum(price * fewest(need, peak) for price, peak in zip(prices, peaks, strict=True))
+        tops = self._tops(known, need)
+        return made.own + sum(price * fewest(need, top) for price, top in zip(prices, tops, strict=True))
 
     def cost(self, content: Content, match: Match, ceiling: int | None = None) -> int | None:
         """The least cost of the whole gang inside the domain; None where it does not fit.
@@ -152,8 +158,8 @@ class Search:
     def _most_of(self, known: int) -> int:
         """By a search of its own; where that is too long, by one with a beam, which may find fewer."""
         for beam in (0, _FITS_BEAM):
-            search = Search(self._kinds, self._use, self.weights, Budget(_FITS_BUDGET << bool(beam)), beam)
-            search.classes = self.classes
+            budget = Budget(_FITS_BUDGET << bool(beam))
+            search = Search(self._kinds, self._use, self.weights, budget, beam, self.classes)
             with suppress(BudgetEnded):
                 options = search._options_of(known, search._limit(known, self.counts.full, None))
                 return max((self.counts.size(counts) for counts, _ in options), default=0)
@@ -190,13 +196,20 @@ class Search:
         made = self.classes.made[known]
         first = made.level + 1 if made else len(self.weights.domains) - 1
         prices = self.weights.domains[first:]
-        peaks = [_steady(peak, self.counts.measure(goal)) for peak in self.classes.peaks[known][bool(made) :]]
+        tops = self._tops(known, self.counts.measure(goal))
         most = unlimited(prices) if ceiling is None else ceiling
-        key = (goal, first, tuple(peaks), most)
+        key = (goal, first, tops, most)
         found = self._limits.get(key)
         if found is None:
-            found = self._limits[key] = Limit(self.counts, goal, first, prices, peaks, most)
+            found = self._limits[key] = Limit(self.counts, goal, first, prices, tops, most)
         return found
+
+    def _tops(self, known: int, need: Measure) -> tuple[Tops, ...]:
+        """The tops of the levels inside a class's domain, or of a host alone."""
+        if self._own_budgets and isinstance(self.classes, Classes):
+            peaks = self.classes.peaks[known][self.classes.made[known] is not None :]
+            return tuple([tops_of(_steady(peak, need)) for peak in peaks])
+        return self._highest.inside(known) or (tops_of(self.classes.held(known)),)
 
     def _options_of(self, known: int, limit: Limit) -> list[Option]:
         """The options of a class that the limit has use for."""
@@ -233,7 +246,7 @@ class Search:
                     kept[one] = cost + price
         return sorted(self.counts.undominated(kept).items())
 
-    def _in_part(self, known: int, limit: Limit) -> _Reached:
+    def _in_part(self, known: int, limit: Limit) -> Reached:
         """What the children of a part come to, for they are asked for again when the part is filled."""
         found = self._parts.pop((known, limit), None)
         if found is None:
@@ -270,16 +283,17 @@ class Search:
 
     def _least(self, known: int, goal: Counts, ceiling: int | None) -> int | None:
         need = self.counts.measure(goal)
-        if known == EMPTY or any(map(int.__lt__, self.classes.peaks[known][0], need)):
+        if known == EMPTY or any(map(int.__lt__, self.classes.held(known), need)):
             return None
         made = self.classes.made[known]
         if made is None:
             options = self.classes.options[known]
             return min((cost for counts, cost in options if self.counts.covers(counts, goal)), default=None)
-        prices, peaks = self.weights.domains[made.level + 1 :], self.classes.peaks[known][1:]
+        prices, tops = self.weights.domains[made.level + 1 :], self._tops(known, need)
         above = None if ceiling is None else ceiling - made.own
-        tried = -1
-        attempts = ceilings(need, prices, peaks, self.counts.size(goal))
+        floor = max(0, self._floors.get((known, goal), 0) - made.own)
+        tried = floor - 1
+        attempts = ceilings(need, prices, tops, self.counts.size(goal), floor)
         for most in [unlimited(prices)] if self._beam else attempts:
             if most <= tried:
                 continue
@@ -294,19 +308,19 @@ class Search:
                 return None
         return None
 
-    def _towards(self, children: Sequence[int], limit: Limit, level: int, ceiling: int | None) -> _Reached:
+    def _towards(self, children: Sequence[int], limit: Limit, level: int, ceiling: int | None) -> Reached:
         """What these domains of the level do for the goal, and what they come to one after another."""
         offers = self._offers(children, limit, level, 0)
         reaches = [self.classes.reach[child] for child in children]
-        return _Reached(limit, offers, self._sums.stages(offers, reaches, limit, level, ceiling))
+        return Reached(limit, offers, self._sums.stages(offers, reaches, limit, level, ceiling))
 
-    def _freely(self, children: Sequence[int], limit: Limit, level: int, start: int = 0) -> _Reached:
+    def _freely(self, children: Sequence[int], limit: Limit, level: int, start: int = 0) -> Reached:
         """The same, whether or not these domains lead to the goal by themselves."""
         offers = self._offers(children, limit, level, start)
         stages: list[Stage] = [{self.counts.zero: start}]
         for options in offers:
             stages.append(self._sums.extended(stages[-1], options, limit, level) if options else stages[-1])
-        return _Reached(limit, offers, stages)
+        return Reached(limit, offers, stages)
 
     def _offers(self, children: Sequence[int], limit: Limit, level: int, start: int) -> list[list[Option]]:
         """What these domains of the level offer inside one that costs `start` by itself."""
@@ -343,7 +357,7 @@ class Search:
             start += child.size
         return able
 
-    def _dealt(self, able: Sequence[_Able], reached: _Reached, target: Counts, cost: int) -> Placed:
+    def _dealt(self, able: Sequence[_Able], reached: Reached, target: Counts, cost: int) -> Placed:
         """The target, placed in these; the last ones get as little as they can."""
         placed: list[Placed] = []
         for place in range(len(able) - 1, -1, -1):
@@ -362,7 +376,7 @@ class Search:
 
     def _reached(
         self, known: int, made: DomainClass, target: Counts, cost: int, children: Sequence[int]
-    ) -> _Reached:
+    ) -> Reached:
         """What these children of a domain come to, in this order, at the cost that the target has."""
         if self._last and self._last[0] == (known, target) and made.ordered:
             return self._last[1]

@@ -1,9 +1,11 @@
-"""How often a search ends by its budget on a realistic stream: `python tests/bench/stream_planner.py 10000`.
+"""How often a search ends by its budget on a realistic stream: `python tests/bench/stream_planner.py 12000`.
 
 Gangs come and go on six clusters: sizes by Philly's counts for small jobs and 3 % of 64 to 1,024 GPUs, in the
 forms that people write (one PodSet, launcher and workers, prefill and decode, replicas, slices, several sets
 with levels of their own). Those that are admitted hold their place until a random other one ends, so that the
-clusters are busy nearly all the time. Every answer that a budget ended must say so.
+clusters are busy nearly all the time. Every answer that a budget ended must say so. A second argument is the
+seed; a third, `wide`, asks for another mix: routers with prefill and decode, LeaderWorkerSets, sets in slices
+of their own, three to five sets of unlike shapes, crowds of small pods.
 """
 
 from __future__ import annotations
@@ -55,11 +57,12 @@ CLUSTERS: dict[str, Callable[[], Snapshot]] = {
 }
 
 
-def asks(random: Random, per_node: int) -> PodGroup:
+def asks(random: Random, per_node: int, *, wide: bool = False) -> PodGroup:
     """One request of the mix."""
+    forms = WIDE if wide else FORMS
     large = random.random() < 0.03
     gpus = random.choice(LARGE) if large else random.choices(*zip(*SIZES, strict=True))[0]
-    sets = random.choice(FORMS if gpus > 4 else FORMS[:2])(random, gpus, per_node)
+    sets = random.choice(forms if wide or gpus > 4 else forms[:2])(random, gpus, per_node)
     levels = random.choice(
         ({}, {"preferred": "rack"}, {"preferred": "rack", "required": "block"}, {"required": "rack"})
     )
@@ -122,6 +125,69 @@ def _ray(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
 FORMS = (_one, _launcher, _one, _roles, _replicas, _sliced, _ray)
 
 
+def _routed(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
+    """A router without GPUs, prefill and decode, and perhaps a part of its own for what is large."""
+    sizes = random.sample((1, 2, 4, per_node), random.choice((2, 3)))
+    level = random.choice(({}, {"preferred": "rack"}, {"required": "block"}))
+    parts = (
+        PodSet(f"p{n}", max(1, gpus // len(sizes) // each), _shape(random, each), Constraint(**level))
+        for n, each in enumerate(sizes)
+    )
+    return (PodSet("router", random.choice((1, 2, 4)), _shape(random, 0)), *parts)
+
+
+def _groups(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
+    """Replicas with a leader and workers each, every one within a rack, as of a LeaderWorkerSet."""
+    each = per_node if gpus > 16 else 1
+    level = Constraint(**random.choice(({"required": "rack"}, {"preferred": "rack"})))
+    leader, worker = _shape(random, random.choice((0, 1, each))), _shape(random, each)
+    workers = max(1, min(8, gpus // each // 2))
+    return tuple(
+        pod_set
+        for n in range(random.choice((1, 2)))
+        for pod_set in (PodSet(f"l{n}", 1, leader, level), PodSet(f"w{n}", workers, worker, level))
+    )
+
+
+def _slices(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
+    """Two PodSets in slices of their own, beside a leader or none."""
+    sizes, each = random.sample((2, 4, 8), 2), per_node if gpus > 32 else 1
+    sets = tuple(
+        PodSet(
+            f"s{n}",
+            max(1, gpus // 2 // each // size) * size,
+            _shape(random, each),
+            Constraint(slice_level=random.choice(("rack", "block")), slice_size=size),
+        )
+        for n, size in enumerate(sizes)
+    )
+    return (PodSet("leader", 1, _shape(random, 0)), *sets)[random.choice((0, 1)) :]
+
+
+def _unlike(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
+    """Three to five PodSets of unlike shapes, some with levels of their own."""
+    sizes = random.sample((0, 0, 1, 1, 2, 4, per_node), random.choice((3, 4, 5)))
+    share = max(1, gpus // len(sizes))
+    levels = ({}, {}, {}, {"preferred": "rack"}, {"required": "rack"} if share <= 16 else {})
+    return tuple(
+        PodSet(
+            f"u{n}", max(1, share // max(1, each)), _shape(random, each), Constraint(**random.choice(levels))
+        )
+        for n, each in enumerate(sizes)
+    )
+
+
+def _crowd(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
+    """Many small pods: samplers without a GPU beside learners with one."""
+    return (
+        PodSet("sampler", gpus, _shape(random, 0)),
+        PodSet("learner", gpus, _shape(random, random.choice((1, 1, 2)))),
+    )
+
+
+WIDE = (_routed, _groups, _slices, _unlike, _unlike, _crowd, _sliced, _ray)
+
+
 @dataclass(slots=True)
 class Stream:
     """One cluster with its gangs, fed with requests."""
@@ -134,11 +200,12 @@ class Stream:
     ended: list[str] = field(default_factory=list)
     running: list[str] = field(default_factory=list)
     waiting: int = 0
+    wide: bool = False
 
     def step(self, number: int) -> None:
         """One request; where many wait, some that run end."""
         per_node = max(node.allocatable["nvidia.com/gpu"] for node in self.moment.nodes.values())
-        group = asks(self.random, per_node)
+        group = asks(self.random, per_node, wide=self.wide)
         group = PodGroup(f"x/Job/g{number}", group.pod_sets, group.constraint, group.reserve)
         start = time.thread_time()
         answer = plan(self.moment, group)
@@ -184,18 +251,18 @@ def describe(group: PodGroup) -> str:
     return f"{group.reserve} {group.constraint.required or '-'}/{group.constraint.preferred or '-'}: {sets}"
 
 
-def streams(seed: int) -> Iterator[Stream]:
-    """The clusters at their start: from a quarter to three quarters of the nodes are partly used."""
+def streams(seed: int, *, wide: bool = False) -> Iterator[Stream]:
+    """The clusters at their start: from none to three quarters of the nodes are partly used."""
     for place, (name, make) in enumerate(CLUSTERS.items()):
-        stream = Stream(name, make(), Random(seed + place))
+        stream = Stream(name, make(), Random(seed + place), wide=wide)
         stream.fill(place, (0.0, 0.25, 0.5, 0.75)[(seed + place) % 4])
         yield stream
 
 
-def main(requests: int, seed: int = 1) -> None:
+def main(requests: int, seed: int = 1, *, wide: bool = False) -> None:
     """Print what came of the stream."""
     total = ended = 0
-    for stream in streams(seed):
+    for stream in streams(seed, wide=wide):
         for number in range(requests // len(CLUSTERS)):
             stream.step(number)
         seconds = sorted(stream.seconds)
@@ -212,4 +279,4 @@ def main(requests: int, seed: int = 1) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:3]), wide=sys.argv[3:] == ["wide"])

@@ -1,0 +1,60 @@
+"""Kinds of pods looked at pooled, and dealt to hosts, against every mixture of them."""
+
+import os
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from planner.budget import Budget, BudgetEnded
+from planner.podgroup import Constraint
+from planner.request import ask, check
+from planner.search import Search
+from planner.several import Several
+from planner.view import look
+from tests.exact.solver import Instance, instance, valid
+from tests.exact.test_exact import LARGE, within_capacity
+
+INSTANCES = int(os.environ.get("BAYPLAN_EXACT", "400"))
+CHUNKS = 4
+
+
+def compared(one: Instance) -> str:
+    """Compares the two searches anywhere in the cluster; returns what came of it."""
+    group = replace(one.group, constraint=Constraint(), reserve="nodes")
+    check(group)
+    view = look(one.snapshot, one.snapshot.base.trees["topo"], now=True)
+    kinds = ask(group, view.tree.topology).kinds
+    if len(kinds) == 1:
+        return "one kind"
+    weights, match = view.weights(kinds), view.match(kinds)
+    every = Search(kinds, "shared", weights, Budget(10**9)).cost(view.content, match)
+    pooled = Several(kinds, "shared", weights, Budget(0, hard=True), Budget())
+    try:
+        cost = pooled.cost(view.content, match)
+    except BudgetEnded:
+        return "undecided"
+    assert cost == every
+    if cost is None:
+        return "no place"
+    placed = pooled.place(view.content, match)
+    if all(len(kind.parts) == 1 for kind in kinds):
+        hosts = list(view.tree.names(view.tree.root))
+        assigned = {
+            (kind.parts[0][0], hosts[at]): count
+            for at, counts in placed
+            for kind, count in zip(kinds, counts, strict=True)
+            if count
+        }
+        assert valid(one.snapshot, group, assigned)
+        assert within_capacity(Instance(one.snapshot, group), assigned)
+    return "placed"
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_pooled_and_dealt_no_placement_costs_more_than_the_best_of_every_mixture(chunk):
+    """Least costs agree, what is dealt is a valid placement, and pools decide four of five."""
+    seen = {"one kind": 0, "undecided": 0, "no place": 0, "placed": 0}
+    for number in range(chunk, INSTANCES, CHUNKS):
+        seen[compared(instance(Random(2_000_000 + number), **LARGE))] += 1
+    assert seen["placed"] > 4 * seen["undecided"]

@@ -1,0 +1,106 @@
+"""Gangs of several kinds of pods in more mixtures than can be tried one by one: looked at pooled."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from planner.budget import Budget, BudgetEnded
+from planner.placement import plan
+from planner.podgroup import Constraint
+from planner.request import ask
+from planner.search import Search
+from planner.several import Several
+from planner.tops import fewest
+from planner.view import look
+from tests.builders import cluster, gang, pod_set, shape
+
+TRAY = "gpu=4 cpu=144"
+
+
+def hall(blocks: int, racks: int, hosts: int, used: Callable[[], int] = lambda: 0):
+    """So many blocks of racks of hosts with four GPUs each, of which some are in use."""
+    rows = [
+        f"b{b}/r{b}-{r}: n{b}-{r}-{h} {TRAY} used={used()}"
+        for b in range(blocks)
+        for r in range(racks)
+        for h in range(hosts)
+    ]
+    return cluster("\n".join(rows), ("block", "rack"))
+
+
+def half_used(seed: int) -> Callable[[], int]:
+    """Half of the hosts have one to four GPUs in use."""
+    random = Random(seed)
+    return lambda: random.choice((0, 0, 0, 0, 1, 2, 3, 4))
+
+
+def searches(moment, group):
+    """The search by every mixture with time enough, and one that may try none; what they are asked for."""
+    view = look(moment, moment.base.trees["topo"], now=True)
+    kinds = ask(group, view.tree.topology).kinds
+    weights, match = view.weights(kinds), view.match(kinds)
+    every = Search(kinds, "shared", weights, Budget(10**9))
+    return every, Several(kinds, "shared", weights, Budget(0), Budget()), view.content, match
+
+
+def test_two_sizes_of_pods_over_an_empty_block_are_searched_to_their_end():
+    """128 pods of two GPUs and 64 of four fill 128 of 144 nodes, in more mixtures than can be tried."""
+    sets = [pod_set(128, shape(gpu=2), name="prefill"), pod_set(64, shape(gpu=4), name="decode")]
+    answer = plan(hall(1, 8, 18), gang(*sets, required="block"))
+    assert (answer.decision, answer.warnings) == ("admitted", ())
+    assert len({one.node for one in answer.assignments}) == 128
+
+
+def test_a_launcher_beside_slices_of_many_whole_nodes_is_searched_to_its_end():
+    """One pod of one GPU, and 256 whole nodes by fours within racks: the launcher has a host of its own."""
+    kept = Constraint(slice_level="rack", slice_size=4)
+    sets = [pod_set(1, shape(gpu=1), name="launcher"), pod_set(256, shape(gpu=4), constraint=kept)]
+    answer = plan(hall(6, 8, 18, half_used(3)), gang(*sets, reserve="nodes"))
+    assert (answer.decision, answer.warnings) == ("admitted", ())
+    assert len({one.node for one in answer.assignments}) == 257
+
+
+def test_five_unlike_pod_sets_are_searched_to_their_end():
+    """On half-used nodes, with a preferred rack that none can be."""
+    shapes = [(51, 0, 4), (51, 1, 6), (51, 1, 12), (51, 0, 8), (12, 4, 32)]
+    sets = [
+        pod_set(count, shape(gpu=gpu, cpu=cores), name=f"s{n}")
+        for n, (count, gpu, cores) in enumerate(shapes)
+    ]
+    answer = plan(hall(2, 8, 18, half_used(5)), gang(*sets, reserve="nodes", preferred="rack"))
+    assert (answer.decision, answer.warnings) == ("admitted", ())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pooled_the_least_cost_is_the_same(seed):
+    """Whether two or three kinds of pods, required or not: what trying every mixture finds."""
+    random = Random(seed)
+    sizes = random.sample((0, 1, 2, 4), random.choice((2, 3)))
+    sets = [pod_set(random.randint(3, 9), shape(gpu=gpu, cpu=9), name=f"g{gpu}") for gpu in sizes]
+    every, pooled, content, match = searches(hall(2, 3, 4, half_used(seed)), gang(*sets))
+    assert pooled.cost(content, match) == every.cost(content, match)
+
+
+def test_pooled_no_place_is_none():
+    """Eight hosts of four GPUs hold eight pods of three and nothing of ten, though 32 GPUs are there."""
+    sets = [pod_set(8, shape(gpu=3), name="three"), pod_set(2, shape(gpu=4), name="four")]
+    every, pooled, content, match = searches(hall(1, 2, 4), gang(*sets))
+    assert every.cost(content, match) is None
+    assert pooled.cost(content, match) is None
+
+
+def test_what_pools_do_not_decide_ends_the_budget():
+    """Nothing is made up: without work allowed neither every mixture nor a pool is an answer."""
+    sets = [pod_set(3, shape(gpu=1), name="one"), pod_set(2, shape(gpu=4), name="four")]
+    view = look(hall(1, 2, 4), hall(1, 2, 4).base.trees["topo"], now=True)
+    kinds = ask(gang(*sets), view.tree.topology).kinds
+    none = Several(kinds, "shared", view.weights(kinds), Budget(0), Budget(0))
+    with pytest.raises(BudgetEnded):
+        none.cost(view.content, view.match(kinds))
+
+
+def test_the_fewest_domains_are_told_by_the_fullest_ones_together():
+    """Racks of 72, 30 and 24 free GPUs: 100 need two, 103 three; further racks hold 24 at the most."""
+    tops = ((72, 102, 126),)
+    assert [fewest((gpus,), tops) for gpus in (1, 72, 100, 103, 126, 127, 151)] == [1, 1, 2, 3, 3, 4, 5]
