@@ -16,7 +16,7 @@ from planner.answer import Assignment
 from planner.devices import on_node
 from planner.match import obstacle
 from planner.node import Node
-from planner.packing import most
+from planner.packing import most, taken_there
 from planner.podgroup import PodGroup, PodSet, PodShape
 from planner.quantity import Resources
 from planner.snapshot import Snapshot
@@ -69,8 +69,8 @@ def _spread(
         taken[name] = used
         counts[name] = counts.get(name, 0) + 1
         placed += 1
-        if shape.bundles and (stock := stocks.get(name)):
-            stocks[name] = stock.beside(shape.bundles)
+        if stock := stocks.get(name):
+            stocks[name] = stock.beside(taken_there(shape, snapshot.base.offers(node))[1])
         if _room(snapshot, node, used, shape, stocks):
             heappush(queue, (_share(node, used, shape), draw, name))
     return counts
@@ -78,7 +78,11 @@ def _spread(
 
 def _room(snapshot: Snapshot, node: Node, used: Resources, shape: PodShape, stocks: dict[str, Stock]) -> int:
     """Whether the node has room for one more pod; its devices for claims are looked up once."""
-    if shape.bundles and node.name not in stocks and (stock := snapshot.free_on(node)[2]):
+    if (
+        (shape.bundles or shape.stand_ins)
+        and node.name not in stocks
+        and (stock := snapshot.free_on(node)[2])
+    ):
         stocks[node.name] = stock
     return min(1, most(_free(snapshot, node, used), shape, None, 1, stocks.get(node.name)))
 

@@ -93,6 +93,10 @@ class Bundle:
         return f"{wants} with {rules}" if rules else wants
 
 
+StandIn = tuple[str, Bundle]
+"""An extended resource, and what is claimed for one piece of it (a DeviceClass's `extendedResourceName`)."""
+
+
 def bundle_of(choices: Iterable[Iterable[Want]], rules: Iterable[Rule] = ()) -> Bundle:
     """The bundle of these wants and rules."""
     asked, ruled = tuple(map(tuple, choices)), tuple(rules)

@@ -74,6 +74,11 @@ def _noted(group: PodGroup) -> PodGroup:
 
 
 def _set(devices: Devices, pod_set: PodSet, namespace: str, notes: dict[str, None]) -> PodSet:
+    stand_ins = tuple(
+        (name, bundle) for name, bundle in devices.stand_ins.items() if pod_set.shape.requests.get(name)
+    )
+    if stand_ins or pod_set.shape.stand_ins:
+        pod_set = replace(pod_set, shape=replace(pod_set.shape, stand_ins=stand_ins))
     if not pod_set.shape.claims:
         return pod_set
     asked = _Asked(devices, pod_set, notes)

@@ -42,6 +42,10 @@ _CLASSES: Mapping[str, str] = {
 """NVIDIA's own classes, with the type of their devices; other classes are known by their DeviceClass."""
 
 
+IMPLICIT = "deviceclass.resource.kubernetes.io/"
+"""The extended resource that every DeviceClass serves as, with its name behind."""
+
+
 @dataclass(frozen=True, slots=True)
 class Alike:
     """Nodes with the same devices: how many there are of each, the nodes' names, their GPU products, and
@@ -62,6 +66,7 @@ class Devices:
     alike: tuple[Alike, ...]
     _bundles: dict[tuple[bool, str], Bundle | None] = field(default_factory=dict)
     _least: dict[Bundle, dict[str, int]] = field(default_factory=dict)
+    _stand_ins: dict[str, Bundle] | None = None
 
     @staticmethod
     def of(nodes: Iterable[Node], claims: Claims, layouts: Layouts) -> Devices:
@@ -92,7 +97,7 @@ class Devices:
     def want(self, request: DeviceRequest) -> Want | None:
         """What the devices of a request must meet, None for a class of which nothing is known."""
         if request.device_class in self.claims.classes:
-            own = self.claims.classes[request.device_class]
+            own = self.claims.classes[request.device_class].selectors
         elif kind := _CLASSES.get(request.device_class):
             kind = "gpu" if kind == "vfio" and not self.claims.slices else kind
             own = (f"device.driver == '{DRIVER}'", f"device.attributes['{DRIVER}'].type == '{kind}'")
@@ -180,6 +185,13 @@ class Devices:
         }
         return sorted(said, key=natural)
 
+    @property
+    def stand_ins(self) -> Mapping[str, Bundle]:
+        """By extended resource what is claimed for one piece of it, where no device plugin gives it."""
+        if self._stand_ins is None:
+            self._stand_ins = _stand_ins(self.claims) if self.claims.slices else {}
+        return self._stand_ins
+
     # -- amounts -------------------------------------------------------------------------------------------
 
     def least(self, bundle: Bundle) -> dict[str, int]:
@@ -212,7 +224,7 @@ class Devices:
     def stock_now(
         self,
         node: Node,
-        pods: Iterable[BoundPod],
+        pods: Sequence[BoundPod],
         promised: Resources,
         bundles: Mapping[str, Bundle],
     ) -> tuple[Stock | None, dict[str, int]]:
@@ -233,9 +245,14 @@ class Devices:
                 if (given := self._given(claim, node.name)) is not None:
                     served[bundle.name] += 1
                     counted.update(given)
+        standing = self._standing(node, pods, promised, known)
+        for name, count in standing.items():
+            for pool, each in self.least(known[name]).items():
+                amounts_[pool] = amounts_.get(pool, 0) + each * count
+        asked = {**promised, **standing}
         waiting = tuple(
             (known[name], count - served[name])
-            for name, count in sorted(promised.items())
+            for name, count in sorted(asked.items())
             if name in known and count > served[name]
         )
         busy = self.layouts.given(node.name)
@@ -243,6 +260,23 @@ class Devices:
             if (more := count - counted[name]) > 0:
                 amounts_[name] = amounts_.get(name, 0) + more
         return replace(empty, busy=busy, waiting=waiting, plugged=promised.get(GPU, 0)), amounts_
+
+    def _standing(
+        self, node: Node, pods: Sequence[BoundPod], promised: Resources, known: dict[str, Bundle]
+    ) -> Counter[str]:
+        """What is claimed on the node in the place of extended resources, what has its devices left out."""
+        found: Counter[str] = Counter()
+        for resource, bundle in self.stand_ins.items():
+            if promised.get(resource) and not node.allocatable.get(resource):
+                given = sum(pod.requests.get(resource, 0) for pod in pods if self._extended(pod, node.name))
+                known[bundle.name] = bundle
+                found[bundle.name] += max(0, promised[resource] - given)
+        return found
+
+    def _extended(self, pod: BoundPod, node: str) -> bool:
+        """Whether the claim that was made for a pod's extended resources has its devices on this node."""
+        claim = self.claims.claims.get(f"{pod.name.partition('/')[0]}/{pod.extended_claim}")
+        return claim is not None and self._given(claim, node) is not None
 
     # -- bound pods ----------------------------------------------------------------------------------------
 
@@ -308,6 +342,18 @@ class Devices:
         units = [self.layouts.unit(one) for one in claim.allocated if self.layouts.home(one) == node]
         known = [unit.device for unit in units if unit is not None]
         return pools_of(known) if known else None
+
+
+def _stand_ins(claims: Claims) -> dict[str, Bundle]:
+    """Of classes for one resource the younger holds, of equally old ones the first by name."""
+    by_name = sorted(claims.classes.items(), key=lambda one: one[0], reverse=True)
+    named = sorted(by_name, key=lambda one: one[1].created)
+    found = {one.extended: name for name, one in named if one.extended}
+    found |= {IMPLICIT + name: name for name in claims.classes}
+    return {
+        resource: bundle_of([[Want(name, claims.classes[name].selectors, (), 1)]])
+        for resource, name in found.items()
+    }
 
 
 def empty_stock(node: Node, layouts: Layouts) -> Stock | None:

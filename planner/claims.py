@@ -55,6 +55,18 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceClass:
+    """What a class asks of its devices, and the extended resource that they serve as, "" for none of its own.
+
+    `created`: of two classes for one resource the younger holds.
+    """
+
+    selectors: tuple[str, ...] = ()
+    extended: str = ""
+    created: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimUse:
     """A claim that a pod names: a template's name, or a ResourceClaim's (`template` False).
 
@@ -70,14 +82,19 @@ class ClaimUse:
 class Claims:
     """What the cluster says, by NAMESPACE/NAME. `domains`: each ComputeDomain's template.
 
-    `slices`: what the ResourceSlices offer. `classes`: the selectors of each DeviceClass, by its name.
+    `slices`: what the ResourceSlices offer. `classes`: each DeviceClass, by its name.
     """
 
     claims: Mapping[str, Claim]
     templates: Mapping[str, Claim]
     domains: Mapping[str, str]
     slices: Slices = NO_SLICES
-    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+
+    @property
+    def extended(self) -> list[str]:
+        """The extended resources that classes name."""
+        return [one.extended for one in self.classes.values() if one.extended]
 
     def beside(self, others: Claims) -> Claims:
         """These and the others, which hold where both say something."""
@@ -222,6 +239,23 @@ def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: W
         if source:
             found.append(ClaimUse(source, bool(template), made.get(text(entry.get("name"), at), "")))
     return tuple(found)
+
+
+def extended_claim(status: Mapping[str, object], where: Where) -> str:
+    """The claim that was made for a pod's extended resources, by the pod's status; "" for none."""
+    at = where.at("status.extendedResourceClaimStatus")
+    return text(mapping(status.get("extendedResourceClaimStatus"), at).get("resourceClaimName"), at)
+
+
+def class_from(item: Mapping[str, object], where: Where) -> DeviceClass:
+    """A DeviceClass. Raises `InputError` for a malformed one."""
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    spec = mapping(item.get("spec"), where.at("spec"))
+    return DeviceClass(
+        expressions(spec.get("selectors"), where.at("spec.selectors")),
+        text(spec.get("extendedResourceName"), where.at("spec.extendedResourceName")),
+        str(metadata.get("creationTimestamp") or ""),
+    )
 
 
 def domain_template(item: Mapping[str, object], where: Where) -> str:

@@ -177,4 +177,5 @@ def _key(kind: Kind) -> Hashable:
     requests = tuple(sorted(shape.requests.items()))
     levels = (kind.required, kind.preferred, kind.slice_level, kind.slice_size, kind.apart, kind.joint)
     aligned = shape.alignment and shape.alignment.key
-    return (kind.count, requests, shape.tolerations, levels, aligned, shape.bundles, shape.bunch)
+    devices = (shape.bundles, shape.stand_ins, shape.bunch)
+    return (kind.count, requests, shape.tolerations, levels, aligned, devices)

@@ -13,8 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from planner import quantity
-from planner.claims import Claim, Claims, claim_from, domain_template, uses_from
-from planner.devices import class_from
+from planner.claims import (
+    Claim,
+    Claims,
+    DeviceClass,
+    claim_from,
+    class_from,
+    domain_template,
+    extended_claim,
+    uses_from,
+)
 from planner.errors import InputError, Where
 from planner.fabric import Link
 from planner.limits import Bound, Quota, bounds_from, quota_from
@@ -57,7 +65,7 @@ class _Found:
     templates: dict[str, Claim] = field(default_factory=dict)
     domains: dict[str, str] = field(default_factory=dict)
     slices: list[Slice] = field(default_factory=list)
-    classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    classes: dict[str, DeviceClass] = field(default_factory=dict)
     bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: dict[str, Quota] = field(default_factory=dict)
     settings: Settings = DEFAULTS
@@ -220,6 +228,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         terms=_guards(spec, labels, where),
         gpu_groups=shared_by(requests, namespace, labels, annotations),
         claims=uses_from(spec, status, where.at("spec")),
+        extended_claim=extended_claim(status, where),
         scheduling_group=group,
         scheduler=(text(spec.get("schedulerName"), where.at("spec.schedulerName")) or DEFAULT_SCHEDULER)
         if group

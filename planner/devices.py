@@ -14,13 +14,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from planner.claims import expressions
-from planner.errors import Where
 from planner.match import PRODUCT
 from planner.node import Node
 from planner.podgroup import MIG_PREFIX
 from planner.quantity import Resources
-from planner.reading import mapping
 from planner.selectors import Device, Value
 
 DRIVER = "gpu.nvidia.com"
@@ -139,9 +136,3 @@ def _labelled(node: Node) -> tuple[tuple[str, Value], ...]:
 def _memory(node: Node) -> tuple[tuple[str, int], ...]:
     size = node.labels.get(MEMORY_LABEL, "")
     return (("memory", int(size) * 2**20),) if size.isascii() and size.isdecimal() and len(size) < 10 else ()
-
-
-def class_from(item: Mapping[str, object], where: Where) -> tuple[str, ...]:
-    """What a DeviceClass asks of its devices. Raises `InputError` for a malformed one."""
-    spec = mapping(item.get("spec"), where.at("spec"))
-    return expressions(spec.get("selectors"), where.at("spec.selectors"))

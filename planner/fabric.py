@@ -138,7 +138,9 @@ class Fabric:
         if not self.claims.slices:
             return node.allocatable if node.allocatable.get(GPU) else offered(node, None)
         layout = self.layouts.of(node.name)
-        return offered(node, layout.pools if layout else {})
+        offers = offered(node, layout.pools if layout else {})
+        gone = [name for name in self.claims.extended if not offers.get(name, 1)]
+        return {name: amount for name, amount in offers.items() if name not in gone} if gone else offers
 
     def with_node(self, node: Node) -> Fabric:
         """The same nodes with this one in the place of the one of its name, or besides them.

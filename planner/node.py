@@ -59,6 +59,8 @@ class BoundPod:
     """The GPUs that it shares with other pods, by KAI's names for them (planner.sharing)."""
     claims: tuple[ClaimUse, ...] = ()
     """The device claims that it names, whose devices are not among its requests."""
+    extended_claim: str = ""
+    """The claim that the scheduler made for its extended resources, "" for none."""
     scheduling_group: str = ""
     """The PodGroup of Kubernetes' own that it belongs to (`spec.schedulingGroup`), "" for none."""
     scheduler: str = ""

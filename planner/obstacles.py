@@ -13,7 +13,7 @@ from planner.kinds import ROOT, Kind
 from planner.match import condition_obstacle
 from planner.matching import Match
 from planner.order import natural
-from planner.packing import most, takes_devices
+from planner.packing import most, taken_there, takes_devices
 from planner.podgroup import PodGroup
 from planner.quantity import Resources
 from planner.rank import Way
@@ -143,6 +143,7 @@ def _tally(view: View, kinds: Sequence[Kind], required: int, *, shared: bool, wh
             k.shape.tolerations,
             k.shape.alignment and k.shape.alignment.key,
             k.shape.bundles,
+            k.shape.stand_ins,
         )
         for k in kinds
     )
@@ -160,9 +161,12 @@ def short_of(free: Resources, kind: Kind, gpus: Gpus | None = None, stock: Stock
     """The resource that keeps one pod from fitting, the scarcest kind (devices) first; "" where it fits."""
     if most(free, kind.shape, gpus, 1, stock):
         return ""
-    if kind.shape.bundles and (lack := stock.lacking(kind.shape.bundles) if stock else NO_DEVICES):
+    requests, bundles = taken_there(kind.shape, free)
+    if stock and bundles and (lack := stock.lacking(bundles)):
         return lack
-    needs = on_node(kind.shape.requests, free).items()
+    if not stock and kind.shape.bundles:
+        return NO_DEVICES
+    needs = (requests if stock else on_node(kind.shape.requests, free)).items()
     lacking = [name for name, need in needs if free.get(name, 0) < need and not share_named(name)]
     if not lacking:
         share = share_in(kind.shape.requests)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from planner.bundles import Bundle
 from planner.devices import is_claimed, on_node, plugin_name
 from planner.inside import holds_bunches
 from planner.kinds import Kind
@@ -23,11 +24,14 @@ def most(
 ) -> int:
     """Pods of this shape that the free amounts hold, at most `limit`; parts of GPUs on these `gpus`, devices
     by claim from this `stock`."""
-    requests = on_node(shape.requests, free) if shape.claims else shape.requests
+    requests, bundles = taken_there(shape, free) if shape.claims or shape.stand_ins else (shape.requests, ())
     share = share_in(requests)
     if share is None:
         room = max(0, min((free.get(name, 0) // need for name, need in requests.items()), default=0))
-        return _served(stock, shape, min(room, limit)) if room and takes_devices(stock, shape) else room
+        if room and (bundles or takes_devices(stock, shape)):
+            plugged = shape.requests.get(GPU, 0)  # of which nothing is said where no plugin gives them
+            return stock.most(bundles, min(room, limit), plugged) if stock is not None else 0
+        return room
     others = (free.get(name, 0) // need for name, need in requests.items() if name != share.name)
     room = max(0, min(others, default=limit))
     return gpus.most(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
@@ -35,14 +39,20 @@ def most(
 
 def takes_devices(stock: Stock | None, shape: PodShape) -> bool:
     """Whether the pod takes devices that claims see: by claims, or GPUs of the plugin that gives the same."""
-    return bool(
-        shape.bundles or (stock is not None and stock.shared and stock.waiting and shape.requests.get(GPU))
-    )
+    if shape.bundles or shape.stand_ins:
+        return True
+    return bool(stock is not None and stock.shared and stock.waiting and shape.requests.get(GPU))
 
 
-def _served(stock: Stock | None, shape: PodShape, room: int) -> int:
-    """How many of so many pods find their devices; none where slices tell of none."""
-    return stock.most(shape.bundles, room, shape.requests.get(GPU, 0)) if stock is not None else 0
+def taken_there(shape: PodShape, free: Resources) -> tuple[Resources, tuple[Bundle, ...]]:
+    """What a pod takes of a node with these free amounts, and what it claims: an extended resource that the
+    node does not offer is claimed, piece by piece, where a DeviceClass serves it."""
+    requests, bundles = on_node(shape.requests, free), shape.bundles
+    for name, bundle in shape.stand_ins:
+        if name not in free and name in requests:
+            bundles = (*bundles, *(bundle,) * requests[name])
+            requests = {other: amount for other, amount in requests.items() if other != name}
+    return requests, bundles
 
 
 def opens_gpus(kinds: Sequence[Kind], gpus: Gpus | None) -> int:
@@ -68,7 +78,7 @@ class HostFit:
             for kind in kinds
         ]
         self._caps = [1 if host_level in kind.apart else kind.count for kind in kinds]
-        self._claiming = any(kind.shape.claims for kind in kinds)
+        self._claiming = any(kind.shape.claims or kind.shape.stand_ins for kind in kinds)
         self._shapes = [kind.shape for kind in kinds]
         names = {name for request in self._requests for name in request}
         self._resources = sorted({*names, *map(plugin_name, filter(is_claimed, names)), GPU})
@@ -111,7 +121,11 @@ class HostFit:
         found: list[tuple[int, ...]] = []
         last = len(self._requests) - 1
         filling = Filling(zones, self._alignments) if zones else None
-        requests = [on_node(r, free) for r in self._requests] if self._claiming else self._requests
+        requests, bundles = self._requests, [shape.bundles for shape in self._shapes]
+        if self._claiming:
+            taken = [taken_there(shape, free) for shape in self._shapes]
+            requests = [{n: need for n, need in some.items() if not share_named(n)} for some, _ in taken]
+            bundles = [claimed for _, claimed in taken]
 
         def extend(kind: int, left: Mapping[str, int], counts: tuple[int, ...]) -> None:
             request = requests[kind]
@@ -120,7 +134,7 @@ class HostFit:
             if self._sharing:
                 room = self._beside(gpus, left, (*counts, room))
             if self._claiming or stock:
-                room = self._served(stock, (*counts, room))
+                room = self._served(stock, bundles, (*counts, room))
             if inner:
                 room = self._bunches(inner, free, (*counts, room))
             if filling:
@@ -137,15 +151,21 @@ class HostFit:
         extend(0, free, ())
         return tuple(counts for counts in found if any(counts))
 
-    def _served(self, stock: Stock | None, counts: tuple[int, ...]) -> int:
+    def _served(
+        self,
+        stock: Stock | None,
+        bundles: Sequence[tuple[Bundle, ...]],
+        counts: tuple[int, ...],
+    ) -> int:
         """The most of the last kind for which the claims of all kinds so far have devices."""
-        shape, room = self._shapes[len(counts) - 1], counts[-1]
-        if not shape.bundles and not (stock and stock.shared and shape.requests.get(GPU)):
+        kind, room = len(counts) - 1, counts[-1]
+        gpus = [shape.requests.get(GPU, 0) for shape in self._shapes]
+        if not bundles[kind] and not (stock and stock.shared and gpus[kind]):
             return room
         while room:
-            pods = list(zip(self._shapes, (*counts[:-1], room), strict=False))
-            wanted = [(bundle, count) for shape, count in pods for bundle in shape.bundles]
-            plugged = sum(shape.requests.get(GPU, 0) * count for shape, count in pods)
+            now = (*counts[:-1], room)
+            wanted = [(one, count) for some, count in zip(bundles, now, strict=False) for one in some]
+            plugged = sum(map(int.__mul__, gpus, now))
             if stock is not None and stock.holds(wanted, plugged):
                 break
             room -= 1

@@ -90,11 +90,19 @@ def _seek(budget: Callable[[], Budget], *, now: bool) -> Plan:
 
 def with_devices(snapshot: Snapshot, group: PodGroup) -> PodGroup:
     """The gang with what its device claims come to in this cluster. Raises `Refusal` for what none offers."""
-    return claimed(snapshot.base.devices, group) if _claims(group) else group
+    return claimed(snapshot.base.devices, group) if _claims(group) or _stands_in(snapshot, group) else group
 
 
 def _claims(group: PodGroup) -> bool:
     return any(pod_set.shape.claims for pod_set in group.pod_sets)
+
+
+def _stands_in(snapshot: Snapshot, group: PodGroup) -> bool:
+    """Whether some extended resource of the gang may be served by claims."""
+    if not snapshot.base.claims.slices or not snapshot.base.claims.classes:
+        return False
+    served = snapshot.base.devices.stand_ins
+    return any(name in served for one in group.pod_sets for name in one.shape.requests)
 
 
 def _plan(snapshot: Snapshot, group: PodGroup, near: Near) -> Answer:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.alignment import Alignment
-from planner.bundles import Bundle
+from planner.bundles import Bundle, StandIn
 from planner.claims import ClaimUse
 from planner.quantity import Resources
 
@@ -108,6 +108,8 @@ class PodShape:
     """So many of these pods must lie in one NVLink domain inside the host (planner.inside); 0 for none."""
     bundles: tuple[Bundle, ...] = ()
     """What these claims ask for, each of the devices that slices offer (planner.stock)."""
+    stand_ins: tuple[StandIn, ...] = ()
+    """Devices that serve its extended resources where no device plugin gives these."""
 
     @property
     def gpus(self) -> int:

@@ -220,6 +220,8 @@ class World:
             tuple(self._ask() for _ in range(random.choice((1, 1, 1, 2))))
             for _ in range(random.choice((1, 1, 2)))
         ]
+        if random.random() < 0.15:
+            return Asked(((Ask("gpu", random.choice((1, 1, 2))),),))
         if random.random() < 0.5:
             return Asked(tuple(requests))
         whose = tuple(sorted(random.sample(range(len(requests)), random.randint(1, len(requests)))))
@@ -269,7 +271,7 @@ class World:
             _claim("ResourceClaim", f"given-{name}", {}, self._results(name, some))
             for name, some in self.given.items()
         ]
-        return read([("world", [*nodes, *slices, *claims, *given, _NIC_CLASS])])
+        return read([("world", [*nodes, *slices, *claims, *given, _NIC_CLASS, _GPU_CLASS])])
 
     def _slices(self, name: str) -> Iterator[Json]:
         """As drivers write them: counters in a slice of their own, or (Kubernetes 1.34) with the devices."""
@@ -297,13 +299,29 @@ class World:
 
     def group(self, name: str = "team/Job/gang") -> PodGroup:
         """The gang."""
-        sets = tuple(
-            PodSet(f"set-{n}", count, PodShape({"pods": 1}, claims=(ClaimUse(f"t{n}", True),)))
-            for n, count in enumerate(self.counts)
-        )
+        sets = tuple(PodSet(f"set-{n}", count, self._shape(n)) for n, count in enumerate(self.counts))
         return PodGroup(name, sets, reserve="nodes")
 
+    def _shape(self, number: int) -> PodShape:
+        """Whole GPUs are asked for in limits, where no device plugin gives them; all else by claim."""
+        for gpus in (1, 2):
+            if self.claims[number] == Asked(((Ask("gpu", gpus),),)):
+                return PodShape({"pods": 1, "nvidia.com/gpu": gpus})
+        return PodShape({"pods": 1}, claims=(ClaimUse(f"t{number}", True),))
 
+
+_GPU_CLASS: Json = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": "gpu.nvidia.com"},
+    "spec": {
+        "extendedResourceName": "nvidia.com/gpu",
+        "selectors": [
+            {"cel": {"expression": f"device.driver == '{DRIVER}'"}},
+            {"cel": {"expression": f"device.attributes['{DRIVER}'].type == 'gpu'"}},
+        ],
+    },
+}
 _NIC_CLASS: Json = {
     "apiVersion": "resource.k8s.io/v1",
     "kind": "DeviceClass",

@@ -453,6 +453,76 @@ def test_claims_and_limits_share_the_gpus_of_a_node_whatever_the_alternative() -
     )
 
 
+def gpu_class(**more: Any) -> Json:
+    """NVIDIA's class of GPUs as its chart installs it: these devices serve `nvidia.com/gpu` too."""
+    both = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
+    spec = {"extendedResourceName": "nvidia.com/gpu", "selectors": [{"cel": {"expression": both}}]}
+    metadata = {"name": "gpu.nvidia.com", **more}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": metadata, "spec": spec}
+
+
+def limits(count: int, gpus: int) -> PodGroup:
+    """So many pods that ask for GPUs in their limits."""
+    return replace(asking(gpus), pod_sets=(replace(asking(gpus).pod_sets[0], count=count),))
+
+
+def test_limits_are_served_by_claims_where_no_plugin_runs() -> None:
+    """One node has the plugin, one the driver and a count of none; without the class one serves."""
+    left = node("b")
+    left["status"]["allocatable"]["nvidia.com/gpu"] = "0"
+    two = (node("a", 4), slice_of("a", 4), left, slice_of("b", 4))
+    there = cluster(*two, gpu_class())
+    answer = plan(there, limits(4, 2))
+    assert answer.decision == "admitted"
+    assert {one.node: one.count for one in answer.assignments} == {"a": 2, "b": 2}
+    assert plan(there, limits(5, 2)).decision == "rejected"
+    assert plan(cluster(*two), limits(3, 2)).decision == "rejected"
+
+
+def test_limits_and_claims_share_the_devices_of_a_driver() -> None:
+    """Three of four GPUs in limits leave one to a claim, promised or bound, with its claim known or not."""
+    there = cluster(node("a"), slice_of("a", 4), gpu_class(), template(1))
+    first = replace(limits(1, 3), name="team/Job/first")
+    reservation = reservation_for(there, first, plan(there, first))
+    assert reservation is not None
+    held = there.with_reservation(reservation)
+    assert (decided(held, 1), decided(held, 2)) == ("admitted", "queued")
+    assert (plan(held, limits(1, 1)).decision, plan(held, limits(1, 2)).decision) == ("admitted", "queued")
+    bound = pod("x", "a")
+    container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "3"}}}
+    bound["spec"] = {"nodeName": "a", "containers": [container]}
+    known = {**bound, "status": {"extendedResourceClaimStatus": {"resourceClaimName": "x-extended"}}}
+    made = given("x-extended", "a", "gpu-0", "gpu-1", "gpu-3")
+    made["metadata"]["namespace"] = "team"
+    for some in ((bound,), (known, made)):
+        there = cluster(node("a"), slice_of("a", 4), gpu_class(), template(1), *some)
+        assert (decided(there, 1), decided(there, 2)) == ("admitted", "queued")
+        assert there.free_on(there.nodes["a"])[0]["gpu.nvidia.com"] == 1
+
+
+def test_of_two_classes_for_one_resource_the_younger_holds() -> None:
+    """The younger one means H100 only."""
+    old, new = gpu_class(creationTimestamp="2026-01-01"), gpu_class(creationTimestamp="2026-02-01")
+    new["metadata"]["name"] = "h100"
+    only = f"device.attributes['gpu.nvidia.com'].productName == '{H100}'"
+    new["spec"]["selectors"] = [{"cel": {"expression": only}}]
+    gpus = slice_with("a", device("gpu-0"), device("gpu-1", product=A100))
+    assert plan(cluster(node("a"), gpus, old, new), limits(1, 2)).decision == "rejected"
+    assert plan(cluster(node("a"), gpus, old), limits(1, 2)).decision == "admitted"
+
+
+def test_what_limits_lack_is_said_by_its_name() -> None:
+    """On a node without GPUs, and on one whose GPUs are all given."""
+    used = given("one", "b", "gpu-0")
+    there = cluster(node("a"), node("b"), slice_of("b", 1), gpu_class(), used)
+    answer = plan(there, limits(1, 1))
+    assert answer.decision == "queued"
+    assert answer.obstacles == {
+        "insufficient devices for a claim (it needs 1 × gpu.nvidia.com; the node has none left)": 1,
+        "insufficient nvidia.com/gpu": 1,
+    }
+
+
 def test_devices_that_are_no_nodes_own_are_said_not_to_be_planned() -> None:
     """As those of a fabric that all nodes reach."""
     fabric = slice_with("", device("lane-0", "lane", "nic.example"), driver="nic.example", allNodes=True)

@@ -7,14 +7,17 @@ from dataclasses import replace
 import pytest
 
 from planner.alignment import Alignment, Ask
+from planner.answer import Assignment
 from planner.cluster import read
 from planner.errors import InputError, Where
 from planner.manifest import reservation_from, reservation_manifest
 from planner.node import BoundPod
 from planner.placement import plan, reservation_for
 from planner.podgroup import PodSet
+from planner.reservation import Reservation
 from planner.shape import shape_of
 from planner.snapshot import Snapshot, snapshot
+from planner.zones import seats
 from tests.builders import gang, node, topology
 
 GPU = "nvidia.com/gpu"
@@ -193,3 +196,24 @@ def test_a_label_that_cannot_be_is_refused_with_the_valid_values(label, value, v
         InputError, match=f"metadata.labels.bayplan.dev/{label}: '{value}' cannot be; use {valid}"
     ):
         read([("c.yaml", host)])
+
+
+def test_the_seat_of_a_pod_with_a_claim_is_taken_when_the_pod_is_there():
+    """What the claim comes to stands in the reservation, and not among the pod's own requests."""
+    asked = {"cpu": 1000, "pods": 1}
+    held = Reservation(
+        id="bp-1",
+        gang="default/Job/a",
+        topology="t",
+        level="",
+        domain=(),
+        mode="nodes",
+        domains=(),
+        nodes=frozenset(),
+        assignments=(Assignment("main", "n", 2),),
+        requests=(("main", {**asked, "gpu.nvidia.com": 1, "claims/0123": 1}),),
+        fingerprint="",
+    )
+    pod = BoundPod("default/a-0", "n", asked, "bp-1")
+    assert len(list(seats("n", [], [held]))) == 2
+    assert len(list(seats("n", [pod], [held]))) == 1
