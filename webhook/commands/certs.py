@@ -17,6 +17,7 @@ from certs.authority import CertificateError, Names, names_of, needs_renewal, re
 from certs.rotation import CA_BUNDLE, CA_CERT, TLS_CERT, Rotation
 from planner.errors import InputError, Where
 from webhook import terminal
+from webhook.commands.parsers import Subparsers, subcommand, verb
 
 EPILOG = """examples:
   bayplan certs init --dir /certs --service bayplan --namespace bayplan-system
@@ -32,14 +33,14 @@ exit status: 0 done, 1 not there, or due (show), 2 bad input or usage
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `certs` with its four verbs."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "certs",
         help="make, renew and show the webhook's certificates",
         description="Keep the webhook's CA and serving certificate in a folder.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     init = _verb(verbs, "init", _init, "make what is missing or for other names")
@@ -68,18 +69,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser],
+    verbs: Subparsers,
     name: str,
     do: Callable[[argparse.Namespace], int],
     text: str,
 ) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(
-        name,
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = verb(verbs, name, text, EPILOG)
     parser.add_argument("--dir", required=True, type=Path, metavar="DIR", help="where the certificates are")
     parser.set_defaults(run=run, do=do)
     return parser

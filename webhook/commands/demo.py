@@ -20,6 +20,7 @@ from certs.rotation import Rotation
 from planner.sqlite import SqliteLedger
 from webhook.cluster import ClusterFiles
 from webhook.commands import inputs
+from webhook.commands.parsers import Subparsers, subcommand
 from webhook.demo.apiserver import ApiServer
 from webhook.demo.scenes import SCENES, Scene
 from webhook.demo.show import fabric, story
@@ -35,14 +36,14 @@ applies the examples of manifests/examples as an API server would, and removes e
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `demo`."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "demo",
         help="the whole way of a request, on this machine",
         description="Serve the webhook on loopback and send it the example manifests.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
 

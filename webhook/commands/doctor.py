@@ -12,6 +12,7 @@ import orjson
 from rich.text import Text
 
 from webhook import terminal
+from webhook.commands.parsers import Subparsers, subcommand
 from webhook.kube.checks import Finding, Patient, examine
 from webhook.kube.client import connect
 from webhook.kube.side import NAMESPACE
@@ -28,14 +29,14 @@ exit status: 0 nothing failed, 1 something did, 2 bad input or usage
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `doctor`."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "doctor",
         help="check an installation, and say what to mend",
         description="Check Bayplan's installation in a cluster, and say what to mend.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
     parser.add_argument("--namespace", default=NAMESPACE, help="of the installation (default: %(default)s)")

@@ -16,6 +16,7 @@ from planner.errors import InputError
 from planner.snapshot import Snapshot
 from webhook.admission import Decision, decide
 from webhook.commands import inputs
+from webhook.commands.parsers import Subparsers, subcommand
 from webhook.fellows import Member, members
 from webhook.files import Document
 from webhook.policy.model import PolicySet
@@ -44,14 +45,14 @@ class Outcome:
     decision: Decision
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `mutate`."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "mutate",
         help="each object as the webhook would leave it",
         description="Run the policies and the plan over manifests and print what would be stored.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     inputs.add_manifests(parser)
     inputs.add_cluster(parser, required=False)

@@ -14,6 +14,7 @@ from planner.errors import Where
 from planner.podgroup import PodGroup
 from planner.snapshot import Snapshot
 from webhook.commands import inputs
+from webhook.commands.parsers import Subparsers, subcommand
 from webhook.files import Document
 from webhook.plan_output import Planned, show
 from webhook.planning import plan_workload
@@ -31,14 +32,14 @@ exit status: 0 every gang admitted, 1 some gang queued or rejected, 2 bad input 
 PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `plan`."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "plan",
         help="where each gang would go, and why",
         description="Plan the gangs in manifests on a cluster, in the order in which they stand.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     inputs.add_cluster(parser, required=True)
     inputs.add_manifests(parser)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from webhook.commands import inputs
+from webhook.commands.parsers import Subparsers, subcommand, verb
 from webhook.policy.coverage import expressions_of
 from webhook.policy.match import MatchResources, Rule
 from webhook.policy.model import Binding, MutatingPolicy, Policy, PolicySet
@@ -27,14 +28,14 @@ exit status: 0; 2 where the policies do not load
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `policies`."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "policies",
         help="list, show or check policies",
         description="What a policy set holds, and whether it would load.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|check")
     for name, text in (
@@ -42,8 +43,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ("show", "a policy with all its expressions"),
         ("check", "load as the webhook would and show every problem"),
     ):
-        action = actions.add_parser(name, help=text, description=text, epilog=EPILOG)
-        action.formatter_class = argparse.RawDescriptionHelpFormatter
+        action = verb(actions, name, text, EPILOG)
         action.add_argument(
             "paths",
             metavar="PATH",

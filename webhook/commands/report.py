@@ -9,6 +9,7 @@ from pathlib import Path
 
 from webhook.commands import inputs
 from webhook.commands.mutate import Outcome, decide_all, left_out
+from webhook.commands.parsers import Subparsers, subcommand
 from webhook.files import STDIN
 from webhook.report.collect import Subject, results
 from webhook.report.formats import FORMATS
@@ -24,14 +25,14 @@ exit status: 0; 1 where something fails; 2 bad input; --warn-exit-code where the
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `report`."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "report",
         help="what would happen to these manifests, for people and for CI",
         description="Run the policies and the plan over manifests and report on each.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     inputs.add_manifests(parser)
     inputs.add_cluster(parser, required=False)

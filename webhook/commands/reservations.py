@@ -20,6 +20,7 @@ from planner.manifest import reservation_manifest
 from planner.reservation import Reservation
 from planner.sqlite import SqliteLedger
 from webhook import terminal
+from webhook.commands.parsers import Subparsers, subcommand, verb
 
 LEDGER_VARIABLE = "BAYPLAN_LEDGER"
 EPILOG = """examples:
@@ -34,14 +35,14 @@ exit status: 0 done, 1 no such reservation or the ledger cannot be reached, 2 ba
 _FORMATS = ("table", "json", "yaml")
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `reservations` with its three verbs."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "reservations",
         help="list, show or release what gangs hold",
         description="Look into the ledger, and give a place back by hand.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     listing = _verb(verbs, "list", "every live reservation")
@@ -50,8 +51,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     show = _verb(verbs, "show", "the reservations of some gangs")
     show.add_argument("-o", "--output", choices=_FORMATS, default="yaml")
     release = _verb(verbs, "release", "give places back; such a gang is planned anew when it is asked for")
-    for verb in (show, release):
-        verb.add_argument("names", metavar="NAME", nargs="+", help="a gang (NAMESPACE/KIND/NAME) or an id")
+    for one in (show, release):
+        one.add_argument("names", metavar="NAME", nargs="+", help="a gang (NAMESPACE/KIND/NAME) or an id")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,16 +80,8 @@ def default_ledger() -> Path:
     return folder / "bayplan.db"
 
 
-def _verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
-) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(
-        name,
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _verb(verbs: Subparsers, name: str, text: str) -> argparse.ArgumentParser:
+    parser = verb(verbs, name, text, EPILOG)
     parser.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger's file (default: see below)")
     parser.set_defaults(run=run)
     return parser

@@ -19,6 +19,7 @@ from planner.errors import InputError, Where
 from planner.sqlite import SqliteLedger
 from webhook.cluster import ClusterFiles, ClusterSource, NoCluster
 from webhook.commands import inputs
+from webhook.commands.parsers import Subparsers, subcommand
 from webhook.commands.reservations import default_ledger
 from webhook.kube.certificates import SecretCertificates
 from webhook.kube.client import ACCOUNT
@@ -66,14 +67,14 @@ def _nobody(policies: PolicySet) -> None:
     """Without a cluster nobody waits for new policies."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `serve`."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "serve",
         help="the webhook",
         description="Serve the admission webhook.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     inputs.add_cluster(parser, required=False)
     inputs.add_policies(parser)

@@ -19,6 +19,7 @@ from planner.simulated_jobs import Job, jobs
 from planner.simulation import WHOLE_RACKS, Run, simulate
 from planner.strategies import BestFit, FirstFit, Planned, PodByPod, Strategy
 from webhook.commands import inputs
+from webhook.commands.parsers import Subparsers, subcommand
 from webhook.simulation_plot import Scene, plot
 from webhook.terminal import console, table
 
@@ -46,14 +47,14 @@ STRATEGIES: dict[str, _Made] = {
 }
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `simulate`."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "simulate",
         help="what a month would look like under several ways to place gangs",
         description="Simulate a cluster's days: Bayplan beside first fit, best fit and pod-by-pod affinity.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--days", type=float, default=30.0, help="days to simulate (default: 30)")
     parser.add_argument("--nodes", type=int, default=144, help="nodes, in racks (default: 144)")

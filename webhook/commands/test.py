@@ -12,6 +12,7 @@ from planner.cluster import read as read_cluster
 from planner.errors import InputError, Where
 from webhook.admission import decide
 from webhook.commands import inputs
+from webhook.commands.parsers import Subparsers, subcommand
 from webhook.policy.cases import Case, Outcome
 from webhook.policy.errors import PolicyError, Problem
 from webhook.policy.junit import to_junit
@@ -28,14 +29,14 @@ exit status: 0 all as expected; 1 a case differs, or with --strict a policy has 
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `test`."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "test",
         help="run the policies' own cases",
         description="Run the cases in tests.yaml the webhook's way and show what differs.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "paths",

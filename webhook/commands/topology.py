@@ -16,6 +16,7 @@ from planner.propose import API_VERSIONS, propose, topology_manifest
 from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME, Topology
 from webhook.commands import inputs
+from webhook.commands.parsers import Subparsers, subcommand
 from webhook.terminal import console
 
 EPILOG = """examples:
@@ -28,14 +29,14 @@ exit status: 0 done, 1 propose found no level above the hosts, 2 bad input or us
 _MOST_HOLDERS = 3
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Add `topology` with `propose` and `show`."""
-    parser = subparsers.add_parser(
+    parser = subcommand(
+        subparsers,
         "topology",
         help="propose a Topology from node labels, or draw it",
         description="Propose a Topology from the labels that nodes carry, or draw the topologies there are.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     proposing = actions.add_parser("propose", help="write a Topology from the labels found")
