@@ -244,7 +244,7 @@ def _fewer_words(group: PodGroup, counts: dict[str, int]) -> Way:
 
 def _coarser(group: PodGroup, tight: Tight, admits: Callable[[PodGroup], Answer | None]) -> Iterator[Way]:
     """The finest coarser level at which it has a place, or none; of one PodSet where that is at fault."""
-    topology, required = tight.tried.tree.topology, _strictest(group, tight)
+    topology, required = tight.tried.tree.topology, _strictest(tight)
     own = tight.names if _is_own(group, tight) else ()
     if required == ROOT:
         return
@@ -270,7 +270,7 @@ def _inside_host(group: PodGroup, own: Sequence[str]) -> bool:
     return any(inside_host(one.constraint.required) for one in group.pod_sets if one.name in own)
 
 
-def _strictest(group: PodGroup, tight: Tight) -> int:
+def _strictest(tight: Tight) -> int:
     """The finest level that is required of what has no place."""
     return max([tight.tried.asked.required, *(kind.required for kind in tight.tried.asked.kinds)])
 
