@@ -54,7 +54,7 @@ class Server:
         self.reported.set()
 
     def serve(self, pair):
-        """The files are replaced, as by all who write them; older kernels' clocks tell no two writes apart."""
+        """The files are replaced, as all do who write them: older kernels tell no two writes apart."""
         self.pair = pair
         for path, pem in ((self.certificate, pair.certificate_pem), (self.key, pair.key_pem)):
             fresh = path.with_suffix(".new")
