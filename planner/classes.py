@@ -1,7 +1,8 @@
 """What domains come to for a gang's kinds of pods: domains whose contents come to the same are of one class.
 
 A class says how much its domains could hold, by level, and (of hosts) what packings cost. Classes hang on
-contents alone, so they serve every snapshot, and 500 equal racks are looked at once.
+contents alone, so they serve every snapshot, and 500 equal racks are looked at once. Which of them are there
+already makes no difference: what is inside a domain is in an order of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from planner.match import condition_obstacle
 from planner.matching import Match, inside
 from planner.packing import HostFit, most, opens_gpus
 from planner.sharing import share_in
+from planner.tops import Highest
 from planner.zones import alignment_for
 
 Use = Literal["shared", "clear", "apart"]
@@ -73,9 +75,11 @@ class Classes:
         self._known: dict[object, int] = {}
         self._of: dict[tuple[Content, Match], int] = {}
         self._fit = HostFit(kinds, self._levels - 1)
+        self._order: list[tuple[Counts, int]] = [(self.counts.zero, 0)]
+        self.highest = Highest(self)
 
     def __len__(self) -> int:
-        return len(self._of)
+        return len(self._of) + len(self.highest)
 
     def of(self, content: Content, match: Match) -> int:
         """The class of a domain; `EMPTY` where it can hold nothing."""
@@ -187,7 +191,7 @@ class Classes:
         if not children:
             return EMPTY
         if content.level > ROOT and not content.part:
-            children.sort()
+            children.sort(key=self._order.__getitem__)
         own = self._weights.own(content) if content.level > ROOT and not content.part else 0
         caps = () if content.part else match.caps
         key = DomainClass(content.level, content.named, tuple(children), own, content.part, caps)
@@ -229,5 +233,6 @@ class Classes:
         self.options.append(options)
         self.reach.append(reach)
         self.peaks.append(peaks)
+        self._order.append((reach, made.own if made else options[0][1]))
         self._known[key] = len(self.made) - 1
         return self._known[key]

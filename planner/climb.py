@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from planner.alike import merged
 from planner.answer import Attempt
 from planner.budget import Budget, BudgetEnded
-from planner.classes import Use
+from planner.classes import Classes, Use
 from planner.cost import Weights
 from planner.kinds import ROOT, Kind
 from planner.matching import Match
@@ -122,13 +122,17 @@ class Climb:
         return "clear" if level >= self.view.tree.topology.reservable_index else "apart"
 
     def _rank(self, kinds: tuple[Kind, ...], required: int, use: Use, weights: Weights, beam: int) -> Rank:
-        """A rank for these; that of one kind of pods is kept for later plans, for its work has an end."""
+        """A rank for these; that of one kind of pods is kept for later plans, for its work has an end. Of
+        several kinds only the classes are."""
         bare = tuple(replace(kind, parts=()) for kind in kinds)
+        keep = self.view.base.memory.keep
         if beam or len(kinds) > 1:
-            return Rank(Several(bare, use, weights, self.budget, self.spare, beam), bare, required)
-        key = ("rank", _key(bare[0]), required, use, weights)
-        return self.view.base.memory.keep(
-            key,
+            asked = tuple([(_key(kind), kind.names, kind.shuns) for kind in bare])
+            classes = keep(("classes", asked, use, weights), lambda: Classes(bare, use, weights), size=len)
+            several = Several(bare, use, weights, self.budget, self.spare, beam, classes)
+            return Rank(several, bare, required)
+        return keep(
+            ("rank", _key(bare[0]), required, use, weights),
             lambda: Rank(Search(bare, use, weights), bare, required),
             size=lambda rank: rank.size,
         )

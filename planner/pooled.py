@@ -19,6 +19,7 @@ from planner.content import Content
 from planner.counts import Algebra, Counts, Many, Measure, One, Option, Stage
 from planner.kinds import Kind
 from planner.matching import Match
+from planner.tops import Highest
 
 T = TypeVar("T")
 Direction = Measure
@@ -59,6 +60,7 @@ class Pooled:
         self._sums: dict[int, Measure] = {EMPTY: (0,) * len(along)}
         self.reach = _Made(lambda known: self.counts.pack(self.sums(known)))
         self.options = _Made(self._options)
+        self.highest = Highest(self)
 
     def __len__(self) -> int:
         return len(self._sums)

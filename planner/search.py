@@ -31,7 +31,7 @@ from planner.limit import Limit, ceilings, unlimited
 from planner.matching import Match, inside
 from planner.pooled import Pooled
 from planner.sums import Sums, cheapest
-from planner.tops import Highest, Tops, fewest, tops_of
+from planner.tops import Tops, fewest, tops_of
 
 Placed = list[tuple[int, tuple[int, ...]]]
 """Nodes (by their place in the domain) with the number of pods of each kind."""
@@ -90,7 +90,6 @@ class Search:
         self._need = self.counts.measure(self.counts.full)
         self._budget = budget or Budget()
         self._sums = Sums(self.counts, self._budget, 1 if isinstance(self.counts, One) else 2, beam)
-        self._highest = Highest(self.classes)
         self._limits: dict[tuple[object, ...], Limit] = {}
         self._options: dict[tuple[int, Limit], list[Option]] = {}
         self._best: dict[tuple[int, Counts], tuple[int | None, int | None]] = {}
@@ -209,7 +208,7 @@ class Search:
         if self._own_budgets and isinstance(self.classes, Classes):
             peaks = self.classes.peaks[known][self.classes.made[known] is not None :]
             return tuple([tops_of(_steady(peak, need)) for peak in peaks])
-        return self._highest.inside(known) or (tops_of(self.classes.held(known)),)
+        return self.classes.highest.inside(known) or (tops_of(self.classes.held(known)),)
 
     def _options_of(self, known: int, limit: Limit) -> list[Option]:
         """The options of a class that the limit has use for."""

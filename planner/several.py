@@ -94,8 +94,9 @@ class Several(Search):
         budget: Budget,
         spare: Budget,
         beam: int = 0,
+        classes: Classes | None = None,
     ) -> None:
-        super().__init__(kinds, use, weights, budget, beam)
+        super().__init__(kinds, use, weights, budget, beam, classes)
         self._spare = spare
         self._pools: dict[tuple[Direction, ...], _Pool] = {}
         self._along: dict[tuple[Direction, ...], tuple[Direction, ...]] = {}

@@ -9,10 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from planner.classes import DomainClass
 from planner.counts import Measure
+
+if TYPE_CHECKING:
+    from planner.classes import DomainClass
 
 Tops = tuple[tuple[int, ...], ...]
 """By what is measured, the most that one, two, … domains of a level hold together. Of further ones none
@@ -62,6 +64,9 @@ class Highest:
     def __init__(self, classes: _Classes) -> None:
         self._classes = classes
         self._known: dict[int, tuple[Tops, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def inside(self, known: int) -> tuple[Tops, ...]:
         """The tops of the levels inside a domain of the class; () of a host."""

@@ -56,6 +56,29 @@ REQUESTS = {
     "unconstrained 18": gang(18),
     "infeasible 19": gang(19, required="rack"),
 }
+SERVER = PodShape({"cpu": 9000, "nvidia.com/gpu": 1, "pods": 1})
+LAUNCHER = PodShape({"cpu": 2000, "pods": 1})
+
+
+def pair(one: PodSet, other: PodSet, **wish: str) -> PodGroup:
+    """A gang of two kinds of pods."""
+    return PodGroup("bench/Job/pair", (one, other), Constraint(**wish))
+
+
+MIXTURES = {
+    "launcher + 17, required rack": pair(
+        PodSet("launcher", 1, LAUNCHER), PodSet("worker", 17, POD), required="rack"
+    ),
+    "launcher + 143, preferred rack": pair(
+        PodSet("launcher", 1, LAUNCHER), PodSet("worker", 143, POD), preferred="rack"
+    ),
+    "prefill 4 + decode 8, preferred": pair(
+        PodSet("prefill", 4, POD), PodSet("decode", 8, SERVER), preferred="rack"
+    ),
+    "prefill 40 + decode 80, preferred": pair(
+        PodSet("prefill", 40, POD), PodSet("decode", 80, SERVER), preferred="rack"
+    ),
+}
 
 
 def host(place: int, name: str) -> Node:
@@ -212,6 +235,22 @@ def measure(count: int, times: int, *, busy: bool) -> Row:
     return row
 
 
+def mixtures(count: int, times: int) -> list[str]:
+    """The same for gangs of two kinds, of which the search keeps less from plan to plan."""
+    random, lines = Random(count), []
+    churn = Churn(used(empty(count), random), random)
+    for name, group in MIXTURES.items():
+        own = []
+        for _ in range(times + 1):
+            churn.event()
+            start = time.thread_time()
+            plan(churn.moment, group)
+            own.append((time.thread_time() - start) * 1e3)
+        first, *again = own
+        lines.append(f"  {name:<34} {median(again):7.1f} {max(again):7.1f} {first:7.1f}")
+    return lines
+
+
 def p99(seconds: list[float]) -> float:
     """The 99th percentile."""
     return quantiles(seconds, n=100, method="inclusive")[98]
@@ -234,6 +273,9 @@ def main() -> None:
         grown = [median(rows[-1].own[name]) / median(rows[0].own[name]) for name in REQUESTS]
         more = rows[-1].count / rows[0].count
         print(f"  {more:.0f} times the nodes cost {', '.join(f'{one:.1f}' for one in grown)} times as much")
+    print("several kinds of pods, 9,216 nodes, half of the racks in use; cpu ms: median, most, first")
+    for line in mixtures(9_216, 20):
+        print(line, flush=True)
     print("Kueue, empty, ms: snapshot and placing, its own Go code on two cores (facts, not measured here)")
     for count, cells in KUEUE.items():
         print(f"{count:>8,}  " + " |".join(f"{cell:6.2f}" for cell in cells))
