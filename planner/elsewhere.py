@@ -160,7 +160,10 @@ class _Rules:
             shuns=(*((level[one], name) for one, name in kind.shuns), *over),
             shuns_over=tuple(rule for rule in kind.shuns_over if rule[0] in self._recurring),
             together=tuple(rule for rule in rules if rule[0] in self._recurring),
-            joint=tuple((at[key], names) for key, names in rules if key not in self._recurring),
+            joint=(
+                *((level[one], names) for one, names in kind.joint),
+                *((at[key], names) for key, names in rules if key not in self._recurring),
+            ),
         )
 
     def _taken(self, one: _Open) -> Found:

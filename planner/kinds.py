@@ -94,9 +94,9 @@ def _as_one(kind: Kind) -> Kind:
 
 
 def _joins(kind: Kind, other: Kind) -> bool:
-    """Whether nothing tells the kinds apart; such as are kept apart, or prefer a level, by themselves alone
-    are two."""
-    alone = kind.shape.anti_affinity or kind.preferred != ROOT
+    """Whether nothing tells the kinds apart; such as are kept apart, are together with others, or prefer a
+    level, by themselves alone are two."""
+    alone = kind.shape.anti_affinity or kind.joint or kind.preferred != ROOT
     return not alone and _same(kind, other)
 
 

@@ -291,9 +291,12 @@ def _required_at(group: PodGroup, level: str, own: Sequence[str]) -> PodGroup:
 
     if own:
         sets = tuple(loose(one, level) if one.name in own else one for one in group.pod_sets)
-        return replace(group, pod_sets=sets)
+        within = tuple(one for one in group.within if not set(one[1]) & set(own))
+        return replace(group, pod_sets=sets, within=within)
     sets = tuple(loose(one, "") for one in group.pod_sets)
-    return replace(group, pod_sets=sets, policy="", constraint=replace(group.constraint, required=level))
+    return replace(
+        group, pod_sets=sets, within=(), policy="", constraint=replace(group.constraint, required=level)
+    )
 
 
 def _other_slices(group: PodGroup, tight: Tight, admits: Callable[[PodGroup], object]) -> Iterator[Way]:

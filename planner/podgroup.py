@@ -197,6 +197,8 @@ class PodGroup:
     """The name of a policy of KAI's ConfigMap, which gives the gang a level where it states none."""
     balanced: bool = False
     """Over several domains, the same number of pods in each."""
+    within: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """For each of these levels and PodSets: all pods of these PodSets are required in one domain of it."""
     presumed: bool = False
     """Nobody said what to reserve: `reserve` is what such a gang holds by default."""
 

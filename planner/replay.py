@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from planner.answer import Answer
@@ -104,12 +104,13 @@ def _stands(snapshot: Snapshot, pod_set: PodSet, name: str) -> bool:
 def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, own: Reservation) -> bool:
     """Whether the placement keeps every required level: the gang's, and each PodSet's own."""
 
-    def paths(pod_set: str) -> list[Domain]:
-        names = [a.node for a in own.assignments if not pod_set or a.pod_set == pod_set]
+    def paths(sets: Collection[str]) -> list[Domain]:
+        names = [a.node for a in own.assignments if a.pod_set in sets]
         return [topology.path(name, snapshot.nodes[name].labels) for name in names]
 
-    asked = [("", group.constraint), *((p.name, p.constraint) for p in group.pod_sets)]
-    return all(_share(paths(name), _index(topology, c.required)) for name, c in asked)
+    every = [pod_set.name for pod_set in group.pod_sets]
+    asked = [(group.constraint.required, every), *((p.constraint.required, [p.name]) for p in group.pod_sets)]
+    return all(_share(paths(sets), _index(topology, level)) for level, sets in [*asked, *group.within])
 
 
 def _index(topology: Topology, level: str) -> int:

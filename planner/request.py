@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from planner.inside import NVLINK_WORDS, bunch_of, inside_host, nvlink_bar
 from planner.kinds import ROOT, Kind, merged
-from planner.podgroup import GPU_RESOURCES, MIG_PREFIX, Constraint, PodGroup, PodSet, PodShape
+from planner.match import ANY
+from planner.podgroup import GPU_RESOURCES, MIG_PREFIX, Bar, Constraint, PodGroup, PodSet, PodShape
 from planner.quantity import LARGEST
 from planner.sharing import share_in
 from planner.topology import HOSTNAME, NVLINK_KEYS, Topology
@@ -132,6 +133,8 @@ def constraints(group: PodGroup) -> Iterable[tuple[str, Constraint]]:
     yield "", group.constraint
     for pod_set in group.pod_sets:
         yield f"{pod_set.name}: ", pod_set.constraint
+    for level, names in group.within:
+        yield f"{' and '.join(names)}: ", Constraint(required=level)
 
 
 def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) -> Ask:
@@ -152,6 +155,7 @@ def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) ->
             widest = max(kind.required, required)
             warnings += _no_effect(topology, f"{pod_set.name}: ", widest, kind.preferred)
             kinds.append(kind)
+    kinds = _tied(group, topology, kinds)
     required, kinds = _near(topology, required, kinds)
     return Ask(required, preferred, merged(kinds), tuple(warnings))
 
@@ -176,6 +180,43 @@ def when_alone(asked: Ask) -> Ask:
 def _alone(kind: Kind) -> Kind:
     left = tuple(bar for bar in kind.shape.barred if not bar.now)
     return replace(kind, shape=replace(kind.shape, barred=left))
+
+
+def _tied(group: PodGroup, topology: Topology, kinds: list[Kind]) -> list[Kind]:
+    """The kinds, one for each PodSet, with the levels in a domain of which they are required with others.
+
+    Raises `Refusal` where what holds for a part is coarser than what holds for the whole.
+    """
+    for level, names in group.within:
+        at = _index(topology, level)
+        words = " and ".join(names)
+        _inner(topology, words, at, "the gang", _index(topology, group.constraint.required))
+        for other, inside in group.within:
+            if set(inside) < set(names):
+                _inner(topology, " and ".join(inside), _index(topology, other), words, at)
+        for one, kind in enumerate(kinds):
+            if (name := kind.parts[0][0]) in names:
+                _inner(topology, name, kind.required, words, at)
+                # A host has no level above it to look at when all of the gang is tried on it alone.
+                key = topology.levels[at]
+                bar = Bar(key, frozenset((ANY,)), f"no label {key}", inside=True, now=False)
+                kinds[one] = replace(
+                    kind,
+                    shape=replace(kind.shape, barred=(*kind.shape.barred, bar)),
+                    required=max(kind.required, at),
+                    joint=(*kind.joint, (at, names)),
+                    names=(name,),
+                )
+    return kinds
+
+
+def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -> None:
+    if ROOT < level < widest:
+        raise Refusal(
+            "PodSetLevelTooCoarse",
+            f"{part}: the required level {topology.levels[level]} is coarser than that of {whole}, "
+            f"{topology.levels[widest]}; use {topology.levels[widest]} or a finer one, or none.",
+        )
 
 
 def _near(topology: Topology, required: int, kinds: list[Kind]) -> tuple[int, list[Kind]]:

@@ -11,7 +11,7 @@ from planner.node import BoundPod, Node
 from planner.podgroup import Constraint, PodGroup, PodSet, ReserveMode
 from planner.reservation import Reservation, reservation_id
 from planner.snapshot import Snapshot, snapshot
-from planner.topology import Domain, Topology
+from planner.topology import HOSTNAME, Domain, Topology
 from tests.builders import amounts, gang, node, shape, topology
 
 LEVELS = ("block", "rack")
@@ -171,7 +171,7 @@ def path(moment: Snapshot, name: str) -> Domain:
 
 
 def _depth(level: str) -> int:
-    return {"block": 1, "rack": 2, "host": 3}[level]
+    return {"block": 1, "rack": 2, "host": 3, HOSTNAME: 3}[level]
 
 
 def _together(moment: Snapshot, used: set[str], level: str) -> bool:

@@ -54,14 +54,18 @@ def gangs(
     top: Asked,
     sets: Mapping[tuple[str, int], Shaped],
     reserve: ReserveMode,
+    within: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> tuple[PodGroup, ...]:
-    """One PodGroup for each gang of the layout; alike replicas share everything but the name."""
+    """One PodGroup for each gang of the layout; alike replicas share everything but the name.
+
+    `within`: levels in one domain of which some PodSets are required together."""
     made: dict[tuple[tuple[str, int], ...], PodGroup] = {}
     groups = []
     for index, members in enumerate(layout.gangs):
         key = tuple((one.pod_set, one.count) for one in members)
         if key not in made:
-            made[key] = _gang([sets[part] for part in key], chosen, top, reserve, layout.warnings)
+            one = _gang([sets[part] for part in key], chosen, top, reserve, layout.warnings)
+            made[key] = replace(one, within=within)
         groups.append(replace(made[key], name=f"{name}/{index}" if layout.indexed else name))
     return tuple(groups)
 

@@ -183,11 +183,7 @@ def asked_by_pod_group(group: Field) -> Asked:
     """What a PodGroup object asks for: KAI's `topologyConstraint`, Run:ai's `topologyPolicy`, Kubernetes'
     `schedulingConstraints`, and the annotations on it. Raises `InputError` for malformed ones."""
     spec = group.get("spec")
-    said: dict[Meaning, list[Field]] = {}
-    for meaning, place in _POD_GROUP_FIELDS:
-        field = spec.get(*place)
-        if field.text():
-            said.setdefault(meaning, []).append(field)
+    said = _said(spec)
     for level in spec.get("schedulingConstraints", "topology").items():
         said.setdefault("required", []).append(level.get("key"))
     policy = spec.get("topologyPolicy")
@@ -196,6 +192,16 @@ def asked_by_pod_group(group: Field) -> Asked:
     annotated = asked(OBJECT, group.get("metadata"))
     by_scope = scope_asked(scope) if scope.text() else Asked()
     return merged((found, by_scope, annotated), _affinity(policy.get("affinity")))
+
+
+def asked_by_constraint(part: Field) -> Asked:
+    """What KAI's `topologyConstraint` in this field asks for."""
+    return _sum_up(_said(part), [])
+
+
+def _said(part: Field) -> dict[Meaning, list[Field]]:
+    fields = ((meaning, part.get(*place)) for meaning, place in _POD_GROUP_FIELDS)
+    return {meaning: [field] for meaning, field in fields if field.text()}
 
 
 _POD_GROUP_FIELDS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (

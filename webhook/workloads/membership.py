@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from planner.errors import Where
 from webhook.workloads.field import Field
 from webhook.workloads.options import Options
+from webhook.workloads.subgroups import NO_SUBGROUPS, Subgroups, subgroups
 
 PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
 """PodGroup and Workload objects by (namespace, name), as far as they are known."""
@@ -33,13 +34,14 @@ class Membership:
     """A gang's KIND/NAME, its size in pods, and the PodGroup object where it is known.
 
     `name` is "" where the size is not known: then each pod is planned for itself and under its own name, or
-    two pods of one gang would be given the same one place.
+    two pods of one gang would be given the same one place. `subgroups`: those of KAI's PodGroup.
     """
 
     name: str = ""
     size: int = 1
     group: Field | None = None
     warnings: tuple[str, ...] = ()
+    subgroups: Subgroups = NO_SUBGROUPS
 
 
 def membership(pod: Field, chosen: Options, namespace: str, groups: PodGroups) -> Membership | None:
@@ -87,7 +89,8 @@ def _known(groups: PodGroups, namespace: str, name: str) -> Field | None:
 def _of_group(gang: str, group: Field | None, name: str) -> Membership:
     if group is None:
         return _alone(f'PodGroup "{name}" is not known here')
-    return Membership(gang, _minimum(group.get("spec")), group)
+    parts = subgroups(group)
+    return Membership(gang, max(_minimum(group.get("spec")), parts.size), group, subgroups=parts)
 
 
 def _minimum(spec: Field) -> int:

@@ -7,17 +7,18 @@ each shape: prefill, decode and router as three pods of one PodGroup.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from planner.podgroup import PodGroup, PodShape
+from planner.podgroup import PodGroup, PodSet, PodShape
 from webhook.workloads.read import Workload
 
 
 def joined(workloads: Iterable[Workload]) -> list[Workload]:
     """The same workloads, where the first pod of a gang carries the whole gang and its fellows none.
 
-    A gang that states more pods than stand here is filled up with pods like its most frequent one.
+    A gang, or a subgroup, that states more pods than stand here is filled up with pods like its most frequent
+    one.
     """
     listed = list(workloads)
     fellows: dict[str, list[PodGroup]] = {}
@@ -40,26 +41,65 @@ def _whole(groups: list[PodGroup]) -> PodGroup:
     kinds = [(group.pod_sets[0].name, _key(group.pod_sets[0].shape)) for group in groups]
     counts = Counter(kinds)
     shapes = {kind: group.pod_sets[0] for kind, group in zip(kinds, groups, strict=True)}
-    missing = max(group.size for group in groups) - len(groups)
+    here = len(groups)
+    for kind, count in _missing(groups, counts):
+        counts[kind] += count
+        shapes.setdefault(kind, _like(groups, kind))
+    missing = counts.total() - here
     notes: tuple[str, ...] = ()
-    if missing > 0:
-        counts[counts.most_common(1)[0][0]] += missing
-        if len(counts) > 1:
-            notes = (f"{missing} of {sum(counts.values())} pods are not here; taken to be like the others",)
+    if missing > 0 and len(counts) > 1:
+        notes = (f"{missing} of {counts.total()} pods are not here; taken to be like the others",)
     names = _names([name for name, _ in counts])
-    named = zip(counts, names, strict=True)
+    named = dict(zip(counts, names, strict=True))
     return replace(
         first,
-        pod_sets=tuple(replace(shapes[kind], name=name, count=counts[kind]) for kind, name in named),
+        pod_sets=tuple(replace(shapes[kind], name=name, count=counts[kind]) for kind, name in named.items()),
+        within=_within(first, shapes, named),
         origins=tuple(dict.fromkeys(origin for group in groups for origin in group.origins)),
         warnings=(*dict.fromkeys(warning for group in groups for warning in group.warnings), *notes),
     )
 
 
+_Kind = tuple[str, str]
+"""The name of a PodSet, and its shape in words."""
+
+
+def _missing(groups: list[PodGroup], counts: Counter[_Kind]) -> list[tuple[_Kind, int]]:
+    """Pods that are not here, by kind: those of each subgroup that has a size, else of the whole gang."""
+    often = [kind for kind, _ in counts.most_common()]
+    if len(groups[0].pod_sets) == 1:
+        return [(often[0], max(0, max(group.size for group in groups) - len(groups)))]
+    found = []
+    for one in groups[0].pod_sets:
+        kinds = [kind for kind in often if kind[0] == one.name] or [(one.name, often[0][1])]
+        found.append((kinds[0], max(0, one.count - sum(counts[kind] for kind in kinds))))
+    return [(kind, count) for kind, count in found if count]
+
+
+def _like(groups: list[PodGroup], kind: _Kind) -> PodSet:
+    """A PodSet of this name, of which no pod is here, with the shape of those that are."""
+    alike = next(group for group in groups if _key(group.pod_sets[0].shape) == kind[1])
+    return next(one for one in alike.pod_sets if one.name == kind[0])
+
+
+def _within(
+    group: PodGroup, shapes: Mapping[_Kind, PodSet], named: Mapping[_Kind, str]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What PodSets are required together, where one may have become several of unlike shapes."""
+    several = {kind[0] for kind, name in named.items() if name != kind[0]}
+    own = {name: one.constraint.required for (name, _), one in shapes.items() if name in several}
+    found = []
+    for level, sets in (*group.within, *((level, (name,)) for name, level in own.items())):
+        names = tuple(name for kind, name in named.items() if kind[0] in sets)
+        if level and names:
+            found.append((level, names))
+    return tuple(found)
+
+
 def _key(shape: PodShape) -> str:
     """Shapes hold mappings, so they are compared by what they say."""
-    requests, selector = dict(sorted(shape.requests.items())), dict(sorted(shape.node_selector.items()))
-    return repr(replace(shape, requests=requests, node_selector=selector))
+    maps = ("requests", "node_selector", "labels")
+    return repr(replace(shape, **{name: dict(sorted(getattr(shape, name).items())) for name in maps}))
 
 
 def _names(wanted: list[str]) -> list[str]:

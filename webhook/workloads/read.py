@@ -142,11 +142,14 @@ class _Reader:
         chosen = options(self.metadata, *(one.metadata for one in layout.members))
         owner, owned = self._owner()
         gang = membership(self.obj, chosen, self.namespace, self.groups) if row.name == "Pod" else None
+        if gang is not None and gang.group is not None:
+            chosen = options(self.metadata, gang.group.get("metadata"))
         together = row.each_pod and bool(chosen.gang)
         layout = _as_one(layout, chosen) if together else _joined(layout, gang, self.obj)
         per_pod = row.each_pod and not together
         top = self._top(gang)
-        sets = self._shapes(layout)
+        within = gang.subgroups.within if gang else ()
+        sets = _of_subgroups(self._shapes(layout), gang)
         parts = list(sets.values())
         reserve = default_reserve(per_pod or (row.name == "Pod" and bool(owner)), parts)
         # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
@@ -161,7 +164,7 @@ class _Reader:
             name=f"{self.namespace}/{row.name}/{self.name}",
             templates=tuple(one for one in templates if one.is_pod_template),
             inlined=tuple(one for one in templates if not one.is_pod_template),
-            gangs=() if child else gangs(layout, name, chosen, top, sets, reserve),
+            gangs=() if child else gangs(layout, name, chosen, top, sets, reserve, within),
             left=() if child or layout.gangs else tuple(one.pod_set for one in parts),
             per_pod=per_pod,
             skip=chosen.skip,
@@ -195,6 +198,7 @@ class _Reader:
             found.append(Asked(policy=scope.text(), stated=True))
         if gang is not None:
             found.append(Asked(warnings=gang.warnings))
+            found += gang.subgroups.asked
             if gang.group is not None:
                 found.append(asked_by_pod_group(gang.group))
         return merged(found)
@@ -226,11 +230,38 @@ def _as_one(layout: Layout, chosen: Options) -> Layout:
 
 
 def _joined(layout: Layout, gang: Membership | None, pod: Field) -> Layout:
-    """A pod as one of a gang's `size` pods, under its subgroup's name where it has one."""
+    """A pod as one of a gang's `size` pods, under its subgroup's name where it has one.
+
+    Of other subgroups only the sizes are known: their pods are taken to be like this one.
+    """
     if gang is None:
         return layout
-    member = replace(layout.members[0], pod_set=subgroup(pod.get("metadata")), count=gang.size)
-    return Layout((member,), ((member,),))
+    name, parts = subgroup(pod.get("metadata")), gang.subgroups.parts
+    left = gang.size - gang.subgroups.size
+    count = parts[name].count if name in parts else max(1, left)
+    own = replace(layout.members[0], pod_set=name, count=count)
+    others = {other: part.count for other, part in parts.items() if other != name}
+    if left and name in parts:
+        others.setdefault("main", left)
+    gangs = tuple(replace(own, pod_set=other, count=n) for other, n in others.items() if n)
+    return Layout((own,), ((own, *gangs),))
+
+
+def _of_subgroups(
+    sets: dict[tuple[str, int], Shaped], gang: Membership | None
+) -> dict[tuple[str, int], Shaped]:
+    """The PodSets with what the subgroups of their names ask for."""
+    parts = gang.subgroups.parts if gang else {}
+    return {
+        key: replace(
+            one,
+            pod_set=replace(one.pod_set, constraint=parts[key[0]].asked.constraint),
+            asked=parts[key[0]].asked,
+        )
+        if key[0] in parts
+        else one
+        for key, one in sets.items()
+    }
 
 
 def _templates(layout: Layout) -> tuple[Template, ...]:

@@ -1,0 +1,91 @@
+"""KAI's subgroups: parts of a PodGroup with a size and a topology constraint of their own, which may nest.
+
+Source: `spec.subGroups[]` of scheduling.run.ai/v2alpha2, with `name`, `minMember`, `parent` and
+`topologyConstraint`. Pods belong to subgroups without children; what a subgroup with children requires holds
+for all pods below it together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from webhook.workloads.field import Field
+from webhook.workloads.keys import Asked, asked_by_constraint
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A subgroup without children: the pods it starts with, and what it asks for."""
+
+    count: int
+    asked: Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Subgroups:
+    """`parts` by name. `within`: levels, and the parts required in one domain of each. `asked`: fields and
+    warnings of the subgroups with children."""
+
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    within: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    asked: tuple[Asked, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Pods that all parts start with."""
+        return sum(part.count for part in self.parts.values())
+
+
+NO_SUBGROUPS = Subgroups()
+
+
+def subgroups(group: Field) -> Subgroups:
+    """The subgroups of a PodGroup object; none for a PodGroup of another kind.
+
+    Raises `InputError`, naming the field, for two of one name, a parent that is none, or a circle.
+    """
+    listed = {}
+    for one in group.get("spec", "subGroups").items():
+        name = one.get("name").text()
+        if not name or name in listed:
+            raise one.get("name").error("names each subgroup, and no two alike")
+        listed[name] = one
+    above = {name: _parents(name, listed) for name in listed}
+    parents = {parent for names in above.values() for parent in names}
+    below = {
+        parent: tuple(n for n in listed if n not in parents and parent in above[n]) for parent in parents
+    }
+    wishes = {parent: asked_by_constraint(listed[parent]) for parent in listed if parent in parents}
+    return Subgroups(
+        {
+            name: Part(one.get("minMember").count(1), asked_by_constraint(one))
+            for name, one in listed.items()
+            if name not in parents
+        },
+        tuple(
+            (one.constraint.required, below[name]) for name, one in wishes.items() if one.constraint.required
+        ),
+        tuple(_of_several(name, one) for name, one in wishes.items()),
+    )
+
+
+def _parents(name: str, listed: Mapping[str, Field]) -> list[str]:
+    """The subgroups above one, the nearest first."""
+    found: list[str] = []
+    while parent := listed[name].get("parent").text():
+        at = listed[name].get("parent")
+        if parent not in listed:
+            raise at.error(f"{parent!r} is no subgroup of this PodGroup; it has {', '.join(listed)}")
+        if parent in found or len(found) == len(listed):
+            raise at.error(f"{parent!r} is above itself; leave the parent of one of them out")
+        found.append(parent)
+        name = parent
+    return found
+
+
+def _of_several(name: str, asked: Asked) -> Asked:
+    """What a subgroup with children says, its constraint aside; a preference of several is not followed."""
+    preferred = asked.constraint.preferred
+    notes = (f"the preferred level {preferred} of subgroup {name} is not followed; only a required one is",)
+    return Asked(origins=asked.origins, warnings=notes if preferred else (), stated=asked.stated)
