@@ -24,7 +24,7 @@ DEPTH = {"block": 1, "rack": 2, HOSTNAME: 3}
 
 
 def instance(random: Random) -> Instance:
-    """Up to six hosts in two racks of each of two blocks, and three PodSets of which two or three are tied."""
+    """Up to six hosts in two blocks of two racks each, and three PodSets of which one to three are tied."""
     nodes = []
     for number in range(random.randint(3, 6)):
         labels = {"block": random.choice(("b1", "b2")), "rack": random.choice(("r1", "r2"))}
