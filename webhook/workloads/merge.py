@@ -98,8 +98,9 @@ def _within(
 
 def _key(shape: PodShape) -> str:
     """Shapes hold mappings, so they are compared by what they say."""
-    maps = ("requests", "node_selector", "labels")
-    return repr(replace(shape, **{name: dict(sorted(getattr(shape, name).items())) for name in maps}))
+    requests, labels = dict(sorted(shape.requests.items())), dict(sorted(shape.labels.items()))
+    selector = dict(sorted(shape.node_selector.items()))
+    return repr(replace(shape, requests=requests, labels=labels, node_selector=selector))
 
 
 def _names(wanted: list[str]) -> list[str]:
