@@ -15,7 +15,7 @@ from planner.claims import Claims
 from planner.devices import CLAIMED_GPU, pool_of, pools_of
 from planner.order import natural
 from planner.selectors import Device, Value, holds
-from planner.slices import DeviceId, NodeSlices, Taint, own_name
+from planner.slices import DeviceId, NodeSlices, Offer, Taint, own_name
 
 Draws = tuple[tuple[int, int], ...]
 """What a device consumes: the place of a counter, and how much of it."""
@@ -159,11 +159,13 @@ class Layouts:
         """The node's layout, None where its drivers offer nothing."""
         if node not in self._by_node:
             there = self._claims.slices.by_node.get(node)
-            self._by_node[node] = self._laid(there) if there and there.offers else None
+            self._by_node[node] = self._laid(there) if there else None
         return self._by_node[node]
 
-    def _laid(self, there: NodeSlices) -> Layout:
+    def _laid(self, there: NodeSlices) -> Layout | None:
         key = _canonical(there)
+        if not key[0]:
+            return None
         if key not in self._equal:
             units, counters = key
             self._equal[key] = Layout(units, counters, pools_of(unit.device for unit in units))
@@ -190,17 +192,11 @@ class Layouts:
     def home(self, one: DeviceId) -> str:
         """The node of a device, "" where none is known. Most drivers call a node's pool by the node."""
         driver, pool, _ = one
-        there = self._claims.slices.by_node.get(pool)
-        if there is not None and one in there.offers:
+        by_node = self._claims.slices.by_node
+        if pool in by_node and self._place(pool, one) is not None:
             return pool
         if not self._homes:
-            self._homes.update(
-                {
-                    (d, p): node
-                    for node, some in self._claims.slices.by_node.items()
-                    for d, p, _ in some.offers
-                }
-            )
+            self._homes.update({(s.driver, s.pool): n for n, some in by_node.items() for s in some.slices})
         return self._homes.get((driver, pool), "")
 
     def _place(self, node: str, one: DeviceId) -> int | None:
@@ -210,16 +206,15 @@ class Layouts:
         return self._places[node].get(one)
 
 
-def _usable(there: NodeSlices) -> list[DeviceId]:
+def _usable(there: NodeSlices) -> dict[DeviceId, Offer]:
     """The devices in their order; those that draw on counters of which no slice tells are none."""
-    return sorted(
-        (
-            (driver, pool, name)
-            for (driver, pool, name), offer in there.offers.items()
-            if all((driver, pool, counters) in there.counters for counters, _ in offer.draws)
-        ),
-        key=lambda one: (one[0], natural(one[2]), one[1]),
-    )
+    counters = there.counters()
+    found = [
+        (one, offer)
+        for one, offer in there.offers().items()
+        if all((one[0], one[1], which) in counters for which, _ in offer.draws)
+    ]
+    return dict(sorted(found, key=lambda pair: (pair[0][0], natural(pair[0][2]), pair[0][1])))
 
 
 def _canonical(there: NodeSlices) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
@@ -227,14 +222,14 @@ def _canonical(there: NodeSlices) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
     numbers: dict[tuple[str, Value], int] = {}
     counters: dict[tuple[DeviceId, str], int] = {}
     amounts: list[int] = []
+    totals = there.counters()
     units = []
-    for one in _usable(there):
-        offer = there.offers[one]
+    for one, offer in _usable(there).items():
         marks = tuple((name, numbers.setdefault((name, value), len(numbers))) for name, value in offer.marks)
         draws: dict[int, int] = {}
         for which, some in offer.draws:
             owner = (one[0], one[1], which)
-            offered = dict(there.counters[owner])
+            offered = dict(totals[owner])
             for name, size in some:
                 if not size:
                     continue

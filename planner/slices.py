@@ -56,10 +56,18 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class NodeSlices:
-    """What a node's drivers offer: devices, and counters by driver, pool and counter set."""
+    """What a node's drivers offer, slice by slice. What they come to together is put together when asked for:
+    of most nodes nobody asks anew when some claim has changed."""
 
-    offers: Mapping[DeviceId, Offer] = field(default_factory=dict)
-    counters: Mapping[DeviceId, Counters] = field(default_factory=dict)
+    slices: tuple[Slice, ...] = ()
+
+    def offers(self) -> dict[DeviceId, Offer]:
+        """The devices."""
+        return {(s.driver, s.pool, name): offer for s in self.slices for name, offer in s.offers.items()}
+
+    def counters(self) -> dict[DeviceId, Counters]:
+        """The counters that devices share, by driver, pool and counter set."""
+        return {(s.driver, s.pool, name): some for s in self.slices for name, some in s.counters.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +90,16 @@ def gathered(slices: Iterable[Slice]) -> Slices:
     newest: dict[tuple[str, str], int] = {}
     for one in known:
         newest[one.driver, one.pool] = max(one.generation, newest.get((one.driver, one.pool), 0))
-    nodes: dict[str, NodeSlices] = {}
+    nodes: dict[str, list[Slice]] = {}
     afar: set[Device] = set()
     for one in known:
         if one.generation < newest[one.driver, one.pool]:
             continue
-        if not one.node:
+        if one.node:
+            nodes.setdefault(one.node, []).append(one)
+        else:
             afar.update(offer.device for offer in one.offers.values())
-            continue
-        there = nodes.setdefault(one.node, NodeSlices({}, {}))
-        assert isinstance(there.offers, dict)
-        assert isinstance(there.counters, dict)
-        there.offers.update({(one.driver, one.pool, name): offer for name, offer in one.offers.items()})
-        there.counters.update({(one.driver, one.pool, name): some for name, some in one.counters.items()})
-    return Slices(nodes, frozenset(afar))
+    return Slices({node: NodeSlices(tuple(some)) for node, some in nodes.items()}, frozenset(afar))
 
 
 def slice_from(item: Mapping[str, object], where: Where) -> Slice:
@@ -137,7 +141,7 @@ def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
     capacity = {}
     for name, stated in mapping(basic.get("capacity"), where.at(f"{where.field}.capacity")).items():
         size = stated.get("value") if isinstance(stated, Mapping) else stated
-        capacity[own_name(name, driver)] = sized(size, where.at(f"{where.field}.capacity.{name}"))
+        capacity[own_name(name, driver)] = _sized(size, where, "capacity", name)
     shareable = basic.get("allowMultipleAllocations") is True
     kind = _equal(driver, tuple(sorted(attributes.items())), tuple(sorted(capacity.items())), shareable)
     draws = tuple(
@@ -148,6 +152,8 @@ def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
 
 
 def _taints(basic: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
+    if not basic.get("taints"):
+        return ()
     at = where.at(f"{where.field}.taints")
     found = [
         (text(one.get("key"), at), text(one.get("value"), at), text(one.get("effect"), at))
@@ -157,12 +163,19 @@ def _taints(basic: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
 
 
 def _counters(one: Mapping[str, object], where: Where) -> Counters:
-    at = where.at(f"{where.field}.counters")
     found = []
-    for name, stated in mapping(one.get("counters"), at).items():
+    for name, stated in mapping(one.get("counters"), where).items():
         size = stated.get("value") if isinstance(stated, Mapping) else stated
-        found.append((str(name), sized(size, at.at(f"{at.field}.{name}"))))
+        found.append((str(name), _sized(size, where, "counters", name)))
     return tuple(sorted(found))
+
+
+def _sized(size: object, where: Where, field: str, name: object) -> int:
+    """The same as `sized`, of a field whose place is put into words where it is wrong only."""
+    try:
+        return _bytes(str(size))
+    except InputError as error:
+        raise InputError(error.message, where.at(f"{where.field}.{field}.{name}")) from None
 
 
 @lru_cache(maxsize=1024)
