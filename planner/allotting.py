@@ -8,19 +8,18 @@ that each cell holds are added up until all is covered.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, product
 
-from planner.bundles import Bundle
-from planner.cells import Cell, Item, Tie, Vector, holds, options
+from planner.budget import Budget, BudgetEnded
+from planner.bundles import Bundle, Want
+from planner.cells import MOST_STEPS, Cell, Item, Tie, Vector, fills, options
 from planner.layouts import Layout, bits
 
-_MOST_FORMS = 64
-"""Ways to choose among one claim's alternatives that are looked at."""
-_MOST_SPLITS = 2_000
-"""Ways to choose among those of many claims; past them they count as not fitting."""
+_MOST_FORMS = 512
+"""Ways to choose among the alternatives of requests that a rule ties together; more are not looked at."""
 
 Wanted = tuple[tuple[Bundle, int], ...]
 """Claims, each so many times, by name."""
@@ -40,14 +39,18 @@ class Group:
 @lru_cache(maxsize=65_536)
 def fits(layout: Layout, busy: int, wanted: Wanted, plugged: int) -> bool:
     """Whether all these claims can be given devices that are not in use, each its own."""
-    groups = [(_forms(layout, bundle), count) for bundle, count in wanted]
-    if not all(forms for forms, _ in groups):
-        return False
+    groups: Counter[tuple[Demand, ...]] = Counter()
+    for bundle, count in wanted:
+        for forms in _forms(layout, bundle):
+            groups[forms] += count
     demand: Counter[Group] = Counter()
     if plugged:
         demand[Group((layout.gpus(),), (1,))] = plugged
-    budget = [_MOST_SPLITS]
-    return _chosen(layout, busy, sorted(groups, key=lambda one: len(one[0])), demand, budget)
+    try:
+        by_forms = sorted(groups.items(), key=lambda one: len(one[0]))
+        return all(groups) and _chosen(layout, busy, by_forms, demand, Budget(MOST_STEPS))
+    except BudgetEnded:
+        return False
 
 
 def _chosen(
@@ -55,22 +58,19 @@ def _chosen(
     busy: int,
     groups: Sequence[tuple[tuple[Demand, ...], int]],
     demand: Counter[Group],
-    budget: list[int],
+    budget: Budget,
 ) -> bool:
-    """Whether some choice among the claims' alternatives has a place; the first ones are tried first."""
+    """Whether some choice among the claims' alternatives has a place; the smallest ones are tried first."""
     if not groups:
-        return _placed(layout, busy, tuple(sorted(demand.items())))
+        return _placed(layout, busy, tuple(sorted(demand.items())), budget)
     (forms, count), rest = groups[0], groups[1:]
     for split in _splits(count, len(forms)):
-        budget[0] -= 1
-        if budget[0] < 0:
-            return False
+        budget.spend(1 + len(forms) // 16)
         more = Counter(demand)
         for form, times in zip(forms, split, strict=True):
-            for group, each in form:
-                more[group] += each * times if times else 0
-        more = Counter({group: number for group, number in more.items() if number})
-        if len(forms) > 1 and rest and not _placed(layout, busy, tuple(sorted(more.items()))):
+            if times:
+                more.update({group: each * times for group, each in form})
+        if len(forms) > 1 and rest and not _placed(layout, busy, tuple(sorted(more.items())), budget):
             continue
         if _chosen(layout, busy, rest, more, budget):
             return True
@@ -91,45 +91,124 @@ def _splits(count: int, ways: int) -> Iterator[Vector]:
 
 
 @lru_cache(maxsize=16_384)
-def _forms(layout: Layout, bundle: Bundle) -> tuple[Demand, ...]:
-    """What each choice among the claim's alternatives comes to here; those that never fit are left out."""
-    places = product(*(range(len(choice)) for choice in bundle.choices))
-    found: dict[Demand, None] = {}
-    for chosen in islice(places, _MOST_FORMS):
-        form = _form(layout, bundle, chosen)
-        if form is not None:
-            found[form] = None
+def _forms(layout: Layout, bundle: Bundle) -> tuple[tuple[Demand, ...], ...]:
+    """For each part of the claim that no rule ties to another, what each choice among its alternatives comes
+    to here; those that never fit are left out."""
+    rules = [sorted({request for request, _ in rule.whose}) for rule in bundle.rules if rule.whose]
+    if any(not rule.whose for rule in bundle.rules):
+        rules.append(list(range(len(bundle.choices))))
+    found = []
+    for members in _linked(range(len(bundle.choices)), rules):
+        places = product(*(_alternatives(layout, bundle, one) for one in members))
+        forms = (
+            _form(layout, bundle, dict(zip(members, chosen, strict=True)))
+            for chosen in islice(places, _MOST_FORMS)
+        )
+        found.append(_telling(_possible_forms(layout, [form for form in forms if form is not None])))
     return tuple(found)
 
 
-def _form(layout: Layout, bundle: Bundle, chosen: Sequence[int]) -> Demand | None:
-    wants = [choice[place] for choice, place in zip(bundle.choices, chosen, strict=True)]
+def _alternatives(layout: Layout, bundle: Bundle, request: int) -> list[tuple[int, ...]]:
+    """The alternatives of a request. Those that take one device each are one: any of their devices; and those
+    that take more of the same devices are never better."""
+    choice = bundle.choices[request]
+    taking = [
+        place
+        for place, want in enumerate(choice)
+        if not want.watching and not free_to_share(layout, layout.meeting(want)[1])
+    ]
+
+    def ruled(place: int) -> tuple[bool, ...]:
+        return tuple(rule.means(request, place) for rule in bundle.rules)
+
+    found: dict[tuple[int, ...], None] = {}
+    for place, want in enumerate(choice):
+        alike = [one for one in taking if ruled(one) == ruled(place) and layout.count(choice[one]) == 1]
+        any_of = _any_of(layout, choice, alike)
+        if place in alike:
+            found[tuple(alike)] = None
+        elif place not in taking or not alike or layout.meeting(want)[1] & ~any_of:
+            found[(place,)] = None
+    return list(found)
+
+
+def _any_of(layout: Layout, choice: Sequence[Want], places: Sequence[int]) -> int:
+    """The devices that any of these alternatives may have."""
+    found = 0
+    for place in places:
+        found |= layout.meeting(choice[place])[1]
+    return found
+
+
+def _possible_forms(layout: Layout, forms: Sequence[Demand]) -> list[Demand]:
+    """The forms that the devices serve when nothing is in use, those of the fewest devices first; where this
+    takes long to tell, the rest too."""
+    left, found = MOST_STEPS, []
+    for form in sorted(forms, key=_size):
+        fit, steps = _placing(layout, 0, form) if left > 0 else (None, 0)
+        left -= steps
+        if fit is not False:
+            found.append(form)
+    return found
+
+
+def _size(form: Demand) -> int:
+    return sum(sum(group.counts) * number for group, number in form)
+
+
+def _telling(forms: Sequence[Demand]) -> tuple[Demand, ...]:
+    """The forms without those that another one's devices always serve for. Alternatives of one device each
+    are one of any of their devices."""
+    if () in forms:
+        return ((),)  # one of them takes nothing
+    any_of = 0
+    for form in forms:
+        if _single(form) and form[0][1] == 1:
+            any_of |= form[0][0].masks[0]
+    kept: dict[Demand, None] = {((Group((any_of,), (1,)), 1),): None} if any_of else {}
+    kept.update({form: None for form in forms if not _single(form) or form[0][0].masks[0] & ~any_of})
+    return tuple(kept)
+
+
+def _single(form: Demand) -> bool:
+    """Whether it asks for single devices of one mask."""
+    return len(form) == 1 and not form[0][0].rules
+
+
+def _form(layout: Layout, bundle: Bundle, chosen: Mapping[int, tuple[int, ...]]) -> Demand | None:
+    """What these requests come to, each with one of these alternatives; None where they never fit."""
+    wants = {request: bundle.choices[request][places[0]] for request, places in chosen.items()}
     rules = [
-        (rule, [request for request, place in enumerate(chosen) if rule.means(request, place)])
+        (rule, [request for request, places in chosen.items() if rule.means(request, places[0])])
         for rule in bundle.rules
     ]
-    masks: list[int] = []
-    for request, want in enumerate(wants):
-        _, mask = layout.meeting(want)
+    masks: dict[int, int] = {}
+    for request, want in wants.items():
+        mask = _any_of(layout, bundle.choices[request], chosen[request])
         for rule, whose in rules:
             if request in whose:
                 mask &= _having(layout, rule.attribute)
         if mask.bit_count() < layout.count(want):
             return None
-        masks.append(mask)
+        masks[request] = mask
     taking = [
         request
-        for request, want in enumerate(wants)
+        for request, want in wants.items()
         if not want.watching and not free_to_share(layout, masks[request])
     ]
-    tied = [(r.attribute, r.distinct, [one for one in whose if one in taking]) for r, whose in rules]
+    tied = [
+        (rule.attribute, rule.distinct, some)
+        for rule, whose in rules
+        if (some := [one for one in whose if one in taking])
+        and not (rule.distinct and _all_differ(layout, [masks[one] for one in some], rule.attribute))
+    ]
     demand: Counter[Group] = Counter()
     for members in _linked(taking, [whose for _, _, whose in tied]):
         counts = [layout.count(wants[one]) for one in members]
         own = [
             (attribute, distinct, tuple(sorted(map(members.index, whose))))
             for attribute, distinct, whose in tied
-            if whose and whose[0] in members and sum(counts[members.index(one)] for one in whose) > 1
+            if whose[0] in members and sum(counts[members.index(one)] for one in whose) > 1
         ]
         if own:
             demand[Group(tuple(masks[one] for one in members), tuple(counts), tuple(sorted(own)))] += 1
@@ -141,6 +220,15 @@ def _form(layout: Layout, bundle: Bundle, chosen: Sequence[int]) -> Demand | Non
 
 def _having(layout: Layout, attribute: str) -> int:
     return sum(1 << place for place, unit in enumerate(layout.units) if unit.value(attribute) is not None)
+
+
+def _all_differ(layout: Layout, masks: Sequence[int], attribute: str) -> bool:
+    """Whether no two of the devices have the same value, so that any of them are distinct."""
+    every = 0
+    for mask in masks:
+        every |= mask
+    values = [layout.units[unit].value(attribute) for unit in bits(every)]
+    return len(set(values)) == len(values)
 
 
 def free_to_share(layout: Layout, mask: int) -> bool:
@@ -162,9 +250,27 @@ def _linked(requests: Sequence[int], rules: Sequence[Sequence[int]]) -> list[lis
 # -- what is asked for on the devices ------------------------------------------------------------------------
 
 
+def _placed(layout: Layout, busy: int, demand: Demand, budget: Budget) -> bool:
+    """Whether all of it has devices, each its own. Raises `BudgetEnded`."""
+    found, steps = _placing(layout, busy, demand)
+    budget.spend(steps + 1)
+    if found is None:
+        raise BudgetEnded
+    return found
+
+
 @lru_cache(maxsize=65_536)
-def _placed(layout: Layout, busy: int, demand: Demand) -> bool:
-    """Whether all of it has devices, each its own: the cells' largest sets, added up until all is covered."""
+def _placing(layout: Layout, busy: int, demand: Demand) -> tuple[bool | None, int]:
+    budget = Budget(MOST_STEPS)
+    try:
+        found = _covered(layout, busy, demand, budget)
+    except BudgetEnded:
+        return None, MOST_STEPS
+    return found, MOST_STEPS - budget.left
+
+
+def _covered(layout: Layout, busy: int, demand: Demand, budget: Budget) -> bool:
+    """The cells' largest sets, added up until all is covered."""
     free = layout.open(busy)
     groups = [(_within(group, free), number) for group, number in demand]
     if not all(_possible(group, number) for group, number in groups):
@@ -172,15 +278,19 @@ def _placed(layout: Layout, busy: int, demand: Demand) -> bool:
     cells = _cells(layout, busy, free, [group for group, _ in groups])
     wanted = tuple(number for _, number in groups)
     if len(cells) == 1:
-        return holds(cells[0], wanted)
+        return fills(cells[0], wanted, budget)
     caps = [tuple(min(n, cell.most(i)) for i, n in enumerate(wanted)) for cell in cells]
     frontier = {wanted}
     for place, (cell, cap) in enumerate(zip(cells, caps, strict=True)):
         later = tuple(map(sum, zip(*caps[place + 1 :], strict=True))) or (0,) * len(wanted)
+        largest, steps = options(cell, cap)
+        budget.spend(steps + len(frontier) * len(largest or ()))
+        if largest is None:
+            raise BudgetEnded
         after = {
             tuple(max(0, n - s) for n, s in zip(left, chosen, strict=True))
             for left in frontier
-            for chosen in options(cell, cap)
+            for chosen in largest
         }
         frontier = _least_left({left for left in after if all(map(int.__le__, left, later))})
     return bool(frontier)

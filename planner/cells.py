@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from planner.budget import Budget, BudgetEnded
 from planner.layouts import Draws, bits
 
-_MOST_STEPS = 50_000
-"""Devices that are tried for one cell; past them what is asked for counts as not fitting."""
+MOST_STEPS = 20_000
+"""Devices that are tried for one question, about a quarter of a second; past them what is asked for counts as
+not fitting. What was worked out before counts as if it were worked out now, so that no answer hangs on it."""
 
 Vector = tuple[int, ...]
 
@@ -58,33 +60,48 @@ class Cell:
 
 
 @lru_cache(maxsize=16_384)
-def options(cell: Cell, caps: Vector) -> tuple[Vector, ...]:
-    """The largest numbers of items that the cell holds together, none above its cap."""
-    zero = (0,) * len(caps)
+def options(cell: Cell, caps: Vector) -> tuple[tuple[Vector, ...] | None, int]:
+    """The largest numbers of items that the cell holds together, none above its cap; and the steps that it
+    took, None where their bound came first."""
+    zero, budget = (0,) * len(caps), Budget(MOST_STEPS)
     found, seen, stack = [], {zero}, [zero]
-    while stack:
-        counts = stack.pop()
-        grown = False
-        for place, cap in enumerate(caps):
-            if counts[place] < cap:
-                more = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
-                if more in seen:
-                    grown = True
-                elif holds(cell, more):
-                    grown = True
-                    seen.add(more)
-                    stack.append(more)
-        if not grown:
-            found.append(counts)
-    return tuple(sorted(found, reverse=True))
+    try:
+        while stack:
+            counts = stack.pop()
+            grown = False
+            for place, cap in enumerate(caps):
+                if counts[place] < cap:
+                    more = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
+                    if more not in seen and fills(cell, more, budget):
+                        seen.add(more)
+                        stack.append(more)
+                    grown = grown or more in seen
+            if not grown:
+                found.append(counts)
+    except BudgetEnded:
+        return None, MOST_STEPS
+    return tuple(sorted(found, reverse=True)), MOST_STEPS - budget.left
+
+
+def fills(cell: Cell, counts: Vector, budget: Budget) -> bool:
+    """Whether the cell holds so many of each item together. Raises `BudgetEnded`."""
+    found, steps = _holds(cell, counts)
+    budget.spend(steps + 1)
+    if found is None:
+        raise BudgetEnded
+    return found
 
 
 @lru_cache(maxsize=65_536)
-def holds(cell: Cell, counts: Vector) -> bool:
-    """Whether the cell holds so many of each item together; exact within the bound on steps."""
+def _holds(cell: Cell, counts: Vector) -> tuple[bool | None, int]:
     if any(count > cell.most(place) for place, count in enumerate(counts) if count):
-        return False
-    return _Filling(cell, counts).done(0, 0, 0, cell.left)
+        return False, 0
+    filling = _Filling(cell, counts)
+    try:
+        found = filling.done(0, 0, 0, cell.left)
+    except BudgetEnded:
+        return None, MOST_STEPS
+    return found, MOST_STEPS - filling.budget.left
 
 
 class _Filling:
@@ -95,26 +112,35 @@ class _Filling:
         masks = [mask for item in cell.items for mask in item.masks]
         self._kinds = [(row, tuple(mask >> unit & 1 for mask in masks)) for unit, row in enumerate(cell.rows)]
         order = [place for place, count in enumerate(counts) for _ in range(count)]
-        weights = {place: (cell.items[place].size, self._weight(cell.items[place])) for place in {*order}}
-        self._order = sorted(order, key=lambda place: (-weights[place][0], -weights[place][1], place))
+        least = {place: self._least(cell.items[place]) for place in {*order}}
+        self._order = sorted(order, key=lambda place: (-cell.items[place].size, -sum(least[place]), place))
+        self._coming = [(0,) * len(cell.left)]
+        for place in reversed(self._order):
+            self._coming.append(tuple(map(int.__add__, self._coming[-1], least[place])))
+        self._coming.reverse()  # what all items from each one on take of the counters at least
         self._failed: set[tuple[int, int, int]] = set()
-        self._steps = 0
+        self.budget = Budget(MOST_STEPS)
 
-    def _weight(self, item: Item) -> int:
-        """The least that the item takes of all counters."""
-        rows = self._cell.rows
-        return sum(
-            count * min(sum(amount for _, amount in rows[unit][0]) for unit in bits(mask))
-            for mask, count in zip(item.masks, item.counts, strict=True)
+    def _least(self, item: Item) -> Vector:
+        """What the item takes of each counter at least."""
+        rows = [dict(draws) for draws, _ in self._cell.rows]
+        return tuple(
+            sum(
+                count * min(rows[unit].get(counter, 0) for unit in bits(mask))
+                for mask, count in zip(item.masks, item.counts, strict=True)
+            )
+            for counter in range(len(self._cell.left))
         )
 
     def done(self, place: int, used: int, least: int, left: Vector) -> bool:
         """Whether all items from this one on have a place beside the devices in use; of an item of one device
-        that equals the former one, no device before `least` is tried."""
+        that equals the former one, no device before `least` is tried. Raises `BudgetEnded`."""
         if place == len(self._order):
             return True
+        if not all(map(int.__ge__, left, self._coming[place])):
+            return False
         key = (place, used, least)
-        if key in self._failed or self._steps > _MOST_STEPS:
+        if key in self._failed:
             return False
         item = self._cell.items[self._order[place]]
         single = item.size == 1
@@ -138,9 +164,7 @@ class _Filling:
             part = slots[slot]
             alike = set()
             for unit in bits(item.masks[part] & ~used & (-1 << least)):
-                self._steps += 1
-                if self._steps > _MOST_STEPS:
-                    return
+                self.budget.spend(1)
                 if self._kinds[unit] in alike or not self._tied(item, part, unit, chosen):
                     continue
                 alike.add(self._kinds[unit])

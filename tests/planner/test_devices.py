@@ -128,6 +128,20 @@ def test_alternatives_are_chosen_pod_by_pod() -> None:
     assert decided(there, 4) == "rejected"
 
 
+def test_many_requests_with_alternatives_are_chosen_one_by_one() -> None:
+    """Three requests for one to three slices each: eighteen such pods fit eight GPUs, two on one GPU."""
+    sizes = [
+        {"name": f"{count}-{profile}", **request("", count, "mig.nvidia.com", select=profile)["exactly"]}
+        for count in (3, 2, 1)
+        for profile in ("2g.20gb", "1g.10gb")
+    ]
+    requests = [{"name": f"r{place}", "firstAvailable": sizes} for place in range(3)]
+    there = cluster(node("a"), *split("a", 8), claim(*requests))
+    assert (decided(there, 18), decided(there, 19)) == ("admitted", "rejected")
+    tied = cluster(node("a"), *split("a", 8), claim(*requests, matchAttribute="gpu.nvidia.com/parentUUID"))
+    assert (decided(tied, 16), decided(tied, 17)) == ("admitted", "rejected")
+
+
 def test_a_capacity_that_a_request_states_is_met() -> None:
     """Forty of a GPU's eighty GiB, and a hundred of them."""
     big = device("gpu-0", capacity={"memory": {"value": "80Gi"}})
