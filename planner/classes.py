@@ -106,6 +106,10 @@ class Classes:
         united = self._united[made.level] if made.level >= 0 else None
         return united(counts, made.named) if united else counts
 
+    def unites(self, level: int) -> bool:
+        """Whether a domain of the level has all pods of some kinds, or none of them."""
+        return level >= 0 and self._united[level] is not None
+
     def each_kept(
         self, level: int, counts: Counts, *, named: bool, caps: tuple[Most, ...] = ()
     ) -> tuple[Counts, ...]:

@@ -131,6 +131,8 @@ class Climb:
             classes = keep(("classes", asked, use, weights), lambda: Classes(bare, use, weights), size=len)
             several = Several(bare, use, weights, self.budget, self.spare, beam, classes)
             return Rank(several, bare, required)
+        if self.view.caps:  # of one gang alone
+            return Rank(Search(bare, use, weights, self.budget), bare, required)
         return keep(
             ("rank", _key(bare[0]), required, use, weights),
             lambda: Rank(Search(bare, use, weights), bare, required),

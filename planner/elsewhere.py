@@ -16,22 +16,20 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from planner.alike import merged
 from planner.answer import Attempt
 from planner.caps import Cap, value_of
 from planner.climb import Climb, Found
+from planner.effort import Effort
+from planner.evenly import Limited
 from planner.kinds import ROOT, Kind
+from planner.match import NODE_NAME_FIELD
 from planner.order import natural
 from planner.podgroup import Bar
 from planner.refined import refined, under_values
 from planner.tree import Branch
 from planner.view import View
 
-CLIMBS = 256
-_LOOKS = 400_000
-"""Climbs times nodes: in large clusters fewer climbs are made, though never less than this many."""
-_LEAST = 16
-_EFFORT = 4
-"""What a climb costs for each node besides its sums, where a budget is for several searches."""
 MENDS = 32
 _WAYS = 48
 """Values that are tried for pods which belong in one domain of a label."""
@@ -51,41 +49,7 @@ class _Way:
 _Open = tuple[tuple[int, int, int, int], Found, list[Attempt], _Way]
 
 
-def has_rules(kinds: Sequence[Kind]) -> bool:
-    """Whether any kind has a rule over a label that is no level."""
-    return any(kind.shuns_over or kind.together for kind in kinds)
-
-
-def climb_by_rules(climb: Climb, kinds: Kinds, required: int) -> Found | None:
-    """The best placement of these kinds inside one domain of the required level that keeps every rule."""
-    if not has_rules(kinds):
-        return climb.climb(kinds, required)
-    found = _Rules(climb, kinds, required).best()
-    if found is None and not climb.attempts:
-        climb.climb(kinds, required)
-    if found is None and not climb.budget.hard:
-        _say_how_close(climb, kinds, required)
-    return found
-
-
-def _say_how_close(climb: Climb, kinds: Kinds, required: int) -> None:
-    """The last attempt with the number of pods that keep the rules; of several kinds none is told."""
-    attempts, complete = list(climb.attempts), climb.complete
-    least, most = 0, attempts[-1].fits if len(kinds) == 1 else 0
-    most = min(most, attempts[-1].wanted - 1, *(_values(climb, kind) for kind in kinds))
-    middle = most  # as many as there are values, which is the likeliest
-    while least < most:
-        fewer = replace(kinds[0], count=middle, parts=((kinds[0].parts[0][0], middle),))
-        if _Rules(climb, (fewer,), required, CLIMBS // 8).best() is None:
-            most = middle - 1
-        else:
-            least = middle
-        middle = (least + most + 1) // 2
-    climb.complete = complete
-    climb.attempts[:] = [*attempts[:-1], replace(attempts[-1], fits=least, note=CAUSE)]
-
-
-def _values(climb: Climb, kind: Kind) -> int:
+def values_of(climb: Climb, kind: Kind) -> int:
     """The domains over which the kind's pods must differ, of the label with the fewest; at most its pods."""
     fewest = kind.count
     for key in kind.single:
@@ -95,20 +59,28 @@ def _values(climb: Climb, kind: Kind) -> int:
     return fewest
 
 
-class _Rules:
-    """One search. `left`: climbs that may still be made."""
+class Rules:
+    """One search."""
 
-    def __init__(self, climb: Climb, kinds: Kinds, required: int, climbs: int = CLIMBS) -> None:
-        self._climb, self._kinds = climb, kinds
-        self._left = max(_LEAST, min(climbs, _LOOKS // max(1, len(climb.view.tree.nodes))))
+    def __init__(
+        self, climb: Climb, kinds: Kinds, required: int, limits: Sequence[Limited], effort: Effort
+    ) -> None:
+        self._climb = climb
+        self._kinds = kinds if limits else merged(climb.view, kinds)
+        self._effort = effort
         self._serial = 0
-        self._effort = _EFFORT * len(climb.view.tree.nodes) if climb.budget.hard else 0
-        keys = {key for kind in kinds for key in _keys(kind)}
-        self._fine = refined(climb.view, keys)
+        keys = {key for kind in kinds for key in _keys(kind)} | {limit.key for limit in limits}
+        self._fine = refined(
+            climb.view, keys, {one.key: one.drawn for one in limits if one.drawn is not None}
+        )
         self._view, self._required = self._fine.view(climb.view), self._fine.level(required)
         self._levels = {key: self._fine.level_of(key) for key in keys}
         self._recurring = {key for key in keys if self._fine.recurs(key)}
         self._whole()
+        self._caps = tuple(
+            Cap(self._levels[one.key], one.keepers, one.counted, one.values, one.other) for one in limits
+        )
+        self._over = [cap for cap, one in zip(self._caps, limits, strict=True) if one.key in self._recurring]
 
     def _whole(self) -> None:
         """Where all pods belong in one domain of a label that recurs, each such domain is looked at."""
@@ -122,14 +94,14 @@ class _Rules:
 
     def best(self) -> Found | None:
         """The cheapest that breaks no rule, None where there is none."""
-        start = _Way(tuple(map(self._in_the_tree, self._kinds)))
-        many = any(kind.count > _values(self._climb, kind) for kind in self._kinds)
-        waiting = [] if many else self._tried([start], 0)
+        start = _Way(tuple(map(self._in_the_tree, self._kinds)), self._caps)
+        many = any(kind.count > values_of(self._climb, kind) for kind in self._kinds)
+        waiting = [] if many else self._tried([start], 0, first=True)
         if not waiting:
             return None
         first = waiting[0]
         mended = self._mended(first)
-        while waiting and self._left > 0:
+        while waiting and not self._effort.over:
             opened = heapq.heappop(waiting)
             if mended is not None and mended[0][:2] <= opened[0][:2]:
                 return self._taken(mended)
@@ -177,11 +149,12 @@ class _Rules:
         """A placement that breaks no rule, found by mending what is broken as the pods lie; None for none."""
         one = first
         for _ in range(MENDS):
+            if self._effort.over:
+                return None
             way = self._as_they_lie(one[1], one[3])
             if way is None:
                 return one
-            tried = self._tried([way], 0)
-            self._left += 1
+            tried = self._tried([way], 0, first=True)
             if not tried:
                 return None
             one = tried[0]
@@ -200,7 +173,7 @@ class _Rules:
         for rule in self._across(kinds):
             for value, there in self._by_domain(found, rule.level).items():
                 most, at = rule.by_value(value), dict[Branch, int]()
-                if most is None or len(there) < 2:
+                if most is None or not _broken(rule, most, there):
                     continue
                 left = most
                 for branch, counts in there.items():
@@ -209,16 +182,17 @@ class _Rules:
                 caps.append(Cap(rule.level, rule.counted, rule.counted, {value: 0}, None, at))
         return _Way(kinds, tuple(caps))
 
-    def _tried(self, ways: Sequence[_Way], depth: int) -> list[_Open]:
+    def _tried(self, ways: Sequence[_Way], depth: int, *, first: bool = False) -> list[_Open]:
         made: list[_Open] = []
         host = self._view.tree.topology.host_index
         outer = self._climb
         for way in ways:
-            self._left -= 1
             self._serial += 1
-            outer.budget.left -= self._effort
-            inner = Climb(replace(self._view, caps=way.caps), outer.asked, outer.mode, outer.budget, [])
+            budget = self._effort.budget(first=first)
+            before = budget.left
+            inner = Climb(replace(self._view, caps=way.caps), outer.asked, outer.mode, budget, [])
             found = inner.climb(way.kinds, self._required)
+            self._effort.spend(before, budget, ended=not inner.complete)
             outer.complete = outer.complete and inner.complete
             attempts = [_plain(one) for one in inner.attempts]
             if found is None and not outer.attempts:
@@ -232,16 +206,18 @@ class _Rules:
 
     def _across(self, kinds: Kinds) -> Iterator[Cap]:
         """What domains of one value may hold together, for labels whose values recur."""
+        yield from self._over
         for at, kind in enumerate(kinds):
             for key in kind.single:
-                yield Cap(self._levels[key], (at,), (at,), {}, 1)
+                if key in self._recurring:
+                    yield Cap(self._levels[key], (at,), (at,), {}, 1)
 
     def _ways(self, found: Found, way: _Way) -> list[_Way] | None:
         """The ways out of the first rule that a placement breaks; None where it breaks none."""
         for rule in self._across(way.kinds):
             for value, there in self._by_domain(found, rule.level).items():
                 most = rule.by_value(value)
-                if most is not None and sum(n[at] for n in there.values() for at in rule.counted) > most:
+                if most is not None and _broken(rule, most, there):
                     return self._shared_out(way, rule, value, most, there)
         for key in sorted({key for kind in way.kinds for key, _ in kind.shuns_over}):
             for value, counts in self._by_value(found, key):
@@ -260,6 +236,9 @@ class _Rules:
         self, way: _Way, rule: Cap, value: str, most: int, there: Mapping[Branch, tuple[int, ...]]
     ) -> list[_Way]:
         """The value's pods are few in its first domain, or there are more there and few elsewhere."""
+        names = frozenset(leaf.node for branch in there for leaf in branch.leaves())
+        around = _barred(way, rule.keepers, Bar(NODE_NAME_FIELD, names, CAUSE))
+        without = [] if set(rule.counted) == set(rule.keepers) else [around]
         held = {branch: sum(counts[at] for at in rule.counted) for branch, counts in there.items()}
         for branch, count in held.items():
             few = most * count // sum(held.values())
@@ -268,7 +247,7 @@ class _Rules:
                 Cap(rule.level, rule.counted, rule.counted, {value: most - few - 1}, None, {branch: most}),
             ]
             if not any(cap in way.caps for cap in ways):
-                return [replace(way, caps=(*way.caps, cap)) for cap in ways]
+                return [*without, *(replace(way, caps=(*way.caps, cap)) for cap in ways)]
         self._climb.complete = False
         return []
 
@@ -304,6 +283,12 @@ class _Rules:
 
 def _keys(kind: Kind) -> set[str]:
     return {key for key, _ in (*kind.shuns_over, *kind.together)}
+
+
+def _broken(rule: Cap, most: int, there: Mapping[Branch, Sequence[int]]) -> bool:
+    """Whether the domains of one value hold too many together."""
+    kept = any(counts[at] for counts in there.values() for at in rule.keepers)
+    return kept and sum(counts[at] for counts in there.values() for at in rule.counted) > most
 
 
 def _at(view: View, place: int, level: int) -> Branch:

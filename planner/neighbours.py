@@ -26,7 +26,7 @@ APART, NEAR = "pod anti-affinity", "pod affinity"
 
 
 @dataclass(frozen=True, slots=True)
-class _Neighbour:
+class Neighbour:
     """A pod of somebody else on a node; `bound`: not only reserved for."""
 
     space: str
@@ -61,31 +61,36 @@ def minding(snapshot: Snapshot, group: PodGroup) -> PodGroup:
     return replace(group, pod_sets=tuple(made.get(one.name, one) for one in group.pod_sets))
 
 
-def _neighbours(snapshot: Snapshot, own: str) -> Iterator[_Neighbour]:
+def neighbours_of(snapshot: Snapshot, group: PodGroup) -> Iterator[Neighbour]:
+    """All pods that are no pods of the gang, and those that others have reserved a place for."""
+    return _neighbours(snapshot, reservation_id(group.name))
+
+
+def _neighbours(snapshot: Snapshot, own: str) -> Iterator[Neighbour]:
     for pod in snapshot.bound:
         if own not in carried(pod):
-            yield _Neighbour(pod.name.partition("/")[0], pod.labels, pod.node, pod.terms, bound=True)
+            yield Neighbour(pod.name.partition("/")[0], pod.labels, pod.node, pod.terms, bound=True)
     for reservation in snapshot.reservations:
         traits = dict(reservation.traits)
         space = reservation.gang.partition("/")[0]
         for one in reservation.assignments:
             if one.pod_set in traits:
                 known = traits[one.pod_set]
-                yield _Neighbour(space, known.labels, one.node, known.terms, bound=False)
+                yield Neighbour(space, known.labels, one.node, known.terms, bound=False)
 
 
-def _wary(snapshot: Snapshot, own: str) -> Iterator[_Neighbour]:
+def _wary(snapshot: Snapshot, own: str) -> Iterator[Neighbour]:
     """Those with anti-affinity of their own, which are few."""
     for pods in snapshot.bound.wary.values():
         for pod in pods:
             if own not in carried(pod):
-                yield _Neighbour(pod.name.partition("/")[0], pod.labels, pod.node, pod.terms, bound=True)
+                yield Neighbour(pod.name.partition("/")[0], pod.labels, pod.node, pod.terms, bound=True)
     for gang, reservation in snapshot.holds.wary.items():
         traits = dict(reservation.traits)
         for one in reservation.assignments:
             if one.pod_set in traits:
                 known = traits[one.pod_set]
-                yield _Neighbour(gang.partition("/")[0], known.labels, one.node, known.terms, bound=False)
+                yield Neighbour(gang.partition("/")[0], known.labels, one.node, known.terms, bound=False)
 
 
 _Shuns = dict[str, set[tuple[str, str]]]
@@ -94,7 +99,7 @@ _Together = dict[str, set[tuple[str, tuple[str, ...]]]]
 
 
 def _among(
-    space: str, sets: list[PodSet], neighbours: Iterable[_Neighbour]
+    space: str, sets: list[PodSet], neighbours: Iterable[Neighbour]
 ) -> tuple[_Shuns, _Together, dict[str, list[Bar]], _Kept]:
     """What the gang's PodSets mean to each other."""
     kept: _Kept = set()
@@ -119,7 +124,7 @@ def _among(
 
 
 def _barred(
-    snapshot: Snapshot, space: str, pod_set: PodSet, neighbours: Iterable[_Neighbour], kept: _Kept
+    snapshot: Snapshot, space: str, pod_set: PodSet, neighbours: Iterable[Neighbour], kept: _Kept
 ) -> Iterator[Bar]:
     """The nodes from which neighbours keep the pods of a PodSet, or on which alone they want to be.
 

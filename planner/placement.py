@@ -15,7 +15,6 @@ from planner.answer import Answer, Assignment
 from planner.budget import Budget
 from planner.claimed import claimed, in_one_clique
 from planner.climb import Climb, Found
-from planner.elsewhere import climb_by_rules
 from planner.explain import Tried
 from planner.nearest import Near, Plan, Steps
 from planner.pins import requirements
@@ -25,6 +24,7 @@ from planner.relax import relaxations
 from planner.replay import fingerprint, replay
 from planner.request import Ask, Refusal, ask, check, when_alone
 from planner.reservation import Reservation, reservation_id
+from planner.rules import climb_by_rules
 from planner.snapshot import Snapshot
 from planner.surroundings import settled
 from planner.topology import Domain, Topology

@@ -73,6 +73,38 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """An entry of `topologySpreadConstraints` that is hard (`DoNotSchedule`), as core/v1 has it.
+
+    No domain of the label `key` has more than `skew` of the pods that `selector` means (in the pod's own
+    namespace) above the domain with the fewest; that counts as zero where there are fewer domains than
+    `least`. Domains are those of nodes that the pod's selectors let it be on (`by_affinity`), and whose
+    taints it tolerates (`by_taints`).
+    """
+
+    key: str
+    skew: int
+    selector: Term = ()
+    least: int = 1
+    by_affinity: bool = True
+    by_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spreading:
+    """What a `Spread` comes to in one snapshot for a PodSet that must keep it (`keeps`), or whose pods count
+    in another's (`counted`). `there`: by domain the pods that count and are there already, `nodes` by node
+    where there are any; `values`: the nodes that it is about with their domains."""
+
+    spread: Spread
+    there: Mapping[str, int]
+    keeps: bool
+    counted: bool
+    nodes: Mapping[str, int]
+    values: Mapping[str, str] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class PodShape:
     """What the scheduler looks at in a pod, and nothing else.
 
@@ -102,6 +134,9 @@ class PodShape:
     barred: tuple[Bar, ...] = ()
     shuns: tuple[tuple[str, str], ...] = ()
     together: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    spread: tuple[Spread, ...] = field(default=(), compare=False)
+    spreading: tuple[Spreading, ...] = ()
+    """What `spread` comes to in one snapshot (planner.spread)."""
     claims: tuple[ClaimUse, ...] = ()
     """The device claims that it names; what they ask for is worked out where the cluster is known."""
     bunch: int = 0

@@ -1,4 +1,4 @@
-"""Required pod affinity and anti-affinity, read from a pod's spec, and which pods a term means. Pure.
+"""Required pod affinity and anti-affinity, and hard spread constraints, read from a pod's spec. Pure.
 
 Source: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
 labelSelector selects (none where it has no selector) in its namespaces: the pod's own where neither
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 
 from planner.errors import InputError, Where
 from planner.match import holds
-from planner.podgroup import PodTerm, Requirement, Term
-from planner.reading import mapping, maps, strings, text, texts
+from planner.podgroup import PodTerm, Requirement, Spread, Term
+from planner.reading import integer, mapping, maps, strings, text, texts
 
 _NAME = "kubernetes.io/metadata.name"
 _NOBODY = (Requirement("", "In"),)
@@ -42,16 +42,67 @@ def _term(entry: Mapping[str, object], labels: Mapping[str, str], at: Where, *, 
     if entry.get("labelSelector") is None:
         selector: Term = _NOBODY
     else:
-        selected = mapping(entry.get("labelSelector"), at.at(f"{at.field}.labelSelector"))
-        own = (
-            Requirement(name, operator, (labels[name],))
-            for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
-            for name in strings(entry.get(field), at.at(f"{at.field}.{field}"))
-            if name in labels
-        )
-        selector = (*selector_of(selected, at.at(f"{at.field}.labelSelector")), *own)
+        selector = _selected(entry, labels, at)
     spaces, every = _namespaces(entry, at)
     return PodTerm(key, selector, spaces, every, attracts)
+
+
+def _selected(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -> Term:
+    """The labelSelector of an entry, with the pod's own values of the labels that are to match, or not to."""
+    selected = mapping(entry.get("labelSelector"), at.at(f"{at.field}.labelSelector"))
+    own = (
+        Requirement(name, operator, (labels[name],))
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+        for name in strings(entry.get(field), at.at(f"{at.field}.{field}"))
+        if name in labels
+    )
+    return (*selector_of(selected, at.at(f"{at.field}.labelSelector")), *own)
+
+
+def spreads_of(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[Spread, ...]:
+    """The hard spread constraints of a pod with these labels; `where` names the list. Raises `InputError`.
+
+    `ScheduleAnyway` is a preference of kube-scheduler's and no constraint: it is checked and left out.
+    """
+    found: list[Spread] = []
+    for index, entry in enumerate(maps(spec.get("topologySpreadConstraints"), where)):
+        at = where.at(f"{where.field}[{index}]")
+        spread = _spread(entry, labels, at)
+        how = _one_of(entry, "whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), at)
+        if how == "DoNotSchedule":
+            found.append(spread)
+    return tuple(found)
+
+
+def _spread(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -> Spread:
+    key = text(entry.get("topologyKey"), at.at(f"{at.field}.topologyKey"))
+    if not key:
+        raise InputError(
+            "a constraint names the node label over which it holds", at.at(f"{at.field}.topologyKey")
+        )
+    numbers = {}
+    for field in ("maxSkew", "minDomains"):
+        numbers[field] = integer(entry.get(field, 1), at.at(f"{at.field}.{field}"))
+        if numbers[field] < 1:
+            raise InputError(f"{numbers[field]} is no {field}; use 1 or more", at.at(f"{at.field}.{field}"))
+    return Spread(
+        key,
+        numbers["maxSkew"],
+        _NOBODY if entry.get("labelSelector") is None else _selected(entry, labels, at),
+        numbers["minDomains"],
+        _one_of(entry, "nodeAffinityPolicy", ("Honor", "Ignore"), at) == "Honor",
+        _one_of(entry, "nodeTaintsPolicy", ("Ignore", "Honor"), at) == "Honor",
+    )
+
+
+def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], at: Where) -> str:
+    """A field's word, the first of the valid ones where it is left out."""
+    word = text(entry.get(field), at.at(f"{at.field}.{field}")) or valid[0]
+    if word not in valid:
+        raise InputError(
+            f"{word!r} is no {field}; use one of {', '.join(valid)}", at.at(f"{at.field}.{field}")
+        )
+    return word
 
 
 def selector_of(selector: Mapping[str, object], where: Where) -> tuple[Requirement, ...]:
@@ -83,7 +134,12 @@ def means(term: PodTerm, own: str, space: str, labels: Mapping[str, str]) -> boo
     """Whether a term of a pod in namespace `own` means a pod with these labels in namespace `space`."""
     if not term.every and space not in (term.spaces or (own,)):
         return False
-    return all(holds(requirement, labels.get(requirement.key)) for requirement in term.selector)
+    return selects_pod(term.selector, labels)
+
+
+def selects_pod(selector: Term, labels: Mapping[str, str]) -> bool:
+    """Whether every requirement of a selector holds for these labels."""
+    return all(holds(requirement, labels.get(requirement.key)) for requirement in selector)
 
 
 def terms_json(terms: tuple[PodTerm, ...]) -> list[dict[str, object]]:

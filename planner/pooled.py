@@ -105,11 +105,12 @@ class Pooled:
     def _kept(self, level: int, sums: Measure, caps: tuple[Most, ...], *, named: bool) -> Measure:
         """In a direction of one kind alone, what is kept of that kind; in others all."""
         counts = self.base.counts
+        others = counts.each(counts.full if self.base.unites(level) else counts.zero)
         found = []
         for along, held in zip(self.along, sums, strict=True):
             kept = held
             if level >= 0 and held and sum(map(bool, along)) == 1:
-                of_it = counts.pack([held // one if one else 0 for one in along])
+                of_it = counts.pack([held // one if one else n for one, n in zip(along, others, strict=True)])
                 each = self.base.each_kept(level, of_it, named=named, caps=caps)
                 kept = max((weight(along, counts.each(one)) for one in each), default=0)
             found.append(kept)

@@ -11,7 +11,7 @@ of which must be in one of them. What a domain costs hangs on the whole of it, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -109,17 +109,22 @@ class _Step:
         return found
 
 
-def refined(view: View, keys: Iterable[str]) -> Refined:
-    """The view's tree with these labels' domains as levels; remembered until a node changes."""
+def refined(view: View, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]] | None = None) -> Refined:
+    """The view's tree with these labels' domains as levels; remembered until a node changes.
+
+    `drawn`: labels that no node carries, by node their values.
+    """
     asked = tuple(sorted(set(keys)))
+    if drawn:
+        return _refined(view.tree, asked, drawn)
     known: dict[str, Refined] = view.base.memory.keep(("refined", view.tree.lasting, asked), dict)
     found = known.get("")
     if found is None or found.plain.root is not view.tree.root:
-        found = known[""] = _refined(view.tree, asked)
+        found = known[""] = _refined(view.tree, asked, {})
     return found
 
 
-def _refined(tree: Tree, keys: Sequence[str]) -> Refined:
+def _refined(tree: Tree, keys: Sequence[str], drawn: Mapping[str, Mapping[str, str]]) -> Refined:
     levels, at = list(range(len(tree.topology.levels))), dict[str, int]()
     recurring: set[str] = set()
     steps: list[_Step] = []
@@ -127,7 +132,8 @@ def _refined(tree: Tree, keys: Sequence[str]) -> Refined:
     for key in keys:
         if key in fine.topology.levels:
             continue
-        values = {name: fine.cluster[name].labels.get(key, "") for name in fine.places}
+        labels = (fine.cluster[name].labels.get(key, "") for name in fine.places)
+        values = drawn[key] if key in drawn else dict(zip(fine.places, labels, strict=True))
         marks: dict[Branch, str] = {}
         cut = _mark(fine.root, values, marks)
         level = max(0, min(fine.topology.host_index, cut + 1))
@@ -141,10 +147,10 @@ def _refined(tree: Tree, keys: Sequence[str]) -> Refined:
     return Refined(tree, fine, tuple(levels), at, frozenset(recurring), tuple(steps))
 
 
-def _mark(branch: Branch, values: dict[str, str], marks: dict[Branch, str]) -> int:
+def _mark(branch: Branch, values: Mapping[str, str], marks: dict[Branch, str]) -> int:
     """Notes each domain's one value; the finest level of which a domain has several, `ROOT` - 1 for none."""
     if branch.node:
-        marks[branch] = values[branch.node]
+        marks[branch] = values.get(branch.node, "")
         return ROOT - 1
     cut = max(_mark(child, values, marks) for child in branch.children) if branch.children else ROOT - 1
     inside = {marks[child] for child in branch.children}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from planner import explain, inside, numawords
+from planner import explain, inside, numawords, spreadwords
 from planner.answer import Answer, Attempt, Verdict
 from planner.budget import Budget
 from planner.climb import Climb
@@ -49,6 +49,7 @@ def not_placed(
         part, tight = culprit_of(snapshot, group, one, now=True)
         ways = near.ways(tight_of(part, tight), now=True)
         message = explain.no_room(part, tight, best_attempt(tight), causes, [way.words for way in ways])
+        message = _with(message, spreadwords.in_the_way(current, one.asked))
     elif not all(tried.complete for tried in ever):
         reason = "SearchBudgetExhausted"
         message = (
@@ -57,6 +58,7 @@ def not_placed(
     else:
         decision = "rejected"
         reason, message = _never(snapshot, group, one, ever, views, near)
+        message = _with(message, spreadwords.in_the_way(views[0], ever[0].asked))
     return Answer(
         gang=group.name,
         decision=decision,
@@ -67,6 +69,10 @@ def not_placed(
         obstacles=causes,
         attempts=tuple(reversed(one.attempts)),
     )
+
+
+def _with(message: str, more: str) -> str:
+    return f"{message} {more}" if more else message
 
 
 def closest(tried: Sequence[Tried]) -> Tried:

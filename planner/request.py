@@ -172,14 +172,17 @@ def _inside(group: PodGroup, pod_set: PodSet, topology: Topology) -> PodSet:
 
 def when_alone(asked: Ask) -> Ask:
     """The request in a cluster where no other pods are."""
-    if not any(kind.shape.barred for kind in asked.kinds):
+    if not any(kind.shape.barred or kind.shape.spreading for kind in asked.kinds):
         return asked
     return replace(asked, kinds=tuple(map(_alone, asked.kinds)))
 
 
 def _alone(kind: Kind) -> Kind:
     left = tuple(bar for bar in kind.shape.barred if not bar.now)
-    return replace(kind, shape=replace(kind.shape, barred=left))
+    spreading = tuple(
+        replace(one, there=dict.fromkeys(one.there, 0), nodes={}) for one in kind.shape.spreading
+    )
+    return replace(kind, shape=replace(kind.shape, barred=left, spreading=spreading))
 
 
 def _tied(group: PodGroup, topology: Topology, kinds: list[Kind]) -> list[Kind]:

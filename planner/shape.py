@@ -15,7 +15,7 @@ from planner.claims import uses_from
 from planner.errors import InputError, Where
 from planner.match import NODE_NAME_FIELD
 from planner.podgroup import PodShape, Requirement, Term, Toleration
-from planner.podterms import terms_of
+from planner.podterms import spreads_of, terms_of
 from planner.qos import alignment_of
 from planner.reading import integer, mapping, maps, strings, text, texts
 from planner.sharing import share_asked
@@ -54,6 +54,7 @@ def shape_of(
         claims=uses_from(spec, {}, where),
         labels=labels or {},
         terms=terms_of(affinity, labels or {}, _in(where, "affinity")) if affinity else (),
+        spread=spreads_of(spec, labels or {}, _in(where, "topologySpreadConstraints")),
     )
 
 

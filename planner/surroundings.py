@@ -11,11 +11,13 @@ from planner.inside import in_numa_nodes
 from planner.neighbours import minding
 from planner.podgroup import PodGroup, PodSet
 from planner.snapshot import Snapshot
+from planner.spread import spread_out
 
 
 def settled(snapshot: Snapshot, group: PodGroup) -> PodGroup:
     """The gang without what cannot matter in this snapshot."""
-    group = in_numa_nodes(minding(snapshot, group), snapshot.nodes, snapshot.base.numa)
+    group = spread_out(snapshot, minding(snapshot, group))
+    group = in_numa_nodes(group, snapshot.nodes, snapshot.base.numa)
     if snapshot.base.aligns or not any(one.shape.alignment for one in group.pod_sets):
         return group
     return replace(group, pod_sets=tuple(_unaligned(one) for one in group.pod_sets))

@@ -1,0 +1,201 @@
+"""Hard topology spread constraints: read, counted as kube-scheduler counts, planned, and explained.
+
+zone z1   n1 n2      power supply u1: n1 n3 n5
+zone z2   n3 n4                   u2: n2 n4
+zone z3   n5
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from planner.errors import InputError, Where
+from planner.node import BoundPod, Node, Taint
+from planner.placement import plan, reservation_for
+from planner.podgroup import PodSet
+from planner.shape import shape_of
+from planner.snapshot import Snapshot, snapshot
+from tests.builders import amounts, gang, node, topology
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+WHERE = {"n1": ("z1", "u1"), "n2": ("z1", "u2"), "n3": ("z2", "u1"), "n4": ("z2", "u2"), "n5": ("z3", "u1")}
+
+
+def nodes(**words: int) -> list[Node]:
+    """The nodes of the drawing."""
+    return [node(name, labels={ZONE: zone, "ups": ups}, **words) for name, (zone, ups) in WHERE.items()]
+
+
+def cluster(*there: BoundPod, **words: int) -> Snapshot:
+    """The drawing with these pods."""
+    return snapshot(nodes(**words), [topology(ZONE)], there)
+
+
+def bound(on: str, app: str = "a", space: str = "default", **used: int) -> BoundPod:
+    """A pod of an app on a node."""
+    return BoundPod(f"{space}/{app}-{on}", on, amounts(pods=1, **used), labels={"app": app})
+
+
+def spread(key: str = ZONE, **more: object) -> dict[str, object]:
+    """A constraint over pods of app a."""
+    return {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        **more,
+    }
+
+
+def pods(
+    count: int, *rules: dict[str, object], app: str = "a", name: str = "w", gpu: int = 1, **spec: object
+) -> PodSet:
+    """A PodSet with these constraints."""
+    made = {
+        "containers": [{"resources": {"limits": {"nvidia.com/gpu": str(gpu)}}}],
+        "topologySpreadConstraints": list(rules),
+        **spec,
+    }
+    return PodSet(name, count, shape_of(made, Where(), labels={"app": app}))
+
+
+def used(moment: Snapshot, *sets: PodSet, key: str = ZONE, **more: object) -> Counter[str]:
+    """Pods by the label's value, of an admitted gang that was searched to the end."""
+    answer = plan(moment, gang(*sets, reserve="nodes", **more))
+    assert (answer.decision, answer.warnings) == ("admitted", ()), answer
+    found: Counter[str] = Counter()
+    for one in answer.assignments:
+        found[one.node if key == HOST else moment.nodes[one.node].labels[key]] += one.count
+    return found
+
+
+@pytest.mark.parametrize(("count", "zones"), [(3, [1, 1, 1]), (4, [1, 1, 2]), (8, [2, 3, 3])])
+def test_pods_are_spread_over_zones_within_the_skew(count, zones):
+    """Without the constraint one node would do."""
+    assert len(used(cluster(), pods(count))) == 1
+    assert sorted(used(cluster(), pods(count, spread())).values()) == zones
+
+
+@pytest.mark.parametrize(("key", "most"), [(HOST, 1), ("ups", 2)])
+def test_pods_are_spread_over_hosts_and_over_any_label(key, most):
+    """Four pods: on four hosts, or two on each supply."""
+    assert max(used(cluster(), pods(4, spread(key)), key=key).values()) == most
+
+
+def test_a_larger_skew_leaves_more_together():
+    """Of four pods three may be in one zone when another has one and the skew is three."""
+    assert sorted(used(cluster(), pods(4, spread(maxSkew=3))).values()) in ([4], [1, 3])
+    assert list(used(cluster(), pods(3, spread(maxSkew=3))).values()) == [3]
+
+
+def test_pods_that_are_there_count_in_their_namespace():
+    """One in z1 and one in z2: the next goes to z3; those of other apps and namespaces are none of it."""
+    there = (bound("n1"), bound("n3"), bound("n5", app="b"), bound("n5", space="other"))
+    assert used(cluster(*there), pods(1, spread())) == {"z3": 1}
+
+
+def test_reserved_pods_count_before_they_are_bound():
+    """A gang that has a place for one pod: of another two none comes to its zone."""
+    moment = cluster()
+    first = gang(pods(1), name="default/Job/first", reserve="nodes")
+    (zone,) = used(moment, pods(1))
+    moment = moment.with_reservation(reservation_for(moment, first, plan(moment, first)))
+    assert set(used(moment, pods(2, spread()))) == {"z1", "z2", "z3"} - {zone}
+
+
+def test_a_full_zone_keeps_the_others_from_taking_more_and_is_named():
+    """Nothing has room in z3, so z1 and z2 may have one pod each."""
+    moment = cluster(bound("n5", app="b", gpu=8))
+    answer = plan(moment, gang(pods(3, spread()), reserve="nodes"))
+    assert answer.decision == "queued"
+    assert "Would work now: 2 pods" in answer.message
+    assert (
+        f"Topology spread over {ZONE} (maxSkew 1): zone z3 has 0 such pods and room for 0, "
+        "so that no zone may have more than 1." in answer.message
+    )
+
+
+def test_more_domains_than_there_are_hold_the_fewest_at_zero():
+    """`minDomains: 4` of three zones: one pod each, and a fourth never."""
+    assert used(cluster(), pods(3, spread(minDomains=4))) == {"z1": 1, "z2": 1, "z3": 1}
+    answer = plan(cluster(), gang(pods(4, spread(minDomains=4)), reserve="nodes"))
+    assert answer.decision == "rejected"
+    assert "there are 3 of the 4 domains that minDomains asks for" in answer.message
+
+
+def test_domains_are_those_that_the_pods_selectors_let_it_be_in():
+    """`nodeAffinityPolicy` Honor, the default: two supplies, both in z1; Ignore: z2 and z3 stay empty."""
+    selector = {"nodeSelector": {ZONE: "z1"}}
+    assert used(cluster(), pods(4, spread(), **selector)) == {"z1": 4}
+    answer = plan(cluster(), gang(pods(2, spread(nodeAffinityPolicy="Ignore"), **selector), reserve="nodes"))
+    assert answer.decision == "rejected"
+
+
+def test_tainted_nodes_are_domains_unless_taints_are_honored():
+    """z3 has a taint: an empty domain that none may fill, or none at all."""
+    made = [
+        Node(n.name, n.labels, n.allocatable, taints=(Taint("t"),) if n.name == "n5" else ()) for n in nodes()
+    ]
+    moment = snapshot(made, [topology(ZONE)])
+    assert plan(moment, gang(pods(4, spread()), reserve="nodes")).decision == "rejected"
+    assert used(moment, pods(4, spread(nodeTaintsPolicy="Honor"))) == {"z1": 2, "z2": 2}
+
+
+def test_nodes_without_the_label_take_none_of_the_pods():
+    """As kube-scheduler has it."""
+    bare = node("bare", gpu=8)
+    moment = snapshot([*nodes(gpu=1), bare], [topology(ZONE)])
+    assert "bare" not in used(moment, pods(4, spread("ups")), key=HOST)
+
+
+def test_a_leader_and_workers_are_spread_together():
+    """Both carry the app's label and the constraint."""
+    found = used(cluster(), pods(1, spread(), name="l", gpu=2), pods(5, spread()))
+    assert sorted(found.values()) == [2, 2, 2]
+
+
+def test_zones_and_hosts_at_once():
+    """Five pods on five hosts, as even over zones as can be."""
+    rules = (spread(), spread(HOST))
+    assert used(cluster(), pods(5, *rules), key=HOST) == dict.fromkeys(WHERE, 1)
+
+
+def test_a_required_zone_holds_no_more_than_the_skew():
+    """The other zones stay empty, which no placement mends."""
+    answer = plan(cluster(), gang(pods(2, spread()), reserve="nodes", required=ZONE))
+    assert answer.decision == "rejected"
+    assert list(used(cluster(), pods(1, spread()), required=ZONE).values()) == [1]
+
+
+def test_what_is_soft_is_left_out():
+    """`ScheduleAnyway` is kube-scheduler's to weigh."""
+    assert len(used(cluster(), pods(4, spread(whenUnsatisfiable="ScheduleAnyway")))) == 1
+
+
+def test_match_label_keys_count_pods_of_the_same_value():
+    """Those of an older version are none of it."""
+    spec = {
+        "containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}],
+        "topologySpreadConstraints": [spread(matchLabelKeys=["version"])],
+    }
+    new = PodSet("w", 1, shape_of(spec, Where(), labels={"app": "a", "version": "2"}))
+    old = BoundPod("default/o", "n1", amounts(pods=1), labels={"app": "a", "version": "1"})
+    assert used(cluster(old), new) == {"z1": 1}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"maxSkew": 0}, r"topologySpreadConstraints\[0\].maxSkew: 0 is no maxSkew; use 1 or more"),
+        ({"minDomains": -1}, "minDomains"),
+        ({"topologyKey": ""}, "topologyKey: a constraint names the node label"),
+        ({"whenUnsatisfiable": "Never"}, "'Never' is no whenUnsatisfiable; use one of DoNotSchedule"),
+        ({"nodeTaintsPolicy": "honor"}, "use one of Ignore, Honor"),
+    ],
+)
+def test_a_malformed_constraint_is_refused_by_field(wrong, said):
+    """In words, with the valid values."""
+    with pytest.raises(InputError, match=said):
+        pods(1, spread(**wrong))
