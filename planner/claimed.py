@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from planner.bundles import UNKNOWN, Bundle, bundle_of, is_bundle
-from planner.claiming import Alike, Devices, amounts
+from planner.claiming import Devices, amounts
 from planner.claims import CHANNEL_CLASS, Claim, DeviceRequest
 from planner.devices import CLAIMED_GPU, CLAIMED_MIG, is_claimed, pool_of
 from planner.match import NODE_NAME_FIELD
+from planner.nodekinds import Alike
 from planner.podgroup import PodGroup, PodSet, PodShape, Requirement
 from planner.presets import CLIQUE
 from planner.request import Refusal

@@ -19,14 +19,14 @@ from planner.devices import (
     CLAIMED_MIG,
     DRIVER,
     GPU,
-    labelled_devices,
     plugged,
     pool_of,
     pools_of,
 )
-from planner.layouts import Layout, Layouts, meets, met
+from planner.layouts import Layouts, meets, met
 from planner.match import NODE_NAME_FIELD, PRODUCT
 from planner.node import BoundPod, Node
+from planner.nodekinds import Alike, by_labels, by_layout
 from planner.order import natural
 from planner.podgroup import Requirement
 from planner.quantity import Resources
@@ -46,17 +46,6 @@ IMPLICIT = "deviceclass.resource.kubernetes.io/"
 """The extended resource that every DeviceClass serves as, with its name behind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
-    """Nodes with the same devices: how many there are of each, the nodes' names, their GPU products, and
-    their layout where slices tell it."""
-
-    devices: Counter[Device]
-    names: tuple[str, ...]
-    products: frozenset[str]
-    layout: Layout | None = None
-
-
 @dataclass(slots=True)
 class Devices:
     """Every node's devices; nodes with the same ones are looked at once. `claims`: what the cluster says."""
@@ -71,7 +60,7 @@ class Devices:
     @staticmethod
     def of(nodes: Iterable[Node], claims: Claims, layouts: Layouts) -> Devices:
         """The devices of these nodes."""
-        found = _by_layout(nodes, layouts) if claims.slices else _by_labels(nodes)
+        found = by_layout(nodes, layouts) if claims.slices else by_labels(nodes)
         return Devices(claims, layouts, found)
 
     def told(self, claims: Claims, layouts: Layouts) -> Devices:
@@ -249,11 +238,11 @@ class Devices:
         for name, count in standing.items():
             for pool, each in self.least(known[name]).items():
                 amounts_[pool] = amounts_.get(pool, 0) + each * count
-        asked = {**promised, **standing}
+        asked = standing + Counter({name: n for name, n in promised.items() if name in known})
         waiting = tuple(
             (known[name], count - served[name])
             for name, count in sorted(asked.items())
-            if name in known and count > served[name]
+            if count > served[name]
         )
         busy = self.layouts.given(node.name)
         for name, count in empty.layout.blocked(busy).items():
@@ -360,30 +349,6 @@ def empty_stock(node: Node, layouts: Layouts) -> Stock | None:
     """The node's devices when no claim has any; None where its drivers offer none."""
     layout = layouts.of(node.name)
     return None if layout is None else Stock(layout, shared=plugged(node, CLAIMED_GPU))
-
-
-def _by_layout(nodes: Iterable[Node], layouts: Layouts) -> tuple[Alike, ...]:
-    found: dict[Layout, list[Node]] = {}
-    for node in nodes:
-        if layout := layouts.of(node.name):
-            found.setdefault(layout, []).append(node)
-    return tuple(
-        _alike(Counter(unit.device for unit in layout.units), there, layout)
-        for layout, there in found.items()
-    )
-
-
-def _by_labels(nodes: Iterable[Node]) -> tuple[Alike, ...]:
-    found: dict[frozenset[tuple[Device, int]], list[Node]] = {}
-    for node in nodes:
-        if devices := labelled_devices(node):
-            found.setdefault(frozenset(devices.items()), []).append(node)
-    return tuple(_alike(Counter(dict(kinds)), there, None) for kinds, there in found.items())
-
-
-def _alike(devices: Counter[Device], there: Sequence[Node], layout: Layout | None) -> Alike:
-    products = frozenset(node.labels.get(PRODUCT, "") for node in there)
-    return Alike(devices, tuple(node.name for node in there), products, layout)
 
 
 def amounts(pools: Counter[str]) -> Counter[str]:
