@@ -31,13 +31,11 @@ from planner.limit import Limit, ceilings, unlimited
 from planner.matching import Match, inside
 from planner.pooled import Pooled
 from planner.sums import Sums, cheapest
-from planner.tops import Tops, fewest, tops_of
+from planner.tops import Tops, fewest, steady, tops_of
 
 Placed = list[tuple[int, tuple[int, ...]]]
 """Nodes (by their place in the domain) with the number of pods of each kind."""
 _FITS_BUDGET, _FITS_BEAM = 100_000, 24
-_FEW = 3
-"""Domains up to which a search is steadied; see `_steady`."""
 _MOST_PARTS = 48
 _MOST_WHOLE = 6
 """Kinds of whose sets each is looked at by itself."""
@@ -53,18 +51,6 @@ class Reached(NamedTuple):
     limit: Limit
     offers: list[list[Option]]
     stages: list[Stage]
-
-
-def _steady(peak: Measure, need: Measure) -> Measure:
-    """The largest peak that bounds the number of domains alike, where that is a small one.
-
-    What the fullest of some blocks holds changes with many a pod, and with it all that a limit is good for;
-    that two of them are needed hardly ever does.
-    """
-    return tuple(
-        max(most, (much - 1) // (-(-much // most) - 1)) if most and 1 < -(-much // most) <= _FEW else most
-        for much, most in zip(need, peak, strict=True)
-    )
 
 
 class Search:
@@ -207,7 +193,7 @@ class Search:
         """The tops of the levels inside a class's domain, or of a host alone."""
         if self._own_budgets and isinstance(self.classes, Classes):
             peaks = self.classes.peaks[known][self.classes.made[known] is not None :]
-            return tuple([tops_of(_steady(peak, need)) for peak in peaks])
+            return tuple([tops_of(steady(peak, need)) for peak in peaks])
         return self.classes.highest.inside(known) or (tops_of(self.classes.held(known)),)
 
     def _options_of(self, known: int, limit: Limit) -> list[Option]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Tops = tuple[tuple[int, ...], ...]
 """By what is measured, the most that one, two, … domains of a level hold together. Of further ones none
 holds more than the last that is listed; where that holds nothing, none does."""
+_FEW = 3
+"""Domains up to which a search is steadied; see `steady`."""
 _MOST = 64
 """Domains of a level that are listed."""
 
@@ -45,6 +47,18 @@ def fewest(wanted: Measure, tops: Tops) -> int:
 def tops_of(peak: Measure) -> Tops:
     """The tops where no domain holds more than this."""
     return tuple([(one,) for one in peak])
+
+
+def steady(peak: Measure, need: Measure) -> Measure:
+    """The largest peak that bounds the number of domains alike, where that is a small one.
+
+    What the fullest of some blocks holds changes with many a pod, and with it all that a limit is good for;
+    that two of them are needed hardly ever does.
+    """
+    return tuple(
+        max(most, (much - 1) // (-(-much // most) - 1)) if most and 1 < -(-much // most) <= _FEW else most
+        for much, most in zip(need, peak, strict=True)
+    )
 
 
 class _Classes(Protocol):
