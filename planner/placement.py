@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from planner import choose, explain
 from planner.answer import Answer, Assignment
@@ -160,14 +161,24 @@ def search(
 
 
 def _try(snapshot: Snapshot, tree: Tree, asked: Ask, group: PodGroup, budget: Budget, *, now: bool) -> Tried:
+    """The first relaxation that has a place; of the empty cluster it matters only whether any has. Where the
+    last has none, none has: it asks for the least."""
     asked = asked if now else when_alone(asked)
-    climb = Climb(look(snapshot, tree, now=now), asked, group.reserve, budget, [])
-    found = None
-    for kinds in relaxations(asked):
+    view, steps = look(snapshot, tree, now=now), relaxations(asked)
+    steps = steps if now else steps[-1:]
+    climb = Climb(view, asked, group.reserve, budget, [])
+    last = Climb(view, asked, group.reserve, budget if budget.hard else replace(budget), [])
+    found = climb_by_rules(climb, steps[0], asked.required)
+    if found is not None or len(steps) == 1:
+        return Tried(tree, asked, found, tuple(climb.attempts), climb.complete)
+    at_last = climb_by_rules(last, steps[-1], asked.required)
+    if at_last is None and last.complete:
+        return Tried(tree, asked, None, tuple(last.attempts), complete=True)
+    for kinds in steps[1:-1]:
         found = climb_by_rules(climb, kinds, asked.required)
         if found is not None:
-            break
-    return Tried(tree, asked, found, tuple(climb.attempts), climb.complete)
+            return Tried(tree, asked, found, tuple(climb.attempts), climb.complete)
+    return Tried(tree, asked, at_last, tuple(last.attempts), climb.complete and last.complete)
 
 
 def _best(tried: Sequence[Tried]) -> Tried | None:
