@@ -123,6 +123,11 @@ def _plan(snapshot: Snapshot, group: PodGroup, near: Near) -> Answer:
     return not_placed(snapshot, group, tried, ever, fits_empty=_best(ever) is not None, near=near)
 
 
+def when_empty(snapshot: Snapshot, group: PodGroup) -> Answer:
+    """Where the gang would go if nothing else were in the cluster; without words where it has no place."""
+    return _trial(snapshot, group, Budget(), now=False)
+
+
 def near_to(snapshot: Snapshot, group: PodGroup) -> Near:
     """What would work in the place of this request, in a snapshot in which the gang holds nothing."""
     return Near(snapshot, group, _trial)

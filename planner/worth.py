@@ -6,15 +6,18 @@ depend on it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.answer import Answer, Assignment
 from planner.bandwidth import GB, Estimate, all_reduce
 from planner.blind import RULE, topology_blind
 from planner.match import divided
+from planner.placement import when_empty
 from planner.podgroup import PodGroup
 from planner.rates import Rates, nvlink_domains, rates_of
+from planner.request import constraints, resolve
 from planner.snapshot import Snapshot
 from planner.topology import Topology
 
@@ -70,25 +73,96 @@ def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
     MIG instances and time slices, which some nodes give as GPUs, have no links and so no worth. `snapshot` is
     the cluster in which it was planned; what the gang itself holds there is left aside.
     """
-    each = {pod_set.name: pod_set.shape.requests.get(NVIDIA, 0) for pod_set in group.pod_sets}
+    here = _here(snapshot, group, answer)
+    if here is None:
+        return None
+    snapshot = snapshot.without(group.name)
+    blind = topology_blind(snapshot, group)
+    there = sum(assignment.count for assignment in blind)
+    whole = there == group.size
+    return Worth(here, _layout(snapshot, _topology(snapshot, answer), group, blind) if whole else None, there)
+
+
+def _here(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Layout | None:
+    each = _gpus(group)
     if sum(each.get(a.pod_set, 0) * a.count for a in answer.assignments) < 2:
         return None
     if any(divided(snapshot.nodes[a.node].labels) for a in answer.assignments):
         return None
-    snapshot = snapshot.without(group.name)
-    topology = next((t for t in snapshot.topologies if t.name == answer.topology), snapshot.topologies[0])
-    blind = topology_blind(snapshot, group)
-    placed = sum(assignment.count for assignment in blind)
-    return Worth(
-        here=_layout(snapshot, topology, each, answer.assignments),
-        blind=_layout(snapshot, topology, each, blind) if placed == group.size else None,
-        blind_pods=placed,
-    )
+    return _layout(snapshot, _topology(snapshot, answer), group, answer.assignments)
+
+
+def _gpus(group: PodGroup) -> dict[str, int]:
+    return {pod_set.name: pod_set.shape.requests.get(NVIDIA, 0) for pod_set in group.pod_sets}
+
+
+def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
+    return next((t for t in snapshot.topologies if t.name == answer.topology), snapshot.topologies[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A gang in several domains of a level that it prefers to be in one of: `here` and in how many, `best`
+    and in how many at the least, when the cluster is empty."""
+
+    level: str
+    domains: int
+    here: Layout
+    least: int
+    best: Layout
+
+
+def placed(group: PodGroup, answer: Answer) -> PodGroup:
+    """The gang as it is placed: an elastic one with the pods that it got."""
+    counts: Counter[str] = Counter()
+    for one in answer.assignments:
+        counts[one.pod_set] += one.count
+    sets = (replace(one, count=counts.get(one.name, one.count), most=0) for one in group.pod_sets)
+    return replace(group, pod_sets=tuple(sets))
+
+
+def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Spread | None:
+    """How an admitted gang lies in the level that it, or the first of its PodSets, prefers and did not get.
+
+    None where each got what it prefers, or has no links to speak of. `snapshot` is the cluster in which it
+    was planned; what the gang itself holds there is left aside.
+    """
+    topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
+    if topology is None or not any(one.preferred for _, one in constraints(group)):
+        return None
+    for names, preferred in _preferred(group):
+        level = resolve(topology, preferred)
+        domains = _domains(snapshot, topology, level, names, answer) if level else 0
+        if domains < 2:
+            continue
+        here = _here(snapshot, group, answer)
+        best = when_empty(snapshot.without(group.name), placed(group, answer))
+        ideal = _here(snapshot, group, best)
+        if here is not None and ideal is not None:
+            return Spread(level, domains, here, _domains(snapshot, topology, level, names, best), ideal)
+    return None
+
+
+def _preferred(group: PodGroup) -> list[tuple[frozenset[str], str]]:
+    """Who prefers which level: all PodSets together, and each."""
+    every = frozenset(one.name for one in group.pod_sets)
+    found = [(every, group.constraint.preferred)]
+    found += [(frozenset((one.name,)), one.constraint.preferred) for one in group.pod_sets]
+    return [(names, level) for names, level in found if level]
+
+
+def _domains(
+    snapshot: Snapshot, topology: Topology, level: str, names: frozenset[str], answer: Answer
+) -> int:
+    depth = topology.index(level) + 1
+    nodes = {one.node for one in answer.assignments if one.pod_set in names}
+    return len({topology.path(name, snapshot.nodes[name].labels)[:depth] for name in nodes})
 
 
 def _layout(
-    snapshot: Snapshot, topology: Topology, each: dict[str, int], assignments: Iterable[Assignment]
+    snapshot: Snapshot, topology: Topology, group: PodGroup, assignments: Iterable[Assignment]
 ) -> Layout:
+    each = _gpus(group)
     gpus: dict[str, int] = {}
     for one in assignments:
         if each[one.pod_set]:

@@ -32,6 +32,7 @@ from webhook.sight import Sight
 from webhook.stamp import policies_note, stamp
 from webhook.surroundings import Surroundings
 from webhook.workloads import Workload
+from webhook.worth import given_up
 
 Phase = Literal["mutate", "validate"]
 Json = Mapping[str, Any]
@@ -251,6 +252,8 @@ def _warnings(ignored: Iterable[Failure], findings: Findings, plan: WorkloadPlan
     warnings = [*map(str, ignored), *findings.warnings]
     for placed in plan.placed if plan is not None else ():
         warnings += placed.answer.warnings
+        if plan is not None and (costs := given_up(plan.snapshot, placed)):
+            warnings.append(costs)
         if placed.answer.decision == "queued" and placed.group.on_unavailable != "reject":
             waits = placed.group.on_unavailable == "queue"
             word = "is queued" if waits else "is let in without a place, as it asks"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
@@ -17,8 +16,9 @@ from planner.podgroup import PodGroup
 from planner.ranks import ranks, runs
 from planner.snapshot import Snapshot
 from planner.topology import Domain
-from planner.worth import Layout, Worth, worth
+from planner.worth import Layout, Worth, placed, worth
 from webhook.terminal import console, table
+from webhook.worth import milliseconds, ratio
 
 _COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
 
@@ -33,12 +33,8 @@ class Planned:
 
     @property
     def placed(self) -> PodGroup:
-        """The gang as it is placed: an elastic one with the pods that it got."""
-        counts: Counter[str] = Counter()
-        for one in self.answer.assignments:
-            counts[one.pod_set] += one.count
-        sets = (replace(one, count=counts.get(one.name, one.count), most=0) for one in self.group.pod_sets)
-        return replace(self.group, pod_sets=tuple(sets))
+        """The gang as it is placed."""
+        return placed(self.group, self.answer)
 
     def worth(self) -> Worth | None:
         """The worth of its place."""
@@ -112,15 +108,14 @@ def _worths(out: Console, found: Sequence[Planned]) -> None:
 
 
 def _time(layout: Layout) -> str:
-    one = layout.estimate
-    return f"{one.seconds * 1000:.3g} ms, {one.bus_bandwidth:.0f} GB/s, {_nodes(layout.nodes)}"
+    return f"{milliseconds(layout)}, {layout.estimate.bus_bandwidth:.0f} GB/s, {_nodes(layout.nodes)}"
 
 
 def _blind(group: PodGroup, value: Worth) -> str:
     if value.blind is None:
         return f"finds room for {value.blind_pods} of {group.size} pods"
-    slower = value.blind.estimate.seconds / value.here.estimate.seconds
-    return f"{_time(value.blind)}{f' ({slower:.2f}×)' if abs(slower - 1) >= 0.005 else ''}"
+    times = ratio(value.blind, value.here)
+    return f"{_time(value.blind)}{f' ({times})' if times else ''}"
 
 
 def _nodes(count: int) -> str:

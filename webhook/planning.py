@@ -31,11 +31,20 @@ REPLICAS = (
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One gang with the planner's answer, and what it holds (None for nothing)."""
+    """One gang with the planner's answer, and what it holds (None for nothing).
+
+    `first`: the gang as it was when the answer was first given, before policies pinned its pods to the place.
+    """
 
     group: PodGroup
     answer: Answer
     reservation: Reservation | None = None
+    first: PodGroup | None = None
+
+    @property
+    def asked(self) -> PodGroup:
+        """The gang as it asked for a place."""
+        return self.first or self.group
 
 
 @dataclass(frozen=True, slots=True)

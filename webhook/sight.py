@@ -73,7 +73,7 @@ class Sight:
         self._snapshot = snapshot
         self.booked = snapshot.reservations if snapshot is not None else ()
         self._read: tuple[Json, Workload] | None = None
-        self._said: dict[str, tuple[Answer, _Size]] = {}
+        self._said: dict[str, tuple[Answer, _Size, PodGroup]] = {}
         self._seen: tuple[Json, Workload, WorkloadPlan | None] | None = None
 
     def facts(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
@@ -190,13 +190,13 @@ class Sight:
         the places of its fellow replicas, have no room there.
         """
         name, answer = placed.group.name, placed.answer
-        first, size = self._said.get(name, (answer, _size(placed.group)))
+        first, size, group = self._said.get(name, (answer, _size(placed.group), placed.group))
         again = answer.replayed and first.assignments == answer.assignments
         waits = answer.decision != "admitted" and first.decision == answer.decision
         if again or (waits and size == _size(placed.group)):
-            self._said[name] = first, size
-            return replace(placed, answer=first)
-        self._said[name] = answer, _size(placed.group)
+            self._said[name] = first, size, group
+            return replace(placed, answer=first, first=group)
+        self._said[name] = answer, _size(placed.group), placed.group
         return placed
 
     def _same_gangs(self, workload: Workload) -> bool:

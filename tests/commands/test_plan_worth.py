@@ -84,3 +84,14 @@ def test_an_elastic_gang_is_compared_with_the_pods_that_it_got(capsys, tmp_path)
     (gang,) = json.loads(capsys.readouterr().out)["gangs"]
     assert gang["allReduce"]["topologyBlind"]["podsPlaced"] == 6
     assert [level["now"]["wanted"] for level in gang["search"]["levels"]] == [6] * 4
+
+
+def test_a_report_tells_the_same_as_the_plan(capsys):
+    """Though by then policies have pinned the pods: the blind placement is that of the gang as it came."""
+    job = f"{JOBS}/job-nvl72-72-gpus.yaml"
+    main(("report", "-c", f"{CLUSTERS}/nvl72-8racks.yaml", "-f", job, "-o", "json"))
+    (result,) = (one for one in json.loads(capsys.readouterr().out)["results"] if one["source"] == "plan")
+    told = "All-reduce of 1 GB: 2.68 ms, topology-blind 4.97 ms (1.85×), by the model: hierarchical ring"
+    assert told in result["message"]
+    assert result["properties"]["allReduceMs"] == "2.683"
+    assert "hierarchical ring" in result["properties"]["allReduceModel"]

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from planner.snapshot import Snapshot
+from webhook import worth
 from webhook.admission import PLAN, Decision
 from webhook.planning import Placed
 from webhook.policy.mutate import Effect, Skipped
@@ -75,7 +77,8 @@ def _of(subject: Subject) -> Iterator[Result]:
     yield from _found(blank, decision.findings)
     if decision.plan is not None:
         yield from _together(
-            _planned(blank, placed, decision.object or {}) for placed in decision.plan.placed
+            _planned(blank, placed, decision.plan.snapshot, decision.object or {})
+            for placed in decision.plan.placed
         )
 
 
@@ -130,9 +133,11 @@ def _found(blank: Result, findings: Findings) -> Iterator[Result]:
     yield from (_left_out(blank, row) for row in findings.skipped)
 
 
-def _planned(blank: Result, placed: Placed, obj: Mapping[str, Any]) -> Result:
+def _planned(blank: Result, placed: Placed, snapshot: Snapshot, obj: Mapping[str, Any]) -> Result:
     answer = placed.answer
     admitted = answer.decision == "admitted"
+    value = worth.of_place(snapshot, placed)
+    warnings = [one for one in (*answer.warnings, worth.given_up(snapshot, placed)) if one]
     properties = {
         "gang": answer.gang,
         "decision": answer.decision,
@@ -140,15 +145,17 @@ def _planned(blank: Result, placed: Placed, obj: Mapping[str, Any]) -> Result:
         "level": answer.level,
         "domain": "/".join(part for part in answer.domain if part),
         "reserves": ", ".join("/".join(part for part in one if part) for one in answer.reserves),
+        **(worth.properties(value) if value else {}),
     }
+    told = (answer.message, worth.sentence(value) if value else "", *(f"warning: {one}" for one in warnings))
     return replace(
         blank,
-        result="warn" if admitted and answer.warnings else _PLAN_OUTCOME[answer.decision],
+        result="warn" if admitted and warnings else _PLAN_OUTCOME[answer.decision],
         field="" if admitted else offending_field(placed.group, answer.reason, answer.message, obj),
         source="plan",
         policy=PLAN,
         rule=answer.reason,
-        message=joined((answer.message, *(f"warning: {one}" for one in answer.warnings))),
+        message=joined(told),
         severity="high" if answer.decision == "rejected" else "",
         properties={key: value for key, value in properties.items() if value},
     )

@@ -47,6 +47,8 @@ def _case(suite: ElementTree.Element, result: Result) -> None:
         ElementTree.SubElement(case, "skipped", {"message": result.message})
     elif result.result == "warn":
         ElementTree.SubElement(case, "system-out").text = f"warning: {_detail(result)}"
+    elif result.source == "plan":
+        ElementTree.SubElement(case, "system-out").text = result.message
 
 
 def _counts(results: Sequence[Result]) -> dict[str, str]:

@@ -1,0 +1,94 @@
+"""What a place costs beside a better one: the warning to a gang that is spread against its preference."""
+
+from __future__ import annotations
+
+import yaml
+
+from planner.node import BoundPod, Node
+from planner.placement import plan, reservation_for
+from planner.snapshot import Snapshot, snapshot
+from planner.topology import HOSTNAME, Topology
+from tests.builders import GPU, amounts, gang, node
+from webhook.admission import decide
+from webhook.commands.inputs import policies
+from webhook.planning import Placed
+from webhook.policy.request import from_object
+from webhook.worth import given_up
+
+HALL = Topology("hall", ("rack", HOSTNAME), source="bayplan.dev")
+LABELS = {"nvidia.com/gpu.family": "blackwell", "nvidia.com/gpu.product": "NVIDIA-GB200"}
+MOST = 256
+"""Characters of a warning that Kubernetes' documentation recommends at the most."""
+
+
+def racks(used: int, *, clique: bool = True) -> Snapshot:
+    """Two racks of 18 trays of 4 GPUs, each an NVLink domain or not; so many trays of each are in use."""
+    nodes: list[Node] = []
+    for rack in range(2):
+        inside = {"nvidia.com/gpu.clique": f"u{rack}.1"} if clique else {}
+        labels = {"rack": f"r{rack}", **LABELS, **inside}
+        nodes += [node(f"t{rack}-{tray}", labels=labels, gpu=4) for tray in range(18)]
+    busy = [f"t{rack}-{tray}" for rack in range(2) for tray in range(used)]
+    pods = [BoundPod(f"x/{name}", name, amounts(gpu=4, pods=1)) for name in busy]
+    return snapshot(nodes, [HALL], pods)
+
+
+def warned(moment: Snapshot, pods: int, **wish: str) -> str:
+    """What is said to such a gang."""
+    group = gang(pods, gpu=4, reserve="nodes", name="research/Job/pretrain", **wish)
+    answer = plan(moment, group)
+    assert answer.decision == "admitted"
+    held = reservation_for(moment, group, answer)
+    assert held is not None
+    return given_up(moment.with_reservation(held), Placed(group, answer))
+
+
+def test_a_gang_that_is_spread_is_told_what_that_costs() -> None:
+    """No rack has 18 free trays; in one the all-reduce would not cross the network. The model is named."""
+    said = warned(racks(used=2), 18, preferred="rack")
+    assert said.startswith("research/Job/pretrain: in 2 racks, for one rack has no room now.")
+    assert "by the model: hierarchical ring all-reduce" in said
+    assert said.endswith("Better: require it, and wait.")
+    assert len(said) <= MOST
+
+
+def test_a_gang_in_the_domain_that_it_prefers_hears_nothing() -> None:
+    """16 pods find a rack."""
+    assert warned(racks(used=2), 16, preferred="rack") == ""
+
+
+def test_a_gang_that_prefers_nothing_hears_nothing() -> None:
+    """Nobody asked for one rack."""
+    assert warned(racks(used=2), 18) == ""
+
+
+def test_a_gang_for_which_no_place_is_better_hears_nothing() -> None:
+    """36 pods fill both racks even when all are free: nothing was given up."""
+    assert warned(racks(used=0), 36, preferred="rack") == ""
+
+
+def test_where_the_model_sees_no_difference_nothing_is_said() -> None:
+    """Without multi-node NVLink each host is a domain of its own, and two racks are as fast as one."""
+    assert warned(racks(used=2, clique=False), 18, preferred="rack") == ""
+
+
+def test_the_warning_comes_with_the_answer_to_a_manifest() -> None:
+    """As `kubectl apply` shows it."""
+    limits = {"limits": {GPU: 4}}
+    job = yaml.safe_load("""
+        apiVersion: batch/v1
+        kind: Job
+        metadata:
+          name: pretrain
+          namespace: research
+          annotations: {kai.scheduler/topology: hall, kai.scheduler/topology-preferred-placement: rack}
+        spec:
+          parallelism: 18
+          completions: 18
+          template: {spec: {restartPolicy: Never, containers: [{name: main, image: pytorch}]}}
+    """)
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = limits
+    decision = decide(from_object(job), policies([]), racks(used=2), "mutate")
+    assert decision.response.allowed, decision.response.message
+    (said,) = [one for one in decision.response.warnings if "All-reduce" in one]
+    assert len(said) <= MOST
