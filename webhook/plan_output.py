@@ -41,8 +41,9 @@ class Planned:
         return worth(self.snapshot, self.placed, self.answer)
 
     def account(self) -> Account | None:
-        """How the answer came about."""
-        return account(self.snapshot, self.placed, self.answer)
+        """How the answer came about; of a gang without a place for the request as it stands."""
+        asked = self.placed if self.answer.assignments else self.group
+        return account(self.snapshot, asked, self.answer)
 
     def to_json(self) -> dict[str, object]:
         """The gang's entry in `-o json`: the contract's keys; `search`, save where the request contradicts

@@ -95,3 +95,24 @@ def test_a_report_tells_the_same_as_the_plan(capsys):
     assert told in result["message"]
     assert result["properties"]["allReduceMs"] == "2.683"
     assert "hierarchical ring" in result["properties"]["allReduceModel"]
+
+
+def test_an_elastic_gang_whose_numbers_contradict_is_not_searched(tmp_path, capsys):
+    """A minimum above the maximum: no levels and no nearest request, only the words of the refusal."""
+    pod = {"containers": [{"name": "pytorch", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}
+    worker = {"replicas": 8, "template": {"spec": pod}}
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "elastic", "namespace": "research"},
+        "spec": {
+            "elasticPolicy": {"minReplicas": 6, "maxReplicas": 4},
+            "pytorchReplicaSpecs": {"Worker": worker},
+        },
+    }
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump(job))
+    assert main(("plan", "-c", f"{CLUSTERS}/superpod-32.yaml", "-f", str(path), "--explain")) == 1
+    out = capsys.readouterr().out
+    assert "use a minimum of 4 or less" in out
+    assert "nearest request" not in out
