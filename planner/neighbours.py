@@ -11,14 +11,16 @@ that want them are kept in one domain, so that it holds in whatever order they c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from planner.answer import Assignment
 from planner.match import ANY, NODE_NAME_FIELD
 from planner.occupancy import carried
 from planner.podgroup import Bar, PodGroup, PodSet, PodTerm
 from planner.podterms import means
-from planner.reservation import reservation_id
+from planner.reservation import Reservation, reservation_id
 from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME
 
@@ -27,13 +29,14 @@ APART, NEAR = "pod anti-affinity", "pod affinity"
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A pod of somebody else on a node; `bound`: not only reserved for."""
+    """Pods of somebody else on a node, `count` alike; `bound`: not only reserved for."""
 
     space: str
     labels: Mapping[str, str]
     node: str
     terms: tuple[PodTerm, ...]
     bound: bool
+    count: int = 1
 
 
 def minding(snapshot: Snapshot, group: PodGroup) -> PodGroup:
@@ -73,10 +76,25 @@ def _neighbours(snapshot: Snapshot, own: str) -> Iterator[Neighbour]:
     for reservation in snapshot.reservations:
         traits = dict(reservation.traits)
         space = reservation.gang.partition("/")[0]
-        for one in reservation.assignments:
+        for one, waiting in _waiting(snapshot, reservation):
             if one.pod_set in traits:
                 known = traits[one.pod_set]
-                yield Neighbour(space, known.labels, one.node, known.terms, bound=False)
+                yield Neighbour(space, known.labels, one.node, known.terms, bound=False, count=waiting)
+
+
+def _waiting(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Assignment, int]]:
+    """The seats of a reservation on each node that no bound pod has taken yet."""
+    taken = Counter(
+        node
+        for node in snapshot.bound.carriers.get(reservation.id) or ()
+        for pod in snapshot.bound.on(node)
+        if reservation.id in carried(pod)
+    )
+    for one in reservation.assignments:
+        seated = min(one.count, taken[one.node])
+        taken[one.node] -= seated
+        if one.count > seated:
+            yield one, one.count - seated
 
 
 def _wary(snapshot: Snapshot, own: str) -> Iterator[Neighbour]:

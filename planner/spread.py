@@ -48,9 +48,10 @@ def _resolve(
 ) -> None:
     """Adds to the shapes what one constraint of one PodSet means for all of them."""
     values = _values(snapshot, keeper.shape, spread)
-    nodes = Counter(
-        one.node for one in beside if one.node in values and selects_pod(spread.selector, one.labels)
-    )
+    nodes = Counter[str]()
+    for one in beside:
+        if one.node in values and selects_pod(spread.selector, one.labels):
+            nodes[one.node] += one.count
     there = dict.fromkeys(values.values(), 0)
     for node, count in nodes.items():
         there[values[node]] += count

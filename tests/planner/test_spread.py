@@ -8,6 +8,7 @@ zone z3   n5
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from planner.errors import InputError, Where
 from planner.node import BoundPod, Node, Taint
 from planner.placement import plan, reservation_for
 from planner.podgroup import PodSet
+from planner.reservation import reservation_id
 from planner.shape import shape_of
 from planner.snapshot import Snapshot, snapshot
 from tests.builders import amounts, gang, node, topology
@@ -103,6 +105,24 @@ def test_reserved_pods_count_before_they_are_bound():
     (zone,) = used(moment, pods(1))
     moment = moment.with_reservation(reservation_for(moment, first, plan(moment, first)))
     assert set(used(moment, pods(2, spread()))) == {"z1", "z2", "z3"} - {zone}
+
+
+def held(count: int, *there: BoundPod) -> Snapshot:
+    """The drawing with so many pods of app a reserved on n1, some of which may be bound."""
+    moment = cluster(*there)
+    first = gang(pods(count, nodeSelector={HOST: "n1"}), name="default/Job/first", reserve="nodes")
+    return moment.with_reservation(reservation_for(moment, first, plan(cluster(), first)))
+
+
+def test_each_pod_that_a_place_is_reserved_for_counts():
+    """Two are to come to n1: of four more two go to each other zone."""
+    assert used(held(2), pods(4, spread())) == {"z2": 2, "z3": 2}
+
+
+def test_a_bound_pod_and_its_reserved_place_count_once():
+    """One of the two is bound on its seat: they are two all the same."""
+    seated = replace(bound("n1"), reservation=reservation_id("default/Job/first"))
+    assert used(held(2, seated), pods(4, spread())) == {"z2": 2, "z3": 2}
 
 
 def test_a_full_zone_keeps_the_others_from_taking_more_and_is_named():
