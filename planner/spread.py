@@ -49,9 +49,9 @@ def _resolve(
     """Adds to the shapes what one constraint of one PodSet means for all of them."""
     values = _values(snapshot, keeper.shape, spread)
     nodes = Counter[str]()
-    for one in beside:
-        if one.node in values and selects_pod(spread.selector, one.labels):
-            nodes[one.node] += one.count
+    for other in beside:
+        if other.node in values and selects_pod(spread.selector, other.labels):
+            nodes[other.node] += other.count
     there = dict.fromkeys(values.values(), 0)
     for node, count in nodes.items():
         there[values[node]] += count
