@@ -200,17 +200,25 @@ def _tied(group: PodGroup, topology: Topology, kinds: list[Kind]) -> list[Kind]:
         for one, kind in enumerate(kinds):
             if (name := kind.parts[0][0]) in names:
                 _inner(topology, name, kind.required, words, at)
-                # A host has no level above it to look at when all of the gang is tried on it alone.
-                key = topology.levels[at]
-                bar = Bar(key, frozenset((ANY,)), f"no label {key}", inside=True, now=False)
                 kinds[one] = replace(
                     kind,
-                    shape=replace(kind.shape, barred=(*kind.shape.barred, bar)),
+                    shape=_labelled(topology, kind.shape, at),
                     required=max(kind.required, at),
                     joint=(*kind.joint, (at, names)),
                     names=(name,),
                 )
     return kinds
+
+
+def _labelled(topology: Topology, shape: PodShape, *levels: int) -> PodShape:
+    """The shape kept from nodes that are in no domain of one of these levels.
+
+    For levels that the search loses sight of where it looks at a finer one: inside a host nothing tells that
+    the host lacks the rack's label.
+    """
+    keys = (topology.levels[level] for level in levels if level > ROOT)
+    bars = (Bar(key, frozenset((ANY,)), f"no label {key}", inside=True, now=False) for key in keys)
+    return replace(shape, barred=tuple(dict.fromkeys((*shape.barred, *bars))))
 
 
 def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -> None:
@@ -256,21 +264,7 @@ def _no_effect(topology: Topology, whose: str, required: int, preferred: int) ->
 
 def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Collection[str]) -> Kind:
     own = pod_set.constraint
-    sliced = own if own.slice_level or own.slice_size else gang
-    size = sliced.slice_size or 1
-    if size < 1 or pod_set.count % size:
-        raise Refusal(
-            "SlicesDoNotDivide",
-            f"{pod_set.name} has {pod_set.count} pods, which slices of {size} do not divide; "
-            f"would work: {_multiples(pod_set.count, size)}.",
-        )
-    slice_level = _index(topology, sliced.slice_level)
-    if size > 1 and slice_level == ROOT:
-        raise Refusal(
-            "SliceLevelMissing",
-            f"{pod_set.name} asks for slices of {size} and names no slice level; "
-            f"levels: {', '.join(topology.levels)}.",
-        )
+    size, slice_level = _slices(pod_set, gang, topology)
     shuns, levels = _shuns(pod_set), topology.levels
     nested = [key for key in levels if key not in repeating]
     required = _index(topology, own.required)
@@ -288,12 +282,15 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Coll
             f"{pod_set.name}: the slice level {topology.levels[slice_level]} is coarser than the required "
             f"level {topology.levels[widest]}; use {topology.levels[widest]} or a finer one.",
         )
+    preferred = _index(topology, own.preferred)
+    hidden = [level for level in (required, slice_level) if ROOT < level < preferred]
+    shape = _positive(pod_set.shape)
     return Kind(
         parts=((pod_set.name, pod_set.count),),
         count=pod_set.count,
-        shape=_positive(pod_set.shape),
+        shape=_labelled(topology, shape, *hidden) if hidden else shape,
         required=required,
-        preferred=_index(topology, own.preferred),
+        preferred=preferred,
         slice_level=slice_level,
         slice_size=size,
         apart=tuple(topology.index(key) for key, name in shuns if key in nested and name == pod_set.name),
@@ -302,6 +299,27 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Coll
         shuns_over=tuple((key, name) for key, name in shuns if key not in nested),
         together=pod_set.shape.together,
     )
+
+
+def _slices(pod_set: PodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
+    """Pods in a slice, and the level that a slice stays within. Raises `Refusal`."""
+    own = pod_set.constraint
+    sliced = own if own.slice_level or own.slice_size else gang
+    size = sliced.slice_size or 1
+    if size < 1 or pod_set.count % size:
+        raise Refusal(
+            "SlicesDoNotDivide",
+            f"{pod_set.name} has {pod_set.count} pods, which slices of {size} do not divide; "
+            f"would work: {_multiples(pod_set.count, size)}.",
+        )
+    slice_level = _index(topology, sliced.slice_level)
+    if size > 1 and slice_level == ROOT:
+        raise Refusal(
+            "SliceLevelMissing",
+            f"{pod_set.name} asks for slices of {size} and names no slice level; "
+            f"levels: {', '.join(topology.levels)}.",
+        )
+    return size, slice_level
 
 
 def _shuns(pod_set: PodSet) -> tuple[tuple[str, str], ...]:

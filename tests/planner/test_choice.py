@@ -1,7 +1,10 @@
 """Which place is chosen among those that fit."""
 
+import pytest
+
 from planner.placement import plan, reservation_for
 from planner.podgroup import Constraint
+from planner.topology import HOSTNAME
 from tests.builders import GPU, cluster, gang, pod_set, racks, shape
 
 
@@ -116,3 +119,22 @@ def test_two_small_gangs_share_a_rack_although_another_has_less_left():
         moment = moment.with_reservation(reservation_for(moment, group, answer))
         taken.append(answer.domain[0])
     assert taken == ["r2", "r2", "r3"]
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        Constraint(required="rack", preferred=HOSTNAME),
+        Constraint(preferred=HOSTNAME, slice_level="rack", slice_size=2),
+    ],
+)
+def test_a_preferred_host_is_in_the_required_rack(constraint):
+    """The host that would take both workers is in no rack: they go to two hosts of one."""
+    snapshot = cluster(": bare gpu=8\nr1: a b c d gpu=1")
+    sets = (pod_set(2, shape(gpu=1), constraint=constraint), pod_set(1, shape(gpu=3), name="other"))
+    answer = plan(snapshot, gang(*sets))
+    assert {(a.pod_set, a.node) for a in answer.assignments} == {
+        ("worker", "a"),
+        ("worker", "b"),
+        ("other", "bare"),
+    }
