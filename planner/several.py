@@ -168,13 +168,17 @@ class Several(Search):
 
     # -- the placement -------------------------------------------------------------------------------------
 
+    def place(self, content: Content, match: Match) -> Placed:
+        """See `Search`; what other domains have cost is no reason to have no placement in the best one."""
+        if not self._budget.hard:
+            self._budget.left = max(self._budget.left, BUDGET)
+        return super().place(content, match)
+
     def _covered(self, content: Content, match: Match, target: Counts, cost: int) -> Placed:
         known = self.classes.of(content, match)
         dealt = self._spread.get((known, target))
         if dealt is None:
             return super()._covered(content, match, target, cost)
-        if not self._budget.hard:
-            self._budget.left = max(self._budget.left, BUDGET)
         with suppress(BudgetEnded):
             return super()._covered(content, match, target, cost)
         return self._as_dealt(content, match, dealt)
