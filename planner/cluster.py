@@ -2,8 +2,8 @@
 
 Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, ours), Reservations,
 NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices and DeviceClasses, ComputeDomains,
-LimitRanges and ResourceQuotas are read; every other kind is counted and left aside. What cannot be used is
-refused with file, object and field.
+LimitRanges, ResourceQuotas and Namespaces are read; every other kind is counted and left aside. What cannot
+be used is refused with file, object and field.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class _Found:
     classes: dict[str, DeviceClass] = field(default_factory=dict)
     bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: dict[str, Quota] = field(default_factory=dict)
+    spaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
     settings: Settings = DEFAULTS
     ignored: Counter[str] = field(default_factory=Counter)
 
@@ -96,6 +97,7 @@ def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
         claims=Claims(found.claims, found.templates, found.domains, gathered(found.slices), found.classes),
         bounds=found.bounds,
         quotas=found.quotas,
+        spaces=found.spaces,
     )
 
 
@@ -324,6 +326,11 @@ def _read_quota(found: _Found, item: Mapping[str, object], where: Where) -> None
         found.quotas[_key(item, where)] = quota
 
 
+def _read_space(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    found.spaces[str(metadata["name"])] = texts(metadata.get("labels"), where.at("metadata.labels"))
+
+
 def _key(item: Mapping[str, object], where: Where) -> str:
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     namespace = text(metadata.get("namespace"), where.at("metadata.namespace")) or "default"
@@ -355,6 +362,7 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("bayplan.dev", "Reservation"): _read_reservation,
     ("", "LimitRange"): _read_limit_range,
     ("", "ResourceQuota"): _read_quota,
+    ("", "Namespace"): _read_space,
     ("topology.node.k8s.io", "NodeResourceTopology"): _read_numa,
     ("resource.k8s.io", "ResourceClaim"): _read_claim,
     ("resource.k8s.io", "ResourceClaimTemplate"): _read_claim,

@@ -55,6 +55,7 @@ class Fabric:
     claims: Claims = NO_CLAIMS
     bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: Mapping[str, Quota] = field(default_factory=dict)
+    spaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     settings: Settings = DEFAULTS
     memory: Memory = field(default_factory=Memory, repr=False, compare=False)
 

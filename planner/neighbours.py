@@ -19,7 +19,7 @@ from planner.answer import Assignment
 from planner.match import ANY, NODE_NAME_FIELD
 from planner.occupancy import carried
 from planner.podgroup import Bar, PodGroup, PodSet, PodTerm
-from planner.podterms import means
+from planner.podterms import Spaces, means
 from planner.reservation import Reservation, reservation_id
 from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME
@@ -48,7 +48,7 @@ def minding(snapshot: Snapshot, group: PodGroup) -> PodGroup:
     neighbours = list(_neighbours(snapshot, own) if terms else _wary(snapshot, own))
     space = group.name.partition("/")[0]
     sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
-    shuns, together, bars, kept = _among(space, sets, neighbours)
+    shuns, together, bars, kept = _among(space, sets, neighbours, snapshot.base.spaces)
     made = {
         one.name: replace(
             one,
@@ -117,7 +117,7 @@ _Together = dict[str, set[tuple[str, tuple[str, ...]]]]
 
 
 def _among(
-    space: str, sets: list[PodSet], neighbours: Iterable[Neighbour]
+    space: str, sets: list[PodSet], neighbours: Iterable[Neighbour], known: Spaces
 ) -> tuple[_Shuns, _Together, dict[str, list[Bar]], _Kept]:
     """What the gang's PodSets mean to each other."""
     kept: _Kept = set()
@@ -126,12 +126,14 @@ def _among(
     bars: dict[str, list[Bar]] = {one.name: [] for one in sets}
     for one in sets:
         for term in one.shape.terms:
-            meant = [other.name for other in sets if means(term, space, space, other.shape.labels)]
+            meant = [other.name for other in sets if means(term, space, space, other.shape.labels, known)]
             if not term.attracts:
                 for name in meant:
                     shuns[one.name].add((term.key, name))
                     shuns[name].add((term.key, one.name))
-            elif meant and not any(n.bound and means(term, space, n.space, n.labels) for n in neighbours):
+            elif meant and not any(
+                n.bound and means(term, space, n.space, n.labels, known) for n in neighbours
+            ):
                 kept.add((one.name, term))
                 names = tuple(sorted({one.name, *meant}))
                 for name in names:
@@ -148,7 +150,7 @@ def _barred(
 
     `kept`: terms of affinity that the gang's own pods see to.
     """
-    labels = pod_set.shape.labels
+    labels, known = pod_set.shape.labels, snapshot.base.spaces
     away: dict[str, set[str]] = {}
     near = {
         term: set[str]() for term in pod_set.shape.terms if term.attracts and (pod_set.name, term) not in kept
@@ -156,13 +158,13 @@ def _barred(
     value = _values(snapshot)
     for one in neighbours:
         for term in pod_set.shape.terms:
-            if (term.attracts and not one.bound) or not means(term, space, one.space, one.labels):
+            if (term.attracts and not one.bound) or not means(term, space, one.space, one.labels, known):
                 continue
             where = near.get(term) if term.attracts else away.setdefault(term.key, set())
             if where is not None:
                 where |= value(one.node, term.key)
         for term in one.terms:
-            if means(term, one.space, space, labels):
+            if means(term, one.space, space, labels, known):
                 away.setdefault(term.key, set()).update(value(one.node, term.key))
     for key, values in sorted(away.items()):
         if values:

@@ -49,7 +49,7 @@ class PodTerm:
     """A required term of pod affinity (`attracts`) or anti-affinity over a node label's values.
 
     It means the pods for which every requirement of `selector` holds, in the namespaces `spaces` (none of
-    them: in the pod's own), or in `every` one.
+    them: in the pod's own), or in `every` one besides, whose labels meet `among`.
     """
 
     key: str
@@ -57,6 +57,7 @@ class PodTerm:
     spaces: tuple[str, ...] = ()
     every: bool = False
     attracts: bool = False
+    among: Term = ()
 
 
 @dataclass(frozen=True, slots=True)

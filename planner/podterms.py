@@ -2,8 +2,8 @@
 
 Source: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
 labelSelector selects (none where it has no selector) in its namespaces: the pod's own where neither
-`namespaces` nor `namespaceSelector` says otherwise. Of a namespace only the name is known here: a selector
-over anything but `kubernetes.io/metadata.name` is taken to mean every namespace. `matchLabelKeys` and
+`namespaces` nor `namespaceSelector` says otherwise. A namespace whose labels are not known is meant by every
+selector, unless that is over `kubernetes.io/metadata.name` alone. `matchLabelKeys` and
 `mismatchLabelKeys` add the pod's own values of those labels it has.
 """
 
@@ -43,8 +43,8 @@ def _term(entry: Mapping[str, object], labels: Mapping[str, str], at: Where, *, 
         selector: Term = _NOBODY
     else:
         selector = _selected(entry, labels, at)
-    spaces, every = _namespaces(entry, at)
-    return PodTerm(key, selector, spaces, every, attracts)
+    spaces, among = _namespaces(entry, at)
+    return PodTerm(key, selector, spaces, among is not None, attracts, among or ())
 
 
 def _selected(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -> Term:
@@ -118,26 +118,33 @@ def selector_of(selector: Mapping[str, object], where: Where) -> tuple[Requireme
     return tuple(found)
 
 
-def _namespaces(entry: Mapping[str, object], at: Where) -> tuple[tuple[str, ...], bool]:
-    """The namespaces that a term names, and whether it means every one; neither means the pod's own."""
+def _namespaces(entry: Mapping[str, object], at: Where) -> tuple[tuple[str, ...], Term | None]:
+    """The namespaces that a term names, and the selector of others; neither means the pod's own."""
     spaces = strings(entry.get("namespaces"), at.at(f"{at.field}.namespaces"))
     if entry.get("namespaceSelector") is None:
-        return spaces, False
+        return spaces, None
     selector = mapping(entry.get("namespaceSelector"), at.at(f"{at.field}.namespaceSelector"))
     wanted = selector_of(selector, at.at(f"{at.field}.namespaceSelector"))
     if len(wanted) == 1 and (wanted[0].key, wanted[0].operator) == (_NAME, "In"):
-        return (*spaces, *wanted[0].values), False
-    return spaces, True
+        return (*spaces, *wanted[0].values), None
+    return spaces, wanted
 
 
-def means(term: PodTerm, own: str, space: str, labels: Mapping[str, str]) -> bool:
+Spaces = Mapping[str, Mapping[str, str]]
+"""By name the labels of namespaces, of those that are known."""
+
+
+def means(term: PodTerm, own: str, space: str, labels: Mapping[str, str], known: Spaces) -> bool:
     """Whether a term of a pod in namespace `own` means a pod with these labels in namespace `space`."""
-    if not term.every and space not in (term.spaces or (own,)):
-        return False
-    return selects_pod(term.selector, labels)
+    if space not in (term.spaces or (() if term.every else (own,))):
+        if not term.every:
+            return False
+        if space in known and not selected(term.among, {_NAME: space, **known[space]}):
+            return False
+    return selected(term.selector, labels)
 
 
-def selects_pod(selector: Term, labels: Mapping[str, str]) -> bool:
+def selected(selector: Term, labels: Mapping[str, str]) -> bool:
     """Whether every requirement of a selector holds for these labels."""
     return all(holds(requirement, labels.get(requirement.key)) for requirement in selector)
 
@@ -147,11 +154,10 @@ def terms_json(terms: tuple[PodTerm, ...]) -> list[dict[str, object]]:
     return [
         {
             "key": term.key,
-            "selector": [
-                {"key": r.key, "operator": r.operator, "values": list(r.values)} for r in term.selector
-            ],
+            "selector": _json(term.selector),
             "namespaces": list(term.spaces),
             "everyNamespace": term.every,
+            **({"namespaceSelector": _json(term.among)} if term.among else {}),
         }
         for term in terms
     ]
@@ -160,15 +166,23 @@ def terms_json(terms: tuple[PodTerm, ...]) -> list[dict[str, object]]:
 def terms_from(data: object, where: Where) -> Iterator[PodTerm]:
     """The anti-affinity terms that `terms_json` wrote. Raises `InputError`."""
     for entry in maps(data, where):
-        selector = tuple(
-            Requirement(
-                text(r.get("key"), where), text(r.get("operator"), where), strings(r.get("values"), where)
-            )
-            for r in maps(entry.get("selector"), where)
-        )
         yield PodTerm(
             text(entry.get("key"), where),
-            selector,
+            _selector_from(entry.get("selector"), where),
             strings(entry.get("namespaces"), where),
             entry.get("everyNamespace") is True,
+            among=_selector_from(entry.get("namespaceSelector"), where),
         )
+
+
+def _json(selector: Term) -> list[dict[str, object]]:
+    return [{"key": r.key, "operator": r.operator, "values": list(r.values)} for r in selector]
+
+
+def _selector_from(data: object, where: Where) -> Term:
+    return tuple(
+        Requirement(
+            text(r.get("key"), where), text(r.get("operator"), where), strings(r.get("values"), where)
+        )
+        for r in maps(data, where)
+    )

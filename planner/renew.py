@@ -26,6 +26,7 @@ def with_hardware(there: Snapshot, hardware: Fabric) -> Snapshot:
         claims=hardware.claims,
         bounds=hardware.bounds,
         quotas=hardware.quotas,
+        spaces=hardware.spaces,
         settings=hardware.settings,
     )
     stirred = {

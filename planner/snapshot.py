@@ -359,6 +359,7 @@ def snapshot(
     claims: Claims = NO_CLAIMS,
     bounds: Mapping[str, tuple[Bound, ...]] | None = None,
     quotas: Mapping[str, Quota] | None = None,
+    spaces: Mapping[str, Mapping[str, str]] | None = None,
     settings: Settings = DEFAULTS,
 ) -> Snapshot:
     """A snapshot of these things, in whatever order they come. Without a topology every node is a host."""
@@ -374,6 +375,7 @@ def snapshot(
         claims=claims,
         bounds=bounds or {},
         quotas=quotas or {},
+        spaces=spaces or {},
         settings=settings,
     )
     return Snapshot(base, tuple(pods), tuple(reservations))

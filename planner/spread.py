@@ -17,7 +17,7 @@ from planner.match import ANY, NODE_NAME_FIELD, affinity_matches, selects, untol
 from planner.neighbours import Neighbour, neighbours_of
 from planner.node import Node
 from planner.podgroup import Bar, PodGroup, PodSet, PodShape, Spread, Spreading
-from planner.podterms import selects_pod
+from planner.podterms import selected
 from planner.snapshot import Snapshot
 from planner.topology import HOSTNAME
 
@@ -50,12 +50,12 @@ def _resolve(
     values = _values(snapshot, keeper.shape, spread)
     nodes = Counter[str]()
     for other in beside:
-        if other.node in values and selects_pod(spread.selector, other.labels):
+        if other.node in values and selected(spread.selector, other.labels):
             nodes[other.node] += other.count
     there = dict.fromkeys(values.values(), 0)
     for node, count in nodes.items():
         there[values[node]] += count
-    counted = {one.name for one in sets if one.count and selects_pod(spread.selector, one.shape.labels)}
+    counted = {one.name for one in sets if one.count and selected(spread.selector, one.shape.labels)}
     if spread.key != HOSTNAME:
         bar = Bar(spread.key, frozenset((ANY,)), CAUSE, inside=True, now=False)
         made[keeper.name] = _barred(made[keeper.name], bar)

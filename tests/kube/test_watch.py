@@ -76,3 +76,15 @@ def test_limit_ranges_and_quotas_are_in_the_picture() -> None:
     assert snapshot is not None
     assert snapshot.base.bounds["research/limits"][0].most == {"cpu": 4000}
     assert snapshot.base.quotas["research/limits"].left == {"requests.cpu": 6000}
+
+
+def test_labels_of_namespaces_are_in_the_picture_and_follow_changes() -> None:
+    """For pods that shun, or want, those of the namespaces that carry a label."""
+    there = watch()
+    spaces = there.reflectors[2].handler
+    for team, version in (("red", "2"), ("blue", "3")):
+        metadata = {"name": "research", "labels": {"team": team}, "resourceVersion": version}
+        spaces.replaced([spaces.read({"metadata": metadata})], int(version))
+        snapshot = there.snapshot()
+        assert snapshot is not None
+        assert snapshot.base.spaces == {"research": {"team": team}}

@@ -163,6 +163,32 @@ def test_match_label_keys_narrow_a_term_to_pods_of_the_same_value():
     assert plan(cluster(old, same), gang(PodSet("worker", 1, shape))).domain[0] == "r1"
 
 
+SPACES = [
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"team": team}}}
+    for name, team in (("default", "red"), ("other", "blue"))
+]
+
+
+@pytest.mark.parametrize(("team", "rack"), [("blue", "r2"), ("green", "r1")])
+def test_a_namespace_selector_means_the_namespaces_that_carry_the_labels(team, rack):
+    """A pod of namespace `other`, of team blue, is in r1; where no Namespace is known, it might be of any."""
+    asked = gang(pods(1, affinity(term("rack", namespaceSelector={"matchLabels": {"team": team}}))))
+    there = cluster(bound("r1-1", space="other"))
+    known = read([("spaces.yaml", SPACES)]).base.spaces
+    told = snapshot(there.nodes.values(), there.topologies, there.pods, spaces=known)
+    assert plan(told, asked).domain[0] == rack
+    assert plan(there, asked).domain[0] == "r2"
+
+
+def test_a_namespace_selector_is_kept_in_a_reservation():
+    """As it was read."""
+    rule = affinity(term("rack", namespaceSelector={"matchLabels": {"team": "blue"}}))
+    group, moment = gang(pods(1, rule), reserve="nodes"), cluster()
+    held = reservation_for(moment, group, plan(moment, group))
+    again = reservation_from(reservation_manifest(held), Where())
+    assert dict(again.traits)["worker"].terms == group.pod_sets[0].shape.terms
+
+
 def test_bound_pods_are_read_with_their_anti_affinity():
     """From what kubectl prints."""
     host = {

@@ -84,7 +84,7 @@ class ClusterWatch(Watches):
         self._lock = threading.Lock()  # decisions are made in threads
         self._nodes: Store[Node] = Store(node_from, "Node", self._node_moved, self._lock)
         self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_moved, self._lock)
-        self._spaces: Store[Json] = Store(_namespace, "Namespace", self._quiet, self._lock)
+        self._spaces: Store[Json] = Store(_namespace, "Namespace", self._redescribed, self._lock)
         self._gangs = [Store(partial(_typed, one), one.kind, self._quiet, self._lock) for one in GANGS]
         self._extras = [Store(_checked(one), one.kind, self._redescribed, self._lock) for one in EXTRAS]
         self._static = read(()).base
@@ -140,7 +140,8 @@ class ClusterWatch(Watches):
     def _described(self) -> Fabric:
         """Topologies, hardware and limits as they are told now."""
         try:
-            self._static = read(("", item) for store in self._extras for item in store.items.values()).base
+            stores = (*self._extras, self._spaces)
+            self._static = read(("", item) for store in stores for item in store.items.values()).base
             self._static_problem = ""
         except InputError as error:  # two objects that contradict each other: the last good ones serve
             self._static_problem = str(error)
