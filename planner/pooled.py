@@ -82,6 +82,10 @@ class Pooled:
         each = self.base.counts.each(counts)
         return self.counts.pack([weight(one, each) for one in self.along])
 
+    def whole(self, counts: Counts) -> Counts:
+        """A part of a goal with all that whoever has so much of it has as well."""
+        return self.counts.whole(counts) if isinstance(self.counts, _Nested) else counts
+
     def each_kept(
         self, level: int, counts: Counts, *, named: bool, caps: tuple[Most, ...] = ()
     ) -> tuple[Counts, ...]:
@@ -147,6 +151,19 @@ class _Nested(Many):
             if less not in cut or cost < cut[less]:
                 cut[less] = cost
         return super().undominated(cut)
+
+    def whole(self, counts: Counts) -> Counts:
+        """The counts, with as much of each inner direction as leaves the outer ones uncut.
+
+        What is left of a goal when others have given their share may ask for GPUs and for no pod. Counts are
+        clipped to the goal before they are cut: with no pods in it, none would have the GPUs.
+        """
+        each, before = list(self.each(counts)), None
+        while each != before:
+            before = list(each)
+            for outer, inner, times, more in self._cuts:
+                each[inner] = max(each[inner], -((more - each[outer]) // times))
+        return self.pack(each)
 
     def _cut(self, counts: Counts) -> Counts:
         each = list(self.each(counts))

@@ -82,6 +82,18 @@ def test_pooled_the_least_cost_is_the_same(seed):
     assert pooled.cost(content, match) == every.cost(content, match)
 
 
+@pytest.mark.parametrize("seed", range(28, 36))
+def test_pooled_sets_that_are_each_in_one_rack_have_the_same_place(seed, monkeypatch):
+    """What one rack leaves of the goal for another may be GPUs of pods that are none of its own."""
+    kept = Constraint(required="rack")
+    large = pod_set(4, shape(gpu=4, cpu=64), name="large", constraint=kept)
+    small = pod_set(4, shape(gpu=2, cpu=48), name="small", constraint=kept)
+    wanted = gang(large, small, reserve="nodes")
+    every = plan(hall(2, 3, 4, half_used(seed)), wanted)
+    monkeypatch.setattr("planner.several._FIRST", 0)
+    assert plan(hall(2, 3, 4, half_used(seed)), wanted) == every
+
+
 def test_pooled_no_place_is_none():
     """Eight hosts of four GPUs hold eight pods of three and nothing of ten, though 32 GPUs are there."""
     sets = [pod_set(8, shape(gpu=3), name="three"), pod_set(2, shape(gpu=4), name="four")]
