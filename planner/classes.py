@@ -76,7 +76,7 @@ class Classes:
         self._of: dict[tuple[Content, Match], int] = {}
         self._fit = HostFit(kinds, self._levels - 1)
         self._order: list[tuple[Counts, int]] = [(self.counts.zero, 0)]
-        self.highest = Highest(self)
+        self.highest = Highest()
 
     def __len__(self) -> int:
         return len(self._of) + len(self.highest)

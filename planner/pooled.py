@@ -60,7 +60,7 @@ class Pooled:
         self._sums: dict[int, Measure] = {EMPTY: (0,) * len(along)}
         self.reach = _Made(lambda known: self.counts.pack(self.sums(known)))
         self.options = _Made(self._options)
-        self.highest = Highest(self)
+        self.highest = Highest()
 
     def __len__(self) -> int:
         return len(self._sums)

@@ -194,7 +194,7 @@ class Search:
         if self._own_budgets and isinstance(self.classes, Classes):
             peaks = self.classes.peaks[known][self.classes.made[known] is not None :]
             return tuple([tops_of(steady(peak, need)) for peak in peaks])
-        return self.classes.highest.inside(known) or (tops_of(self.classes.held(known)),)
+        return self.classes.highest.inside(self.classes, known) or (tops_of(self.classes.held(known)),)
 
     def _options_of(self, known: int, limit: Limit) -> list[Option]:
         """The options of a class that the limit has use for."""

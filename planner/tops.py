@@ -75,27 +75,26 @@ class _Classes(Protocol):
 class Highest:
     """The tops of the levels inside the domains of each class, down to the hosts."""
 
-    def __init__(self, classes: _Classes) -> None:
-        self._classes = classes
+    def __init__(self) -> None:
         self._known: dict[int, tuple[Tops, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def inside(self, known: int) -> tuple[Tops, ...]:
+    def inside(self, classes: _Classes, known: int) -> tuple[Tops, ...]:
         """The tops of the levels inside a domain of the class; () of a host."""
         found = self._known.get(known)
         if found is None:
-            made = self._classes.made[known]
-            rows = [self._row(child) for child in made.children] if made else []
+            made = classes.made[known]
+            rows = [self._row(classes, child) for child in made.children] if made else []
             found = tuple([_joined(level) for level in zip(*rows, strict=True)])
             self._known[known] = found
         return found
 
-    def _row(self, known: int) -> tuple[Tops, ...]:
+    def _row(self, classes: _Classes, known: int) -> tuple[Tops, ...]:
         """A child's own level and those inside it; of a part only these."""
-        made, inside = self._classes.made[known], self.inside(known)
-        return inside if made and made.part else (tops_of(self._classes.held(known)), *inside)
+        made, inside = classes.made[known], self.inside(classes, known)
+        return inside if made and made.part else (tops_of(classes.held(known)), *inside)
 
 
 def _joined(tops: Iterable[Tops]) -> Tops:

@@ -9,7 +9,6 @@ policies, plan, patch. Times are of one core's CPU.
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from itertools import cycle
@@ -25,6 +24,7 @@ from planner.placement import plan
 from planner.snapshot import Snapshot, snapshot
 from planner.topology import HOSTNAME, Topology
 from webhook.admission import decide
+from webhook.collector import look_at_the_young_alone
 from webhook.commands.inputs import policies
 from webhook.policy.request import from_object
 from webhook.workloads import read
@@ -84,7 +84,7 @@ def measured() -> tuple[dict[str, dict[int, list[float]]], int]:
     running: list[str] = []
     strategies = cycle(("consolidated", "balanced", "distributed"))
     moment.base.trees  # noqa: B018 - built once, when the cluster is read
-    gc.freeze()  # as the webhook does with what lives as long as its picture of the cluster
+    look_at_the_young_alone()  # as `bayplan serve` does
     placed = 0
     for number in range(CALLS):
         size = SIZES[number % len(SIZES)]

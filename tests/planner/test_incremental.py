@@ -1,7 +1,9 @@
 """A snapshot that was changed event by event plans as one that is made anew."""
 
+import gc
 from dataclasses import replace
 from random import Random
+from weakref import ref
 
 import pytest
 from hypothesis import settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from planner import content, parts
+from planner.classes import Classes
 from planner.layered import Layered
 from planner.node import BoundPod, Taint
 from planner.occupancy import Pods
@@ -190,6 +193,26 @@ def test_what_is_remembered_has_a_bound(monkeypatch):
         moment = moment.with_pod(BoundPod(f"y/p{cores}", "a1", amounts(cpu=1, pods=1)))
         assert plan(moment, group) == plan(anew(moment), group)
         assert moment.base.memory.entries < 120
+
+
+def test_what_is_forgotten_is_freed_without_the_collector_of_cycles():
+    """`bayplan serve` keeps the collector from all that plans remember; so nothing there may be a cycle."""
+    gc.collect()
+    gc.disable()
+    try:
+        moment = cluster(DRAWING, ("block", "rack"))
+        for group in ASKED:
+            plan(moment.with_pod(BoundPod("y/p", "a1", amounts(cpu=1, pods=1))), group)
+        memory = moment.base.memory
+        remembered = [ref(kept.value) for kept in memory._kept.values() if hasattr(kept.value, "__weakref__")]
+        assert {type(one()) for one in remembered} >= {Rank, Classes}
+        memory._kept.clear()
+        assert not any(one() for one in remembered)
+        whole = ref(moment.base)
+        del moment, memory
+        assert whole() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("count", [0, 50, 1_020, 3_000])

@@ -18,6 +18,7 @@ from certs.reload import ReloadingContext
 from planner.errors import InputError, Where
 from planner.sqlite import SqliteLedger
 from webhook.cluster import ClusterFiles, ClusterSource, NoCluster
+from webhook.collector import look_at_the_young_alone
 from webhook.commands import inputs
 from webhook.commands.parsers import Subparsers, subcommand
 from webhook.commands.reservations import default_ledger
@@ -186,6 +187,7 @@ async def _until_stopped(
     args: argparse.Namespace, webhook: Webhook, tls: Tls | None, taken_up: TakenUp = _nobody
 ) -> int:
     policies = webhook.service.policies
+    look_at_the_young_alone()
     try:
         running = await start(webhook, args.host, args.port, tls.context if tls else None)
     except OSError as error:
