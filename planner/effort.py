@@ -28,7 +28,7 @@ class Effort:
         """For one climb. Only a first one may go on where that ends, with what it then finds."""
         if self._outer.hard:
             return self._outer
-        return Budget(max(0, min(BUDGET, self._left)), hard=not first) if not first else Budget()
+        return Budget() if first else Budget(max(0, min(BUDGET, self._left)), hard=True)
 
     def spend(self, before: int, after: Budget, *, ended: bool) -> None:
         """A climb was made with a budget that had this much `before`; `ended`: it did not do."""
