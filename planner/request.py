@@ -283,7 +283,9 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Coll
             f"level {topology.levels[widest]}; use {topology.levels[widest]} or a finer one.",
         )
     preferred = _index(topology, own.preferred)
-    hidden = [level for level in (required, slice_level) if ROOT < level < preferred]
+    # A single slice is required at its level.
+    finest = max(preferred, slice_level if size == pod_set.count else ROOT)
+    hidden = [level for level in (required, slice_level) if ROOT < level < finest]
     shape = _positive(pod_set.shape)
     return Kind(
         parts=((pod_set.name, pod_set.count),),

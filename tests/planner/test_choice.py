@@ -126,6 +126,7 @@ def test_two_small_gangs_share_a_rack_although_another_has_less_left():
     [
         Constraint(required="rack", preferred=HOSTNAME),
         Constraint(preferred=HOSTNAME, slice_level="rack", slice_size=2),
+        Constraint(required="rack", slice_level="rack", slice_size=2, preferred=HOSTNAME),
     ],
 )
 def test_a_preferred_host_is_in_the_required_rack(constraint):
@@ -138,3 +139,10 @@ def test_a_preferred_host_is_in_the_required_rack(constraint):
         ("worker", "b"),
         ("other", "bare"),
     }
+
+
+def test_one_slice_on_a_host_is_in_the_required_rack():
+    """The only host that takes both workers is in no rack."""
+    kept = Constraint(required="rack", slice_level=HOSTNAME, slice_size=2)
+    answer = plan(cluster(": bare gpu=8\nr1: a b gpu=2"), gang(pod_set(2, shape(gpu=2), constraint=kept)))
+    assert answer.decision == "rejected", answer
