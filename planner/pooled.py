@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from planner.caps import Most
 from planner.classes import EMPTY, Classes
 from planner.content import Content
-from planner.counts import Algebra, Counts, Many, Measure, One, Option, Stage
+from planner.counts import Algebra, Allowed, Counts, Many, Measure, One, Option, Stage
 from planner.kinds import Kind
 from planner.matching import Match
 from planner.tops import Highest
@@ -55,7 +55,7 @@ class Pooled:
     def __init__(self, classes: Classes, along: Sequence[Direction]) -> None:
         self.base, self.along = classes, tuple(along)
         wanted = tuple(weight(one, classes.counts.each(classes.counts.full)) for one in along)
-        self.counts: Algebra = One(wanted[0]) if len(wanted) == 1 else _Nested(wanted, self.along)
+        self.counts: Algebra = One(wanted[0]) if len(wanted) == 1 else Nested(wanted, self.along)
         self.made = classes.made
         self._sums: dict[int, Measure] = {EMPTY: (0,) * len(along)}
         self.reach = _Made(lambda known: self.counts.pack(self.sums(known)))
@@ -81,10 +81,6 @@ class Pooled:
         """What these numbers of pods come to, pooled."""
         each = self.base.counts.each(counts)
         return self.counts.pack([weight(one, each) for one in self.along])
-
-    def whole(self, counts: Counts) -> Counts:
-        """A part of a goal with all that whoever has so much of it has as well."""
-        return self.counts.whole(counts) if isinstance(self.counts, _Nested) else counts
 
     def each_kept(
         self, level: int, counts: Counts, *, named: bool, caps: tuple[Most, ...] = ()
@@ -126,53 +122,51 @@ class Pooled:
         return [(self.counts.pack(self.sums(known)), self.base.options[known][0][1])]
 
 
-class _Nested(Many):
+class Nested(Many):
     """Sums in several directions, some of which hold others.
 
     A pod of four GPUs counts four among all pods' GPUs. So who has enough of the pods of four has that much
-    of the GPUs, and more of these than the other pods need as well is of no use: it is cut off.
+    of the GPUs, and more of these than the other pods need as well is of no use: it is cut off. A direction
+    that holds several is cut to the one that leaves it most: then it always holds what each of them says,
+    which is what makes a cut of one sum good beside a cut of another.
     """
 
     def __init__(self, wanted: Measure, along: Sequence[Direction]) -> None:
         super().__init__(wanted)
-        self._cuts = [
-            (outer, inner, times, wanted[outer] - times * wanted[inner])
-            for outer in range(len(along))
-            for inner in range(len(along))
-            if outer != inner and (times := _times(along[outer], along[inner]))
+        every = range(len(along))
+        held = [
+            [
+                (inner, times)
+                for inner in every
+                if inner != outer and (times := _times(along[outer], along[inner]))
+            ]
+            for outer in every
         ]
+        self._cuts = [(outer, inners) for outer, inners in zip(every, held, strict=True) if inners]
 
-    def undominated(self, stage: Stage) -> Stage:
+    def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
+        after = super().sums(before, options, goal, allowed)
         if not self._cuts:
-            return super().undominated(stage)
+            return after
+        wanted = self.each(goal)
+        cuts = [
+            (
+                outer,
+                [(inner, times, max(0, wanted[outer] - times * wanted[inner])) for inner, times in inners],
+            )
+            for outer, inners in self._cuts
+        ]
         cut: Stage = {}
-        for counts, cost in stage.items():
-            less = self._cut(counts)
+        for counts, cost in after.items():
+            each = self.each(counts)
+            less = counts
+            for outer, inners in cuts:
+                over = each[outer] - max([times * each[inner] + more for inner, times, more in inners])
+                if over > 0:
+                    less -= over << self._shifts[outer]
             if less not in cut or cost < cut[less]:
                 cut[less] = cost
-        return super().undominated(cut)
-
-    def whole(self, counts: Counts) -> Counts:
-        """The counts, with as much of each inner direction as leaves the outer ones uncut.
-
-        What is left of a goal when others have given their share may ask for GPUs and for no pod. Counts are
-        clipped to the goal before they are cut: with no pods in it, none would have the GPUs.
-        """
-        each, before = list(self.each(counts)), None
-        while each != before:
-            before = list(each)
-            for outer, inner, times, more in self._cuts:
-                each[inner] = max(each[inner], -((more - each[outer]) // times))
-        return self.pack(each)
-
-    def _cut(self, counts: Counts) -> Counts:
-        each = list(self.each(counts))
-        for outer, inner, times, more in self._cuts:
-            most = times * each[inner] + more
-            if each[outer] > most:
-                counts -= each[outer] - most << self._shifts[outer]
-                each[outer] = most
-        return counts
+        return cut
 
 
 def _times(outer: Direction, inner: Direction) -> int:

@@ -76,7 +76,7 @@ class _Pool(Search):
                     freely = self._in_part(child, reached.limit)
                     found.append((place, self._chosen_of(child, part, freely, given, price)))
                 else:
-                    found.append((place, self._chosen(child, self.classes.whole(given), price)))
+                    found.append((place, self._chosen(child, given, price)))
             target, cost = rest, cost - price
         return Chosen(known, tuple(reversed(found)))
 

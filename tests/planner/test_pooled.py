@@ -1,6 +1,8 @@
 """Gangs of several kinds of pods in more mixtures than can be tried one by one: looked at pooled."""
 
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import combinations
 from random import Random
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from planner.budget import Budget, BudgetEnded
 from planner.placement import plan
 from planner.podgroup import Constraint
+from planner.pooled import Nested, weight
 from planner.request import ask
 from planner.search import Search
 from planner.several import Several
@@ -16,6 +19,7 @@ from planner.view import look
 from tests.builders import cluster, gang, pod_set, shape
 
 TRAY = "gpu=4 cpu=144"
+ANY_COST = defaultdict[int, int](lambda: 99)
 
 
 def hall(blocks: int, racks: int, hosts: int, used: Callable[[], int] = lambda: 0):
@@ -92,6 +96,42 @@ def test_pooled_sets_that_are_each_in_one_rack_have_the_same_place(seed, monkeyp
     every = plan(hall(2, 3, 4, half_used(seed)), wanted)
     monkeypatch.setattr("planner.several._FIRST", 0)
     assert plan(hall(2, 3, 4, half_used(seed)), wanted) == every
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_cut_off_sums_is_of_no_use(seed):
+    """Two domains of four hosts, directions that hold one another: as few hosts as trying every choice."""
+    random = Random(seed)
+    along = random.sample([(0, 1, 0), (0, 1, 1), (1, 1, 1), (1, 2, 2), (1, 2, 1), (2, 2, 1), (0, 0, 1)], 4)
+    packings = [[[random.randint(0, 2) for _ in range(3)] for _ in range(2)] for _ in range(8)]
+    hosts = [[max(weight(one, pods) for pods in host) for one in along] for host in packings]
+    wanted = [random.randint(2, 6) for _ in range(3)]
+    needs = tuple(weight(one, wanted) for one in along)
+    counts = Nested(needs, along)
+    sides = []
+    for side in (hosts[:4], hosts[4:]):
+        stage = {counts.zero: 0}
+        for host in side:
+            stage = counts.undominated(counts.sums(stage, [(counts.pack(host), 1)], counts.full, ANY_COST))
+        sides.append(stage)
+    both = counts.sums(sides[0], sorted(sides[1].items()), counts.full, ANY_COST)
+    chosen = (some for size in range(9) for some in combinations(hosts, size))
+    enough = (len(s) for s in chosen if all(map(int.__ge__, map(sum, zip(*s, strict=True)), needs)) and s)
+    assert both.get(counts.full) == next(enough, None)
+
+
+def test_a_cut_by_one_direction_leaves_what_another_says():
+    """Four pods of one kind and ten of two others have enough together: neither is cut short."""
+    along = [(0, 1, 1), (1, 2, 2), (1, 2, 1)]
+    counts = Nested(tuple(weight(one, (1, 5, 5)) for one in along), along)
+    sides = [
+        counts.sums(
+            {counts.zero: 0}, [(counts.pack([weight(one, pods) for one in along]), 1)], counts.full, ANY_COST
+        )
+        for pods in ((4, 0, 0), (0, 2, 8))
+    ]
+    both = counts.sums(sides[0], sorted(sides[1].items()), counts.full, ANY_COST)
+    assert both[counts.full] == 2
 
 
 def test_pooled_no_place_is_none():
