@@ -11,7 +11,8 @@ Where things are:
   and `content` (what is free in them), `layered`, `view`; topologies: `topologies`, `presets`, `propose`,
   `refined`
 - the search: `climb` (levels) over `rank` (domains) over `search`, of several kinds `several`, `pooled`,
-  `deal`; `classes`, `packing`, `counts`, `sums`, `cost`, `limit`, `tops`, `caps`, `parts`, `budget`
+  `deal`, `piecemeal`; `classes`, `packing`, `counts`, `sums`, `cost`, `limit`, `tops`, `caps`, `parts`,
+  `budget`
 - where pods may be: `match`, `matching`; beside other pods: `neighbours`, `spread`, `rules`, `elsewhere`,
   `evenly`, `binding`
 - inside a host: `sharing` (parts of GPUs), `mig`, `numa`, `zones`, `inside`; by claim: `claims`,

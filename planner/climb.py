@@ -63,6 +63,16 @@ class Climb:
         with self.view.base.memory.lock:
             return self._climb_within(kinds, required)
 
+    def anywhere(self, kinds: tuple[Kind, ...]) -> Found | None:
+        """A placement of these kinds over the whole topology, in domains that can be held; it may lie in one.
+        None also where the search ends first."""
+        with self.view.base.memory.lock, suppress(BudgetEnded):
+            match, use = self.view.match(kinds), self._use(ROOT)
+            rank = self._rank(kinds, ROOT, use, self.view.weights(kinds), 0)
+            best = rank.best(self.view.content, match, ROOT, clear=False)
+            return self._found(rank, match, best, kinds, exact=False) if best else None
+        return None
+
     def fits_at(self, level: int) -> Attempt:
         """How many pods the best domain of just this level holds, preferred levels given up."""
         kinds = relaxations(self.asked)[-1]

@@ -7,7 +7,6 @@ becomes a `Reservation` by `reservation_for`, which the shell puts into the ledg
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -18,8 +17,9 @@ from planner.claimed import claimed, in_one_clique
 from planner.climb import Climb, Found
 from planner.explain import Tried
 from planner.nearest import Near, Plan, Steps
+from planner.piecemeal import one_by_one
 from planner.pins import requirements
-from planner.podgroup import PodGroup, PodShape
+from planner.podgroup import PodGroup
 from planner.refuse import not_placed
 from planner.relax import relaxations
 from planner.replay import fingerprint, replay
@@ -166,6 +166,16 @@ def search(
 
 
 def _try(snapshot: Snapshot, tree: Tree, asked: Ask, group: PodGroup, budget: Budget, *, now: bool) -> Tried:
+    """What a search of the tree finds; where it ends without a place, what is found piece by piece."""
+    tried = _searched(snapshot, tree, asked, group, budget, now=now)
+    if tried.found is None and not tried.complete and now and not budget.hard:
+        return replace(tried, found=one_by_one(snapshot, tree, asked, group.reserve))
+    return tried
+
+
+def _searched(
+    snapshot: Snapshot, tree: Tree, asked: Ask, group: PodGroup, budget: Budget, *, now: bool
+) -> Tried:
     """The first relaxation that has a place; of the empty cluster it matters only whether any has. Where the
     last has none, none has: it asks for the least."""
     asked = asked if now else when_alone(asked)
@@ -289,15 +299,10 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
         domains=answer.reserves,
         nodes=frozenset(name for branch in held if branch for name in wide.names(branch)),
         assignments=answer.assignments,
-        requests=tuple((p.name, _held(p.shape)) for p in group.pod_sets if p.count),
+        requests=tuple((p.name, p.shape.seat) for p in group.pod_sets if p.count),
         traits=tuple((p.name, traits) for p in group.pod_sets if p.count and (traits := traits_of(p.shape))),
         fingerprint=fingerprint(group),
     )
-
-
-def _held(shape: PodShape) -> dict[str, int]:
-    """What a pod's seat holds: its requests, and its claims by name."""
-    return {**shape.requests, **Counter(bundle.name for bundle in shape.bundles)}
 
 
 def _outside(tree: Tree, answer: Answer) -> bool:

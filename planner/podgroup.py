@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -146,6 +147,11 @@ class PodShape:
     """What these claims ask for, each of the devices that slices offer (planner.stock)."""
     stand_ins: tuple[StandIn, ...] = ()
     """Devices that serve its extended resources where no device plugin gives these."""
+
+    @property
+    def seat(self) -> dict[str, int]:
+        """What a pod takes of its node: its requests, and its claims by name."""
+        return {**self.requests, **Counter(bundle.name for bundle in self.bundles)}
 
     @property
     def gpus(self) -> int:

@@ -1,10 +1,12 @@
 """The search: its budget, its beam, and what it keeps of equal domains."""
 
+import pytest
+
 from planner.budget import Budget
 from planner.climb import Climb
 from planner.cost import weights
 from planner.kinds import ROOT
-from planner.placement import plan
+from planner.placement import plan, requests_of, reservation_for, search
 from planner.podgroup import Constraint
 from planner.relax import relaxations
 from planner.request import ask
@@ -27,6 +29,38 @@ def test_a_search_that_ends_early_still_places_the_gang_and_says_so():
     assert found is not None
     assert (found.exact, climb.complete) == (False, False)
     assert [sum(counts[kind] for _, counts in found.placed) for kind in (0, 1)] == [3, 5]
+
+
+def ended(moment, group, monkeypatch):
+    """What is found where the search ends at once, and all narrower ones with it."""
+    monkeypatch.setattr("planner.climb._BEAMS", ())
+    (tried,) = search(moment, group, requests_of(moment, group), lambda: Budget(10), now=True)
+    return tried
+
+
+@pytest.mark.parametrize("reserve", ["domain", "nodes"])
+def test_where_a_search_ends_without_a_place_the_kinds_are_placed_one_after_another(monkeypatch, reserve):
+    """Each fits beside those before it, outside the rack that another gang holds; nobody calls it exact."""
+    moment = racks(4, 2)
+    holder = gang(1, gpu=1, name="x/Job/holder")
+    moment = moment.with_reservation(reservation_for(moment, holder, plan(moment, holder)))
+    held = {name for one in moment.reservations for name in one.nodes}
+    pair = (pod_set(3, shape(gpu=4), name="a"), pod_set(5, shape(gpu=2), name="b"))
+    mixed = gang(*pair, reserve=reserve)
+    tried = ended(moment, mixed, monkeypatch)
+    assert tried.found is not None
+    assert (tried.found.exact, tried.complete) == (False, False)
+    used = {tried.tree.root.leaf(place).node: counts for place, counts in tried.found.placed}
+    assert [sum(counts[kind] for counts in used.values()) for kind in (0, 1)] == [3, 5]
+    assert all(4 * a + 2 * b <= 8 for a, b in used.values())
+    assert held
+    assert held.isdisjoint(used)
+
+
+def test_pods_that_must_be_in_one_domain_are_not_placed_one_after_another(monkeypatch):
+    """A required level of the gang, or a rule between its kinds, is never given up for a place."""
+    pair = (pod_set(3, shape(gpu=4), name="a"), pod_set(5, shape(gpu=2), name="b"))
+    assert ended(racks(4, 3), gang(*pair, required="rack"), monkeypatch).found is None
 
 
 def test_a_search_within_its_budget_is_exact():
