@@ -139,9 +139,13 @@ class Rollout:
 
     def bundle(self) -> bytes:
         """The CA certificates that the API server trusts now, which are the same everywhere."""
+        (one,) = self.bundles()
+        return one
+
+    def bundles(self) -> set[bytes]:
+        """The same by webhook: they differ while one configuration is written after the other."""
         webhooks = [webhook for path in self.configured for webhook in self.api.get(path)["webhooks"]]
-        (one,) = {webhook["clientConfig"].get("caBundle", "") for webhook in webhooks}
-        return base64.b64decode(one)
+        return {base64.b64decode(webhook["clientConfig"].get("caBundle", "")) for webhook in webhooks}
 
     def stored(self, key: str) -> bytes:
         """A value of the Secret."""
@@ -207,8 +211,13 @@ class Load:
 
 
 def trusted_call(rollout: Rollout) -> None:
-    """A new connection by a caller that trusts what the configurations said just before."""
-    context = ssl.create_default_context(cadata=rollout.bundle().decode())
+    """New connections by callers that trust what one of the configurations said just before."""
+    for bundle in sorted(rollout.bundles()):
+        _trusting(rollout, bundle)
+
+
+def _trusting(rollout: Rollout, bundle: bytes) -> None:
+    context = ssl.create_default_context(cadata=bundle.decode())
     with (
         socket.create_connection(("127.0.0.1", rollout.balancer.port), 5) as plain,
         context.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
