@@ -25,6 +25,15 @@ class Instance:
     group: PodGroup
 
 
+def on_power_supplies(random: Random, *, without: float) -> dict[str, str]:
+    """The labels of a host in one of three racks; `ups` is no level, runs across racks, and some lack it."""
+    rack = random.randint(0, 2)
+    labels = {"block": f"b{rack // 2}", "rack": f"r{rack}", "ups": random.choice(("u1", "u2", "u3"))}
+    if random.random() < without:
+        del labels["ups"]
+    return labels
+
+
 def instance(random: Random, *, racks: int = 3, hosts: int = 3, most: int = 5, sets: int = 2) -> Instance:
     """At most so many racks, hosts a rack and pods; half-used, held and unlabelled hosts too."""
     topo = topology(*LEVELS, reservable=random.choice(("", "", "rack", "block")))

@@ -18,7 +18,7 @@ from planner.podgroup import PodGroup, PodSet, PodTerm, Requirement
 from planner.snapshot import Snapshot, snapshot
 from planner.topology import HOSTNAME
 from tests.builders import amounts, gang, node, shape, topology
-from tests.exact.solver import Assigned, Instance, domains, every_placement, valid
+from tests.exact.solver import Assigned, Instance, domains, every_placement, on_power_supplies, valid
 
 INSTANCES = int(os.environ.get("BAYPLAN_EXACT", "400"))
 CHUNKS = 4
@@ -30,10 +30,7 @@ def instance(random: Random) -> Instance:
     nodes: list[Node] = []
     pods: list[BoundPod] = []
     for number in range(random.randint(2, 5)):
-        rack = random.randint(0, 2)
-        labels = {"block": f"b{rack // 2}", "rack": f"r{rack}", "ups": random.choice(("u1", "u2", "u3"))}
-        if random.random() < 0.15:
-            del labels["ups"]
+        labels = on_power_supplies(random, without=0.15)
         name = f"n{number}"
         nodes.append(node(name, labels=labels, gpu=random.choice((2, 3)), cpu=8))
         if random.random() < 0.3:

@@ -21,7 +21,7 @@ from planner.podgroup import PodGroup, PodSet, PodTerm, Requirement, Spread
 from planner.snapshot import Snapshot, snapshot
 from planner.topology import HOSTNAME
 from tests.builders import amounts, gang, node, shape, topology
-from tests.exact.solver import Assigned, Instance, domains, every_placement, valid
+from tests.exact.solver import Assigned, Instance, domains, every_placement, on_power_supplies, valid
 
 INSTANCES = int(os.environ.get("BAYPLAN_EXACT", "400"))
 CHUNKS = 4
@@ -33,10 +33,7 @@ def instance(random: Random) -> Instance:
     nodes: list[Node] = []
     pods: list[BoundPod] = []
     for number in range(random.randint(2, 5)):
-        rack = random.randint(0, 2)
-        labels = {"block": f"b{rack // 2}", "rack": f"r{rack}", "ups": random.choice(("u1", "u2", "u3"))}
-        if random.random() < 0.1:
-            del labels["ups"]
+        labels = on_power_supplies(random, without=0.1)
         if random.random() < 0.2:
             labels["old"] = "true"
         name = f"n{number}"
