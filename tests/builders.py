@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from planner.node import BoundPod, Node, Taint
-from planner.podgroup import Constraint, PodGroup, PodSet, PodShape, ReserveMode, Term, Toleration
-from planner.reservation import Reservation
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME, Topology
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.labels import Taint, Term, Toleration
+from planner.model.node import BoundPod, Node
+from planner.model.pod import PodShape
+from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
+from planner.model.reservation import Reservation
+from planner.model.topology import HOSTNAME, Topology
 
 GPU = "nvidia.com/gpu"
 _UNITS = {"gpu": (GPU, 1), "cpu": ("cpu", 1000), "memory": ("memory", 2**30), "pods": ("pods", 1)}

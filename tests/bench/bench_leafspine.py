@@ -17,16 +17,15 @@ from statistics import median, quantiles
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from planner.errors import Where
-from planner.fabric import Link
-from planner.node import BoundPod, Node
-from planner.placement import plan
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME, Topology
-from webhook.admission import decide
-from webhook.collector import look_at_the_young_alone
-from webhook.commands.inputs import policies
-from webhook.policy.request import from_object
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.errors import Where
+from planner.model.node import BoundPod, Node
+from planner.model.topology import HOSTNAME, Link, Topology
+from planner.planning.plan import plan
+from webhook.admission.decision import decide
+from webhook.cli.inputs import policies
+from webhook.server.garbage_collection import look_at_the_young_alone
+from webhook.wire.request import from_object
 from webhook.workloads import read
 
 NODES, PER_LEAF, LEAVES = 1_250, 10, 25

@@ -23,11 +23,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dataclasses import dataclass, field, replace
 
-from planner.node import BoundPod, Node
-from planner.placement import plan, reservation_for
-from planner.podgroup import Constraint, PodGroup, PodSet, PodShape
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME, Topology
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.node import BoundPod, Node
+from planner.model.pod import PodShape
+from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.topology import HOSTNAME, Topology
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 
 RACK, RACKS = 18, 8
 """Nodes of a rack, racks of a block."""

@@ -20,11 +20,13 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from planner.node import BoundPod, Node
-from planner.placement import plan, reservation_for
-from planner.podgroup import Constraint, PodGroup, PodSet, PodShape, ReserveMode
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME, Topology
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.node import BoundPod, Node
+from planner.model.pod import PodShape
+from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
+from planner.model.topology import HOSTNAME, Topology
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 
 LEVELS = ("block", "rack")
 SIZES = ((1, 93.2), (2, 2.2), (4, 2.3), (8, 2.0), (16, 0.24), (32, 0.08))

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from webhook.cel import CelError, CelType, Declarations, Duration, Timestamp, UInt, compile
-from webhook.cel.temporal import parse_duration, parse_timestamp
-from webhook.cel.values import from_key, to_key
+from webhook.cel.values.temporal import parse_duration, parse_timestamp
+from webhook.cel.values.values import from_key, to_key
 
 EXCEPTIONS = Path(__file__).with_name("conformance_exceptions.yaml")
 LIBRARIES = frozenset({"math", "base64", "bind", "strings"})

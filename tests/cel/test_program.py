@@ -20,7 +20,7 @@ from webhook.cel import (
     lookup,
     to_json,
 )
-from webhook.cel.values import from_key
+from webhook.cel.values.values import from_key
 
 ANY = Declarations(variables=dict.fromkeys(("object", "variables", "plan", "a.b", "request")))
 

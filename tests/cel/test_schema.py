@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from webhook.cel import lookup, schema
-from webhook.cel.schema import Node
+from webhook.cel import lookup
+from webhook.cel.values import schema
+from webhook.cel.values.schema import Node
 
 POD_SPEC = schema.named("PodSpec")
 

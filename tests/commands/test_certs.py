@@ -7,7 +7,7 @@ import pytest
 from cryptography import x509
 
 from certs.authority import names_of
-from webhook.cli import main
+from webhook.cli.main import main
 
 INIT = ["certs", "init", "--service", "bayplan", "--namespace", "gpu-system"]
 

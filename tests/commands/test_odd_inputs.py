@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.webhook.conftest import EXAMPLES
-from webhook.cli import main
+from webhook.cli.main import main
 
 CLUSTER = str(EXAMPLES / "clusters" / "superpod-32.yaml")
 ROOT = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ def test_what_no_manifest_can_hold_is_told_once_and_without_advice_for_programme
 
 def bayplan(*words: str, stdin: int | None = None, stdout: int | None = None) -> subprocess.Popen[str]:
     """The command in a process of its own."""
-    command = [sys.executable, "-m", "webhook.cli", *words]
+    command = [sys.executable, "-m", "webhook.cli.main", *words]
     return subprocess.Popen(
         command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=ROOT, preexec_fn=_in_front
     )
@@ -136,6 +136,7 @@ def test_an_interrupt_ends_the_command_without_a_word() -> None:
     os.close(reading)
     os.write(writing, b"#" * 200_000)  # more than a pipe holds: done once the command has begun to read
     while _unread(writing) or not _sleeps(process):  # now it has read all that there is, and waits
+        assert process.poll() is None, process.communicate()[1]
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=60)[1] == ""

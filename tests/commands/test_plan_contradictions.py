@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from webhook.cli import main
+from webhook.cli.main import main
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from webhook.cli import main
+from webhook.cli.main import main
 
 Json = dict[str, Any]
 Planner = Callable[..., Json]

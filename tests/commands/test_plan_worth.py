@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.cli import main
+from webhook.cli.main import main
 
 CLUSTERS, JOBS = "manifests/examples/clusters", "manifests/examples"
 

@@ -7,12 +7,12 @@ import time
 import pytest
 import yaml
 
-from planner.answer import Assignment
-from planner.errors import Where
-from planner.manifest import reservation_from, reservation_manifest
-from planner.reservation import Reservation, reservation_id
-from planner.sqlite import SqliteLedger
-from webhook.cli import main
+from planner.ledger.sqlite import SqliteLedger
+from planner.manifests.reservation import reservation_from, reservation_manifest
+from planner.model.answer import Assignment
+from planner.model.errors import Where
+from planner.model.reservation import Reservation, reservation_id
+from webhook.cli.main import main
 
 NOW = float(int(time.time()))
 

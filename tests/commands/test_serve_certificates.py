@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.cli import main
+from webhook.cli.main import main
 
 
 @pytest.mark.parametrize(

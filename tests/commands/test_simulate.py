@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from webhook.cli import main
+from webhook.cli.main import main
 
 SMALL = ("simulate", "--days", "0.5", "--nodes", "16", "--nodes-per-rack", "4")
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.webhook.conftest import EXAMPLES
-from webhook.cli import main
+from webhook.cli.main import main
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")
 NVL72 = str(EXAMPLES / "clusters" / "nvl72-8racks.yaml")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import main
+from webhook.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from planner.errors import InputError, Where
-from planner.quantity import parse
+from planner.model.errors import InputError, Where
+from planner.model.quantity import parse
 
 Json = dict[str, Any]
 OF_OTHERS = ("kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision")

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from planner.reservation import Reservation
-from planner.sqlite import SqliteLedger
+from planner.ledger.sqlite import SqliteLedger
+from planner.model.reservation import Reservation
 from tests.e2e.api import Api
 from tests.e2e.binaries import ROOT
 from tests.e2e.configured import configure, unconfigure, wait_for_calls

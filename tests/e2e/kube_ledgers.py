@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from planner.answer import Assignment
-from planner.reservation import Reservation, reservation_id
+from planner.model.answer import Assignment
+from planner.model.reservation import Reservation, reservation_id
 from tests.e2e.kubectl import Kubectl
-from webhook.kube import commits
-from webhook.kube.client import Api, connect
-from webhook.kube.ledger import KubeLedger
+from webhook.kube.api.client import Api, connect
+from webhook.kube.ledger import commits
+from webhook.kube.ledger.ledger import KubeLedger
 
 CRDS = Path(__file__).parents[2] / "manifests" / "20-crds.yaml"
 

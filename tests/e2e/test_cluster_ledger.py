@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from planner.reservation import Conflict, LedgerUnavailable, Reservation
+from planner.ledger.ledger import Conflict, LedgerUnavailable
+from planner.model.reservation import Reservation
 from tests.e2e.kube_ledgers import clear, install, ledgers, part, rack, ready, until
 from tests.e2e.stage import Cluster
-from webhook.kube import commits
-from webhook.kube.client import Api, Json, Unreachable, connect
-from webhook.kube.ledger import KubeLedger
+from webhook.kube.api.client import Api, Json, Unreachable, connect
+from webhook.kube.ledger import commits
+from webhook.kube.ledger.ledger import KubeLedger
 
 RACES = 200
 NOW = 1_000_000.0

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from planner.reservation import LedgerUnavailable
+from planner.ledger.ledger import LedgerUnavailable
 from tests.e2e.api import Api
 from tests.e2e.binaries import find
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.kube_ledgers import install, rack, until
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.processes import Process
-from webhook.kube.client import connect
-from webhook.kube.leader import Leader
-from webhook.kube.ledger import KubeLedger
-from webhook.kube.watch import ClusterWatch
+from webhook.kube.api.client import connect
+from webhook.kube.controller.leader import Leader
+from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.state.cluster_watch import ClusterWatch
 
 NOW = 1_000_000.0
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from tests.e2e.kube_ledgers import until
 from tests.e2e.stage import Cluster
-from webhook.admission import decide
-from webhook.kube.access import asking
-from webhook.kube.client import connect
-from webhook.kube.params import ParamsWatch
-from webhook.kube.watch import ClusterWatch
+from webhook.admission.decision import decide
+from webhook.admission.environment import Surroundings
+from webhook.kube.api.access_reviews import asking
+from webhook.kube.api.client import connect
+from webhook.kube.state.cluster_watch import ClusterWatch
+from webhook.kube.state.param_watch import ParamsWatch
 from webhook.policy import load
-from webhook.policy.request import UserInfo, from_object
-from webhook.surroundings import Surroundings
+from webhook.wire.request import UserInfo, from_object
 from webhook.workloads import read
 
 POLICY = """

@@ -24,8 +24,8 @@ from tests.e2e.processes import wait_until
 from tests.e2e.replicas import GPU, events, job, nodes, reservations
 from tests.e2e.rollout import SYSTEM, Rollout
 from tests.e2e.stage import NAMESPACES, Cluster
-from webhook.kube.gangs import NOTED
-from webhook.kube.watch import EXTRAS, GANGS
+from webhook.kube.state.cluster_watch import EXTRAS, GANGS
+from webhook.kube.state.gangs import NOTED
 from webhook.workloads import KINDS, Kind
 
 ACCOUNT = f"system:serviceaccount:{SYSTEM}:bayplan"

@@ -8,10 +8,11 @@ from itertools import combinations, product
 from random import Random
 from typing import Any
 
-from planner.claims import ClaimUse
-from planner.cluster import read
-from planner.podgroup import PodGroup, PodSet, PodShape
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.cluster import read
+from planner.model.claim_spec import ClaimUse
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup, PodSet
 
 Json = dict[str, Any]
 DRIVER, NIC_DRIVER = "gpu.nvidia.com", "nic.example"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from itertools import product
 
-from planner.podgroup import Constraint, PodGroup
-from planner.snapshot import Snapshot
-from planner.topology import Domain
+from planner.cluster.snapshot import Snapshot
+from planner.model.podgroup import Constraint, PodGroup
+from planner.model.topology import Domain
 from tests.exact.solver import Instance, path
 
 Sums = dict[tuple[int, ...], tuple[int, int, int]]

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from planner.answer import Assignment
-from planner.node import BoundPod, Node
-from planner.podgroup import Constraint, PodGroup, PodSet, ReserveMode
-from planner.reservation import Reservation, reservation_id
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME, Domain, Topology
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.answer import Assignment
+from planner.model.node import BoundPod, Node
+from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
+from planner.model.reservation import Reservation, reservation_id
+from planner.model.topology import HOSTNAME, Domain, Topology
 from tests.builders import amounts, gang, node, shape, topology
 
 LEVELS = ("block", "rack")

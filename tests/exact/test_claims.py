@@ -6,10 +6,11 @@ import os
 from itertools import product
 from random import Random
 
-from planner.claims import ClaimUse
-from planner.placement import plan
-from planner.podgroup import PodGroup, PodSet, PodShape
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.model.claim_spec import ClaimUse
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup, PodSet
+from planner.planning.plan import plan
 from tests.builders import GPU
 from tests.planner.test_claimed_devices import cluster, node, pod, slice_of, template
 

@@ -6,9 +6,10 @@ import os
 from collections import Counter
 from random import Random
 
-from planner.answer import Answer
-from planner.placement import plan, reservation_for
-from planner.podgroup import PodGroup
+from planner.model.answer import Answer
+from planner.model.podgroup import PodGroup
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.exact.devices import Asked, World
 
 INSTANCES = max(250, int(os.environ.get("BAYPLAN_EXACT", "400")) // 8)

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from planner.placement import plan
+from planner.planning.plan import plan
 from tests.exact.larger import best
 from tests.exact.solver import Instance, domains, instance, solve, valid
 from tests.exact.verdict import placed

@@ -7,10 +7,10 @@ from collections import Counter
 from itertools import product
 from random import Random
 
-from planner.node import BoundPod
-from planner.placement import plan
-from planner.podgroup import Constraint, PodGroup, PodSet
-from planner.snapshot import Snapshot, snapshot
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.node import BoundPod
+from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.planning.plan import plan
 from tests.builders import GPU, gang, node, shape, topology
 
 INSTANCES = max(400, int(os.environ.get("BAYPLAN_EXACT", "400")) // 8)

@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from planner.account import account
-from planner.placement import plan
-from planner.podgroup import PodGroup
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.model.podgroup import PodGroup
+from planner.planning.details import account
+from planner.planning.plan import plan
 from tests.exact import test_affinity, test_numa, test_sharing
 from tests.exact.test_claims import World
 

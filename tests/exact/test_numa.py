@@ -12,12 +12,12 @@ from random import Random
 
 import pytest
 
-from planner.alignment import Alignment, Ask
-from planner.node import BoundPod
-from planner.numa import NumaNode, Zone
-from planner.placement import plan
-from planner.podgroup import PodGroup, PodSet, PodShape
-from planner.snapshot import Snapshot, snapshot
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.node import BoundPod
+from planner.model.pod import Alignment, Ask, PodShape
+from planner.model.podgroup import PodGroup, PodSet
+from planner.node.topology_manager import NumaNode, Zone
+from planner.planning.plan import plan
 from tests.builders import gang, node, topology
 from tests.exact.verdict import placed
 

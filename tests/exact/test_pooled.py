@@ -6,12 +6,13 @@ from random import Random
 
 import pytest
 
-from planner.budget import Budget, BudgetEnded
-from planner.podgroup import Constraint
-from planner.request import ask, check
-from planner.search import Search
-from planner.several import Several
-from planner.view import look
+from planner.model.podgroup import Constraint
+from planner.model.work_budget import Budget, BudgetEnded
+from planner.request.problem import ask
+from planner.request.validation import check
+from planner.search.domain_packing import Search
+from planner.search.mixtures.several import Several
+from planner.search.space import look
 from tests.exact.solver import Instance, instance, valid
 from tests.exact.test_exact import LARGE, within_capacity
 

@@ -10,10 +10,11 @@ from random import Random
 
 import pytest
 
-from planner.node import BoundPod
-from planner.placement import plan
-from planner.podgroup import PodGroup, PodShape
-from planner.snapshot import Snapshot, snapshot
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.node import BoundPod
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup
+from planner.planning.plan import plan
 from tests.builders import GPU, amounts
 from tests.exact.solver import Assigned, Instance, domains, instance, valid
 from tests.exact.verdict import placed

@@ -15,11 +15,13 @@ from random import Random
 
 import pytest
 
-from planner.node import BoundPod, Node
-from planner.placement import plan
-from planner.podgroup import PodGroup, PodSet, PodTerm, Requirement, Spread
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.labels import Requirement
+from planner.model.node import BoundPod, Node
+from planner.model.pod import PodTerm, Spread
+from planner.model.podgroup import PodGroup, PodSet
+from planner.model.topology import HOSTNAME
+from planner.planning.plan import plan
 from tests.builders import amounts, gang, node, shape, topology
 from tests.exact.solver import Assigned, Instance, domains, every_placement, on_power_supplies, valid
 

@@ -11,10 +11,10 @@ from random import Random
 
 import pytest
 
-from planner.placement import plan
-from planner.podgroup import Constraint, PodGroup, PodSet
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.topology import HOSTNAME
+from planner.planning.plan import plan
 from tests.builders import gang, node, shape, topology
 from tests.exact.solver import Assigned, Instance, domains, every_placement, path, valid
 

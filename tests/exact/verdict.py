@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.answer import Answer
+from planner.model.answer import Answer
 
 
 def placed(answer: Answer, best: object, ever: Callable[[], object], number: int | None = None) -> bool:

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 import yaml
 
-from planner.cluster import read
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.cluster import read
 from tests.fabrics import generate
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from planner.answer import Assignment
-from planner.conflicts import Blocked, Kept, judge
-from planner.reservation import Reservation
+from planner.ledger.conflicts import Blocked, Kept, judge
+from planner.model.answer import Assignment
+from planner.model.reservation import Reservation
 
 HERE = Reservation(
     id="a",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from planner.cluster import node_from
-from planner.errors import Where
-from planner.reservation import reservation_id
+from planner.manifests.cluster import node_from
+from planner.model.errors import Where
+from planner.model.reservation import reservation_id
 from tests.builders import gang, racks
 from tests.kube.worlds import booked
-from webhook.admission import decide
-from webhook.fencing import changes, fenced_by, holder, kept_off, patch, tolerant, wanted
-from webhook.planning import plan_workload
+from webhook.admission.decision import decide
+from webhook.placement.stamp import stamp
+from webhook.placement.taints import changes, fenced_by, holder, kept_off, patch, tolerant, wanted
+from webhook.placement.workload_plan import plan_workload
 from webhook.policy import load
-from webhook.policy.request import from_object
-from webhook.stamp import stamp
+from webhook.wire.request import from_object
 from webhook.workloads import Workload, read
 
 KEY = "bayplan.dev/reserved"

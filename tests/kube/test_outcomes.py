@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from planner.cluster import read
+from planner.manifests.cluster import read
 from tests.builders import gang, racks
 from tests.kube.worlds import held, work, world
-from webhook.kube.client import Api, ApiError
-from webhook.kube.gangs import failed, gangs_of
-from webhook.kube.outcomes import PAUSE, Outcomes
+from webhook.kube.api.client import Api, ApiError
+from webhook.kube.controller.gang_history import PAUSE, Outcomes
+from webhook.kube.state.gangs import failed, gangs_of
 
 
 class Kept(Api):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tests.builders import gang
 from tests.kube.test_watch import Nowhere
-from webhook.kube.controller import FAR_SECONDS, NEAR, NEAR_SECONDS, Controller
-from webhook.kube.gangs import Gang, Ref
-from webhook.kube.ledger import KubeLedger
-from webhook.kube.outcomes import Outcomes
-from webhook.kube.queued import QueueWatch
-from webhook.kube.watch import ClusterWatch
+from webhook.kube.controller.controller import FAR_SECONDS, NEAR, NEAR_SECONDS, Controller
+from webhook.kube.controller.gang_history import Outcomes
+from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.state.cluster_watch import ClusterWatch
+from webhook.kube.state.gangs import Gang, Ref
+from webhook.kube.state.workload_watch import QueueWatch
 
 
 def waiting(name: str) -> Gang:

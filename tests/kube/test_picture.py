@@ -7,13 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cluster import read
-from planner.node import BoundPod, Node, Taint
-from planner.placement import plan, reservation_for
-from planner.reservation import Book
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.cluster import read
+from planner.model.labels import Taint
+from planner.model.node import BoundPod, Node
+from planner.model.reservation import Book
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import amounts, gang, node
-from webhook.kube.picture import Picture
+from webhook.kube.state.live_snapshot import Picture
 
 RACK, ZONE = "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"
 ASKS = (gang(2), gang(4, required=RACK), gang(9), gang(3, gpu=3))

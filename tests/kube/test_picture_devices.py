@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from planner.cluster import read
-from planner.placement import plan
-from planner.reading import Kept
-from planner.renew import with_hardware
-from planner.snapshot import Snapshot
+from planner.cluster.hardware_update import with_hardware
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.cluster import read
+from planner.manifests.fields import Kept
+from planner.planning.plan import plan
 from tests.planner.test_claimed_devices import claiming, node, pod, slice_of, template
 from tests.planner.test_devices import given
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from planner.podgroup import Requirement
+from planner.model.labels import Requirement
 from tests.builders import gang, pod_set, racks, shape
 from tests.kube.worlds import booked
-from webhook.kube.tighten import let_in, tightened
-from webhook.names import GANG_OF, PLACEMENT, QUEUED_GATE, RESERVATION
-from webhook.planning import held_for, plan_workload, replay_for_pod, replica_of
-from webhook.stamp import stamp
-from webhook.unpin import Pins, pins_of, repinned, unpinned, unpinned_affinity
+from webhook.kube.controller.gated_pods import let_in, tightened
+from webhook.placement.pod_affinity import Pins, pins_of, repinned, unpinned, unpinned_affinity
+from webhook.placement.stamp import stamp
+from webhook.placement.workload_plan import held_for, plan_workload, replay_for_pod, replica_of
 from webhook.workloads import read
+from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, QUEUED_GATE, RESERVATION
 
 R1 = {"key": "rack", "operator": "In", "values": ["r1"]}
 R2 = {"key": "rack", "operator": "In", "values": ["r2"]}

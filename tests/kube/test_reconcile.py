@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from planner.node import BoundPod
-from planner.podgroup import PodGroup, Requirement
-from planner.reservation import reservation_id
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.model.labels import Requirement
+from planner.model.node import BoundPod
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, racks
 from tests.kube.worlds import NOW, booked, held, pod, waiting, with_book, work, world
-from webhook.kube.gangs import Work
-from webhook.kube.reconcile import (
+from webhook.kube.controller.reconcile import (
     Admit,
     ClaimFor,
     LetIn,
@@ -28,7 +28,8 @@ from webhook.kube.reconcile import (
     queue,
     reconcile,
 )
-from webhook.note import Note
+from webhook.kube.state.gangs import Work
+from webhook.placement.stamp import Note
 
 
 def job(name: str, pods: int = 2, *, required: str = "rack") -> PodGroup:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 
-from planner.errors import InputError
-from webhook.kube import commits
-from webhook.kube.client import Event
-from webhook.kube.objects import Objects
-from webhook.kube.store import Store
+from planner.model.errors import InputError
+from webhook.kube.api.client import Event
+from webhook.kube.api.store import Store
+from webhook.kube.ledger import commits
+from webhook.kube.ledger.objects import Objects
 
 
 def item(name: str, version: int, **more: object) -> dict[str, object]:

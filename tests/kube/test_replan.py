@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from planner.answer import Answer
-from planner.snapshot import Snapshot, snapshot
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.answer import Answer
 from tests.builders import cluster, gang, racks
 from tests.kube.worlds import booked
-from webhook.kube.replan import Move, lost_nodes, replan
+from webhook.kube.controller.replan import Move, lost_nodes, replan
 
 
 def without(found: Snapshot, *names: str) -> Snapshot:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from webhook.kube.checks import needed_rights
+from webhook.kube.doctor import needed_rights
 
 RBAC = Path(__file__).parents[2] / "manifests" / "30-rbac.yaml"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from webhook.kube.client import Api
-from webhook.kube.watch import EXTRAS, ClusterWatch, Extra
+from webhook.kube.api.client import Api
+from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch, Extra
 
 
 class Nowhere(Api):

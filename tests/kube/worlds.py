@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.placement import plan, reservation_for
-from planner.podgroup import PodGroup
-from planner.reservation import Book, Reservation
-from planner.snapshot import Snapshot
-from webhook.kube.gangs import Gang, Ref, Unbound, Work
-from webhook.kube.reconcile import World
+from planner.cluster.snapshot import Snapshot
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import Book, Reservation
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
+from webhook.kube.controller.reconcile import World
+from webhook.kube.state.gangs import Gang, Ref, Unbound, Work
 
 NOW = 10_000.0
 

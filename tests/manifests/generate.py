@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from planner.sharing import RESERVATION_SPACES
+from planner.manifests.gpu_sharing import RESERVATION_SPACES
 from webhook.workloads import KINDS, Kind
 
 Json = dict[str, Any]

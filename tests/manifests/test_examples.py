@@ -6,17 +6,17 @@ from functools import cache
 
 import pytest
 
-from planner.cluster import read as read_cluster
-from planner.errors import Where
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.cluster import read as read_cluster
+from planner.model.errors import Where
 from tests.manifests.examples import EXAMPLES, README, Example, examples, text
-from webhook.admission import decide
-from webhook.commands.plan import plan_each
-from webhook.files import documents, objects
-from webhook.functions import FUNCTIONS
-from webhook.policy.files import load_paths
-from webhook.policy.model import PolicySet
-from webhook.policy.request import from_object
+from webhook.admission.decision import decide
+from webhook.cli.plan import plan_each
+from webhook.files.reader import documents, objects
+from webhook.functions.table import FUNCTIONS
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.loading.files import load_paths
+from webhook.wire.request import from_object
 from webhook.workloads import read, wants_plan
 
 ALL = examples()

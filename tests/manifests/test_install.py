@@ -13,19 +13,19 @@ import pytest
 import yaml
 
 from certs.authority import service_names
-from planner.answer import Assignment
-from planner.errors import Where
-from planner.manifest import reservation_manifest
-from planner.reservation import Reservation, reservation_id
-from planner.topologies import topology_from
-from planner.topology import HOSTNAME
+from planner.manifests.reservation import reservation_manifest
+from planner.manifests.topology import topology_from
+from planner.model.answer import Assignment
+from planner.model.errors import Where
+from planner.model.reservation import Reservation, reservation_id
+from planner.model.topology import HOSTNAME
 from tests.manifests import generate
 from tests.manifests.examples import EXAMPLES
 from tests.workloads import objects as o
 from webhook.cel import Declarations, compile
-from webhook.cli import parser
-from webhook.kube.watch import EXTRAS
-from webhook.server import STOP_SECONDS
+from webhook.cli.main import parser
+from webhook.kube.state.cluster_watch import EXTRAS
+from webhook.server.http import STOP_SECONDS
 from webhook.workloads import KINDS
 
 CRD = "CustomResourceDefinition"

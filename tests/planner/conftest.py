@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.sqlite import SqliteLedger
+from planner.ledger.sqlite import SqliteLedger
 
 
 @pytest.fixture

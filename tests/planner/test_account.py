@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.account import AS_ASKED, account
-from planner.placement import plan, reservation_for
-from planner.podgroup import Constraint, PodGroup, Requirement
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME, Topology
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.labels import Requirement
+from planner.model.podgroup import Constraint, PodGroup
+from planner.model.topology import HOSTNAME, Topology
+from planner.planning.details import AS_ASKED, account
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, pod_set, racks, shape
 
 EVERY_CAUSE = """
@@ -129,7 +131,7 @@ def test_a_contradiction_has_no_account():
 
 def test_nodes_of_another_pool_are_counted_too():
     """They are not in the topology that the gang names."""
-    from planner.node import Node
+    from planner.model.node import Node
 
     inside = [Node(f"a{n}", {"pool": "a", "rack": "r1"}, {"nvidia.com/gpu": 8, "pods": 9}) for n in range(2)]
     outside = [Node(f"b{n}", {"pool": "b", "row": "x"}, {"nvidia.com/gpu": 8, "pods": 9}) for n in range(3)]

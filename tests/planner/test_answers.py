@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from planner.node import BoundPod
-from planner.placement import plan, reservation_for
-from planner.podgroup import Constraint, PodShape, Requirement, Toleration
-from planner.snapshot import snapshot
-from planner.topology import short
+from planner.cluster.snapshot import snapshot
+from planner.model.labels import Requirement, Toleration
+from planner.model.node import BoundPod
+from planner.model.pod import PodShape
+from planner.model.podgroup import Constraint
+from planner.model.topology import short
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
 
 

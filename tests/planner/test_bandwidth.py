@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.bandwidth import GB, Links, all_reduce
+from planner.bandwidth.model import GB, Links, all_reduce
 
 NVL72 = Links(inside=900, across=50)
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from planner.placement import plan, reservation_for
-from planner.podgroup import Constraint
-from planner.topology import HOSTNAME
+from planner.model.podgroup import Constraint
+from planner.model.topology import HOSTNAME
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import GPU, cluster, gang, pod_set, racks, shape
 
 

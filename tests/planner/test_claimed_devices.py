@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from planner.answer import Answer
-from planner.claims import ClaimUse
-from planner.cluster import read
-from planner.placement import plan, reservation_for
-from planner.podgroup import FabricWish, PodGroup, PodSet, PodShape
-from planner.selectors import Device, holds
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.devices.selectors import holds
+from planner.devices.slices import Device
+from planner.manifests.cluster import read
+from planner.model.answer import Answer
+from planner.model.claim_spec import ClaimUse
+from planner.model.pod import PodShape
+from planner.model.podgroup import FabricWish, PodGroup, PodSet
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import GPU
 from tests.effort import cpu_seconds
 

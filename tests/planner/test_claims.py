@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from planner.claims import Claim, DeviceRequest
-from planner.cluster import read
-from planner.errors import InputError
-from planner.facts import cluster_facts
+from planner.devices.claims import Claim, DeviceRequest
+from planner.manifests.cluster import read
+from planner.model.errors import InputError
+from webhook.variables.cluster import cluster_facts
 
 
 def template(*requests, name="gpus"):

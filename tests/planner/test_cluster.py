@@ -7,10 +7,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.cluster import read
-from planner.errors import InputError, Where
-from planner.manifest import reservation_from, reservation_manifest
-from planner.placement import plan, reservation_for
+from planner.manifests.cluster import read
+from planner.manifests.reservation import reservation_from, reservation_manifest
+from planner.model.errors import InputError, Where
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import gang, racks
 
 NODE = yaml.safe_load("""

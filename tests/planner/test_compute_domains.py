@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from planner.claims import ClaimUse
-from planner.cluster import read
-from planner.placement import plan
-from planner.podgroup import Constraint, PodGroup, PodSet, PodShape
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.cluster import read
+from planner.model.claim_spec import ClaimUse
+from planner.model.pod import PodShape
+from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.planning.plan import plan
 from tests.builders import GPU
 
 CLIQUE = "nvidia.com/gpu.clique"

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from planner.claims import ClaimUse
-from planner.cluster import read
-from planner.manifest import reservation_manifest
-from planner.placement import plan, reservation_for
-from planner.podgroup import PodGroup, PodSet, PodShape
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.cluster import read
+from planner.manifests.reservation import reservation_manifest
+from planner.model.claim_spec import ClaimUse
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup, PodSet
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.planner.test_claimed_devices import Json, asking, claiming, cluster, node, pod, slice_of, template
 
 PCIE = "resource.kubernetes.io/pcieRoot"

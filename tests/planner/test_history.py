@@ -3,11 +3,12 @@
 import pytest
 import yaml
 
-from planner.cluster import read
-from planner.errors import InputError
-from planner.history import MOST_LEAVES, Ended, ended, key_of, updated
-from planner.placement import plan, reservation_for
-from planner.settings import HISTORY_CONFIG
+from planner.leafspine.history import MOST_LEAVES, Ended, ended, key_of, updated
+from planner.manifests.cluster import read
+from planner.manifests.settings import HISTORY_CONFIG
+from planner.model.errors import InputError
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, pod_set, racks, shape
 
 

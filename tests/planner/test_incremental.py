@@ -10,16 +10,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from planner import content, parts
-from planner.classes import Classes
-from planner.layered import Layered
-from planner.node import BoundPod, Taint
-from planner.occupancy import Pods
-from planner.placement import plan, reservation_for
-from planner.podgroup import Toleration
-from planner.rank import Rank
-from planner.reservation import Book
-from planner.snapshot import Snapshot, snapshot
+from planner.cluster import capacity, capacity_cache
+from planner.cluster.occupancy import Pods
+from planner.cluster.persistent_map import Layered
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.labels import Taint, Toleration
+from planner.model.node import BoundPod
+from planner.model.reservation import Book
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
+from planner.search.capacity_classes import Classes
+from planner.search.domain_ranking import Rank
 from tests.builders import amounts, cluster, gang, node, pod_set, shape
 from tests.exact.solver import instance
 
@@ -125,8 +126,8 @@ class EventsInParts(Events):
 
     def __init__(self) -> None:
         self._patch = pytest.MonkeyPatch()
-        self._patch.setattr(parts, "WIDE", 2)
-        self._patch.setattr(parts, "PART", 2)
+        self._patch.setattr(capacity, "WIDE", 2)
+        self._patch.setattr(capacity, "PART", 2)
         super().__init__()
 
     def teardown(self) -> None:
@@ -142,7 +143,7 @@ TestEventsInParts.settings = TestEvents.settings
 @pytest.mark.parametrize("count", [0, 1, 24, 25, 300, 9_216])
 def test_a_row_in_parts_is_the_row(count):
     """In its order, in few parts, none of which is wide; one that is short is left whole."""
-    made = parts.in_parts([(place,) for place in range(count)], lambda some: ("part", *some))
+    made = capacity.in_parts([(place,) for place in range(count)], lambda some: ("part", *some))
 
     def leaves(part):
         return [leaf for one in part[1:] for leaf in leaves(one)] if part[0] == "part" else [part]
@@ -150,10 +151,10 @@ def test_a_row_in_parts_is_the_row(count):
     def widths(part):
         return [len(part) - 1, *(w for one in part[1:] for w in widths(one))] if part[0] == "part" else []
 
-    assert bool(made) == (count > parts.WIDE)
+    assert bool(made) == (count > capacity.WIDE)
     if made:
         assert [leaf for part in made for leaf in leaves(part)] == [(place,) for place in range(count)]
-        assert max([len(made), *(w for part in made for w in widths(part))]) <= parts.WIDE
+        assert max([len(made), *(w for part in made for w in widths(part))]) <= capacity.WIDE
 
 
 def test_a_change_under_a_wide_root_is_worked_out_in_its_part_alone():
@@ -186,7 +187,7 @@ def test_one_memory_serves_many_clusters():
 
 def test_what_is_remembered_has_a_bound(monkeypatch):
     """Of many shapes only the last are remembered, and forgetting changes no plan."""
-    monkeypatch.setattr(content, "MOST_ENTRIES", 60)
+    monkeypatch.setattr(capacity_cache, "MOST_ENTRIES", 60)
     moment = cluster(DRAWING, ("block", "rack"))
     for cores in range(1, 30):
         group = gang(pod_set(3, shape(gpu=1, cpu=cores)), required="rack")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from planner.numa import NumaNode, Zone
-from planner.placement import plan
-from planner.podgroup import Constraint, PodSet
-from planner.snapshot import snapshot
+from planner.cluster.snapshot import snapshot
+from planner.model.podgroup import Constraint, PodSet
+from planner.node.topology_manager import NumaNode, Zone
+from planner.planning.plan import plan
 from tests.builders import gang, node, pod_set, shape, topology
 
 SIZE = "gpu.topology/nvlink-domain-size"

@@ -11,12 +11,12 @@ from collections import Counter
 
 import pytest
 
-from planner.errors import Where
-from planner.node import BoundPod
-from planner.placement import plan
-from planner.podgroup import PodSet
-from planner.shape import shape_of
-from planner.snapshot import Snapshot, snapshot
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.manifests.pod import shape_of
+from planner.model.errors import Where
+from planner.model.node import BoundPod
+from planner.model.podgroup import PodSet
+from planner.planning.plan import plan
 from tests.builders import amounts, gang, node, topology
 
 RACKS, HOSTS = 64, 18

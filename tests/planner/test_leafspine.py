@@ -5,18 +5,20 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from planner.cluster import read
-from planner.errors import InputError, Where
-from planner.fabric import Link
-from planner.fabricgraph import leaf_level, leaf_spine
-from planner.history import averaged
-from planner.leafspine import leaves_for
-from planner.node import BoundPod
-from planner.placement import fingerprint, plan, reservation_for
-from planner.podgroup import FabricWish
-from planner.settings import DEFAULTS, WEIGHTS, with_config
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME, Topology
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.switch_graph import leaf_level, leaf_spine
+from planner.leafspine.history import averaged
+from planner.leafspine.rules import leaves_for
+from planner.manifests.cluster import read
+from planner.manifests.settings import with_config
+from planner.model.errors import InputError, Where
+from planner.model.node import BoundPod
+from planner.model.podgroup import FabricWish
+from planner.model.settings import DEFAULTS, WEIGHTS
+from planner.model.topology import HOSTNAME, Link, Topology
+from planner.planning.plan import plan
+from planner.planning.replay import fingerprint
+from planner.planning.reservation import reservation_for
 from tests.builders import gang, node, racks, topology
 
 FABRIC = Topology("fabric", ("spine", "leaf", HOSTNAME))

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from planner.answer import Assignment
-from planner.reservation import Conflict, Reservation, reservation_id
-from planner.sqlite import SqliteLedger
+from planner.ledger.ledger import Conflict
+from planner.ledger.sqlite import SqliteLedger
+from planner.model.answer import Assignment
+from planner.model.reservation import Reservation, reservation_id
 
 GANGS = st.sampled_from(["a", "b", "c", "d"])
 HOSTS = {"r1": ["n1", "n2"], "r2": ["n3", "n4"]}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.cluster import read
-from planner.errors import InputError
-from planner.facts import cluster_facts
+from planner.manifests.cluster import read
+from planner.model.errors import InputError
+from webhook.variables.cluster import cluster_facts
 
 
 def quota(**changes):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.mig import BOARDS, board_of, fits, gpus_needed, profiles_of
+from planner.node.mig import BOARDS, board_of, fits, gpus_needed, profiles_of
 
 
 def _brute(board, names):

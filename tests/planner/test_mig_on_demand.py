@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from planner.claims import ClaimUse
-from planner.placement import plan, reservation_for
-from planner.podgroup import PodGroup, PodSet, PodShape
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.model.claim_spec import ClaimUse
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup, PodSet
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.planner.test_claimed_devices import Json, claiming, cluster, node, slice_of, template
 from tests.planner.test_devices import claim, decided, device, given, request, slice_with
 

@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
-from planner.node import BoundPod
-from planner.placement import fingerprint, plan, requirements, reservation_for
-from planner.podgroup import Requirement
-from planner.reservation import Book
-from planner.snapshot import snapshot
+from planner.cluster.snapshot import snapshot
+from planner.model.labels import Requirement
+from planner.model.node import BoundPod
+from planner.model.reservation import Book
+from planner.planning.node_affinity import requirements
+from planner.planning.plan import plan
+from planner.planning.replay import fingerprint
+from planner.planning.reservation import reservation_for
 from tests.builders import GPU, amounts, cluster, gang, node, pod_set, racks, shape
 
 

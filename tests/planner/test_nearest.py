@@ -5,13 +5,13 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.account import account
-from planner.fabric import Link
-from planner.placement import plan, reservation_for
-from planner.podgroup import Constraint, FabricWish, PodGroup
-from planner.settings import DEFAULTS, LevelPolicy
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME, Topology
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.podgroup import Constraint, FabricWish, PodGroup
+from planner.model.settings import DEFAULTS, LevelPolicy
+from planner.model.topology import HOSTNAME, Link, Topology
+from planner.planning.details import account
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, pod_set, racks, shape
 
 FABRIC = Topology("fabric", ("block", "rack", HOSTNAME))

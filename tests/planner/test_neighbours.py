@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cluster import read
-from planner.errors import InputError, Where
-from planner.manifest import reservation_from, reservation_manifest
-from planner.node import BoundPod
-from planner.placement import plan, reservation_for
-from planner.podgroup import PodSet
-from planner.shape import shape_of
-from planner.snapshot import snapshot
+from planner.cluster.snapshot import snapshot
+from planner.manifests.cluster import read
+from planner.manifests.pod import shape_of
+from planner.manifests.reservation import reservation_from, reservation_manifest
+from planner.model.errors import InputError, Where
+from planner.model.node import BoundPod
+from planner.model.podgroup import PodSet
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import gang, node, topology
 
 HOST = "kubernetes.io/hostname"

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from planner.errors import InputError, Where
-from planner.node import Node, Taint
-from planner.placement import plan
-from planner.podgroup import PodSet
-from planner.shape import shape_of
-from planner.snapshot import snapshot
+from planner.cluster.snapshot import snapshot
+from planner.manifests.pod import shape_of
+from planner.model.errors import InputError, Where
+from planner.model.labels import Taint
+from planner.model.node import Node
+from planner.model.podgroup import PodSet
+from planner.planning.plan import plan
 from tests.builders import gang, node, topology
 
 LABELS = {"zone": "z1", "rack": "r1", "tier": "gold", "speed": "400"}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from planner.alignment import Ask
-from planner.cluster import read
-from planner.errors import InputError, Where
-from planner.facts import cluster_facts
-from planner.numa import NumaNode, fewest, misfit, most_in_one, numa_from
+from planner.manifests.cluster import read
+from planner.manifests.numa import numa_from
+from planner.model.errors import InputError, Where
+from planner.model.pod import Ask
+from planner.node.topology_manager import NumaNode, fewest, misfit, most_in_one
+from webhook.variables.cluster import cluster_facts
 
 GPU = "nvidia.com/gpu"
 

@@ -7,15 +7,15 @@ from random import Random
 
 import pytest
 
-from planner.budget import Budget, BudgetEnded
-from planner.placement import plan
-from planner.podgroup import Constraint
-from planner.pooled import Nested, weight
-from planner.request import ask
-from planner.search import Search
-from planner.several import Several
-from planner.tops import fewest
-from planner.view import look
+from planner.model.podgroup import Constraint
+from planner.model.work_budget import Budget, BudgetEnded
+from planner.planning.plan import plan
+from planner.request.problem import ask
+from planner.search.bounds import fewest
+from planner.search.domain_packing import Search
+from planner.search.mixtures.pooled import Nested, weight
+from planner.search.mixtures.several import Several
+from planner.search.space import look
 from tests.builders import cluster, gang, pod_set, shape
 
 TRAY = "gpu=4 cpu=144"
@@ -94,7 +94,7 @@ def test_pooled_sets_that_are_each_in_one_rack_have_the_same_place(seed, monkeyp
     small = pod_set(4, shape(gpu=2, cpu=48), name="small", constraint=kept)
     wanted = gang(large, small, reserve="nodes")
     every = plan(hall(2, 3, 4, half_used(seed)), wanted)
-    monkeypatch.setattr("planner.several._FIRST", 0)
+    monkeypatch.setattr("planner.search.mixtures.several._FIRST", 0)
     assert plan(hall(2, 3, 4, half_used(seed)), wanted) == every
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from planner.cluster import read
-from planner.placement import plan
-from planner.propose import propose
-from planner.snapshot import snapshot
-from planner.topology import HOSTNAME
+from planner.cluster.snapshot import snapshot
+from planner.manifests.cluster import read
+from planner.manifests.topology_proposal import propose
+from planner.model.topology import HOSTNAME
+from planner.planning.plan import plan
 from tests.builders import gang, node
-from webhook.cli import main
+from webhook.cli.main import main
 
 SOURCES = {
     "labels": ("topology.kubernetes.io/region", "topology.kubernetes.io/zone"),

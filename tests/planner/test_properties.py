@@ -6,10 +6,13 @@ from random import Random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from planner.placement import plan, requirements, reservation_for
-from planner.podgroup import PodGroup, PodSet, Requirement, Term
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.labels import Requirement, Term
+from planner.model.podgroup import PodGroup, PodSet
+from planner.model.topology import HOSTNAME
+from planner.planning.node_affinity import requirements
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.exact.solver import Instance, instance, path
 from tests.exact.test_exact import within_capacity
 

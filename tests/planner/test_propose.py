@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from planner.census import census
-from planner.cluster import read
-from planner.placement import plan, reservation_for
-from planner.presets import PRESETS
-from planner.propose import API_VERSIONS, propose, topology_manifest
-from planner.topology import HOSTNAME
+from planner.cluster.census import census
+from planner.manifests.cluster import read
+from planner.manifests.label_presets import PRESETS
+from planner.manifests.topology_proposal import API_VERSIONS, propose, topology_manifest
+from planner.model.topology import HOSTNAME
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, node, racks
 
 BLOCK, RACK = "cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"

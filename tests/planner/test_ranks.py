@@ -1,8 +1,8 @@
 """Ranks in the order of the topology."""
 
-from planner.placement import plan
-from planner.ranks import ranks, runs
+from planner.planning.plan import plan
 from tests.builders import cluster, gang, pod_set, racks, shape
+from webhook.variables.rank_order import ranks, runs
 
 
 def test_ranks_fill_a_rack_before_the_next():

@@ -2,15 +2,16 @@
 
 import pytest
 
-from planner.budget import Budget
-from planner.climb import Climb
-from planner.cost import weights
-from planner.kinds import ROOT
-from planner.placement import plan, requests_of, reservation_for, search
-from planner.podgroup import Constraint
-from planner.relax import relaxations
-from planner.request import ask
-from planner.view import look
+from planner.model.podgroup import Constraint
+from planner.model.topology import ROOT
+from planner.model.work_budget import Budget
+from planner.planning.plan import plan, requests_of, search
+from planner.planning.reservation import reservation_for
+from planner.request.problem import ask
+from planner.request.relaxation import relaxations
+from planner.search.level_search import Climb
+from planner.search.objective import weights
+from planner.search.space import look
 from tests.builders import cluster, gang, pod_set, racks, shape
 
 
@@ -33,7 +34,7 @@ def test_a_search_that_ends_early_still_places_the_gang_and_says_so():
 
 def ended(moment, group, monkeypatch):
     """What is found where the search ends at once, and all narrower ones with it."""
-    monkeypatch.setattr("planner.climb._BEAMS", ())
+    monkeypatch.setattr("planner.search.level_search._BEAMS", ())
     (tried,) = search(moment, group, requests_of(moment, group), lambda: Budget(10), now=True)
     return tried
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planner.answer import Assignment
-from planner.node import BoundPod
-from planner.reservation import Reservation
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Assignment
+from planner.model.node import BoundPod
+from planner.model.reservation import Reservation
 from tests.builders import GPU, amounts, cluster
 
 HELD = Reservation(

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.errors import InputError, Where
-from planner.podgroup import PodTerm, Requirement, Toleration
-from planner.shape import shape_of
+from planner.manifests.pod import shape_of
+from planner.model.errors import InputError, Where
+from planner.model.labels import Requirement, Toleration
+from planner.model.pod import PodTerm
 
 WHERE = Where("m.yaml", "Job default/a", "spec.template.spec")
 

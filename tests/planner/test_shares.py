@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.node import Node
-from planner.shares import gpu_shares
+from planner.model.node import Node
+from webhook.variables.gpu_shares import gpu_shares
 
 GI = 2**30
 H100 = Node(

@@ -7,12 +7,15 @@ from random import Random
 
 import pytest
 
-from planner.errors import InputError, Where
-from planner.node import BoundPod, Node
-from planner.placement import plan, reservation_for
-from planner.podgroup import PodGroup, PodShape
-from planner.sharing import GPU_MEMORY_LABEL, MARKER, Share, packs, share_asked, share_named
-from planner.snapshot import Snapshot, snapshot
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.manifests.gpu_sharing import share_asked
+from planner.model.errors import InputError, Where
+from planner.model.node import BoundPod, Node
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup
+from planner.node.gpu_sharing import GPU_MEMORY_LABEL, MARKER, Share, packs, share_named
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import GPU, gang, node, pod_set, topology
 
 H100 = {GPU_MEMORY_LABEL: "81559"}

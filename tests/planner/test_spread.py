@@ -12,13 +12,15 @@ from dataclasses import replace
 
 import pytest
 
-from planner.errors import InputError, Where
-from planner.node import BoundPod, Node, Taint
-from planner.placement import plan, reservation_for
-from planner.podgroup import PodSet
-from planner.reservation import reservation_id
-from planner.shape import shape_of
-from planner.snapshot import Snapshot, snapshot
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.manifests.pod import shape_of
+from planner.model.errors import InputError, Where
+from planner.model.labels import Taint
+from planner.model.node import BoundPod, Node
+from planner.model.podgroup import PodSet
+from planner.model.reservation import reservation_id
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import amounts, gang, node, topology
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from planner.reservation import Conflict, reservation_id
-from planner.sqlite import SqliteLedger
+from planner.ledger.ledger import Conflict
+from planner.ledger.sqlite import SqliteLedger
+from planner.model.reservation import reservation_id
 from tests.planner.books import held, part, whole
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from planner.reservation import LedgerUnavailable, reservation_id
-from planner.sqlite import SqliteLedger
+from planner.ledger.ledger import LedgerUnavailable
+from planner.ledger.sqlite import SqliteLedger
+from planner.model.reservation import reservation_id
 from tests.planner.books import held, whole
 
 

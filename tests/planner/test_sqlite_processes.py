@@ -8,13 +8,14 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from planner.sqlite import SqliteLedger
+from planner.ledger.sqlite import SqliteLedger
 
 HEAD = """
 import asyncio, sys
-from planner.answer import Assignment
-from planner.reservation import Conflict, Reservation, reservation_id
-from planner.sqlite import SqliteLedger
+from planner.model.answer import Assignment
+from planner.ledger.ledger import Conflict
+from planner.model.reservation import Reservation, reservation_id
+from planner.ledger.sqlite import SqliteLedger
 
 def wanted(gang, rack, fingerprint="f", size=16):
     nodes = [f"{rack}-n{i}" for i in range(size)]

@@ -5,16 +5,17 @@ from dataclasses import replace
 import networkx as nx
 import pytest
 
-from planner.fabric import Link
-from planner.facts import cluster_facts
-from planner.node import Node
-from planner.placement import plan, requirements, reservation_for
-from planner.podgroup import Constraint
-from planner.presets import PRESETS, infer
-from planner.request import resolve
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME, Topology
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.manifests.label_presets import PRESETS, infer
+from planner.model.node import Node
+from planner.model.podgroup import Constraint
+from planner.model.topology import HOSTNAME, Link, Topology
+from planner.planning.node_affinity import requirements
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
+from planner.request.levels import resolve
 from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
+from webhook.variables.cluster import cluster_facts
 
 A = Topology("a", ("zone", "rack", HOSTNAME), node_selector={"pool": "a"})
 B = Topology("b", ("superpod", "leaf", HOSTNAME), node_selector={"pool": "b"})

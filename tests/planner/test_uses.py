@@ -1,8 +1,9 @@
 """How full and how broken up leaves are."""
 
-from planner.placement import plan, reservation_for
-from planner.snapshot import snapshot
-from planner.uses import domain_uses
+from planner.cluster.snapshot import snapshot
+from planner.leafspine.usage import domain_uses
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, node, racks
 
 

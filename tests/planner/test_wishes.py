@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from planner.cluster import read
-from planner.errors import InputError, Where
-from planner.placement import fingerprint, plan, reservation_for
-from planner.settings import DEFAULTS, LevelPolicy, with_config
-from planner.wishes import shares
+from planner.manifests.cluster import read
+from planner.manifests.settings import with_config
+from planner.model.errors import InputError, Where
+from planner.model.settings import DEFAULTS, LevelPolicy
+from planner.planning.extensions import shares
+from planner.planning.plan import plan
+from planner.planning.replay import fingerprint
+from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, pod_set, racks, shape
 
 

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from planner.bandwidth import GB, Links, all_reduce
-from planner.blind import topology_blind
-from planner.cluster import read
-from planner.errors import InputError
-from planner.fabric import Link
-from planner.node import BoundPod, Node
-from planner.placement import plan, reservation_for
-from planner.podgroup import Toleration
-from planner.rates import nvlink_domains
-from planner.snapshot import snapshot
-from planner.topology import HOSTNAME, Topology
-from planner.worth import worth
+from planner.bandwidth.baseline import topology_blind
+from planner.bandwidth.comparison import worth
+from planner.bandwidth.links import nvlink_domains
+from planner.bandwidth.model import GB, Links, all_reduce
+from planner.cluster.snapshot import snapshot
+from planner.manifests.cluster import read
+from planner.model.errors import InputError
+from planner.model.labels import Toleration
+from planner.model.node import BoundPod, Node
+from planner.model.topology import HOSTNAME, Link, Topology
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import amounts, cluster, gang, node, pod_set, racks, shape
 
 HALL = Topology("hall", ("rack", HOSTNAME))

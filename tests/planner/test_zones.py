@@ -6,18 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from planner.alignment import Alignment, Ask
-from planner.answer import Assignment
-from planner.cluster import read
-from planner.errors import InputError, Where
-from planner.manifest import reservation_from, reservation_manifest
-from planner.node import BoundPod
-from planner.placement import plan, reservation_for
-from planner.podgroup import PodSet
-from planner.reservation import Reservation
-from planner.shape import shape_of
-from planner.snapshot import Snapshot, snapshot
-from planner.zones import seats
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.manifests.cluster import read
+from planner.manifests.pod import shape_of
+from planner.manifests.reservation import reservation_from, reservation_manifest
+from planner.model.answer import Assignment
+from planner.model.errors import InputError, Where
+from planner.model.node import BoundPod
+from planner.model.pod import Alignment, Ask
+from planner.model.podgroup import PodSet
+from planner.model.reservation import Reservation
+from planner.node.numa_state import seats
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import gang, node, topology
 
 GPU = "nvidia.com/gpu"

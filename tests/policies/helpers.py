@@ -6,14 +6,14 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from planner.cluster import read
-from planner.snapshot import Snapshot
-from webhook.admission import Decision, decide
-from webhook.commands.inputs import shipped
-from webhook.files import documents
-from webhook.policy.files import load_paths
-from webhook.policy.model import PolicySet
-from webhook.policy.request import from_object
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.cluster import read
+from webhook.admission.decision import Decision, decide
+from webhook.cli.inputs import shipped
+from webhook.files.reader import documents
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.loading.files import load_paths
+from webhook.wire.request import from_object
 
 Json = dict[str, Any]
 POLICIES = shipped("policies")

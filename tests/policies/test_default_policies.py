@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
 from tests.policies.helpers import (
     FOLDERS,
     POLICIES,
@@ -24,11 +24,11 @@ from tests.policies.helpers import (
     with_parameters,
 )
 from tests.workloads.objects import CRON_JOB, EVERY, GPU, JOB, LWS, POD, annotated, changed
-from webhook.admission import decide
-from webhook.commands.test import run_case
-from webhook.functions import FUNCTIONS
-from webhook.policy.request import from_object
-from webhook.policy.runner import Suite
+from webhook.admission.decision import decide
+from webhook.cli.test import run_case
+from webhook.functions.table import FUNCTIONS
+from webhook.policy.testing.runner import Suite
+from webhook.wire.request import from_object
 from webhook.workloads import pod_of, read
 
 PARAMETERS = yaml.safe_load((POLICIES / "parameters.yaml").read_text())

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.mig import BOARDS
+from planner.node.mig import BOARDS
 from tests.workloads.objects import JOB_SET, LWS, POD
-from webhook.mig_functions import MOST_SEARCHED, boards, needed, profiles, similar
-from webhook.pod_functions import add_annotations, add_labels, asked, count, slices, templates, whole
+from webhook.functions.mig import MOST_SEARCHED, boards, needed, profiles, similar
+from webhook.functions.pods import add_annotations, add_labels, asked, count, slices, templates, whole
 
 
 @pytest.mark.parametrize(

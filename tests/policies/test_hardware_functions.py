@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from planner.errors import Where
-from planner.qos import is_guaranteed
-from webhook.device_functions import claimed, rdma, with_capability
-from webhook.numa_functions import numa_misfit
+from planner.manifests.numa import is_guaranteed
+from planner.model.errors import Where
+from webhook.functions.devices import claimed, rdma, with_capability
+from webhook.functions.numa import numa_misfit
 
 GPU = "nvidia.com/gpu"
 ZONE = {"cpu": 55_000, "memory": 500 * 2**30, GPU: 4}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.limit_functions import broken, exceeded
+from webhook.functions.limits import broken, exceeded
 
 GI = 2**30
 

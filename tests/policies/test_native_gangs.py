@@ -6,10 +6,10 @@ import pytest
 
 from tests.policies.helpers import Json, cluster, policies
 from tests.workloads.objects import JOB, POD, changed
-from webhook.commands.mutate import decide_all
-from webhook.fellows import group_of
-from webhook.files import Document
-from webhook.surroundings import Surroundings
+from webhook.admission.environment import Surroundings
+from webhook.cli.mutate import decide_all
+from webhook.files.reader import Document
+from webhook.placement.group_members import group_of
 
 
 def joined(one: Json, at: tuple[str | int, ...], group: str, scheduler: str) -> Json:

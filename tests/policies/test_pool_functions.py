@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from planner.facts import cluster_facts
 from tests.policies.helpers import Json, cluster
-from webhook.pool_functions import NODE_POOL, reached
+from webhook.functions.node_pools import NODE_POOL, reached
+from webhook.variables.cluster import cluster_facts
 
 POOLS: Json = {
     "h100": {"selector": {NODE_POOL: "h100"}, "topology": "hopper"},

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from planner.answer import Assignment
-from planner.reservation import Reservation
-from webhook.roles import beside, role_of
+from planner.model.answer import Assignment
+from planner.model.reservation import Reservation
+from webhook.placement.service_roles import beside, role_of
 
 HELD = Reservation(
     id="bp-1",

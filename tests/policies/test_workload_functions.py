@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from planner.facts import cluster_facts
 from tests.policies.helpers import cluster
 from tests.workloads.objects import EVERY, JOB, JOB_SET, LWS, POD, RAY_JOB, Json, annotated, changed
-from webhook.workload_functions import kai_places, level, places
+from webhook.functions.workloads import kai_places, level, places
+from webhook.variables.cluster import cluster_facts
 
 RACK = {"kai.scheduler/topology-required-placement": "example.com/rack"}
 LEVELS = ["topology.kubernetes.io/zone", "example.com/rack", "kubernetes.io/hostname"]

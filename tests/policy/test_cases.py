@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from tests.policy.helpers import OURS, binding, check, mutating, patch, pod, validating
-from webhook.cli import main
+from webhook.cli.main import main
 from webhook.policy import PolicyError
-from webhook.policy.cases import Expectation, Outcome, differences
-from webhook.policy.runner import Suite
+from webhook.policy.testing.cases import Expectation, Outcome, differences
+from webhook.policy.testing.runner import Suite
 
 SET = mutating(
     patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: params.data.name}]'),

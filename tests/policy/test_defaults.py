@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.policy.helpers import deployment, pod
-from webhook.diff import equal
-from webhook.policy.defaults import carry, defaulted
+from webhook.jsontools.diff import equal
+from webhook.policy.engine.defaults import carry, defaulted
 
 
 def at(obj: Any, path: str) -> Any:

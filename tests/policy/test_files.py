@@ -12,7 +12,7 @@ import yaml
 
 from tests.policy.helpers import check, validating
 from webhook.policy import PolicyError
-from webhook.policy.files import PolicyStore, load_paths
+from webhook.policy.loading.files import PolicyStore, load_paths
 
 
 def write(path: Path, name: str, expression: str = "true") -> Path:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.effort import cpu_seconds
 from tests.policy.helpers import OURS, apply, check, deployment, loaded, mutating, patch, pod, validating
-from webhook.diff import equal, patch_between
+from webhook.jsontools.diff import equal, patch_between
+from webhook.jsontools.patch import apply as apply_patch
 from webhook.policy import Host, from_object, run_mutating, run_validating
-from webhook.policy.patching import apply as apply_patch
 
 EVERYTHING = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
 POLICIES = loaded(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.policy.helpers import binding, check, deployment, loaded, pod, validate, validating
 from webhook.policy import AdmissionRequest, from_object, run_validating
-from webhook.policy.request import GroupVersionKind, GroupVersionResource, plural
+from webhook.wire.request import GroupVersionKind, GroupVersionResource, plural
 
 RULE = {"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]}
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import main
-from webhook.commands.inputs import shipped
-from webhook.policy.errors import PolicyError
-from webhook.policy.files import load_paths
+from webhook.cli.inputs import shipped
+from webhook.cli.main import main
+from webhook.policy.loading.errors import PolicyError
+from webhook.policy.loading.files import load_paths
 
 
 @pytest.fixture

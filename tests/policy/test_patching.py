@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from webhook.diff import equal, patch_between, pointer
-from webhook.policy.patching import PatchError, TestFailedError, apply
+from webhook.jsontools.diff import equal, patch_between, pointer
+from webhook.jsontools.patch import PatchError, TestFailedError, apply
 
 DOCUMENT = {"map": {"a": 1, "s/l~t": 2}, "list": [0, 1, 2], "null": None}
 

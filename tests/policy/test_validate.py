@@ -20,7 +20,7 @@ from tests.policy.helpers import (
     validating,
 )
 from webhook.policy import Host, UserInfo, from_object, run_validating
-from webhook.policy.model import ParamKind
+from webhook.policy.engine.model import ParamKind
 
 REPLICA_LIMIT = {"apiVersion": "rules.example.com/v1", "kind": "ReplicaLimit"}
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from tests.workloads.objects import EVERY, GROVE, annotated
-from webhook.cli import main
-from webhook.commands.inputs import shipped
+from webhook.cli.inputs import shipped
+from webhook.cli.main import main
 
 CLUSTER = str(shipped("manifests") / "examples" / "clusters" / "superpod-32.yaml")
 COUNT = 200

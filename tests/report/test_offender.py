@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from planner.podgroup import PodGroup
+from planner.model.podgroup import PodGroup
 from webhook.report.lines import line_of
 from webhook.report.offender import fields_named, offending_field, resources_named
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.floor import Floor
-from planner.outcome import outcome
-from planner.simulated_jobs import DAY, Job, jobs, quantile
-from planner.simulation import GIVE_UP, simulate
-from planner.strategies import BestFit, FirstFit, Planned, PodByPod
+from planner.simulation.hall import Floor
+from planner.simulation.jobs import DAY, Job, jobs, quantile
+from planner.simulation.results import outcome
+from planner.simulation.simulate import GIVE_UP, simulate
+from planner.simulation.strategies import BestFit, FirstFit, Planned, PodByPod
 
 WAYS = {
     "first fit": lambda floor: FirstFit(),

@@ -15,13 +15,14 @@ import orjson
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from planner.sqlite import SqliteLedger
-from webhook.cluster import ClusterFiles, ClusterSource
-from webhook.commands.inputs import policy_store, shipped
-from webhook.files import objects
-from webhook.policy.request import from_object
-from webhook.server import Webhook
-from webhook.service import Service
+from planner.ledger.sqlite import SqliteLedger
+from webhook.cli.inputs import policy_store, shipped
+from webhook.files.reader import objects
+from webhook.server.cluster_files import ClusterFiles
+from webhook.server.cluster_source import ClusterSource
+from webhook.server.http import Webhook
+from webhook.server.service import Service
+from webhook.wire.request import from_object
 
 EXAMPLES = shipped("manifests") / "examples"
 Json = dict[str, Any]

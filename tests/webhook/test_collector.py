@@ -4,14 +4,14 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from webhook import collector
+from webhook.server import garbage_collection
 
 
 @contextmanager
 def young_alone() -> Iterator[None]:
     """As it is while `bayplan serve` runs."""
     before = list(gc.callbacks)
-    collector.look_at_the_young_alone()
+    garbage_collection.look_at_the_young_alone()
     try:
         yield
     finally:

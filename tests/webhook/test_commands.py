@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.webhook.conftest import EXAMPLES
-from webhook.cli import COMMANDS, main
+from webhook.cli.main import COMMANDS, main
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")
 JOB = str(EXAMPLES / "job-two-nodes-one-rack.yaml")

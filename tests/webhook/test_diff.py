@@ -6,7 +6,7 @@ import jsonpatch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.diff import patch_between
+from webhook.jsontools.diff import patch_between
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text("ab/~", max_size=3),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import aiohttp
 
-from planner.sqlite import SqliteLedger
-from webhook.commands.inputs import policy_store
-from webhook.server import Webhook, start
-from webhook.service import Service
+from planner.ledger.sqlite import SqliteLedger
+from webhook.cli.inputs import policy_store
+from webhook.server.http import Webhook, start
+from webhook.server.service import Service
 
 
 async def test_while_it_drains_it_answers_closes_connections_and_is_not_ready(tmp_path: Path) -> None:

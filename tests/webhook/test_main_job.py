@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from tests.webhook.conftest import EXAMPLES, Json, Serve, example, patched
-from webhook.cluster import ClusterFiles
-from webhook.files import objects
+from webhook.files.reader import objects
+from webhook.server.cluster_files import ClusterFiles
 
 ROWS = [
     row

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.manifest_yaml import DEPTH_LIMIT, load_all
+from webhook.files.yaml_documents import DEPTH_LIMIT, load_all
 
 
 def one(text: str) -> object:

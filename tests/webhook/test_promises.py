@@ -7,8 +7,9 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from planner.reservation import Conflict, LedgerUnavailable, Reservation
-from planner.sqlite import SqliteLedger
+from planner.ledger.ledger import Conflict, LedgerUnavailable
+from planner.ledger.sqlite import SqliteLedger
+from planner.model.reservation import Reservation
 from tests.webhook.conftest import Serve, example
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from planner.node import BoundPod
-from planner.placement import plan, reservation_for
-from planner.podgroup import PodGroup
-from planner.snapshot import Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.model.node import BoundPod
+from planner.model.podgroup import PodGroup
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import amounts, cluster, gang
-from webhook.planning import WorkloadPlan
-from webhook.queue import Waiting, in_order, plan_in_turn
+from webhook.placement.queue import Waiting, in_order, plan_in_turn
+from webhook.placement.workload_plan import WorkloadPlan
 from webhook.workloads import Workload
 
 RACKS = """

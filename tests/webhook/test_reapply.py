@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.workloads.objects import JOB_SET
-from webhook.reapply import LAST_APPLIED, as_before
+from webhook.admission.reapply import LAST_APPLIED, as_before
 from webhook.workloads import read
 
 GATE = [{"name": "bayplan.dev/queued"}]

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.review import BODY_LIMIT, DEPTH_LIMIT, BadCall, Response, decode, encode, fit_warnings
+from webhook.jsontools.depth import DEPTH_LIMIT
+from webhook.wire.review import BODY_LIMIT, BadCall, Response, decode, encode, fit_warnings
 
 GOOD = {
     "apiVersion": "admission.k8s.io/v1",

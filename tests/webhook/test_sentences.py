@@ -1,6 +1,6 @@
 """Several messages as one text."""
 
-from webhook.sentences import joined
+from webhook.jsontools.sentences import joined
 
 
 def test_sentences_follow_each_other_and_other_parts_are_joined_by_semicolons():

@@ -10,12 +10,14 @@ from typing import Any
 import orjson
 import pytest
 
-from planner.reservation import Book, LedgerUnavailable, Reservation
-from planner.sqlite import SqliteLedger
+from planner.ledger.ledger import LedgerUnavailable
+from planner.ledger.sqlite import SqliteLedger
+from planner.model.reservation import Book, Reservation
 from tests.webhook.conftest import EXAMPLES, Serve, clusters, example, review
-from webhook.cluster import ClusterFiles, NoCluster
-from webhook.review import BODY_LIMIT
-from webhook.server import start
+from webhook.server.cluster_files import ClusterFiles
+from webhook.server.cluster_source import NoCluster
+from webhook.server.http import start
+from webhook.wire.review import BODY_LIMIT
 
 JSON = {"Content-Type": "application/json"}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhook.admission import decide
+from webhook.admission.decision import decide
+from webhook.admission.environment import Surroundings
 from webhook.cel.libraries.authorizer import Decision, Query
 from webhook.policy import load
-from webhook.policy.request import UserInfo, from_object
-from webhook.surroundings import Surroundings
+from webhook.wire.request import UserInfo, from_object
 
 POD = {
     "apiVersion": "v1",

@@ -7,8 +7,8 @@ import asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.webhook.conftest import example
-from webhook.metrics import metrics
-from webhook.topology_metrics import recovery_histogram
+from webhook.server.leaf_spine_metrics import recovery_histogram
+from webhook.server.metrics import metrics
 
 
 async def scraped(asked):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import yaml
 
-from planner.node import BoundPod, Node
-from planner.placement import plan, reservation_for
-from planner.snapshot import Snapshot, snapshot
-from planner.topology import HOSTNAME, Topology
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.node import BoundPod, Node
+from planner.model.topology import HOSTNAME, Topology
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
 from tests.builders import GPU, amounts, gang, node
-from webhook.admission import decide
-from webhook.commands.inputs import policies
-from webhook.planning import Placed
-from webhook.policy.request import from_object
-from webhook.worth import given_up
+from webhook.admission.decision import decide
+from webhook.cli.inputs import policies
+from webhook.placement.bandwidth_words import given_up
+from webhook.placement.workload_plan import Placed
+from webhook.wire.request import from_object
 
 HALL = Topology("hall", ("rack", HOSTNAME), source="bayplan.dev")
 LABELS = {"nvidia.com/gpu.family": "blackwell", "nvidia.com/gpu.product": "NVIDIA-GB200"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.placement import plan
+from planner.planning.plan import plan
 from tests.builders import racks
 from webhook.workloads import read
 

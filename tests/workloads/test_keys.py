@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.errors import InputError
-from planner.podgroup import Constraint, FabricWish
+from planner.model.errors import InputError
+from planner.model.podgroup import Constraint, FabricWish
 from tests.workloads import objects as o
 from webhook.workloads import read
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.errors import InputError, Where
+from planner.model.errors import InputError, Where
 from tests.workloads import objects as o
 from webhook.workloads import pod_of, read, wants_plan, write_pod
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from planner.errors import InputError
-from planner.podgroup import Requirement
+from planner.model.errors import InputError
+from planner.model.labels import Requirement
 from tests.workloads import objects as o
 from webhook.workloads import read
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from planner.errors import InputError
-from planner.placement import plan
-from planner.podgroup import PodGroup
+from planner.model.errors import InputError
+from planner.model.podgroup import PodGroup
+from planner.planning.plan import plan
 from tests.builders import cluster
 from tests.workloads import objects as o
 from webhook.workloads import joined, read

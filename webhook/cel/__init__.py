@@ -44,13 +44,13 @@ is given an `Access`.
 `webhook.cel.schema.lookup(api_version, kind)` gives the structural schema of a built-in kind, or None.
 """
 
-from webhook.cel.budget import Budget
-from webhook.cel.declarations import Declarations
-from webhook.cel.errors import CelError, Origin
-from webhook.cel.functions import Function
+from webhook.cel.compiler.declarations import Declarations
+from webhook.cel.compiler.functions import Function
 from webhook.cel.program import Program, compile, to_json
-from webhook.cel.schema import lookup
-from webhook.cel.values import CelType, Duration, JSONPatch, ObjectValue, Optional, Timestamp, UInt
+from webhook.cel.values.budget import Budget
+from webhook.cel.values.errors import CelError, Origin
+from webhook.cel.values.schema import lookup
+from webhook.cel.values.values import CelType, Duration, JSONPatch, ObjectValue, Optional, Timestamp, UInt
 
 __all__ = [
     "Budget",

@@ -6,15 +6,24 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.cel.budget import Budget, Meter
-from webhook.cel.code import Code, Scope
-from webhook.cel.compiler import Compiler
-from webhook.cel.declarations import Declarations
-from webhook.cel.errors import CelError, Origin
-from webhook.cel.grammar import parse
+from webhook.cel.compiler.code import Code, Scope
+from webhook.cel.compiler.compiler import Compiler
+from webhook.cel.compiler.declarations import Declarations
 from webhook.cel.libraries import table
-from webhook.cel.temporal import format_duration, format_timestamp
-from webhook.cel.values import BoolKey, Duration, JSONPatch, Optional, Timestamp, UInt, from_key, type_name
+from webhook.cel.syntax.grammar import parse
+from webhook.cel.values.budget import Budget, Meter
+from webhook.cel.values.errors import CelError, Origin
+from webhook.cel.values.temporal import format_duration, format_timestamp
+from webhook.cel.values.values import (
+    BoolKey,
+    Duration,
+    JSONPatch,
+    Optional,
+    Timestamp,
+    UInt,
+    from_key,
+    type_name,
+)
 
 RESULT_LIMIT: Final = 500_000  # elements, and tenths of a string's length; a request is at most 3 MiB
 

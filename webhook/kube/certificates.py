@@ -38,17 +38,27 @@ from certs.authority import (
 )
 from certs.reload import ReloadingContext
 from certs.rotation import CA_BUNDLE, CA_CERT, CA_KEY, TLS_CERT, TLS_KEY
-from webhook.kube.client import Api, ApiError, Json
+from webhook.kube.api.client import Api, ApiError, Json
 
 EVERY = 5.0
 """Seconds between two looks; one is a read of the Secret and of each configuration."""
+
+
 AGAIN = 0.2
 """Seconds until the next look after one that changed something."""
+
+
 REST = 20.0
 """Seconds that a bundle must have stood in every configuration before its CA signs: API servers take up a
 changed configuration by a watch, each in its own time, normally within a second."""
+
+
 _KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+
+
 _CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+
+
 log = logging.getLogger("bayplan")
 
 

@@ -36,14 +36,14 @@ The parts, from the file inward: `files` (disk) → `document` (YAML with line n
 `cases`, `runner`, `coverage` and `junit` are `bayplan test`.
 """
 
-from webhook.policy.errors import PolicyError, Problem
-from webhook.policy.host import FileParams, Host, Params
-from webhook.policy.load import load
-from webhook.policy.model import MutatingPolicy, Policy, PolicySet, ValidatingPolicy
-from webhook.policy.mutate import Effect, Mutated, Skipped, run_mutating, skipped_notice
-from webhook.policy.request import AdmissionRequest, UserInfo, from_object
-from webhook.policy.runs import Failure
-from webhook.policy.validate import Finding, Findings, run_validating
+from webhook.policy.engine.context import FileParams, Host, Params
+from webhook.policy.engine.model import MutatingPolicy, Policy, PolicySet, ValidatingPolicy
+from webhook.policy.engine.mutate import Effect, Mutated, Skipped, run_mutating, skipped_notice
+from webhook.policy.engine.session import Failure
+from webhook.policy.engine.validate import Finding, Findings, run_validating
+from webhook.policy.loading.errors import PolicyError, Problem
+from webhook.policy.loading.load import load
+from webhook.wire.request import AdmissionRequest, UserInfo, from_object
 
 __all__ = [
     "AdmissionRequest",

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.snapshot import Snapshot
-from webhook import worth
-from webhook.admission import PLAN, Decision
-from webhook.planning import Placed
-from webhook.policy.mutate import Effect, Skipped
-from webhook.policy.validate import Findings
+from planner.cluster.snapshot import Snapshot
+from webhook.admission.decision import PLAN, Decision
+from webhook.jsontools.sentences import joined
+from webhook.placement import bandwidth_words
+from webhook.placement.workload_plan import Placed
+from webhook.policy.engine.mutate import Effect, Skipped
+from webhook.policy.engine.validate import Findings
 from webhook.report.lines import line_of
 from webhook.report.model import Outcome, Result
 from webhook.report.offender import fields_named, offending_field
-from webhook.sentences import joined
 
 _FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
 _PLAN_OUTCOME: dict[str, Outcome] = {"admitted": "pass", "queued": "warn", "rejected": "fail"}
@@ -136,8 +136,8 @@ def _found(blank: Result, findings: Findings) -> Iterator[Result]:
 def _planned(blank: Result, placed: Placed, snapshot: Snapshot, obj: Mapping[str, Any]) -> Result:
     answer = placed.answer
     admitted = answer.decision == "admitted"
-    value = worth.of_place(snapshot, placed)
-    warnings = [one for one in (*answer.warnings, worth.given_up(snapshot, placed)) if one]
+    value = bandwidth_words.of_place(snapshot, placed)
+    warnings = [one for one in (*answer.warnings, bandwidth_words.given_up(snapshot, placed)) if one]
     properties = {
         "gang": answer.gang,
         "decision": answer.decision,
@@ -145,9 +145,13 @@ def _planned(blank: Result, placed: Placed, snapshot: Snapshot, obj: Mapping[str
         "level": answer.level,
         "domain": "/".join(part for part in answer.domain if part),
         "reserves": ", ".join("/".join(part for part in one if part) for one in answer.reserves),
-        **(worth.properties(value) if value else {}),
+        **(bandwidth_words.properties(value) if value else {}),
     }
-    told = (answer.message, worth.sentence(value) if value else "", *(f"warning: {one}" for one in warnings))
+    told = (
+        answer.message,
+        bandwidth_words.sentence(value) if value else "",
+        *(f"warning: {one}" for one in warnings),
+    )
     return replace(
         blank,
         result="warn" if admitted and warnings else _PLAN_OUTCOME[answer.decision],

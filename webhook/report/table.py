@@ -7,7 +7,7 @@ from typing import TextIO
 
 from rich.text import Text
 
-from webhook import terminal
+from webhook.report import terminal
 from webhook.report.model import WORST_FIRST, Outcome, Report, Result
 
 _COLOUR = {"pass": "green", "fail": "red", "warn": "yellow", "error": "bold red", "skip": "dim"}

@@ -10,11 +10,11 @@ Read in this order: `kinds` (the table), `layouts` (a small function for each fa
 `gangs`, `read`, `pods`, `merge` (pods of one gang in the same files).
 """
 
-from webhook.workloads.keys import KEYS, Key
 from webhook.workloads.kinds import KINDS, Kind
 from webhook.workloads.merge import joined
-from webhook.workloads.pods import pod_of, write_pod
-from webhook.workloads.read import Template, Workload, pod_templates, read, wants_plan
+from webhook.workloads.reader import Template, Workload, pod_templates, read, wants_plan
+from webhook.workloads.templates import pod_of, write_pod
+from webhook.workloads.topology_keys import KEYS, Key
 
 __all__ = [
     "KEYS",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from planner.alignment import NOTHING
-from planner.podgroup import Constraint, FabricWish, PodGroup, PodSet, PodShape, Requirement, ReserveMode
-from planner.shape import shape_of
-from planner.sharing import share_in
-from webhook.workloads.keys import TEMPLATE, Asked, asked
+from planner.manifests.pod import shape_of
+from planner.model.labels import Requirement
+from planner.model.pod import NOTHING, PodShape
+from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet, ReserveMode
+from planner.node.gpu_sharing import share_in
 from webhook.workloads.layouts import Layout, Member
 from webhook.workloads.options import Options
+from webhook.workloads.topology_keys import TEMPLATE, Asked, asked
 
 SHARED_GPU = "nvidia.com/gpu.shared"
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"

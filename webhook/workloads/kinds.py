@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from webhook.workloads import layouts
-from webhook.workloads.field import Field
+from webhook.workloads.fields import Field
 from webhook.workloads.layouts import Layout
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from webhook.workloads.field import Field, shown
+from webhook.workloads.fields import Field, shown
 
 LARGEST_GANGS = 10_000
 """Replicas of one object that are each a gang; more is refused: Kubernetes itself supports 5,000 nodes."""

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from planner.podgroup import PodGroup, PodSet, PodShape
-from webhook.workloads.read import Workload
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup, PodSet
+from webhook.workloads.reader import Workload
 
 
 def joined(workloads: Iterable[Workload]) -> list[Workload]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from planner.podgroup import OnUnavailable, ReserveMode
-from webhook.names import SKIP
-from webhook.workloads.field import Field
+from planner.model.podgroup import OnUnavailable, ReserveMode
+from webhook.workloads.annotation_keys import SKIP
+from webhook.workloads.fields import Field
 
 GANG = "bayplan.dev/gang"
 GANG_SIZE = "bayplan.dev/gang-size"

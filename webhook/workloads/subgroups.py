@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from webhook.workloads.field import Field
-from webhook.workloads.keys import Asked, asked_by_constraint
+from webhook.workloads.fields import Field
+from webhook.workloads.topology_keys import Asked, asked_by_constraint
 
 
 @dataclass(frozen=True, slots=True)

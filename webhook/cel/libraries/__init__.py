@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from webhook.cel.functions import Overload, Table
+from webhook.cel.compiler.functions import Overload, Table
 from webhook.cel.libraries import (
     authorizer,
     conversions,

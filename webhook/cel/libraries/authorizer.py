@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload
-from webhook.cel.values import register_type
+from webhook.cel.compiler.functions import Overload, overload
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.values import register_type
 
 
 @dataclass(frozen=True, slots=True)

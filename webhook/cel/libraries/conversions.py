@@ -7,9 +7,9 @@ import math
 import re
 from typing import Any, Final
 
-from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload, scanning
-from webhook.cel.temporal import (
+from webhook.cel.compiler.functions import Overload, overload, scanning
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.temporal import (
     SECOND,
     format_duration,
     format_timestamp,
@@ -17,7 +17,7 @@ from webhook.cel.temporal import (
     parse_timestamp,
     timestamp,
 )
-from webhook.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt
+from webhook.cel.values.values import INT_MAX, INT_MIN, UINT_MAX, UInt
 
 _INT: Final = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _UINT: Final = re.compile(r"\d{1,20}", re.ASCII)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from webhook.cel.budget import Meter
-from webhook.cel.functions import Overload, overload
-from webhook.cel.values import CelType, type_name
+from webhook.cel.compiler.functions import Overload, overload
+from webhook.cel.values.budget import Meter
+from webhook.cel.values.values import CelType, type_name
 
 
 def _type_of(value: Any) -> CelType:

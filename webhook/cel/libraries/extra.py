@@ -8,11 +8,11 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from webhook.cel.budget import Meter
-from webhook.cel.equality import compare
-from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload, scanning
-from webhook.cel.values import INT_MIN, UINT_MAX, UInt, type_name
+from webhook.cel.compiler.functions import Overload, overload, scanning
+from webhook.cel.values.budget import Meter
+from webhook.cel.values.equality import compare
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.values import INT_MIN, UINT_MAX, UInt, type_name
 
 
 def _extreme(op: str) -> Callable[..., Any]:

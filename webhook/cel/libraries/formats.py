@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.cel.budget import Meter
-from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload
+from webhook.cel.compiler.functions import Overload, overload
 from webhook.cel.libraries import url
-from webhook.cel.temporal import parse_timestamp
-from webhook.cel.values import ABSENT, Optional, register_type
+from webhook.cel.values.budget import Meter
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.temporal import parse_timestamp
+from webhook.cel.values.values import ABSENT, Optional, register_type
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _LABEL_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)

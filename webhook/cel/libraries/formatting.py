@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from webhook.cel.budget import Meter
-from webhook.cel.errors import FunctionError
 from webhook.cel.libraries.conversions import format_double, plain_double
-from webhook.cel.temporal import format_duration, format_timestamp
-from webhook.cel.values import CelType, Duration, Timestamp, UInt, from_key, type_name
+from webhook.cel.values.budget import Meter
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.temporal import format_duration, format_timestamp
+from webhook.cel.values.values import CelType, Duration, Timestamp, UInt, from_key, type_name
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.(\d+))?(.)|)", re.DOTALL)
 _MAX_PRECISION: Final = 1000

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, Final
 
-from webhook.cel.budget import Meter
-from webhook.cel.comprehensions import sort_key
-from webhook.cel.equality import compare, equals
-from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload
-from webhook.cel.operators import add
-from webhook.cel.values import UInt, type_name
+from webhook.cel.compiler.comprehensions import sort_key
+from webhook.cel.compiler.functions import Overload, overload
+from webhook.cel.compiler.operators import add
+from webhook.cel.values.budget import Meter
+from webhook.cel.values.equality import compare, equals
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.values import UInt, type_name
 
 _HASHED: Final = frozenset({str, int})
 

@@ -6,9 +6,9 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload, scanning
-from webhook.cel.values import register_type
+from webhook.cel.compiler.functions import Overload, overload, scanning
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.values import register_type
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _BROADCAST: Final = ipaddress.IPv4Address("255.255.255.255")

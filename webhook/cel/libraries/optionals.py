@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload
-from webhook.cel.values import ABSENT, Duration, Optional, Timestamp
+from webhook.cel.compiler.functions import Overload, overload
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.values import ABSENT, Duration, Optional, Timestamp
 
 
 def is_zero(value: Any) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload, scanning
-from webhook.cel.values import INT_MAX, INT_MIN, register_type
+from webhook.cel.compiler.functions import Overload, overload, scanning
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.values import INT_MAX, INT_MIN, register_type
 
 _FORM: Final = re.compile(
     r"([+-]?)(\d{1,64}(?:\.\d{0,64})?|\.\d{1,64})(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,3}))?", re.ASCII

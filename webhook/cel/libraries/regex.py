@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from webhook.cel.budget import Meter
-from webhook.cel.functions import Overload, overload
-from webhook.cel.regex import pattern
+from webhook.cel.compiler.functions import Overload, overload
+from webhook.cel.values.budget import Meter
+from webhook.cel.values.regex import pattern
 
 _CALL: Final = 20  # a pattern that no call before has used must be compiled
 _MATCH: Final = 25  # each match is a Python object

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload, scanning
-from webhook.cel.values import register_type
+from webhook.cel.compiler.functions import Overload, overload, scanning
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.values import register_type
 
 _NUMBER: Final = r"(0|[1-9]\d{0,18})"
 _FORM: Final = re.compile(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from webhook.cel.budget import Meter
-from webhook.cel.equality import equals
-from webhook.cel.functions import Overload, overload
+from webhook.cel.compiler.functions import Overload, overload
+from webhook.cel.values.budget import Meter
+from webhook.cel.values.equality import equals
 
 
 def _contains(meter: Meter, items: list[Any], wanted: list[Any]) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import string as ascii_tables
 from typing import Any, Final
 
-from webhook.cel.budget import Meter
-from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload, scanning
+from webhook.cel.compiler.functions import Overload, overload, scanning
 from webhook.cel.libraries.formatting import format_string
+from webhook.cel.values.budget import Meter
+from webhook.cel.values.errors import FunctionError
 
 _LOWER: Final = str.maketrans(ascii_tables.ascii_uppercase, ascii_tables.ascii_lowercase)
 _UPPER: Final = str.maketrans(ascii_tables.ascii_lowercase, ascii_tables.ascii_uppercase)

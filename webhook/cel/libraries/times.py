@@ -6,9 +6,9 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Final
 
-from webhook.cel.functions import Overload, overload
-from webhook.cel.temporal import SECOND, local_time
-from webhook.cel.values import Duration, Timestamp
+from webhook.cel.compiler.functions import Overload, overload
+from webhook.cel.values.temporal import SECOND, local_time
+from webhook.cel.values.values import Duration, Timestamp
 
 _PARTS: Final[dict[str, Callable[[dt.datetime], int]]] = {
     "getFullYear": lambda t: t.year,

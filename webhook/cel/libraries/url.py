@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
-from webhook.cel.budget import Meter
-from webhook.cel.errors import FunctionError
-from webhook.cel.functions import Overload, overload, scanning
-from webhook.cel.values import register_type
+from webhook.cel.compiler.functions import Overload, overload, scanning
+from webhook.cel.values.budget import Meter
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.values import register_type
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")

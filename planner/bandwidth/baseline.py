@@ -1,0 +1,105 @@
+"""Where a gang's pods would go without a plan: one after another, as kube-scheduler scores nodes.
+
+The rule: a node that takes the pod (labels, taints, resources, no second pod of a PodSet where hosts or
+domains must differ) with the least of its cpu and memory requested, counting the pod (NodeResourcesFit,
+LeastAllocated, its default; GPUs are no part of that score). Among equals kube-scheduler takes one by chance;
+here a hash of the node's name decides, so that the same input gives the same answer. No level is looked at,
+no gang, and no domain that another gang holds whole: such a scheduler knows of none of them.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from zlib import crc32
+
+from planner.cluster.snapshot import Snapshot
+from planner.devices.availability import Stock
+from planner.devices.pools import on_node
+from planner.model.answer import Assignment
+from planner.model.node import Node
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup, PodSet
+from planner.model.quantity import Resources
+from planner.node.eligibility import obstacle
+from planner.node.packing import most, taken_there
+
+RULE = "kube-scheduler's least allocated, pod by pod"
+
+
+_UNSTATED = {"cpu": 100, "memory": 200 * 2**20}
+"""What kube-scheduler counts for a pod that states nothing: 100m and 200 MiB, here in base units."""
+
+
+def topology_blind(snapshot: Snapshot, group: PodGroup) -> tuple[Assignment, ...]:
+    """A place for each pod of the gang; fewer pods than the gang has where there is none for some.
+
+    `snapshot` must not hold the gang itself.
+    """
+    taken: dict[str, Resources] = {}
+    stocks: dict[str, Stock] = {}
+    found: list[Assignment] = []
+    for pod_set in group.pod_sets:
+        counts = _spread(snapshot, pod_set, taken, stocks)
+        found.extend(Assignment(pod_set.name, node, count) for node, count in counts.items())
+    return tuple(found)
+
+
+def _spread(
+    snapshot: Snapshot, pod_set: PodSet, taken: dict[str, Resources], stocks: dict[str, Stock]
+) -> dict[str, int]:
+    """Pods of one PodSet by node; what they take is added to `taken`, and of devices to `stocks`, by node."""
+    shape, counts = pod_set.shape, dict[str, int]()
+    queue: list[tuple[float, int, str]] = []
+    for name, node in snapshot.nodes.items():
+        if not obstacle(shape, node, now=True):
+            used = taken.get(name) or snapshot.taken.get(name, {})
+            if _room(snapshot, node, used, shape, stocks):
+                queue.append((_share(node, used, shape), crc32(name.encode()), name))
+    heapify(queue)
+    apart: set[tuple[str, str]] = set()
+    placed = 0
+    while queue and placed < pod_set.count:
+        _, draw, name = heappop(queue)
+        node = snapshot.nodes[name]
+        where = {(key, node.labels.get(key, "")) for key in shape.anti_affinity if node.labels.get(key)}
+        if apart & where:
+            continue
+        apart |= where
+        used = dict(taken.get(name) or snapshot.taken.get(name, {}))
+        for resource, amount in shape.requests.items():
+            used[resource] = used.get(resource, 0) + amount
+        taken[name] = used
+        counts[name] = counts.get(name, 0) + 1
+        placed += 1
+        if stock := stocks.get(name):
+            stocks[name] = stock.beside(taken_there(shape, snapshot.base.offers(node))[1])
+        if _room(snapshot, node, used, shape, stocks):
+            heappush(queue, (_share(node, used, shape), draw, name))
+    return counts
+
+
+def _room(snapshot: Snapshot, node: Node, used: Resources, shape: PodShape, stocks: dict[str, Stock]) -> int:
+    """Whether the node has room for one more pod; its devices for claims are looked up once."""
+    if (
+        (shape.bundles or shape.stand_ins)
+        and node.name not in stocks
+        and (stock := snapshot.free_on(node)[2])
+    ):
+        stocks[node.name] = stock
+    return min(1, most(_free(snapshot, node, used), shape, None, 1, stocks.get(node.name)))
+
+
+def _free(snapshot: Snapshot, node: Node, used: Resources) -> Resources:
+    offers = snapshot.base.offers(node)
+    used = on_node(used, offers)
+    return {name: amount - used.get(name, 0) for name, amount in offers.items()}
+
+
+def _share(node: Node, used: Resources, shape: PodShape) -> float:
+    """The mean share of cpu and memory that would be requested with one more pod; 1 where there is none."""
+    shares = []
+    for name, least in _UNSTATED.items():
+        offered = node.allocatable.get(name, 0)
+        wanted = used.get(name, 0) + (shape.requests.get(name, 0) or least)
+        shares.append(min(1.0, wanted / offered) if offered else 1.0)
+    return sum(shares) / len(shares)

@@ -1,0 +1,133 @@
+"""The links under a gang's GPUs: which share an NVLink domain, how fast the links in and between these are.
+
+An NVLink domain is the partition that `nvidia.com/gpu.clique` names (a whole NVL72), else the host, or the
+parts of a host that `gpu.topology/nvlink-domain-size` tells. Rates are nominal, GB/s a GPU and direction, by
+GPU family, product and interconnect label; what no label tells is assumed, and the words say so. The network
+is the narrowest link that the Topology lists, else its `bayplan.dev/adapter-gbps`, else NDR (HDR for Ampere).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.bandwidth.model import NETWORK, NVLINK, PCIE, Links
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.switch_graph import LeafSpine, Switch, leaf_spine
+from planner.model.node import Node
+from planner.model.topology import Domain, Topology
+
+CLIQUE = "nvidia.com/gpu.clique"
+
+
+INSIDE_SIZE = "gpu.topology/nvlink-domain-size"
+
+
+INTERCONNECT = "gpu.topology/interconnect"
+
+
+FAMILY = "nvidia.com/gpu.family"
+
+
+PRODUCT = "nvidia.com/gpu.product"
+
+
+_NVLINKED = re.compile(r"\b(A100|A800|H100|H200|H800|H20|GH200|B100|B200|B300|GB200|GB300)\b")
+
+
+_GENERATION = {"ampere": "NVLink 3", "hopper": "NVLink 4", "blackwell": "NVLink 5"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """The links of a placement, and the words that say what they are and what was assumed."""
+
+    links: Links
+    words: str
+
+
+def nvlink_domains(nodes: Mapping[str, Node], gpus: Mapping[str, int]) -> tuple[int, ...]:
+    """GPUs in each NVLink domain, largest first, for `gpus` GPUs on each of these nodes."""
+    shared: dict[str, int] = {}
+    inside: list[int] = []
+    for name, count in gpus.items():
+        labels = nodes[name].labels
+        size = labels.get(INSIDE_SIZE, "")
+        if clique := labels.get(CLIQUE, ""):
+            shared[clique] = shared.get(clique, 0) + count
+        elif size.isdecimal() and 0 < int(size) < count:
+            inside += [min(int(size), count - start) for start in range(0, count, int(size))]
+        else:
+            inside.append(count)
+    return tuple(sorted((*shared.values(), *inside), reverse=True))
+
+
+def rates_of(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> Rates:
+    """The rates under a gang on these nodes, the slowest of each kind."""
+    speed, what = min(_inside(snapshot.nodes[name]) for name in nodes)
+    across, told = _across(snapshot, topology, nodes)
+    ratio = max(_stated(snapshot, topology, nodes), _cabled(snapshot, topology, nodes))
+    words = f"{what} {speed:g} GB/s, network {across:g} GB/s a GPU{told}"
+    if ratio > 1:
+        words += f", oversubscribed {ratio:g}:1"
+    return Rates(Links(speed, across, ratio), words)
+
+
+def _inside(node: Node) -> tuple[float, str]:
+    """The rate between GPUs of one NVLink domain of the node, and the link's name."""
+    family, product = node.labels.get(FAMILY, ""), node.labels.get(PRODUCT, "").replace("-", " ")
+    switched = bool(_NVLINKED.search(product)) or not product
+    told = node.labels.get(INTERCONNECT, "")
+    if told == "pcie" or (told != "nvswitch" and ("PCIe" in product or not switched)):
+        generation = 5 if family in ("hopper", "blackwell") else 4
+        return PCIE[generation], f"PCIe Gen{generation} ×16"
+    if family in NVLINK:
+        return NVLINK[family], _GENERATION[family]
+    return NVLINK["hopper"], "NVLink 4 (assumed)"
+
+
+def _across(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> tuple[float, str]:
+    """The network's rate a GPU, and where it is known from."""
+    spine = leaf_spine(snapshot, topology)
+    if spine is not None and spine.cabled:
+        ends = [name if name in spine.graph else spine.switch_of(name) for name in nodes]
+        slowest = spine.narrowest_among(ends)
+        if slowest:
+            return slowest / 8, " by the Topology's links"
+    if topology.adapter_gbps:
+        return topology.adapter_gbps / 8, " as the Topology says"
+    old = all(snapshot.nodes[name].labels.get(FAMILY) == "ampere" for name in nodes)
+    kind = "hdr" if old else "ndr"
+    return NETWORK[kind], f" ({kind.upper()}, assumed)"
+
+
+def _stated(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> float:
+    """The largest oversubscription that the Topology states between the domains that the nodes are in."""
+    paths = [topology.path(name, snapshot.nodes[name].labels) for name in nodes]
+    spanned = (level for level in range(len(topology.levels)) if _differ(paths, level))
+    return max((topology.oversubscription.get(topology.levels[level], 1.0) for level in spanned), default=1.0)
+
+
+def _differ(paths: Iterable[Domain], level: int) -> bool:
+    return len({path[: level + 1] for path in paths}) > 1
+
+
+def _cabled(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> float:
+    """The largest ratio, over the leaves of a gang on several, of the cables down to nodes to those up."""
+    spine = leaf_spine(snapshot, topology)
+    leaves = {spine.switch_of(name) for name in nodes} if spine is not None else set()
+    if spine is None or not spine.cabled or len(leaves) < 2:
+        return 1.0
+    return max((_ratio(snapshot, spine, leaf) for leaf in leaves if leaf in spine.graph), default=1.0)
+
+
+def _ratio(snapshot: Snapshot, spine: LeafSpine, leaf: Switch) -> float:
+    down = up = 0.0
+    for other, cable in spine.graph.adj[leaf].items():
+        gbps = cable.get("gbps") or 0.0
+        if other in snapshot.nodes:
+            down += gbps
+        else:
+            up += gbps
+    return max(1.0, down / up) if down and up else 1.0

@@ -1,0 +1,75 @@
+"""What a placement is worth: the time of an all-reduce by a stated model, beside a topology-blind placement.
+
+The model is the hierarchical ring all-reduce of S bytes over g GPUs in each of m NVLink domains:
+T = 2S(g−1)/(g·B_in) + 2(S/g)(m−1)/(m·B_out) + latency, with B in bytes a second and GPU, one way. A placement
+without a shared NVLink domain is a flat ring on the network: 2S(n−1)/(n·B_out). Figures are nominal link
+rates; latencies are NCCL's for its Simple protocol. It is an estimate, and every answer names the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MODEL = "hierarchical ring all-reduce, nominal link rates"
+
+
+GB = 10**9
+
+
+NVLINK = {"ampere": 300.0, "hopper": 450.0, "blackwell": 900.0}
+"""GB/s a GPU, one way, by GPU family (NVLink 3, 4, 5)."""
+
+
+PCIE = {4: 32.0, 5: 64.0}
+"""GB/s a GPU, one way, by generation of a ×16 slot: between GPUs of a host without NVLink."""
+
+
+NETWORK = {"hdr": 25.0, "ndr": 50.0, "xdr": 100.0}
+"""GB/s an adapter, one way; one adapter for each GPU."""
+
+
+_BASE, _NVLINK_HOP, _NETWORK_HOP = 8.4e-6, 3.4e-6, 14e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Rates in GB/s a GPU, one way; `oversubscription` divides the network's (1 is non-blocking)."""
+
+    inside: float = NVLINK["hopper"]
+    across: float = NETWORK["ndr"]
+    oversubscription: float = 1.0
+
+    @property
+    def effective_across(self) -> float:
+        """The network's rate after oversubscription."""
+        return self.across / self.oversubscription
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds for one all-reduce, its bus bandwidth in GB/s, and the model that says so."""
+
+    seconds: float
+    bus_bandwidth: float
+    model: str = MODEL
+
+
+def all_reduce(gpus_by_domain: Sequence[int], size: float = GB, links: Links | None = None) -> Estimate:
+    """The estimate for `size` bytes over GPUs in NVLink domains of these sizes (GPUs in each).
+
+    Unequal domains are bound by the smallest, whose GPUs carry the largest share across. Raises `ValueError`
+    for no GPU, a negative number of them, or a size below zero.
+    """
+    domains = [gpus for gpus in gpus_by_domain if gpus]
+    if not domains or min(domains) < 0 or size < 0:
+        raise ValueError("an all-reduce needs at least one GPU, and a size of zero or more")
+    links = links or Links()
+    total, smallest, count = sum(domains), min(domains), len(domains)
+    if total == 1:
+        return Estimate(0.0, 0.0)
+    inside = max(2 * size * (gpus - 1) / (gpus * links.inside * GB) for gpus in domains)
+    across = 2 * (size / smallest) * (count - 1) / (count * links.effective_across * GB)
+    hops = 2 * (max(domains) - 1) * _NVLINK_HOP + 2 * (count - 1) * _NETWORK_HOP
+    seconds = inside + across + _BASE + hops
+    return Estimate(seconds, size / seconds * 2 * (total - 1) / total / GB)

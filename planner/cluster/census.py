@@ -1,0 +1,106 @@
+"""A topology counted domain by domain: nodes, GPUs in all and free, and who holds what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tree import Branch, Tree
+from planner.model.natural_order import natural
+from planner.model.pod import GPU_RESOURCES
+from planner.model.quantity import Resources
+from planner.model.topology import Domain
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One domain: `level` is its label key ("" for the whole topology), `gpus` whole GPUs in all.
+
+    `free`: GPUs that another gang could be given now (none of nodes that are cordoned, not ready or held
+    whole). `pristine`: nothing runs in it and nobody holds a part. `holders`: gangs that hold or use a part.
+    """
+
+    level: str
+    path: Domain
+    nodes: int
+    unusable: int
+    gpus: int
+    free: int
+    pristine: bool
+    holders: tuple[str, ...]
+    domains: tuple[Count, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The domain and those inside it, as plain JSON."""
+        return {
+            "level": self.level or None,
+            "domain": list(self.path),
+            "nodes": self.nodes,
+            "unusableNodes": self.unusable,
+            "gpus": {"total": self.gpus, "free": self.free},
+            "pristine": self.pristine,
+            "holders": list(self.holders),
+            "domains": [domain.to_json() for domain in self.domains],
+        }
+
+
+def census(snapshot: Snapshot, name: str) -> Count:
+    """The whole topology of this name, counted. Raises `KeyError` for an unknown name."""
+    tree = snapshot.base.trees[name]
+    holders: dict[str, set[str]] = {}
+    for reservation in snapshot.reservations:
+        for node in snapshot.held_nodes(reservation):
+            holders.setdefault(node, set()).add(reservation.gang)
+    return _count(snapshot, tree, tree.root, holders)
+
+
+def _count(snapshot: Snapshot, tree: Tree, branch: Branch, holders: Mapping[str, set[str]]) -> Count:
+    inside = tuple(_count(snapshot, tree, child, holders) for child in branch.children)
+    names = tree.names(branch)
+    level = tree.topology.levels[branch.level] if branch.level >= 0 else ""
+    if inside:
+        return Count(
+            level=level,
+            path=branch.path,
+            nodes=len(names),
+            unusable=sum(domain.unusable for domain in inside),
+            gpus=sum(domain.gpus for domain in inside),
+            free=sum(domain.free for domain in inside),
+            pristine=all(domain.pristine for domain in inside),
+            holders=_sorted(holders, names),
+            domains=inside,
+        )
+    return _host(snapshot, names, level, branch.path, holders)
+
+
+def _host(
+    snapshot: Snapshot, names: Sequence[str], level: str, path: Domain, holders: Mapping[str, set[str]]
+) -> Count:
+    nodes = [snapshot.nodes[name] for name in names]
+    usable = [node for node in nodes if node.ready and not node.cordoned]
+    free = (
+        max(0, gpus_of(node.allocatable) - gpus_of(snapshot.taken.get(node.name, {})))
+        for node in usable
+        if node.name not in snapshot.holders
+    )
+    return Count(
+        level=level,
+        path=path,
+        nodes=len(nodes),
+        unusable=len(nodes) - len(usable),
+        gpus=sum(gpus_of(node.allocatable) for node in nodes),
+        free=sum(free),
+        pristine=not any(name in snapshot.opened for name in names),
+        holders=_sorted(holders, names),
+        domains=(),
+    )
+
+
+def gpus_of(amounts: Resources) -> int:
+    """Whole GPUs among these amounts, whatever the maker."""
+    return sum(amounts.get(name, 0) for name in GPU_RESOURCES)
+
+
+def _sorted(holders: Mapping[str, set[str]], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted({gang for name in names for gang in holders.get(name, ())}, key=natural))

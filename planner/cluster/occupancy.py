@@ -1,0 +1,215 @@
+"""Who is on which node: bound pods, and what gangs hold. Immutable; a change gives another, cheaply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from planner.cluster.persistent_map import Layered
+from planner.model.natural_order import NaturalKey, natural
+from planner.model.node import BoundPod
+from planner.model.quantity import Resources
+from planner.model.reservation import Reservation
+from planner.model.topology import Domain
+
+_NOTHING: Resources = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Pods(Collection[BoundPod]):
+    """Bound pods by node. `carriers`: the nodes on which pods carry a reservation's id, by id. `wary`: those
+    pods, by node, that have anti-affinity of their own."""
+
+    by_node: Layered[str, tuple[BoundPod, ...]] = field(default_factory=Layered)
+    carriers: Layered[str, frozenset[str]] = field(default_factory=Layered)
+    wary: Layered[str, tuple[BoundPod, ...]] = field(default_factory=Layered)
+
+    @staticmethod
+    def of(pods: Iterable[BoundPod]) -> Pods:
+        """These pods."""
+        by_node: dict[str, list[BoundPod]] = {}
+        carriers: dict[str, set[str]] = {}
+        for pod in pods:
+            by_node.setdefault(pod.node, []).append(pod)
+            for one in carried(pod):
+                carriers.setdefault(one, set()).add(pod.node)
+        wary = {node: tuple(pod for pod in there if pod.terms) for node, there in by_node.items()}
+        return Pods(
+            Layered({node: tuple(there) for node, there in by_node.items()}),
+            Layered({one: frozenset(nodes) for one, nodes in carriers.items()}),
+            Layered({node: there for node, there in wary.items() if there}),
+        )
+
+    def __iter__(self) -> Iterator[BoundPod]:
+        return (pod for there in self.by_node.values() for pod in there)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_node.values()))
+
+    def __contains__(self, pod: object) -> bool:
+        return isinstance(pod, BoundPod) and pod in self.on(pod.node)
+
+    def on(self, node: str) -> tuple[BoundPod, ...]:
+        """The pods on a node."""
+        return self.by_node.get(node, ()) or ()
+
+    def with_pod(self, pod: BoundPod) -> Pods:
+        """With this pod, in the place of one of its name on the same node."""
+        there = (*(other for other in self.on(pod.node) if other.name != pod.name), pod)
+        return self._with(pod.node, there)
+
+    def without_pod(self, pod: BoundPod) -> Pods:
+        """Without the pod of this name on its node."""
+        return self._with(pod.node, tuple(other for other in self.on(pod.node) if other.name != pod.name))
+
+    def _with(self, node: str, there: tuple[BoundPod, ...]) -> Pods:
+        carriers = self.carriers
+        before = {one for pod in self.on(node) for one in carried(pod)}
+        after = {one for pod in there for one in carried(pod)}
+        for one in before ^ after:
+            nodes = carriers.get(one) or frozenset()
+            nodes = nodes | {node} if one in after else nodes - {node}
+            carriers = carriers.changed(one, nodes or None)
+        wary = self.wary
+        if node in wary or any(pod.terms for pod in there):
+            wary = wary.changed(node, tuple(pod for pod in there if pod.terms) or None)
+        return Pods(self.by_node.changed(node, there or None), carriers, wary)
+
+
+def carried(pod: BoundPod) -> list[str]:
+    """The ids of the reservations that may account for a pod."""
+    return [one for one in pod.reservation.split(",") if one] if pod.reservation else []
+
+
+Held = tuple[str, Domain]
+"""A topology and a domain of it that is held whole."""
+
+
+def held_by(reservation: Reservation) -> list[Held]:
+    """What a reservation holds whole."""
+    return [(reservation.topology, domain) for domain in reservation.domains]
+
+
+Hold = tuple[Reservation, Resources]
+"""A reservation that touches a node, with what its pods use there."""
+
+
+def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, int]:
+    """What pods on one node use that is not already reserved there for them.
+
+    A pod that carries a reservation's id is covered by what that reservation uses on this very node, and by
+    no more: a gang's pod that landed beside its seat, one too many, or one of another namespace that copied
+    the id (anybody can write an annotation) uses capacity like any other.
+    """
+    seats = {reservation.id: (reservation.gang.partition("/")[0], uses) for reservation, uses in holds}
+    used: dict[str, int] = {}
+    seated: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        space = pod.name.partition("/")[0]
+        own = next((one for one in carried(pod) if one in seats and seats[one][0] == space), None)
+        add(used if own is None else seated.setdefault(own, {}), pod.requests)
+    for one, amounts in seated.items():
+        reserved = seats[one][1]
+        beyond = {name: amount - reserved.get(name, 0) for name, amount in amounts.items()}
+        add(used, {name: amount for name, amount in beyond.items() if amount > 0})
+    return used
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """Reservations by gang, the gangs by reservation id, and by node those that touch it (by gang's name).
+    `wary`: those of them, by gang, whose pods have anti-affinity. `by_domain`: gangs by what they hold whole.
+    """
+
+    by_gang: Layered[str, Reservation] = field(default_factory=Layered)
+    gangs: Layered[str, str] = field(default_factory=Layered)
+    by_node: Layered[str, tuple[Hold, ...]] = field(default_factory=Layered)
+    wary: Layered[str, Reservation] = field(default_factory=Layered)
+    by_domain: Layered[Held, tuple[str, ...]] = field(default_factory=Layered)
+
+    def updated(
+        self,
+        removed: Iterable[Reservation],
+        added: Iterable[Reservation],
+        touched: Callable[[Reservation], frozenset[str]],
+    ) -> Holds:
+        """Without and with these. `touched`: every node that a reservation keeps from others."""
+        gangs: dict[str, Reservation | None] = {}
+        wary: dict[str, Reservation | None] = {}
+        ids: dict[str, str | None] = {}
+        nodes: dict[str, tuple[Hold, ...]] = {}
+        removed, added = list(removed), list(added)
+        for reservation in removed:
+            gangs[reservation.gang] = ids[reservation.id] = None
+            if reservation.gang in self.wary:
+                wary[reservation.gang] = None
+            for node in touched(reservation):
+                held = nodes[node] if node in nodes else self.on(node)
+                nodes[node] = tuple(hold for hold in held if hold[0].gang != reservation.gang)
+        for reservation in added:
+            gangs[reservation.gang] = reservation
+            ids[reservation.id] = reservation.gang
+            if any(traits.terms for _, traits in reservation.traits):
+                wary[reservation.gang] = reservation
+            uses = used_by(reservation)
+            for node in touched(reservation):
+                held = nodes[node] if node in nodes else self.on(node)
+                more = (*held, (reservation, uses.get(node, _NOTHING)))
+                nodes[node] = tuple(sorted(more, key=_gang)) if held else more
+        return Holds(
+            self.by_gang.updated(gangs),
+            self.gangs.updated(ids),
+            self.by_node.updated({node: held or None for node, held in nodes.items()}),
+            self.wary.updated(wary),
+            self.by_domain.updated(self._domains(removed, added)),
+        )
+
+    def _domains(
+        self, removed: Iterable[Reservation], added: Iterable[Reservation]
+    ) -> dict[Held, tuple[str, ...] | None]:
+        """By domain who holds it whole, without and with these."""
+        domains: dict[Held, tuple[str, ...]] = {}
+        for reservation in removed:
+            for domain in held_by(reservation):
+                there = domains.get(domain, self.by_domain.get(domain, ()))
+                domains[domain] = tuple(gang for gang in there if gang != reservation.gang)
+        for reservation in added:
+            for domain in held_by(reservation):
+                domains[domain] = (*domains.get(domain, self.by_domain.get(domain, ())), reservation.gang)
+        return {domain: held or None for domain, held in domains.items()}
+
+    def over(self, node: str, domains: Iterable[Held]) -> Holds:
+        """After a node has come, gone or moved: it is in these domains now, and who holds one holds it."""
+        former = {reservation.gang for reservation, _ in self.on(node)}
+        gangs = {reservation.gang for reservation, _ in self.on(node) if node in reservation.touched}
+        gangs.update(gang for domain in domains for gang in self.by_domain.get(domain, ()))
+        if gangs == former:
+            return self
+        held = sorted(map(self.by_gang.__getitem__, gangs), key=lambda one: natural(one.gang))
+        holds = tuple((one, used_by(one).get(node, _NOTHING)) for one in held)
+        return replace(self, by_node=self.by_node.changed(node, holds or None))
+
+    def on(self, node: str) -> tuple[Hold, ...]:
+        """What touches a node."""
+        return self.by_node.get(node, ()) or ()
+
+
+def _gang(hold: Hold) -> NaturalKey:
+    return natural(hold[0].gang)
+
+
+def used_by(reservation: Reservation) -> dict[str, dict[str, int]]:
+    """What a gang uses, by node and resource."""
+    requests = dict(reservation.requests)
+    used: dict[str, dict[str, int]] = {}
+    for assignment in reservation.assignments:
+        add(
+            used.setdefault(assignment.node, {}), requests.get(assignment.pod_set, _NOTHING), assignment.count
+        )
+    return used
+
+
+def add(total: dict[str, int], more: Resources, times: int = 1) -> None:
+    """Adds amounts, so many times over."""
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount * times

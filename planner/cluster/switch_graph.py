@@ -1,0 +1,218 @@
+"""A leaf-spine fabric as a graph: switches and the cables between them, hops, and the narrowest link.
+
+Leaves are the domains of the topology's leaf level. Cables come from the Topology's links; a leaf without any
+hangs under the domains above it, whose cables have no known speed (0).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import networkx as nx
+
+from planner.cluster.census import gpus_of
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tree import Branch
+from planner.model.topology import HOSTNAME, Domain, Topology
+
+_LEAF_WORDS = ("leaf", "leafgroup", "tier-0", "local_block_id")
+
+
+FARTHEST = 99
+"""Hops to a leaf that cannot be reached."""
+
+
+Switch = str | Domain
+"""A switch by the name that links give it, or a domain that stands for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf switch with its nodes: `switch` is its vertex in the graph, `path` its domain, which lies in the
+    tree at `way`. `gpus`: those of its nodes. `places`: which nodes of the domain these are, () for all."""
+
+    path: Domain
+    switch: Switch
+    nodes: tuple[str, ...]
+    way: tuple[int, ...]
+    gpus: int
+    places: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class LeafSpine:
+    """A topology's leaves and the graph between them. `cabled`: some link's speed is known. `gpus`: by node
+    name."""
+
+    topology: Topology
+    leaves: tuple[Leaf, ...]
+    graph: nx.Graph[Switch]
+    cabled: bool
+    gpus: Mapping[str, int]
+
+    def faster(self, gbps: float) -> LeafSpine:
+        """The fabric without links slower than this, leaves without any link left, and nodes behind them."""
+        slower = bisect_left(self.speeds, gbps)
+        if not slower:
+            return self
+        if slower not in self._fast:
+            self._fast[slower] = self._cut(gbps)
+        return self._fast[slower]
+
+    @cached_property
+    def speeds(self) -> list[float]:
+        """The speeds of links that are known, each once, rising."""
+        speeds: Iterable[tuple[Switch, Switch, float]] = self.graph.edges(data="gbps")
+        return sorted({speed for _, _, speed in speeds if speed > 0})
+
+    @cached_property
+    def _fast(self) -> dict[int, LeafSpine]:
+        return {}
+
+    def _cut(self, gbps: float) -> LeafSpine:
+        speeds: Iterable[tuple[Switch, Switch, float]] = self.graph.edges(data="gbps")
+        slow = [(one, other) for one, other, speed in speeds if 0 < speed < gbps]
+        graph = self.graph.copy()
+        graph.remove_edges_from(slow)
+        cut = {one for pair in slow for one in pair if isinstance(one, str)}
+        gone = {one for one in cut if not graph.degree(one)}
+        leaves = (self._without(leaf, gone) for leaf in self.leaves if leaf.switch not in gone)
+        left = tuple(leaf for leaf in leaves if leaf.nodes)
+        return LeafSpine(self.topology, left, graph, self.cabled, self.gpus)
+
+    def _without(self, leaf: Leaf, gone: Collection[str]) -> Leaf:
+        if not any(name in gone for name in leaf.nodes):
+            return leaf
+        places = tuple(place for place, name in enumerate(leaf.nodes) if name not in gone)
+        nodes = tuple(leaf.nodes[place] for place in places)
+        return replace(leaf, nodes=nodes, places=places, gpus=sum(self.gpus[name] for name in nodes))
+
+    def switch_of(self, node: str) -> Switch:
+        """The leaf switch of a node, "" for a node that is on none."""
+        return self._switches.get(node, "")
+
+    @cached_property
+    def _switches(self) -> dict[str, Switch]:
+        return {node: leaf.switch for leaf in self.leaves for node in leaf.nodes}
+
+    def kin(self, leaf: Leaf) -> frozenset[Switch]:
+        """The switches that a leaf is cabled to; leaves of equal kin are equally far from all others."""
+        return self._kin[leaf.switch]
+
+    def hops(self, one: Leaf, other: Leaf) -> int:
+        """Hops between two leaves, `FARTHEST` where neither reaches the other."""
+        if one.switch == other.switch:
+            return 0
+        kin = self.kin(one)
+        if kin == self.kin(other):
+            return 2 if kin else FARTHEST
+        if kin not in self._reach:
+            self._reach[kin] = nx.single_source_shortest_path_length(self.graph, one.switch)
+        return int(self._reach[kin].get(other.switch, FARTHEST))
+
+    @cached_property
+    def _kin(self) -> dict[Switch, frozenset[Switch]]:
+        return {leaf.switch: frozenset(self.graph[leaf.switch]) - set(leaf.nodes) for leaf in self.leaves}
+
+    @cached_property
+    def _reach(self) -> dict[frozenset[Switch], dict[Switch, int]]:
+        return {}
+
+    def inside(self, name: str) -> tuple[Leaf, ...]:
+        """The leaves of a domain or under a spine of this name; empty for an unknown name."""
+        own = tuple(leaf for leaf in self.leaves if name in leaf.path or leaf.switch == name)
+        if own or name not in self.graph:
+            return own
+        return tuple(leaf for leaf in self.leaves if leaf.switch in self.graph[name])
+
+    def narrowest(self, one: Switch, other: Switch) -> float | None:
+        """The narrowest link on the widest way between two switches, Gb/s; None where it is unknown."""
+        return self.narrowest_among((one, other))
+
+    def narrowest_among(self, ends: Sequence[Switch]) -> float | None:
+        """The narrowest link on the widest ways between all of these, Gb/s; None where none is known."""
+        first, *others = dict.fromkeys(ends)
+        if first not in self._widest:
+            return None
+        narrowest = dict[Switch, float]({first: float("inf")})
+        for near, far in nx.bfs_edges(self._widest, first):
+            narrowest[far] = min(narrowest[near], self._widest.edges[near, far].get("gbps") or 0.0)
+        known = [narrowest[end] for end in others if narrowest.get(end)]
+        return min(known, default=None)
+
+    @cached_property
+    def _widest(self) -> nx.Graph[Switch]:
+        return nx.maximum_spanning_tree(self.graph, weight="gbps")
+
+
+def leaf_level(topology: Topology) -> int:
+    """The index of the level whose domains are leaves: one that is called so, else the one above the host."""
+    above = topology.levels[: topology.host_index]
+    named = [place for place, key in enumerate(above) if key.endswith(_LEAF_WORDS)]
+    return named[-1] if named else topology.host_index - 1
+
+
+def leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
+    """The fabric of a topology, worked out once; None for one that knows only hosts."""
+    if topology.levels[:1] == (HOSTNAME,):
+        return None
+    kept = snapshot.base.kept
+    known = kept.get(("leaf-spine", topology.name))
+    if not isinstance(known, LeafSpine):
+        known = kept["leaf-spine", topology.name] = _build(snapshot, topology)
+    return known
+
+
+def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
+    tree = snapshot.base.trees[topology.name]
+    links = snapshot.base.links.get(topology.name, ())
+    graph: nx.Graph[Switch] = nx.Graph()
+    for link in links:
+        graph.add_edge(link.one, link.other, gbps=link.gbps)
+    leaves = []
+    gpus = {name: gpus_of(node.allocatable) for name, node in tree.cluster.items()}
+    for way, branch in _at(tree.root, leaf_level(topology)):
+        if branch.named:
+            name, nodes = branch.path[-1], tuple(tree.names(branch))
+            switch: Switch = name if name in graph else branch.path
+            leaves.append(Leaf(branch.path, switch, nodes, way, sum(gpus[node] for node in nodes)))
+            if switch == branch.path:
+                _hang(graph, branch.path)
+    return LeafSpine(topology, tuple(leaves), graph, any(link.gbps for link in links), gpus)
+
+
+def _at(branch: Branch, level: int, way: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Branch]]:
+    """The branches of a level with the ways to them, in the order of the tree."""
+    if branch.level == level:
+        yield way, branch
+        return
+    for place, child in enumerate(branch.children):
+        yield from _at(child, level, (*way, place))
+
+
+def _hang(graph: nx.Graph[Switch], path: Domain) -> None:
+    """Put a leaf under the domains above it."""
+    graph.add_node(path)
+    while path:
+        graph.add_edge(path, path[:-1], gbps=0.0)
+        path = path[:-1]
+
+
+def closeness(spine: LeafSpine, leaves: Sequence[Leaf]) -> float:
+    """The mean hops between leaves, 0 for one."""
+    pairs = [spine.hops(one, other) for place, one in enumerate(leaves) for other in leaves[place + 1 :]]
+    return sum(pairs) / len(pairs) if pairs else 0.0
+
+
+def names(spines: Iterable[LeafSpine]) -> list[str]:
+    """Every leaf and spine that a person may name."""
+    found: dict[str, None] = {}
+    for spine in spines:
+        found.update(dict.fromkeys(leaf.path[-1] for leaf in spine.leaves))
+        found.update(dict.fromkeys(leaf.path[-2] for leaf in spine.leaves if len(leaf.path) > 1))
+        hosts = {node for leaf in spine.leaves for node in leaf.nodes}
+        found.update(dict.fromkeys(s for s in spine.graph if isinstance(s, str) and s not in hosts))
+    return [name for name in found if name]

@@ -1,0 +1,385 @@
+"""A topology's nodes as a tree of domains, shared by every snapshot.
+
+Nodes lie in natural path order. A node that lacks a label is in no domain of that level, yet the levels below
+still nest: the tree gives it an unnamed branch, which it shares only with nodes of the same next finer label.
+A tree never changes: with a node more or less it is another one, which shares all branches but those on the
+way from that node up to the root.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import accumulate, groupby
+from operator import attrgetter
+from typing import overload
+
+from planner.cluster.persistent_map import Layered
+from planner.model.labels import selects
+from planner.model.natural_order import natural
+from planner.model.node import Node
+from planner.model.topology import HOSTNAME, Domain, Topology
+
+Place = tuple[str, ...]
+"""A node's path with each absent value replaced by a mark that the nodes under one finer label share."""
+
+
+SortKey = tuple[int, int, object]
+
+
+_MOST_VALUES = 2**16
+"""Label values whose keys are remembered; the ways of nodes that come and go lead through few."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Branch:
+    """A domain. `level` -1 is the root; `key` its order among its siblings; `size` its nodes.
+
+    `path` is the domain's path of label values, `named` False where its own level's label is absent. A host
+    has no children and the `node`'s name.
+    """
+
+    level: int
+    path: Domain
+    key: SortKey
+    named: bool
+    size: int
+    children: tuple[Branch, ...] = ()
+    node: str = ""
+    _starts: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Where the nodes of each child start; worked out when it is asked for."""
+        if len(self._starts) != len(self.children):
+            starts = tuple(accumulate([child.size for child in self.children[:-1]], initial=0))
+            object.__setattr__(self, "_starts", starts)
+        return self._starts
+
+    def leaf(self, at: int) -> Branch:
+        """The host at this place among the branch's nodes."""
+        branch = self
+        while branch.children:
+            starts = branch._starts or branch.starts
+            place = bisect_right(starts, at) - 1
+            branch, at = branch.children[place], at - starts[place]
+        return branch
+
+    def leaves_at(self, places: Iterable[int]) -> Iterator[Branch]:
+        """The hosts at these places; of neighbours only the first is looked for."""
+        parent, start = self, self.size
+        for at in places:
+            if not 0 <= at - start < parent.size:
+                parent, start = self.above(at)
+            yield parent.children[at - start]
+
+    def above(self, at: int) -> tuple[Branch, int]:
+        """The domain right above the host at this place, and where its hosts start."""
+        branch, start = self, 0
+        while branch.children[0].children:
+            place = branch.child_of(at - start)
+            branch, start = branch.children[place], start + branch.starts[place]
+        return branch, start
+
+    def leaves(self) -> Iterator[Branch]:
+        """The hosts, in order."""
+        if self.node:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    def child_of(self, at: int) -> int:
+        """Which child holds the node at this place among the branch's."""
+        return bisect_right(self.starts, at) - 1
+
+    def find(self, key: SortKey) -> tuple[int, bool]:
+        """The place among the children where this key is, or would be, and whether it is there."""
+        at = bisect_left(self.children, key, key=_key_of)
+        return at, at < len(self.children) and self.children[at].key == key
+
+    def with_children(self, children: tuple[Branch, ...], size: int | None = None) -> Branch:
+        """The same domain with other children; `size` where it is known."""
+        whole = sum([child.size for child in children]) if size is None else size
+        return Branch(self.level, self.path, self.key, self.named, whole, children)
+
+    def with_child(self, at: int, child: Branch | None, *, instead: bool) -> Branch:
+        """The same domain with this child at the place, `instead` of the one there; None for none."""
+        former = self.children[at].size if instead else 0
+        new = (child,) if child else ()
+        children = (*self.children[:at], *new, *self.children[at + instead :])
+        return self.with_children(children, self.size - former + (child.size if child else 0))
+
+
+_key_of: Callable[[Branch], SortKey] = attrgetter("key")
+
+
+class Row(Sequence[Node]):
+    """Nodes in the order of a branch's hosts, looked up as they are asked for."""
+
+    __slots__ = ("_branch", "_cluster")
+
+    def __init__(self, branch: Branch, cluster: Mapping[str, Node]) -> None:
+        self._branch, self._cluster = branch, cluster
+
+    def __len__(self) -> int:
+        return len(self._branch)
+
+    def __iter__(self) -> Iterator[Node]:
+        return (self._cluster[leaf.node] for leaf in self._branch.leaves())
+
+    @overload
+    def __getitem__(self, at: int) -> Node: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Node]: ...
+    def __getitem__(self, at: int | slice) -> Node | Sequence[Node]:
+        if isinstance(at, slice):
+            return list(self)[at]
+        return self._cluster[self._branch.leaf(at).node]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A topology over its nodes. `places` says where each is; `cluster` has every node of it, by name.
+
+    `lasting` is the same object for as long as the tree goes over into another by changes. `clashing`: two
+    nodes carry one hostname label, so that a change asks for a new tree.
+    """
+
+    topology: Topology
+    cluster: Mapping[str, Node]
+    root: Branch
+    places: Layered[str, Place]
+    clashing: bool = False
+    lasting: object = field(default_factory=object, repr=False)
+
+    @property
+    def nodes(self) -> Row:
+        """The nodes, in order."""
+        return Row(self.root, self.cluster)
+
+    @property
+    def index(self) -> Mapping[str, Place]:
+        """Where each node is, by its name."""
+        return self.places
+
+    @cached_property
+    def levels(self) -> tuple[tuple[Branch, ...], ...]:
+        """The branches of each level, in order; hosts are the last."""
+        found: list[tuple[Branch, ...]] = []
+        row: tuple[Branch, ...] = (self.root,)
+        for _ in self.topology.levels:
+            row = tuple([child for branch in row for child in branch.children])
+            found.append(row)
+        return tuple(found)
+
+    def repeats(self, key: str) -> bool:
+        """Whether two domains of this level carry one value, as rack 1 of each zone.
+
+        Kubernetes' rules over the label mean both at once. False for the hostname and for what is no level.
+        """
+        if key == HOSTNAME or key not in self.topology.levels:
+            return False
+        domains = [one.path for one in self.levels[self.topology.index(key)] if one.named]
+        return len({path[-1] for path in domains}) < len(domains)
+
+    def branch(self, domain: Domain) -> Branch | None:
+        """The named branch of a domain (`()` is the root), or None where there is none."""
+        return _down(self.root, domain)
+
+    def names(self, branch: Branch) -> list[str]:
+        """The names of the nodes in a branch, in order."""
+        return [leaf.node for leaf in branch.leaves()]
+
+    def over(self, cluster: Mapping[str, Node]) -> Tree:
+        """The same places with these nodes, of the same names."""
+        return self._become(cluster, self.root, self.places)
+
+    def ancestor(self, name: str, level: int) -> Branch:
+        """The branch of a level (-1 the root) that holds a node of the tree."""
+        return next(branch for branch in self.way(name) if branch.level == level)
+
+    @property
+    def leads(self) -> bool:
+        """Whether `places` lead to the nodes; in a tree made finer (planner.refined) they only name them."""
+        some = next(iter(self.places), None)
+        return some is None or len(self.places[some]) == len(self.topology.levels)
+
+    def way(self, name: str) -> Iterator[Branch]:
+        """The branches that hold a node of the tree, from the root down to its host."""
+        place, branch = self.places[name], self.root
+        yield branch
+        while branch.children:
+            branch = branch.children[branch.find(key_at(place, branch))[0]]
+            yield branch
+
+    def place_of(self, member: Node) -> Place:
+        """Where the labels of a node put it."""
+        return _place(self.topology.path(member.name, member.labels), self.topology.host_index)
+
+    def without(self, name: str, cluster: Mapping[str, Node]) -> Tree:
+        """The tree without a node that is in it."""
+        place = self.places[name]
+        root = _pruned(self.root, place) or self.root.with_children(())
+        return self._become(cluster, root, self.places.changed(name, None))
+
+    def anew(self, name: str, cluster: Mapping[str, Node]) -> Tree:
+        """The tree in which all branches that hold this node are new ones, at the same place."""
+        return self._become(cluster, _anew(self.root, self.places[name]), self.places)
+
+    def with_member(self, member: Node, cluster: Mapping[str, Node]) -> Tree | None:
+        """The tree with one node more, at the place that its labels tell; None where another is there."""
+        path = self.topology.path(member.name, member.labels)
+        place = _place(path, self.topology.host_index)
+        root = _grafted(self.root, path, place, member.name)
+        if root is None:
+            return None
+        return self._become(cluster, root, self.places.changed(member.name, place))
+
+    def _become(self, cluster: Mapping[str, Node], root: Branch, places: Layered[str, Place]) -> Tree:
+        return Tree(self.topology, cluster, root, places, self.clashing, self.lasting)
+
+
+def key_at(place: Place, branch: Branch) -> SortKey:
+    """Which child of a branch the way to a place goes through."""
+    return _key(place[branch.level + 1])
+
+
+def _down(branch: Branch, domain: Domain) -> Branch | None:
+    depth = branch.level + 1
+    if depth == len(domain):
+        return branch if branch.named else None
+    if value := domain[depth]:
+        at, there = branch.find(_key(value))
+        return _down(branch.children[at], domain) if there else None
+    unnamed = (child for child in branch.children if not child.named)
+    return next((found for child in unnamed if (found := _down(child, domain))), None)
+
+
+def _pruned(branch: Branch, place: Place) -> Branch | None:
+    """The branch without the host at this place; None where nothing is left of it."""
+    if branch.node:
+        return None
+    at, _ = branch.find(key_at(place, branch))
+    left = _pruned(branch.children[at], place)
+    return branch.with_child(at, left, instead=True) if left or len(branch.children) > 1 else None
+
+
+def _anew(branch: Branch, place: Place) -> Branch:
+    if branch.node:
+        return replace(branch)
+    at, _ = branch.find(key_at(place, branch))
+    return branch.with_child(at, _anew(branch.children[at], place), instead=True)
+
+
+def _grafted(branch: Branch, path: Domain, place: Place, name: str) -> Branch | None:
+    """The branch with a host at this place; None where there is one."""
+    if branch.node:
+        return None
+    depth = branch.level + 1
+    at, there = branch.find(_key(place[depth]))
+    child = branch.children[at] if there else _chain(path, place, depth, name)
+    if there:
+        grown = _grafted(child, path, place, name)
+        if grown is None:
+            return None
+        child = grown
+    return branch.with_child(at, child, instead=there)
+
+
+def _chain(path: Domain, place: Place, depth: int, name: str) -> Branch:
+    """The branch of this depth that holds one host and nothing more."""
+    host = len(path) - 1
+    branch = Branch(host, path, _key(place[host]), True, 1, node=name)
+    for level in range(host - 1, depth - 1, -1):
+        bare = Branch(level, path[: level + 1], _key(place[level]), bool(path[level]), 0)
+        branch = bare.with_children((branch,), 1)
+    return branch
+
+
+def _place(path: Domain, host: int) -> Place:
+    place = list(path)
+    for level in range(host - 1, -1, -1):
+        if not place[level]:
+            place[level] = f"\0{level + 1}{place[level + 1]}"
+    return tuple(place)
+
+
+@lru_cache(maxsize=_MOST_VALUES)
+def _key(value: str) -> SortKey:
+    return (1 if value[:1] == "\0" else 0, 0, natural(value))
+
+
+def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node]) -> Tree:
+    """The tree of these nodes; a node's host value is its own, so that no two nodes share a host.
+
+    The labels of `members` say where a node is, `cluster` what it is otherwise.
+    """
+    host = topology.host_index
+    clashing, paths = _paths(topology, members)
+    rows = [(_place(path, host), path, name) for path, name in paths]
+    rows.sort(key=lambda row: (tuple(map(_key, row[0])), row[2]))
+
+    def build(level: int, start: int, end: int, path: Domain) -> Branch:
+        key = _key(rows[start][0][level]) if level >= 0 else (0, 0, "")
+        if level == host:
+            return Branch(level, path, key, True, 1, node=rows[start][2])
+        children: list[Branch] = []
+        at = start
+        for _, below in groupby(rows[start:end], key=lambda row: row[0][: level + 2]):
+            inside = list(below)
+            children.append(build(level + 1, at, at + len(inside), inside[0][1][: level + 2]))
+            at += len(inside)
+        named = level < 0 or bool(path[-1])
+        return Branch(level, path, key, named, 0).with_children(tuple(children))
+
+    root = build(-1, 0, len(rows), ())
+    return Tree(topology, cluster, root, Layered({name: place for place, _, name in rows}), clashing)
+
+
+def _paths(topology: Topology, nodes: Iterable[Node]) -> tuple[bool, list[tuple[Domain, str]]]:
+    """Each node's path, and whether two would have had the same."""
+    taken: set[Domain] = set()
+    found: list[tuple[Domain, str]] = []
+    clashing = False
+    for node in sorted(nodes, key=lambda node: natural(node.name)):
+        path = topology.path(node.name, node.labels)
+        if path in taken:  # two nodes with one hostname label would share a host; the node's name tells them
+            clashing, path = True, (*path[:-1], node.name)
+        taken.add(path)
+        found.append((path, node.name))
+    return clashing, found
+
+
+def belongs(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
+    """The topologies that a node is part of; each scheduler's own are looked at by themselves.
+
+    Those whose node selector picks it; where none does, those without a selector all of whose level labels
+    (the hostname aside) it carries; where there is none either, those of which it carries the most labels, so
+    that it still serves their coarser levels.
+    """
+    by_source: dict[str, list[Topology]] = {}
+    for topology in topologies:
+        by_source.setdefault(topology.source, []).append(topology)
+    return [topology for kin in by_source.values() for topology in _belongs(node, kin)]
+
+
+def _belongs(node: Node, topologies: list[Topology]) -> list[Topology]:
+    pools = [t for t in topologies if t.node_selector and selects(t.node_selector, node.labels)]
+    if pools:
+        return pools
+    carried = {
+        t.name: sum(1 for level in t.levels if level != HOSTNAME and node.labels.get(level))
+        for t in topologies
+        if not t.node_selector
+    }
+    whole = [t for t in topologies if t.name in carried and carried[t.name] == t.host_index]
+    if any(t.host_index for t in whole):
+        return whole
+    most = max(carried.values(), default=0)
+    partly = [t for t in topologies if most and carried.get(t.name) == most]
+    return [t for t in topologies if t in whole or t in partly]

@@ -1,0 +1,150 @@
+"""The devices of nodes: what ResourceSlices offer (`planner.slices`), or labels and allocatable amounts tell.
+
+Source: NVIDIA's driver: attributes `type` ("gpu", "mig", "vfio"), `productName`, `architecture`, `profile`,
+capacity `memory`.
+
+Devices that are asked for by claim are resources of their own: `gpu.nvidia.com` for whole GPUs,
+`mig.nvidia.com/PROFILE` for slices, and `mig.nvidia.com` for slices of any profile. A node that offers the
+same GPUs through the device plugin has only one pool of them, `nvidia.com/gpu`: what is claimed is taken
+from there, so that claims and limits never both get one GPU.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from planner.devices.slices import Device, Value
+from planner.model.labels import PRODUCT
+from planner.model.node import Node
+from planner.model.pod import MIG_PREFIX
+from planner.model.quantity import Resources
+
+DRIVER = "gpu.nvidia.com"
+
+
+GPU = "nvidia.com/gpu"
+
+
+CLAIMED_GPU = "gpu.nvidia.com"
+
+
+CLAIMED_MIG = "mig.nvidia.com"
+"""Alone: a slice of any profile."""
+
+
+COUNT_LABEL = "nvidia.com/gpu.count"
+
+
+FAMILY_LABEL = "nvidia.com/gpu.family"
+
+
+MEMORY_LABEL = "nvidia.com/gpu.memory"
+
+
+def is_claimed(resource: str) -> bool:
+    """Whether the resource is one of those that claims ask for."""
+    return resource == CLAIMED_GPU or resource.startswith(CLAIMED_MIG)
+
+
+def plugin_name(resource: str) -> str:
+    """The resource under which the device plugin gives what claims call `resource`."""
+    if resource == CLAIMED_GPU:
+        return GPU
+    return MIG_PREFIX + resource.removeprefix(CLAIMED_MIG + "/").replace("+", ".")
+
+
+def on_node(requests: Resources, offers: Resources) -> Resources:
+    """The requests as this node counts them: what is claimed comes from its own pool, or the plugin's."""
+    if not any(is_claimed(name) and name not in offers for name in requests):
+        return requests
+    found: dict[str, int] = {}
+    for name, count in requests.items():
+        if is_claimed(name) and name not in offers:
+            if name == CLAIMED_MIG:
+                continue  # the plugin's slices are counted by profile
+            name = plugin_name(name)
+        found[name] = found.get(name, 0) + count
+    return found
+
+
+def has(offers: Resources, resource: str) -> int:
+    """How much of a resource there is, claims counted as `on_node` does."""
+    known = resource in offers or not is_claimed(resource)
+    return offers.get(resource if known else plugin_name(resource), 0)
+
+
+def offered(node: Node, pools: Mapping[str, int] | None) -> Resources:
+    """What the node gives, with the pools of devices that only claims can reach.
+
+    `pools`: the devices of its ResourceSlices; None where no node has any, and labels tell. Where some node
+    has a ResourceSlice, a node without one has no driver for claims.
+    """
+    if pools is None:
+        plugin = node.allocatable.get(GPU, 0)
+        labelled = labelled_gpus(node)
+        return {**node.allocatable, CLAIMED_GPU: labelled} if labelled and not plugin else node.allocatable
+    counts = {CLAIMED_GPU: 0, CLAIMED_MIG: 0, **pools}
+    shared = [name for name, count in counts.items() if count and name != CLAIMED_MIG and plugged(node, name)]
+    return {**node.allocatable, **{name: count for name, count in counts.items() if name not in shared}}
+
+
+def pools_of(devices: Iterable[Device]) -> dict[str, int]:
+    """How many of them there are by pool, slices by their profile and together."""
+    found: Counter[str] = Counter()
+    for device in devices:
+        if name := pool_of(device):
+            found[name] += 1
+            if name.startswith(CLAIMED_MIG):
+                found[CLAIMED_MIG] += 1
+    return dict(found)
+
+
+def plugged(node: Node, name: str) -> bool:
+    """Whether the device plugin gives the same devices."""
+    return node.allocatable.get(plugin_name(name), 0) > 0
+
+
+def labelled_gpus(node: Node) -> int:
+    """Whole GPUs by the label of GPU feature discovery, 0 where MIG divides them."""
+    text_ = node.labels.get(COUNT_LABEL, "")
+    divided = "-MIG-" in node.labels.get(PRODUCT, "") or any(
+        name.startswith(MIG_PREFIX) and count for name, count in node.allocatable.items()
+    )
+    return int(text_) if not divided and text_.isascii() and text_.isdecimal() and len(text_) < 5 else 0
+
+
+def pool_of(device: Device) -> str:
+    """The resource that a device counts as, "" where it is no GPU."""
+    if device.driver != DRIVER:
+        return ""
+    kind = device.attribute("type")
+    if kind == "mig":
+        return f"{CLAIMED_MIG}/{device.attribute('profile')}"
+    return CLAIMED_GPU if kind in ("gpu", "vfio", None) else ""
+
+
+def labelled_devices(node: Node) -> Counter[Device]:
+    """The devices for claims that a node's labels and allocatable amounts tell, where no slices are known."""
+    found: Counter[Device] = Counter()
+    if gpus := node.allocatable.get(GPU, 0) or labelled_gpus(node):
+        found[Device(DRIVER, (("type", "gpu"), *_labelled(node)), _memory(node))] = gpus
+    for name, count in node.allocatable.items():
+        if name.startswith(MIG_PREFIX) and count > 0:
+            profile = name.removeprefix(MIG_PREFIX).replace(".me", "+me")
+            found[Device(DRIVER, (("type", "mig"), ("profile", profile), *_labelled(node)))] = count
+    return found
+
+
+def _labelled(node: Node) -> tuple[tuple[str, Value], ...]:
+    product = node.labels.get(PRODUCT, "").replace("-", " ")
+    family = node.labels.get(FAMILY_LABEL, "")
+    architecture = "-".join(word.capitalize() for word in family.split("-"))
+    return tuple(
+        (name, value) for name, value in (("productName", product), ("architecture", architecture)) if value
+    )
+
+
+def _memory(node: Node) -> tuple[tuple[str, int], ...]:
+    size = node.labels.get(MEMORY_LABEL, "")
+    return (("memory", int(size) * 2**20),) if size.isascii() and size.isdecimal() and len(size) < 10 else ()

@@ -1,0 +1,147 @@
+"""What a device request says of its devices, in the simple CEL that such requests are written in.
+
+Source: `resource.k8s.io` CELDeviceSelector. Read are comparisons of attributes and capacities with literals,
+`in`, the string functions, quantities and versions, joined by `&&`, `||`, `!` and parentheses. What is more
+than that is not guessed at: its truth is None, unknown. A look at an attribute that a device does not have is
+an error in CEL, unless another side of `&&` or `||` decides; such a device is never given.
+
+ResourceSlices: the devices that drivers offer, node by node.
+
+Source: `resource.k8s.io` ResourceSlice (v1, v1beta2; v1beta1 with `basic`). A pool's devices, and counters
+that they share, may stand in several slices; only those of the newest generation count. NVIDIA's driver
+writes the counters of all GPUs into one slice and each GPU's devices into another (Kubernetes 1.35 and later;
+before, both stood in one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+Value = str | int | bool
+
+
+_SINGLE_GPU = ("uuid", "minor", "index", "pciBusID", "pcieBusID", "pcieRoot", "parentUUID", "parentIndex")
+
+
+_SINGLE_NIC = ("mac", "ipv4", "ipv6", "guid", "nodeGUID", "serial", "serialNumber", "eui64", "wwn")
+
+
+SINGLE = frozenset((*_SINGLE_GPU, *_SINGLE_NIC))
+"""Attributes that tell one device from its equals. Kinds of devices are told apart without them, so that
+nodes with equal hardware are looked at once; which devices have the same value `slices.Offer.marks` tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device that a driver offers: attributes by name, capacities in base units.
+
+    Names are the driver's own ("productName"); others come with their domain.
+    """
+
+    driver: str
+    attributes: tuple[tuple[str, Value], ...] = ()
+    capacity: tuple[tuple[str, int], ...] = ()
+    shareable: bool = False
+    """Whether it may be given to several claims at a time (`allowMultipleAllocations`)."""
+    complete: bool = False
+    """Whether it has no other attributes, save those that tell it from its equals (`SINGLE`)."""
+
+    def attribute(self, name: str) -> Value | None:
+        """An attribute, None where it has none of that name."""
+        return dict(self.attributes).get(name)
+
+
+CHANNEL_DRIVER = "compute-domain.nvidia.com"
+"""Its devices, the channels of ComputeDomains, are thousands a node and no GPUs: they are left out."""
+
+
+DeviceId = tuple[str, str, str]
+"""Driver, pool and name of a device."""
+
+
+Counters = tuple[tuple[str, int], ...]
+"""Amounts by the name of the counter."""
+
+
+Taint = tuple[str, str, str]
+"""Key, value and effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One device as a slice offers it: its kind, and what is its own.
+
+    `marks`: attributes that tell it from its equals, by full name. `draws`: by counter set what it consumes
+    of the counters that several devices share.
+    """
+
+    device: Device
+    marks: tuple[tuple[str, Value], ...] = ()
+    draws: tuple[tuple[str, Counters], ...] = ()
+    taints: tuple[Taint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One ResourceSlice. `node` "" where it is not one node's. `counters`: by counter set."""
+
+    node: str
+    driver: str
+    pool: str
+    generation: int = 0
+    offers: Mapping[str, Offer] = field(default_factory=dict)
+    counters: Mapping[str, Counters] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSlices:
+    """What a node's drivers offer, slice by slice. What they come to together is put together when asked for:
+    of most nodes nobody asks anew when some claim has changed."""
+
+    slices: tuple[Slice, ...] = ()
+
+    def offers(self) -> dict[DeviceId, Offer]:
+        """The devices."""
+        return {(s.driver, s.pool, name): offer for s in self.slices for name, offer in s.offers.items()}
+
+    def counters(self) -> dict[DeviceId, Counters]:
+        """The counters that devices share, by driver, pool and counter set."""
+        return {(s.driver, s.pool, name): some for s in self.slices for name, some in s.counters.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """All that slices offer, by node. `afar`: kinds of devices that are not one node's and not counted."""
+
+    by_node: Mapping[str, NodeSlices] = field(default_factory=dict)
+    afar: frozenset[Device] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.by_node)
+
+
+NO_SLICES = Slices()
+
+
+def gathered(slices: Iterable[Slice]) -> Slices:
+    """What these slices offer together; those of older generations of a pool are left out."""
+    known = list(slices)
+    newest: dict[tuple[str, str], int] = {}
+    for one in known:
+        newest[one.driver, one.pool] = max(one.generation, newest.get((one.driver, one.pool), 0))
+    nodes: dict[str, list[Slice]] = {}
+    afar: set[Device] = set()
+    for one in known:
+        if one.generation < newest[one.driver, one.pool]:
+            continue
+        if one.node:
+            nodes.setdefault(one.node, []).append(one)
+        else:
+            afar.update(offer.device for offer in one.offers.values())
+    return Slices({node: NodeSlices(tuple(some)) for node, some in nodes.items()}, frozenset(afar))
+
+
+def own_name(name: object, driver: str) -> str:
+    """The name without the driver's own domain."""
+    return str(name).removeprefix(driver + "/")

@@ -1,0 +1,213 @@
+"""What keeps a gang's pods away from nodes: each node that takes none, counted by its first cause."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.cluster.capacity import Content, hosts
+from planner.cluster.tree import Branch
+from planner.devices.availability import Stock
+from planner.devices.pools import GPU, has, on_node
+from planner.explain import numa_messages
+from planner.model.natural_order import natural
+from planner.model.pod_class import Kind
+from planner.model.podgroup import PodGroup
+from planner.model.quantity import Resources
+from planner.model.topology import ROOT, short
+from planner.node.eligibility import condition_obstacle
+from planner.node.gpu_sharing import Gpus, share_in, share_named
+from planner.node.numa_state import Zones
+from planner.node.packing import most, taken_there, takes_devices
+from planner.request.problem import Ask
+from planner.search.domain_ranking import Way
+from planner.search.eligibility_map import Match
+from planner.search.space import View
+
+CLAIMS = "devices for "
+"""How the cause begins where claims find no devices, after "insufficient"."""
+
+
+NO_DEVICES = f"{CLAIMS}a claim (the node has no ResourceSlice of them)"
+
+
+FITS = ""
+"""The cause of nodes that take a pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Partly:
+    """A reservable domain that the gang cannot have whole, with the nodes in it that would take a pod."""
+
+    way: Way
+    gangs: tuple[str, ...]
+    nodes: int
+
+
+_Counts = tuple[dict[str, int], tuple[_Partly, ...]]
+
+
+class _Tally:
+    """Counts by cause, worked out from the hosts up and remembered by content.
+
+    `whole`: the gang would hold reservable domains whole, so that those which others hold a part of are lost.
+    """
+
+    def __init__(
+        self, view: View, kinds: Sequence[Kind], required: int, *, shared: bool, whole: bool
+    ) -> None:
+        topology = view.tree.topology
+        self._kinds, self._shared = kinds, shared
+        self._required = required
+        self._unlabelled = f"no label {topology.levels[required]}" if required > ROOT else ""
+        self._reservable = topology.reservable_index if whole and not shared else None
+        self._known: dict[tuple[Content, Match], _Counts] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self._known)
+
+    def of(self, content: Content, match: Match) -> _Counts:
+        """The counts of one domain."""
+        known = self._known.get((content, match))
+        if known is None:
+            known = self._known[content, match] = self._count(content, match)
+        return known
+
+    def _count(self, content: Content, match: Match) -> _Counts:
+        if content.level == self._required and self._unlabelled and not content.named:
+            return {self._unlabelled: content.size}, ()
+        if content.free is not None:
+            return {self._cause(content, content.free, match): 1}, ()
+        causes: Counter[str] = Counter()
+        partly: list[_Partly] = []
+        inside = match.inside(len(content.children))
+        for place, (child, its) in enumerate(zip(content.children, inside, strict=True)):
+            more, lost = self.of(child, its)
+            causes.update(more)
+            partly += [_Partly((place, *one.way), one.gangs, one.nodes) for one in lost]
+        if content.level == self._reservable and content.named and content.gang and causes[FITS]:
+            gangs = {host.gang for host in hosts(content) if host.gang}
+            partly.append(_Partly((), tuple(sorted(gangs, key=natural)), causes.pop(FITS)))
+        return dict(causes), tuple(partly)
+
+    def _cause(self, content: Content, free: Resources, match: Match) -> str:
+        reasons = [
+            why
+            or condition_obstacle(
+                kind.shape, ready=content.ready, cordoned=content.cordoned, taints=content.taints
+            )
+            for kind, why in zip(self._kinds, match.why, strict=True)
+        ]
+        if all(reasons):
+            return reasons[0]
+        gang = content.held if self._shared else content.gang
+        if gang:
+            return f"reserved by {gang}"
+        lacking = [
+            short_of(free, kind, content.gpus, content.stock) or misaligned(content.zones, kind)
+            for kind, reason in zip(self._kinds, reasons, strict=True)
+            if not reason
+        ]
+        if not all(lacking):
+            return FITS
+        return lacking[0] if lacking[0].startswith(numa_messages.NUMA) else f"insufficient {lacking[0]}"
+
+
+def obstacles(group: PodGroup, view: View, asked: Ask) -> dict[str, int]:
+    """Nodes left out, by cause, most frequent first: "taint KEY", "cordoned", "insufficient RESOURCE" …"""
+    topology = view.tree.topology
+    whole = group.size > 1 and asked.required < topology.host_index
+    shared = group.reserve != "domain"
+    causes, partly = _tally(view, asked.kinds, asked.required, shared=shared, whole=whole)
+    found = {cause: count for cause, count in causes.items() if cause != FITS}
+    for one in partly:
+        branch, _ = view.at(one.way)
+        found[_partly_held(topology.levels[branch.level], branch, one.gangs)] = one.nodes
+    return dict(sorted(found.items(), key=lambda item: (-item[1], natural(item[0]))))
+
+
+def _partly_held(level: str, branch: Branch, gangs: Sequence[str]) -> str:
+    more = f" and {len(gangs) - 1} more" if len(gangs) > 1 else ""
+    name = "/".join(value or "-" for value in branch.path)
+    return f"in {short(level)} {name}, which is partly held by {gangs[0]}{more}"
+
+
+def causes_for(view: View, kind: Kind) -> dict[str, int]:
+    """For one kind of pods alone, all nodes by cause; those of `FITS` take one."""
+    return _tally(view, (kind,), ROOT, shared=True, whole=False)[0]
+
+
+def _tally(view: View, kinds: Sequence[Kind], required: int, *, shared: bool, whole: bool) -> _Counts:
+    memory = view.base.memory
+    asked = tuple(
+        (
+            tuple(sorted(k.shape.requests.items())),
+            k.shape.tolerations,
+            k.shape.alignment and k.shape.alignment.key,
+            k.shape.bundles,
+            k.shape.stand_ins,
+        )
+        for k in kinds
+    )
+    key = ("tally", view.tree.topology.levels, asked, required, shared, whole)
+    with memory.lock:
+        tally = memory.keep(
+            key,
+            lambda: _Tally(view, kinds, required, shared=shared, whole=whole),
+            size=lambda one: one.size,
+        )
+        return tally.of(view.content, view.match(kinds))
+
+
+def short_of(free: Resources, kind: Kind, gpus: Gpus | None = None, stock: Stock | None = None) -> str:
+    """The resource that keeps one pod from fitting, the scarcest kind (devices) first; "" where it fits."""
+    if most(free, kind.shape, gpus, 1, stock):
+        return ""
+    requests, bundles = taken_there(kind.shape, free)
+    if stock and bundles and (lack := stock.lacking(bundles)):
+        return lack
+    if not stock and kind.shape.bundles:
+        return NO_DEVICES
+    needs = (requests if stock else on_node(kind.shape.requests, free)).items()
+    lacking = [name for name, need in needs if free.get(name, 0) < need and not share_named(name)]
+    if not lacking:
+        share = share_in(kind.shape.requests)
+        return share.label if share else GPU if takes_devices(stock, kind.shape) else ""
+    return min(lacking, key=lambda name: ("/" not in name, name))
+
+
+def misaligned(zones: Zones | None, kind: Kind) -> str:
+    """Why the host's kubelet would refuse one pod that has room there, "" where it would not."""
+    return numa_messages.cause(zones, kind) if zones is not None else ""
+
+
+def largest(views: Sequence[View], kind: Kind, resource: str) -> int:
+    """The most of a resource that any node which the pod may be on has."""
+    return max((has(host.free or {}, resource) for host in usable(views, kind)), default=0)
+
+
+def usable(views: Sequence[View], kind: Kind) -> list[Content]:
+    """The hosts that the pod may be on, capacity aside; equal ones once."""
+    return [
+        host
+        for view in views
+        for host, match in _hosts(view.content, view.match((kind,)))
+        if not match.why[0]
+        and not condition_obstacle(kind.shape, ready=host.ready, cordoned=host.cordoned, taints=host.taints)
+    ]
+
+
+def _hosts(content: Content, match: Match) -> list[tuple[Content, Match]]:
+    """The hosts with their matches; equal ones once."""
+    seen: dict[tuple[Content, Match], None] = {}
+
+    def walk(content: Content, match: Match) -> None:
+        if (content, match) not in seen:
+            seen[content, match] = None
+            for child, its in zip(content.children, match.inside(len(content.children)), strict=True):
+                walk(child, its)
+
+    walk(content, match)
+    return [(one, its) for one, its in seen if one.free is not None]

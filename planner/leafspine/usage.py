@@ -1,0 +1,66 @@
+"""How full and how broken up the domains just above the hosts are, GPUs counted: what nod-ai's gauges show.
+
+For each leaf (the level that is called so, else the one above the hosts): GPUs in all; `allocated`, requested
+by bound pods or reserved for gangs; `unavailable`, these and the rest of nodes that a gang holds whole;
+`partly`, nodes of whose GPUs some are allocated and some are not (nod-ai's fragmentation, over all nodes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from planner.cluster.census import gpus_of
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.switch_graph import leaf_level
+from planner.model.topology import HOSTNAME, Domain
+
+
+@dataclass(frozen=True, slots=True)
+class DomainUse:
+    """One leaf, counted. Ratios are 0 where there is nothing to count."""
+
+    topology: str
+    path: Domain
+    nodes: int
+    gpus: int
+    allocated: int
+    unavailable: int
+    partly: int
+
+    @property
+    def allocation(self) -> float:
+        """The share of its GPUs that pods requested or gangs reserved."""
+        return self.allocated / self.gpus if self.gpus else 0.0
+
+    @property
+    def utilization(self) -> float:
+        """The share of its GPUs that no other gang can be given, for they are allocated or held."""
+        return self.unavailable / self.gpus if self.gpus else 0.0
+
+    @property
+    def fragmentation(self) -> float:
+        """The share of its nodes that are partly used."""
+        return self.partly / self.nodes if self.nodes else 0.0
+
+
+def domain_uses(snapshot: Snapshot) -> Iterator[DomainUse]:
+    """Every named leaf of every topology that knows more than hosts, in the order of the trees."""
+    for topology in snapshot.topologies:
+        if topology.levels[0] == HOSTNAME:
+            continue
+        tree = snapshot.base.trees[topology.name]
+        for branch in tree.levels[leaf_level(topology)]:
+            if branch.named:
+                yield _use(snapshot, topology.name, branch.path, tree.names(branch))
+
+
+def _use(snapshot: Snapshot, topology: str, path: Domain, names: list[str]) -> DomainUse:
+    gpus = allocated = unavailable = partly = 0
+    for name in names:
+        offered = gpus_of(snapshot.nodes[name].allocatable)
+        used = min(offered, gpus_of(snapshot.taken.get(name, {})))
+        gpus, allocated = gpus + offered, allocated + used
+        unavailable += offered if name in snapshot.holders else used
+        partly += 0 < used < offered
+    return DomainUse(topology, path, len(names), gpus, allocated, unavailable, partly)

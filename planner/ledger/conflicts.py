@@ -1,0 +1,94 @@
+"""Which reservations cannot live side by side, as rules over plain records. Pure.
+
+The embedded ledger keeps the same rules as SQL over its tables (`planner.sqlite_book`); a ledger that has the
+whole book at hand asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from planner.model.reservation import Reservation
+from planner.model.topology import Domain
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A reservation in the book, and the revision with which it came (or last moved)."""
+
+    reservation: Reservation
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Somebody else is in the way; the first by name."""
+
+    holder: str
+
+
+def judge(wanted: Reservation, planned_on: int, book: Iterable[Kept]) -> Reservation | Kept | Blocked:
+    """What becomes of a wish, by the rules of `Ledger.reserve`, over the live reservations.
+
+    A `Reservation` is to be taken (it is `wanted`, with its owner where it moves); `Kept` is there already
+    and stays as it is.
+    """
+    listed = tuple(book)
+    there = next((kept for kept in listed if kept.reservation.id == wanted.id), None)
+    if there is not None and there.reservation.fingerprint == wanted.fingerprint:
+        known = there.since <= planned_on
+        if not known or placement(there.reservation) == placement(wanted):
+            return there
+        wanted = moved(there.reservation, wanted)
+    holder = in_the_way(wanted, planned_on, listed)
+    return wanted if holder is None else Blocked(holder)
+
+
+def in_the_way(wanted: Reservation, planned_on: int, book: Iterable[Kept]) -> str | None:
+    """The name of a gang that holds what `wanted` would take, the first by name; None where it is free."""
+    touched = wanted.touched
+    gangs = (
+        kept.reservation.gang
+        for kept in book
+        if kept.reservation.id != wanted.id
+        and _collide(wanted, touched, kept.reservation, kept.since > planned_on)
+    )
+    return min(gangs, default=None)
+
+
+def _collide(wanted: Reservation, touched: frozenset[str], other: Reservation, newer: bool) -> bool:
+    if wanted.topology == other.topology and (
+        any(_meet(ours, theirs) for ours in wanted.domains for theirs in other.domains)
+        or any(_holds(ours, other.domain) for ours in wanted.domains)
+        or any(_holds(theirs, wanted.domain) for theirs in other.domains)
+    ):
+        return True
+    whole = "domain" in (wanted.mode, other.mode)
+    return (whole or newer) and not touched.isdisjoint(other.touched)
+
+
+def _meet(one: Domain, other: Domain) -> bool:
+    return _holds(one, other) or _holds(other, one)
+
+
+def _holds(outer: Domain, inner: Domain) -> bool:
+    """A domain is a path, so it holds whatever begins with it."""
+    return inner[: len(outer)] == outer
+
+
+def placement(reservation: Reservation) -> tuple[object, ...]:
+    """Where the gang is and what it holds, without the time and the list of nodes in a held domain."""
+    return (
+        reservation.topology,
+        reservation.mode,
+        frozenset(reservation.domains),
+        frozenset(reservation.assignments),
+    )
+
+
+def moved(former: Reservation, wanted: Reservation) -> Reservation:
+    """The same gang elsewhere: still its owner's, where it had one."""
+    if former.state != "claimed":
+        return wanted
+    return replace(wanted, state=former.state, expires=former.expires, owner_uid=former.owner_uid)

@@ -1,0 +1,263 @@
+"""The embedded ledger: a book of reservations in one SQLite file, for one replica and the command line.
+
+Every write is one transaction (BEGIN IMMEDIATE, WAL, synchronous=FULL), so a process that is killed at any
+point leaves the book either before the change or after it, and of two processes that want one rack exactly
+one gets it. SQLite blocks, so all calls run on one thread of the ledger's own and the event loop never waits.
+A call whose awaiter is cancelled still finishes: what it reserved is a hold, and expires.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from planner.ledger import sqlite_schema
+from planner.ledger.conflicts import moved, placement
+from planner.ledger.ledger import Conflict, LedgerUnavailable
+from planner.model.reservation import Book, Reservation
+
+MEMORY = ":memory:"
+
+
+BUSY_SECONDS = 2.0
+"""How long a call waits for another process's write; well inside a webhook's timeout."""
+
+
+_Result = TypeVar("_Result")
+
+
+_Work = Callable[[sqlite3.Connection], _Result]
+
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "the disk is full; free space on its file system and retry",
+    sqlite3.SQLITE_BUSY: "locked by another process; stop that one or retry",
+    sqlite3.SQLITE_LOCKED: "locked by another connection; retry",
+    sqlite3.SQLITE_READONLY: "it cannot be written; make the file and its folder writable for this user",
+    sqlite3.SQLITE_PERM: "it cannot be opened; give this user read and write permission",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check that its folder exists and that you may write there",
+    sqlite3.SQLITE_NOTADB: "it is no SQLite database; name another file, or move this one away",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; restore it from a backup, or move it away to begin an empty book",
+    sqlite3.SQLITE_IOERR: "the disk gave an error; check the file system",
+}
+
+
+class SqliteLedger:
+    """`planner.reservation.Ledger` in the SQLite file at `path`, made where there is none (or `:memory:`).
+
+    Opening waits for nobody longer than `busy_seconds`, nor does any call. Raises `LedgerUnavailable` where
+    the file cannot be opened, is no database or not ours, is damaged, or was written by a newer version.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self._path = os.fspath(path)
+        self._busy_seconds = busy_seconds
+        self._latest = float("-inf")
+        self._known: dict[sqlite_schema.Key, Reservation] = {}
+        self._known_at = -1  # no revision
+        self._closed = False
+        self._connection: sqlite3.Connection | None = None
+        self._inode: int | None = None
+        self._run(lambda connection: None)
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
+
+    async def book(self, now: float) -> Book:
+        """The live reservations at `now` (seconds since the epoch), in the order of their ids."""
+        return await self._call(lambda connection: self._book(connection, now))
+
+    async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
+        """Take the reservation, whole or not at all, or raise `Conflict` with the holder's name.
+
+        In the way is any other gang's live reservation that:
+        - holds a domain of the same topology that is one of ours, lies above one or lies in one (a domain
+          is a path, so this is a common prefix), or whose whole placement lies in a domain of ours;
+        - shares a node, by name and whatever the topology, where either of the two holds it whole;
+        - shares a node that both only use (mode `nodes`) and came after the revision `planned_on`: what it
+          takes there was not counted. What was there before was, so those two live side by side.
+
+        The same id and fingerprint gives what is there, unchanged, unless the plan knew it (`planned_on`)
+        and yet places the gang elsewhere: then the former place serves no more (a node went), and the new
+        one replaces it, claimed if that was. The same id with another fingerprint replaces it too. Both are
+        one step, and where there is a conflict the former stays. Raises `ValueError` for mode `none`, which
+        reserves nothing.
+        """
+        if reservation.mode == "none":
+            raise ValueError(f"reservation {reservation.id}: mode none reserves nothing")
+        return await self._call(lambda connection: self._reserve(connection, reservation, planned_on, now))
+
+    async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
+        """The workload exists: the hold no longer expires. False where none is live."""
+        return await self._call(lambda connection: self._claim(connection, reservation_id, owner_uid, now))
+
+    async def release(self, reservation_id: str) -> bool:
+        """Give it back. False where there was none, or it expired before the latest time that was told."""
+        return await self._call(lambda connection: self._release(connection, reservation_id))
+
+    async def close(self) -> None:
+        """Finish what is under way and close the file. Calls after this raise `LedgerUnavailable`."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.get_running_loop().run_in_executor(self._worker, self._disconnect)
+            self._worker.shutdown(wait=False)
+
+    def _book(self, connection: sqlite3.Connection, now: float) -> Book:
+        self._latest = max(self._latest, now)
+        with _transaction(connection, "BEGIN"):
+            revision = sqlite_schema.revision(connection)
+            if revision != self._known_at:
+                self._known = sqlite_schema.every(connection, self._known)
+                self._known_at = revision
+        live = (r for r in self._known.values() if r.expires is None or r.expires > now)
+        return Book(revision, tuple(live))
+
+    def _reserve(
+        self, connection: sqlite3.Connection, wanted: Reservation, planned_on: int, now: float
+    ) -> Reservation:
+        with self._writing(connection, now):
+            there = sqlite_schema.find(connection, wanted.id)
+            if there is not None and there.fingerprint == wanted.fingerprint:
+                known = sqlite_schema.since(connection, there.id) <= planned_on
+                if not known or placement(there) == placement(wanted):
+                    return there
+                wanted = moved(there, wanted)
+            holder = sqlite_schema.in_the_way(connection, wanted, planned_on)
+            if holder is not None:
+                raise Conflict(holder)
+            sqlite_schema.insert(connection, wanted)
+        return wanted
+
+    def _claim(self, connection: sqlite3.Connection, reservation_id: str, owner_uid: str, now: float) -> bool:
+        with self._writing(connection, now):
+            there = sqlite_schema.find(connection, reservation_id)
+            if there is not None:
+                sqlite_schema.claim(connection, there, owner_uid)
+        return there is not None
+
+    def _release(self, connection: sqlite3.Connection, reservation_id: str) -> bool:
+        with self._writing(connection, self._latest):
+            return sqlite_schema.delete(connection, reservation_id)
+
+    @contextmanager
+    def _writing(self, connection: sqlite3.Connection, now: float) -> Iterator[None]:
+        """A write transaction in which expired holds are gone already."""
+        self._latest = max(self._latest, now)
+        with _transaction(connection, "BEGIN IMMEDIATE"):
+            sqlite_schema.sweep(connection, now)
+            yield
+
+    async def _call(self, work: _Work[_Result]) -> _Result:
+        if self._closed:
+            raise LedgerUnavailable(f"ledger {self._path}: it is closed")
+        return await asyncio.get_running_loop().run_in_executor(self._worker, self._run, work)
+
+    def _run(self, work: _Work[_Result]) -> _Result:
+        """Do the work; what SQLite or the file cannot do becomes `LedgerUnavailable`."""
+        try:
+            return work(self._connect())
+        except sqlite3.Error as error:
+            self._disconnect()
+            raise LedgerUnavailable(f"ledger {self._path}: {self._explain(error)}") from error
+
+    def _explain(self, error: sqlite3.Error) -> str:
+        unreadable = isinstance(error, sqlite_schema.Unreadable)
+        code = sqlite3.SQLITE_CORRUPT if unreadable else getattr(error, "sqlite_errorcode", 0) & 0xFF
+        advice = _ADVICE.get(code)
+        waited = f" after {self._busy_seconds:g} s" if code == sqlite3.SQLITE_BUSY else ""
+        return f"{advice} ({error}{waited})" if advice else str(error)
+
+    def _connect(self) -> sqlite3.Connection:
+        """The connection, opened anew after an error; a file that vanished is never made again."""
+        if self._connection is None:
+            self._connection = _open(self._path, self._busy_seconds, create=self._inode is None)
+            self._inode = _inode(self._path)
+        elif self._path != MEMORY and _inode(self._path) != self._inode:
+            raise LedgerUnavailable(
+                f"ledger {self._path}: the file was removed or replaced while in use; put it back or restart"
+            )
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None and (self._path != MEMORY or self._closed):
+            self._connection.close()
+            self._connection = None
+            self._known, self._known_at = {}, -1
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _open(path: str, busy_seconds: float, *, create: bool) -> sqlite3.Connection:
+    """A connection to a book of our schema; raises `sqlite3.Error` or `LedgerUnavailable`."""
+    uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+    connection = sqlite3.connect(
+        uri, uri=path != MEMORY, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _check_is_ours(connection, path)
+        _write_ahead(connection, busy_seconds)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        with _transaction(connection, "BEGIN IMMEDIATE"):
+            if _pragma(connection, "user_version") == 0:
+                for statement in sqlite_schema.SCHEMA:
+                    connection.execute(statement)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _write_ahead(connection: sqlite3.Connection, busy_seconds: float) -> None:
+    """Switch to WAL. SQLite does not wait for others here by itself, so two first starts could collide."""
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _check_is_ours(connection: sqlite3.Connection, path: str) -> None:
+    """Refuse, before anything is written, what is not an empty file or an undamaged book of this version."""
+    version = _pragma(connection, "user_version")
+    empty = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+    if not empty and _pragma(connection, "application_id") != sqlite_schema.APPLICATION_ID:
+        raise LedgerUnavailable(f"ledger {path}: it is another program's database; name another file")
+    if version > sqlite_schema.SCHEMA_VERSION:
+        raise LedgerUnavailable(
+            f"ledger {path}: its schema is version {version} and this bayplan knows up to"
+            f" {sqlite_schema.SCHEMA_VERSION}; use the newer bayplan"
+        )
+    problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if problem != "ok":
+        raise LedgerUnavailable(f"ledger {path}: {_ADVICE[sqlite3.SQLITE_CORRUPT]} ({problem})")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _inode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None

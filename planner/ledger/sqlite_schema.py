@@ -1,0 +1,292 @@
+"""The book of reservations as SQLite tables: schema, rows to reservations and back, and who is in the way.
+
+The tables themselves keep invariant 1: no two rows can hold one domain (`held_domain`'s key), nor one node
+whole (`held_node_whole`). Everything here runs inside a transaction that `planner.sqlite` has begun.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from planner.manifests.reservation import traits_from, traits_json
+from planner.model.answer import Assignment
+from planner.model.errors import Where
+from planner.model.reservation import Reservation, State
+from planner.model.topology import Domain
+
+APPLICATION_ID = 0x42415950
+"""`BAYP`: marks the file as ours, so that another program's database is never written to."""
+
+
+SCHEMA_VERSION = 1
+
+
+SCHEMA = (
+    "CREATE TABLE ledger (only INTEGER PRIMARY KEY CHECK (only = 1), revision INTEGER NOT NULL) STRICT",
+    "INSERT INTO ledger VALUES (1, 0)",
+    """CREATE TABLE reservation (
+        id TEXT PRIMARY KEY,
+        gang TEXT NOT NULL,
+        topology TEXT NOT NULL,
+        place TEXT NOT NULL,
+        mode TEXT NOT NULL CHECK (mode IN ('domain', 'nodes')),
+        fingerprint TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('held', 'claimed')),
+        created REAL NOT NULL,
+        expires REAL,
+        owner_uid TEXT NOT NULL,
+        since INTEGER NOT NULL,
+        document TEXT NOT NULL
+    ) STRICT""",
+    "CREATE INDEX reservation_place ON reservation (topology, place)",
+    "CREATE INDEX reservation_expires ON reservation (expires) WHERE expires IS NOT NULL",
+    """CREATE TABLE held_domain (
+        topology TEXT NOT NULL,
+        path TEXT NOT NULL,
+        reservation TEXT NOT NULL REFERENCES reservation (id) ON DELETE CASCADE,
+        PRIMARY KEY (topology, path)
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX held_domain_reservation ON held_domain (reservation)",
+    """CREATE TABLE held_node (
+        node TEXT NOT NULL,
+        reservation TEXT NOT NULL REFERENCES reservation (id) ON DELETE CASCADE,
+        whole INTEGER NOT NULL CHECK (whole IN (0, 1)),
+        PRIMARY KEY (node, reservation)
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE UNIQUE INDEX held_node_whole ON held_node (node) WHERE whole = 1",
+    "CREATE INDEX held_node_reservation ON held_node (reservation)",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
+
+
+_COLUMNS = "id, fingerprint, state, created, expires, owner_uid, document"
+
+
+_SEPARATOR = "\x1f"  # in no label value; a path ends with it, so that rack-10 does not lie in rack-1
+
+
+_AFTER = "\x20"  # the next character: the end of the range of paths that begin alike
+
+
+# CROSS JOIN keeps SQLite at our few domains and nodes first, so that a large book costs no more.
+_CONFLICTS = (
+    # Their whole domain is one of ours, or holds one, or holds our whole placement.
+    """SELECT r.gang FROM json_each(:above) AS ours
+       CROSS JOIN held_domain AS d ON d.topology = :topology AND d.path = ours.value
+       JOIN reservation AS r ON r.id = d.reservation
+       WHERE r.id <> :id""",
+    # Their whole domain lies in one of ours.
+    """SELECT r.gang FROM json_each(:ranges) AS ours
+       CROSS JOIN held_domain AS d ON d.topology = :topology
+         AND d.path >= json_extract(ours.value, '$[0]') AND d.path < json_extract(ours.value, '$[1]')
+       JOIN reservation AS r ON r.id = d.reservation
+       WHERE r.id <> :id""",
+    # Their whole placement lies in one of ours, perhaps on a node that joined after we planned.
+    """SELECT r.gang FROM json_each(:ranges) AS ours
+       CROSS JOIN reservation AS r ON r.topology = :topology
+         AND r.place >= json_extract(ours.value, '$[0]') AND r.place < json_extract(ours.value, '$[1]')
+       WHERE r.id <> :id""",
+    # They hold one of our nodes whole, or we theirs, or they came to it after the plan was made.
+    """SELECT r.gang FROM json_each(:nodes) AS ours
+       CROSS JOIN held_node AS n ON n.node = ours.value
+       JOIN reservation AS r ON r.id = n.reservation
+       WHERE r.id <> :id AND (n.whole OR :whole OR r.since > :planned_on)""",
+)
+
+
+Key = tuple[str, int, str, float | None, str]
+"""Id, since, state, expires, owner: what changes whenever a row does."""
+
+
+class Unreadable(sqlite3.DatabaseError):
+    """A row that does not decode: the file was edited or damaged."""
+
+
+def revision(connection: sqlite3.Connection) -> int:
+    """The number of changes so far."""
+    return int(connection.execute("SELECT revision FROM ledger").fetchone()[0])
+
+
+def advance(connection: sqlite3.Connection) -> int:
+    """Count one more change; the new revision."""
+    connection.execute("UPDATE ledger SET revision = revision + 1")
+    return revision(connection)
+
+
+def sweep(connection: sqlite3.Connection, now: float) -> None:
+    """Forget the holds that nobody claimed in time."""
+    if connection.execute("DELETE FROM reservation WHERE expires <= ?", (now,)).rowcount:
+        advance(connection)
+
+
+def every(connection: sqlite3.Connection, known: Mapping[Key, Reservation]) -> dict[Key, Reservation]:
+    """All reservations in the order of their ids, expired ones too.
+
+    Those in `known` (what this gave the last time) are not decoded again: in a large book a change of one
+    reservation costs little.
+    """
+    columns = "id, since, state, expires, owner_uid"
+    keys = connection.execute(f"SELECT {columns} FROM reservation ORDER BY id").fetchall()
+    unknown = json.dumps([key[0] for key in keys if key not in known])
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM reservation WHERE id IN (SELECT value FROM json_each(?))", (unknown,)
+    )
+    fresh = {row[0]: _reservation(row) for row in rows}
+    return {key: known[key] if key in known else fresh[key[0]] for key in keys}
+
+
+def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | None:
+    """The reservation of that id."""
+    row = connection.execute(f"SELECT {_COLUMNS} FROM reservation WHERE id = ?", (reservation_id,)).fetchone()
+    return None if row is None else _reservation(row)
+
+
+def since(connection: sqlite3.Connection, reservation_id: str) -> int:
+    """The revision with which the reservation of that id, which is there, came."""
+    row = connection.execute("SELECT since FROM reservation WHERE id = ?", (reservation_id,)).fetchone()
+    return int(row[0])
+
+
+def in_the_way(connection: sqlite3.Connection, wanted: Reservation, planned_on: int) -> str | None:
+    """The name of a gang that holds what `wanted` would take, the first by name; None where it is free."""
+    held = _held_domains(wanted)
+    bindings = {
+        "id": wanted.id,
+        "topology": wanted.topology,
+        "above": json.dumps(sorted({path for domain in (*held, wanted.domain) for path in _above(domain)})),
+        "ranges": json.dumps([_within(domain) for domain in held]),
+        "nodes": json.dumps(sorted(wanted.touched)),
+        "whole": wanted.mode == "domain",
+        "planned_on": planned_on,
+    }
+    gangs = {row[0] for query in _CONFLICTS for row in connection.execute(query, bindings)}
+    return min(gangs) if gangs else None
+
+
+def insert(connection: sqlite3.Connection, reservation: Reservation) -> None:
+    """Write the reservation with all that it holds, in place of any former one of the same id."""
+    delete(connection, reservation.id)
+    since = advance(connection)
+    connection.execute(
+        "INSERT INTO reservation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            reservation.id,
+            reservation.gang,
+            reservation.topology,
+            _path(reservation.domain),
+            reservation.mode,
+            reservation.fingerprint,
+            reservation.state,
+            reservation.created,
+            reservation.expires,
+            reservation.owner_uid,
+            since,
+            _document(reservation),
+        ),
+    )
+    connection.executemany(
+        "INSERT INTO held_domain VALUES (?, ?, ?)",
+        {(reservation.topology, _path(domain), reservation.id) for domain in _held_domains(reservation)},
+    )
+    connection.executemany(
+        "INSERT INTO held_node VALUES (?, ?, ?)",
+        [(node, reservation.id, reservation.mode == "domain") for node in sorted(reservation.touched)],
+    )
+
+
+def claim(connection: sqlite3.Connection, reservation: Reservation, owner_uid: str) -> None:
+    """Make the hold last; no change where that owner has it already."""
+    claimed = replace(reservation, state="claimed", expires=None, owner_uid=owner_uid)
+    if claimed != reservation:
+        connection.execute(
+            "UPDATE reservation SET state = ?, expires = ?, owner_uid = ? WHERE id = ?",
+            (claimed.state, claimed.expires, claimed.owner_uid, claimed.id),
+        )
+        advance(connection)
+
+
+def delete(connection: sqlite3.Connection, reservation_id: str) -> bool:
+    """Remove the reservation and all that it holds. False where there was none."""
+    removed = connection.execute("DELETE FROM reservation WHERE id = ?", (reservation_id,)).rowcount > 0
+    if removed:
+        advance(connection)
+    return removed
+
+
+def _held_domains(reservation: Reservation) -> tuple[Domain, ...]:
+    return reservation.domains if reservation.mode == "domain" else ()
+
+
+def _path(domain: Domain) -> str:
+    return "".join(value + _SEPARATOR for value in domain)
+
+
+def _above(domain: Domain) -> list[str]:
+    """The paths of the domain and of every domain that holds it, the whole topology included."""
+    return [_path(domain[:depth]) for depth in range(len(domain) + 1)]
+
+
+def _within(domain: Domain) -> tuple[str, str]:
+    """The range, end excluded, of the paths of the domain and of all that lie in it."""
+    path = _path(domain)
+    return path, path[:-1] + _AFTER if path else chr(0x10FFFF)
+
+
+def _document(reservation: Reservation) -> str:
+    return json.dumps(
+        {
+            "gang": reservation.gang,
+            "topology": reservation.topology,
+            "level": reservation.level,
+            "domain": reservation.domain,
+            "mode": reservation.mode,
+            "domains": reservation.domains,
+            "nodes": sorted(reservation.nodes),
+            "assignments": [(a.pod_set, a.node, a.count) for a in reservation.assignments],
+            "requests": [(pod_set, dict(requests)) for pod_set, requests in reservation.requests],
+            "traits": [(pod_set, traits_json(traits)) for pod_set, traits in reservation.traits],
+        },
+        separators=(",", ":"),
+    )
+
+
+def _reservation(row: tuple[Any, ...]) -> Reservation:
+    try:
+        return _decode(*row)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unreadable(f"reservation {row[0]} cannot be read") from error
+
+
+def _decode(
+    reservation_id: str,
+    fingerprint: str,
+    state: State,
+    created: float,
+    expires: float | None,
+    owner_uid: str,
+    document: str,
+) -> Reservation:
+    data = json.loads(document)
+    return Reservation(
+        id=reservation_id,
+        gang=data["gang"],
+        topology=data["topology"],
+        level=data["level"],
+        domain=tuple(data["domain"]),
+        mode=data["mode"],
+        domains=tuple(tuple(domain) for domain in data["domains"]),
+        nodes=frozenset(data["nodes"]),
+        assignments=tuple(Assignment(*assignment) for assignment in data["assignments"]),
+        requests=tuple((pod_set, requests) for pod_set, requests in data["requests"]),
+        fingerprint=fingerprint,
+        created=created,
+        expires=expires,
+        state=state,
+        owner_uid=owner_uid,
+        traits=tuple((pod_set, traits_from(traits, Where())) for pod_set, traits in data.get("traits", ())),
+    )

@@ -1,0 +1,380 @@
+"""A snapshot from what `kubectl get -o yaml` prints.
+
+Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, ours), Reservations,
+NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices and DeviceClasses, ComputeDomains,
+LimitRanges, ResourceQuotas and Namespaces are read; every other kind is counted and left aside. What cannot
+be used is refused with file, object and field.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.devices.claims import Claim, Claims, DeviceClass
+from planner.devices.slices import Slice, gathered
+from planner.manifests.devices import (
+    claim_from,
+    class_from,
+    domain_template,
+    extended_claim,
+    slice_from,
+    uses_from,
+)
+from planner.manifests.fields import mapping, maps, once, sequence, text, texts
+from planner.manifests.gpu_sharing import shared_by
+from planner.manifests.label_presets import infer
+from planner.manifests.numa import alignment_of, check_labels, numa_from
+from planner.manifests.pod import effective_request
+from planner.manifests.pod_affinity import terms_of
+from planner.manifests.reservation import reservation_from
+from planner.manifests.settings import KNOWN, bounds_from, quota_from, with_config
+from planner.manifests.topology import links_of, topology_from
+from planner.model import quantity
+from planner.model.errors import InputError, Where
+from planner.model.labels import RESERVED_TAINT, Taint
+from planner.model.node import DEFAULT_SCHEDULER, BoundPod, Node
+from planner.model.pod import MIG_PREFIX, PodTerm
+from planner.model.reservation import Reservation
+from planner.model.settings import DEFAULTS, Bound, Quota, Settings
+from planner.model.topology import Link, Topology
+from planner.node.topology_manager import NumaNode
+
+RESERVATION_KEY = "bayplan.dev/reservation"
+
+
+MIG_STATE = "nvidia.com/mig.config.state"
+
+
+DEFAULT_PODS = 110
+
+
+SOURCES = ("kai.scheduler", "bayplan.dev", "kueue.x-k8s.io")
+"""Of two Topologies with one name, the kind that keeps it; requests by name mean that one."""
+
+
+_DEEPEST = 32
+
+
+@dataclass(slots=True)
+class _Found:
+    nodes: dict[str, tuple[Node, Where]] = field(default_factory=dict)
+    pods: dict[str, BoundPod] = field(default_factory=dict)
+    topologies: list[Topology] = field(default_factory=list)
+    links: dict[str, tuple[Link, ...]] = field(default_factory=dict)
+    reservations: dict[str, Reservation] = field(default_factory=dict)
+    flavors: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    numa: dict[str, NumaNode] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)
+    templates: dict[str, Claim] = field(default_factory=dict)
+    domains: dict[str, str] = field(default_factory=dict)
+    slices: list[Slice] = field(default_factory=list)
+    classes: dict[str, DeviceClass] = field(default_factory=dict)
+    bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
+    quotas: dict[str, Quota] = field(default_factory=dict)
+    spaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    settings: Settings = DEFAULTS
+    ignored: Counter[str] = field(default_factory=Counter)
+
+
+def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
+    """The cluster that these parsed documents describe, each with the name of its file.
+
+    Raises `InputError` with file, object and field for what is malformed or contradicts itself. Without a
+    Topology object one named "inferred" is made from the nodes' labels.
+    """
+    found = _Found()
+    for file, document in documents:
+        for item, where in _objects(document, Where(file), 0):
+            _read_object(found, item, where)
+    nodes = [node for node, _ in found.nodes.values()]
+    topologies = [aliased(t, found.settings) for t in _named_apart(_pooled(found)) or [infer(nodes)]]
+    return snapshot(
+        nodes,
+        topologies,
+        found.pods.values(),
+        found.reservations.values(),
+        links=found.links,
+        ignored=dict(found.ignored),
+        settings=found.settings,
+        numa=found.numa,
+        claims=Claims(found.claims, found.templates, found.domains, gathered(found.slices), found.classes),
+        bounds=found.bounds,
+        quotas=found.quotas,
+        spaces=found.spaces,
+    )
+
+
+def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mapping[str, object], Where]]:
+    """The single objects in a document: Lists, and lists of them, opened."""
+    if document is None:
+        return
+    if depth > _DEEPEST:
+        raise InputError("lists are nested too deeply", where)
+    if isinstance(document, (list, tuple)):
+        for item in document:
+            yield from _objects(item, where, depth + 1)
+        return
+    if not isinstance(document, Mapping):
+        raise InputError("expected a Kubernetes object with apiVersion and kind", where)
+    kind = document.get("kind")
+    if not isinstance(kind, str) or not kind:
+        raise InputError("the object has no kind", where.at("kind"))
+    if kind.endswith("List") and "items" in document:
+        for item in sequence(document.get("items"), where.at("items")):
+            known = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+            typed = {**known, **item} if kind != "List" and isinstance(item, Mapping) else item
+            yield from _objects(typed, where, depth + 1)
+        return
+    yield document, _name(document, kind, where)
+
+
+def _name(document: Mapping[str, object], kind: str, where: Where) -> Where:
+    metadata = mapping(document.get("metadata"), Where(where.file, kind, "metadata"))
+    at = Where(where.file, kind, "metadata.name")
+    name, namespace = text(metadata.get("name"), at), text(metadata.get("namespace"), at)
+    return Where(where.file, f"{kind} {namespace + '/' if namespace else ''}{name}".rstrip())
+
+
+def _read_object(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    kind = str(item["kind"])
+    group, _, version = text(item.get("apiVersion"), where.at("apiVersion")).rpartition("/")
+    reader = _READERS.get((group, kind))
+    if reader is None or not version:
+        found.ignored[kind] += 1
+        return
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    if not text(metadata.get("name"), where.at("metadata.name")):
+        raise InputError("the object has no name", where.at("metadata.name"))
+    reader(found, item, where)
+
+
+def _read_node(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    node = node_from(item, where)
+    if node.name in found.nodes:
+        first = found.nodes[node.name][1]
+        raise InputError(
+            f"two nodes have this name (the other is in {first.file})", where.at("metadata.name")
+        )
+    found.nodes[node.name] = (node, where)
+
+
+def node_from(item: Mapping[str, object], where: Where) -> Node:
+    """A node; one that does not say how many pods it takes is given the kubelet's default, 110.
+
+    Raises `InputError` for malformed labels, taints, conditions or quantities.
+    """
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    spec = mapping(item.get("spec"), where.at("spec"))
+    status = mapping(item.get("status"), where.at("status"))
+    labels = texts(metadata.get("labels"), where.at("metadata.labels"))
+    check_labels(labels, where)
+    offers = "allocatable" if status.get("allocatable") is not None else "capacity"
+    amounts = quantity.amounts(status.get(offers), where.at(f"status.{offers}"), up=False)
+    amounts.setdefault("pods", DEFAULT_PODS)
+    settled = labels.get(MIG_STATE, "success") == "success"
+    pending = {} if settled else {k: v for k, v in amounts.items() if k.startswith(MIG_PREFIX)}
+    return Node(
+        name=text(metadata.get("name"), where.at("metadata.name")),
+        labels=labels,
+        allocatable={k: v for k, v in amounts.items() if k not in pending},
+        taints=_taints(spec, where),
+        cordoned=spec.get("unschedulable") is True,
+        ready=_ready(status, where),
+        pending=pending,
+    )
+
+
+def _taints(spec: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
+    found: list[Taint] = []
+    for index, taint in enumerate(maps(spec.get("taints"), where.at("spec.taints"))):
+        at = where.at(f"spec.taints[{index}]")
+        effect = text(taint.get("effect"), at)
+        found.append(Taint(text(taint.get("key"), at), text(taint.get("value"), at), effect))
+    return tuple(taint for taint in found if taint.key != RESERVED_TAINT)
+
+
+def _ready(status: Mapping[str, object], where: Where) -> bool:
+    conditions = maps(status.get("conditions"), where.at("status.conditions"))
+    return all(c.get("status") == "True" for c in conditions if c.get("type") == "Ready")
+
+
+def _read_pod(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    pod = pod_from(item, where)
+    if pod is None:
+        return
+    if pod.name in found.pods:
+        raise InputError("two pods have this name", where.at("metadata.name"))
+    found.pods[pod.name] = pod
+
+
+def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
+    """A pod that uses capacity, or None for one that is not bound or has ended. Raises `InputError`."""
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    spec = mapping(item.get("spec"), where.at("spec"))
+    status = mapping(item.get("status"), where.at("status"))
+    node = text(spec.get("nodeName"), where.at("spec.nodeName"))
+    if not node or status.get("phase") in ("Succeeded", "Failed"):
+        return None
+    namespace = text(metadata.get("namespace"), where.at("metadata.namespace")) or "default"
+    annotations = texts(metadata.get("annotations"), where.at("metadata.annotations"))
+    owners = maps(metadata.get("ownerReferences"), where.at("metadata.ownerReferences"))
+    labels = texts(metadata.get("labels"), where.at("metadata.labels"))
+    requests = effective_request(spec, where.at("spec"))
+    joined = mapping(spec.get("schedulingGroup"), where.at("spec.schedulingGroup"))
+    group = text(joined.get("podGroupName"), where.at("spec.schedulingGroup.podGroupName"))
+    return BoundPod(
+        name=f"{namespace}/{metadata['name']}",
+        node=node,
+        requests=requests,
+        reservation=annotations.get(RESERVATION_KEY, ""),
+        labels=labels,
+        daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
+        alignment=alignment_of(spec, where.at("spec")),
+        terms=_guards(spec, labels, where),
+        gpu_groups=shared_by(requests, namespace, labels, annotations),
+        claims=uses_from(spec, status, where.at("spec")),
+        extended_claim=extended_claim(status, where),
+        scheduling_group=group,
+        scheduler=(text(spec.get("schedulerName"), where.at("spec.schedulerName")) or DEFAULT_SCHEDULER)
+        if group
+        else "",
+    )
+
+
+def _guards(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
+    """A bound pod's anti-affinity; its affinity was of moment when it was placed."""
+    affinity = mapping(spec.get("affinity"), where.at("spec.affinity"))
+    if not affinity.get("podAntiAffinity"):
+        return ()
+    return tuple(term for term in terms_of(affinity, labels, where.at("spec.affinity")) if not term.attracts)
+
+
+def _read_topology(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    topology = topology_from(item, where)
+    for known in found.topologies:
+        if known.name == topology.name and known.source == topology.source:
+            raise InputError("two Topologies of one kind have this name", where.at("metadata.name"))
+    found.topologies.append(topology)
+    if links := links_of(item, where):
+        found.links[topology.name] = links
+
+
+def _read_flavor(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    spec = mapping(item.get("spec"), where.at("spec"))
+    name = text(spec.get("topologyName"), where.at("spec.topologyName"))
+    labels = texts(spec.get("nodeLabels"), where.at("spec.nodeLabels"))
+    if name:
+        found.flavors.setdefault(name, []).append(labels)
+
+
+def _pooled(found: _Found) -> list[Topology]:
+    """The topologies, Kueue's with the node labels of the one ResourceFlavor that refers to it."""
+    return [
+        replace(t, node_selector=found.flavors[t.name][0])
+        if t.source == "kueue.x-k8s.io" and not t.node_selector and len(found.flavors.get(t.name, ())) == 1
+        else t
+        for t in found.topologies
+    ]
+
+
+def _named_apart(topologies: list[Topology]) -> list[Topology]:
+    """Each topology once by name: equal ones of two kinds are one, others get their kind added."""
+    kept: dict[str, Topology] = {}
+    for topology in sorted(topologies, key=lambda t: (SOURCES.index(t.source), t.name)):
+        same = kept.get(topology.name)
+        if same is None:
+            kept[topology.name] = topology
+        elif (same.levels, dict(same.node_selector)) != (topology.levels, dict(topology.node_selector)):
+            name = f"{topology.name} ({topology.source})"
+            kept[name] = replace(topology, name=name)
+    return list(kept.values())
+
+
+def _read_reservation(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    reservation = reservation_from(item, where)
+    if reservation.gang in found.reservations:
+        raise InputError(f"two reservations are for {reservation.gang}", where.at("spec.gang"))
+    found.reservations[reservation.gang] = reservation
+
+
+def _read_numa(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    numa = numa_from(item, where)
+    found.numa[numa.name] = numa
+
+
+def _read_claim(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    kept = found.claims if item["kind"] == "ResourceClaim" else found.templates
+    kept[_key(item, where)] = once(item, where, claim_from)
+
+
+def _read_slice(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    found.slices.append(once(item, where, slice_from))
+
+
+def _read_class(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    name = mapping(item.get("metadata"), where.at("metadata"))["name"]
+    found.classes[str(name)] = class_from(item, where)
+
+
+def _read_domain(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    found.domains[_key(item, where)] = domain_template(item, where)
+
+
+def _read_limit_range(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    found.bounds[_key(item, where)] = bounds_from(item, where)
+
+
+def _read_quota(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    if quota := quota_from(item, where):
+        found.quotas[_key(item, where)] = quota
+
+
+def _read_space(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    found.spaces[str(metadata["name"])] = texts(metadata.get("labels"), where.at("metadata.labels"))
+
+
+def _key(item: Mapping[str, object], where: Where) -> str:
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    namespace = text(metadata.get("namespace"), where.at("metadata.namespace")) or "default"
+    return f"{namespace}/{metadata['name']}"
+
+
+def _read_config(found: _Found, item: Mapping[str, object], where: Where) -> None:
+    if mapping(item.get("metadata"), where.at("metadata")).get("name") in KNOWN:
+        found.settings = with_config(found.settings, item, where)
+    else:
+        found.ignored["ConfigMap"] += 1
+
+
+def aliased(topology: Topology, settings: Settings) -> Topology:
+    """The topology with those level names of KAI's ConfigMap that name a label of it."""
+    named = {name: label for name, label in settings.aliases.items() if label in topology.levels}
+    return replace(topology, aliases={**named, **topology.aliases}) if named else topology
+
+
+_Reader = Callable[[_Found, Mapping[str, object], Where], None]
+
+
+_READERS: dict[tuple[str, str], _Reader] = {
+    ("", "Node"): _read_node,
+    ("", "Pod"): _read_pod,
+    ("", "ConfigMap"): _read_config,
+    ("kai.scheduler", "Topology"): _read_topology,
+    ("kueue.x-k8s.io", "Topology"): _read_topology,
+    ("kueue.x-k8s.io", "ResourceFlavor"): _read_flavor,
+    ("bayplan.dev", "Topology"): _read_topology,
+    ("bayplan.dev", "Reservation"): _read_reservation,
+    ("", "LimitRange"): _read_limit_range,
+    ("", "ResourceQuota"): _read_quota,
+    ("", "Namespace"): _read_space,
+    ("topology.node.k8s.io", "NodeResourceTopology"): _read_numa,
+    ("resource.k8s.io", "ResourceClaim"): _read_claim,
+    ("resource.k8s.io", "ResourceClaimTemplate"): _read_claim,
+    ("resource.k8s.io", "ResourceSlice"): _read_slice,
+    ("resource.k8s.io", "DeviceClass"): _read_class,
+    ("resource.nvidia.com", "ComputeDomain"): _read_domain,
+}

@@ -1,0 +1,303 @@
+"""Devices asked for by claim (dynamic resource allocation): what ResourceClaims and their templates ask for.
+
+Source: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
+`exactly`); NVIDIA's device classes; `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only
+claims; the class, the count and the constraints stand in these objects. Pure.
+
+ResourceSlices: the devices that drivers offer, node by node.
+
+Source: `resource.k8s.io` ResourceSlice (v1, v1beta2; v1beta1 with `basic`). A pool's devices, and counters
+that they share, may stand in several slices; only those of the newest generation count. NVIDIA's driver
+writes the counters of all GPUs into one slice and each GPU's devices into another (Kubernetes 1.35 and later;
+before, both stood in one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from planner.devices.claims import Claim, DeviceClass, DeviceRequest
+from planner.devices.slices import (
+    CHANNEL_DRIVER,
+    SINGLE,
+    Counters,
+    Device,
+    DeviceId,
+    Offer,
+    Slice,
+    Taint,
+    Value,
+    own_name,
+)
+from planner.manifests.fields import integer, mapping, maps, strings, text
+from planner.model.claim_spec import UNKNOWN, ClaimUse, Rule, Toleration
+from planner.model.errors import InputError, Where
+from planner.model.quantity import amount
+
+
+def claim_from(item: Mapping[str, object], where: Where) -> Claim:
+    """What a ResourceClaim, or the template of one, asks for. Raises `InputError` for a malformed one."""
+    at = where.at("spec")
+    spec = mapping(item.get("spec"), at)
+    if "spec" in spec:  # a template's spec holds metadata and the claim's spec
+        at = where.at("spec.spec")
+        spec = mapping(spec.get("spec"), at)
+    at = where.at(f"{at.field}.devices")
+    devices = mapping(spec.get("devices"), at)
+    requests = maps(devices.get("requests"), where.at(f"{at.field}.requests"))
+    return Claim(
+        tuple(
+            _request(request, where.at(f"{at.field}.requests[{index}]"))
+            for index, request in enumerate(requests)
+        ),
+        _allocated(item, where),
+        tuple(_rules(devices, requests, where.at(f"{at.field}.constraints"))),
+    )
+
+
+def _rules(
+    devices: Mapping[str, object], requests: Sequence[Mapping[str, object]], where: Where
+) -> Iterator[Rule]:
+    """The constraints, each with the requests, or alternatives of them, that it names; none named is all."""
+    places = _places(requests, where)
+    for index, one in enumerate(maps(devices.get("constraints"), where)):
+        at = where.at(f"{where.field}[{index}]")
+        named = strings(one.get("requests"), at.at(f"{at.field}.requests"))
+        for name in named:
+            if name not in places:
+                raise InputError(
+                    f"no request of the claim is named {name!r}; there are {', '.join(places) or 'none'}",
+                    at.at(f"{at.field}.requests"),
+                )
+        whose = {place for name in named for place in places[name]}
+        for key, distinct in (("matchAttribute", False), ("distinctAttribute", True)):
+            if attribute := text(one.get(key), at.at(f"{at.field}.{key}")):
+                yield Rule(attribute, distinct, tuple(sorted(whose)))
+
+
+def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str, list[tuple[int, int]]]:
+    """Requests by name, and their alternatives by REQUEST/NAME, as places among requests and alternatives."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for index, request in enumerate(requests):
+        name = text(request.get("name"), where)
+        others = maps(request.get("firstAvailable"), where)
+        found[name] = [(index, place) for place in range(max(1, len(others)))]
+        for place, other in enumerate(others):
+            found[f"{name}/{text(other.get('name'), where)}"] = [(index, place)]
+    return found
+
+
+def _request(request: Mapping[str, object], where: Where) -> DeviceRequest:
+    exactly = mapping(request.get("exactly"), where.at(f"{where.field}.exactly"))
+    at = where.at(f"{where.field}.firstAvailable")
+    alternatives = [
+        _devices(one, where.at(f"{at.field}[{index}]"))
+        for index, one in enumerate(maps(request.get("firstAvailable"), at))
+    ]
+    if alternatives and not exactly:
+        first, *others = alternatives
+        return replace(first, others=tuple(others))
+    return _devices(exactly or request, where)
+
+
+def _devices(wanted: Mapping[str, object], where: Where) -> DeviceRequest:
+    everything = text(wanted.get("allocationMode"), where.at(f"{where.field}.allocationMode")) == "All"
+    stated = integer(wanted.get("count"), where.at(f"{where.field}.count"))
+    device_class = text(wanted.get("deviceClassName"), where.at(f"{where.field}.deviceClassName"))
+    return DeviceRequest(
+        device_class,
+        UNKNOWN if everything else stated or 1,
+        expressions(wanted.get("selectors"), where.at(f"{where.field}.selectors")),
+        watching=wanted.get("adminAccess") is True,
+        tolerations=tuple(_tolerations(wanted, where.at(f"{where.field}.tolerations"))),
+        least=_least(wanted, where.at(f"{where.field}.capacity.requests")),
+    )
+
+
+def _tolerations(wanted: Mapping[str, object], where: Where) -> Iterator[Toleration]:
+    for one in maps(wanted.get("tolerations"), where):
+        key, operator, value, effect = (
+            text(one.get(name), where) for name in ("key", "operator", "value", "effect")
+        )
+        yield key, operator or "Equal", value, effect
+
+
+def _least(wanted: Mapping[str, object], where: Where) -> tuple[tuple[str, int], ...]:
+    asked = mapping(mapping(wanted.get("capacity"), where).get("requests"), where)
+    return tuple(
+        sorted((str(name), sized(size, where.at(f"{where.field}.{name}"))) for name, size in asked.items())
+    )
+
+
+def expressions(selectors: object, where: Where) -> tuple[str, ...]:
+    """The CEL expressions of a list of selectors. Raises `InputError` for a malformed one."""
+    found = []
+    for index, selector in enumerate(maps(selectors, where)):
+        at = where.at(f"{where.field}[{index}].cel")
+        found.append(text(mapping(selector.get("cel"), at).get("expression"), at))
+    return tuple(expression for expression in found if expression)
+
+
+def _allocated(item: Mapping[str, object], where: Where) -> tuple[DeviceId, ...]:
+    at = where.at("status.allocation.devices.results")
+    status = mapping(item.get("status"), where.at("status"))
+    allocation = mapping(status.get("allocation"), where.at("status.allocation"))
+    devices = mapping(allocation.get("devices"), where.at("status.allocation.devices"))
+    return tuple(
+        (text(one.get("driver"), at), text(one.get("pool"), at), text(one.get("device"), at))
+        for one in maps(devices.get("results"), at)
+        if one.get("adminAccess") is not True
+    )
+
+
+def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: Where) -> tuple[ClaimUse, ...]:
+    """The claims that a pod names in its spec, each with what its status says was made of it."""
+    at = where.at(f"{where.field}.resourceClaims")
+    made = {
+        text(one.get("name"), at): text(one.get("resourceClaimName"), at)
+        for one in maps(status.get("resourceClaimStatuses"), at)
+    }
+    found = []
+    for entry in maps(spec.get("resourceClaims"), at):
+        template = text(entry.get("resourceClaimTemplateName"), at)
+        source = template or text(entry.get("resourceClaimName"), at)
+        if source:
+            found.append(ClaimUse(source, bool(template), made.get(text(entry.get("name"), at), "")))
+    return tuple(found)
+
+
+def extended_claim(status: Mapping[str, object], where: Where) -> str:
+    """The claim that was made for a pod's extended resources, by the pod's status; "" for none."""
+    at = where.at("status.extendedResourceClaimStatus")
+    return text(mapping(status.get("extendedResourceClaimStatus"), at).get("resourceClaimName"), at)
+
+
+def class_from(item: Mapping[str, object], where: Where) -> DeviceClass:
+    """A DeviceClass. Raises `InputError` for a malformed one."""
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    spec = mapping(item.get("spec"), where.at("spec"))
+    return DeviceClass(
+        expressions(spec.get("selectors"), where.at("spec.selectors")),
+        text(spec.get("extendedResourceName"), where.at("spec.extendedResourceName")),
+        str(metadata.get("creationTimestamp") or ""),
+    )
+
+
+def domain_template(item: Mapping[str, object], where: Where) -> str:
+    """The ResourceClaimTemplate that a ComputeDomain makes for its channel. Raises `InputError`."""
+    spec = mapping(item.get("spec"), where.at("spec"))
+    channel = mapping(spec.get("channel"), where.at("spec.channel"))
+    template = mapping(channel.get("resourceClaimTemplate"), where.at("spec.channel.resourceClaimTemplate"))
+    return text(template.get("name"), where.at("spec.channel.resourceClaimTemplate.name"))
+
+
+def slice_from(item: Mapping[str, object], where: Where) -> Slice:
+    """A ResourceSlice. Raises `InputError` for a malformed one."""
+    spec = mapping(item.get("spec"), where.at("spec"))
+    driver = text(spec.get("driver"), where.at("spec.driver"))
+    pool = mapping(spec.get("pool"), where.at("spec.pool"))
+    offers, counters = {}, {}
+    if driver != CHANNEL_DRIVER:
+        for index, device in enumerate(maps(spec.get("devices"), where.at("spec.devices"))):
+            at = where.at(f"spec.devices[{index}]")
+            offers[text(device.get("name"), at)] = _offer(device, driver, at)
+        for index, one in enumerate(maps(spec.get("sharedCounters"), where.at("spec.sharedCounters"))):
+            at = where.at(f"spec.sharedCounters[{index}]")
+            counters[text(one.get("name"), at)] = _counters(one, at)
+    return Slice(
+        text(spec.get("nodeName"), where.at("spec.nodeName")),
+        driver,
+        text(pool.get("name"), where.at("spec.pool.name")),
+        integer(pool.get("generation"), where.at("spec.pool.generation")),
+        offers,
+        counters,
+    )
+
+
+def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
+    basic = device
+    if "basic" in device:
+        basic = mapping(device["basic"], where.at(f"{where.field}.basic"))
+    attributes: dict[str, Value] = {}
+    marks: dict[str, Value] = {}
+    for name, typed in mapping(basic.get("attributes"), where.at(f"{where.field}.attributes")).items():
+        own = own_name(name, driver)
+        if (value := _value(typed, name, where)) is not None:
+            if own.rpartition("/")[2] in SINGLE:
+                marks[own if "/" in own else f"{driver}/{own}"] = value
+            else:
+                attributes[own] = value
+    capacity = {}
+    for name, stated in mapping(basic.get("capacity"), where.at(f"{where.field}.capacity")).items():
+        size = stated.get("value") if isinstance(stated, Mapping) else stated
+        capacity[own_name(name, driver)] = _sized(size, where, "capacity", name)
+    shareable = basic.get("allowMultipleAllocations") is True
+    kind = _equal(driver, tuple(sorted(attributes.items())), tuple(sorted(capacity.items())), shareable)
+    draws = tuple(
+        (text(one.get("counterSet"), where), _counters(one, where))
+        for one in maps(basic.get("consumesCounters"), where.at(f"{where.field}.consumesCounters"))
+    )
+    return Offer(kind, tuple(sorted(marks.items())), draws, _taints(basic, where))
+
+
+def _taints(basic: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
+    if not basic.get("taints"):
+        return ()
+    at = where.at(f"{where.field}.taints")
+    found = [
+        (text(one.get("key"), at), text(one.get("value"), at), text(one.get("effect"), at))
+        for one in maps(basic.get("taints"), at)
+    ]
+    return tuple(sorted(found))
+
+
+def _counters(one: Mapping[str, object], where: Where) -> Counters:
+    found = []
+    for name, stated in mapping(one.get("counters"), where).items():
+        size = stated.get("value") if isinstance(stated, Mapping) else stated
+        found.append((str(name), _sized(size, where, "counters", name)))
+    return tuple(sorted(found))
+
+
+def _sized(size: object, where: Where, field: str, name: object) -> int:
+    """The same as `sized`, of a field whose place is put into words where it is wrong only."""
+    try:
+        return _bytes(str(size))
+    except InputError as error:
+        raise InputError(error.message, where.at(f"{where.field}.{field}.{name}")) from None
+
+
+@lru_cache(maxsize=1024)
+def _equal(
+    driver: str,
+    attributes: tuple[tuple[str, Value], ...],
+    capacity: tuple[tuple[str, int], ...],
+    shareable: bool,
+) -> Device:
+    """The one device for all that are equal."""
+    return Device(driver, attributes, capacity, shareable, complete=True)
+
+
+@lru_cache(maxsize=1024)
+def _bytes(size: str) -> int:
+    return amount("memory", size, Where(), up=False)
+
+
+def sized(size: object, where: Where) -> int:
+    """A capacity, or an amount of a counter, in base units. Raises `InputError` for what is no quantity."""
+    try:
+        return _bytes(str(size))
+    except InputError as error:
+        raise InputError(error.message, where) from None
+
+
+def _value(typed: object, name: object, where: Where) -> Value | None:
+    if not isinstance(typed, Mapping):
+        typed = mapping(typed, where.at(f"{where.field}.attributes.{name}"))
+    for kind in ("string", "version", "int", "bool"):
+        value = typed.get(kind)
+        if isinstance(value, (str, int)):
+            return value
+    return None

@@ -1,0 +1,105 @@
+"""Reading untyped documents: each helper takes what is there or says which field is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar, cast
+
+from planner.model.errors import InputError, Where
+
+T = TypeVar("T")
+
+
+class Kept(dict[str, object]):
+    """A document that keeps what was read from it, for who reads the same one again and again."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, document: Mapping[str, object]) -> None:
+        super().__init__(document)
+        self.value: object = None
+
+
+def once(item: Mapping[str, object], where: Where, read: Callable[[Mapping[str, object], Where], T]) -> T:
+    """What is read from a document, only once where it is a `Kept` one."""
+    if not isinstance(item, Kept):
+        return read(item, where)
+    if item.value is None:
+        item.value = read(item, where)
+    return cast(T, item.value)
+
+
+def mapping(value: object, where: Where) -> Mapping[str, object]:
+    """A mapping; null and missing are empty. Raises `InputError` for anything else."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"expected a mapping, found {kind_of(value)}", where)
+    return value
+
+
+def sequence(value: object, where: Where) -> Sequence[object]:
+    """A list; null and missing are empty. Raises `InputError` for anything else."""
+    if value is None:
+        return ()
+    if not isinstance(value, (list, tuple)):
+        raise InputError(f"expected a list, found {kind_of(value)}", where)
+    return value
+
+
+def maps(value: object, where: Where) -> list[Mapping[str, object]]:
+    """A list of mappings; null and missing are empty. Raises `InputError` for anything else."""
+    found: list[Mapping[str, object]] = []
+    for index, item in enumerate(sequence(value, where)):
+        if not isinstance(item, Mapping):
+            raise InputError(
+                f"expected a mapping, found {kind_of(item)}", where.at(f"{where.field}[{index}]")
+            )
+        found.append(item)
+    return found
+
+
+def text(value: object, where: Where) -> str:
+    """A string; null and missing are "". Raises `InputError` for anything else."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InputError(f"expected a string, found {kind_of(value)}; put it in quotes", where)
+    return value
+
+
+def strings(value: object, where: Where) -> tuple[str, ...]:
+    """A list of strings; null and missing are empty. Raises `InputError` for anything else."""
+    return tuple(
+        text(item, where.at(f"{where.field}[{index}]")) for index, item in enumerate(sequence(value, where))
+    )
+
+
+def texts(value: object, where: Where) -> dict[str, str]:
+    """A mapping of strings (labels, annotations, selectors). Raises `InputError` for anything else."""
+    return {
+        text(key, where): text(item, where.at(f"{where.field}.{key}"))
+        for key, item in mapping(value, where).items()
+    }
+
+
+def integer(value: object, where: Where) -> int:
+    """A whole number; null and missing are 0. Raises `InputError` for anything else."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"expected a whole number, found {kind_of(value)}", where)
+    return value
+
+
+def kind_of(value: object) -> str:
+    """What a person calls the value: "the string 'x'", "a list", "null"."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return f"the boolean {str(value).lower()}"
+    if isinstance(value, str):
+        return f"the string {(value if len(value) <= 30 else value[:29] + '…')!r}"
+    if isinstance(value, (int, float)):
+        return f"the number {value}"
+    return "a list" if isinstance(value, (list, tuple)) else "a mapping"

@@ -1,0 +1,99 @@
+"""Parts of GPUs: what pods ask of one with `gpu-fraction` or `gpu-memory`, and which fit side by side.
+
+Source: KAI Scheduler's GPU sharing. A part lies on one physical GPU, so parts are packed GPU by GPU and never
+summed over a node: 0.5 + 0.5 share one, 0.6 + 0.6 never do. A part is counted in MiB of the node's GPU memory
+(the label `nvidia.com/gpu.memory`, rounded down to hundreds; a node without it has hundredths, and takes no
+`gpu-memory`). KAI marks each shared GPU with a pod of its own, which asks for that GPU whole and carries the
+label `runai-gpu-group`, as the pods do that share it.
+
+A part travels through the planner as a resource of its own name (`gpu-fraction/0.5`), so that what is
+reserved and what is used add up by name; `Gpus` tells what these names come to on a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+
+from planner.model.errors import InputError, Where
+from planner.node.gpu_sharing import DEVICES, FRACTION, GPU, MARKER, MEMORY, Share
+
+GROUP_LABEL = "runai-gpu-group"
+
+
+RESERVATION_SPACES = ("kai-resource-reservation", "runai-reservation")
+"""Namespaces of the pods that mark shared GPUs."""
+
+
+def share_asked(annotations: Mapping[str, object], where: Where) -> Share | None:
+    """The part that a pod's annotations ask for, None where they ask for none. `where` names them.
+
+    Raises `InputError`, with the field and the valid values, for what KAI would refuse.
+    """
+
+    def said(key: str) -> str:
+        return str(annotations.get(key) or "").strip()
+
+    fraction, memory, devices = said(FRACTION), said(MEMORY), said(DEVICES)
+    if not fraction and not memory:
+        if devices:
+            raise _wrong(where, DEVICES, f"needs {FRACTION} or {MEMORY} beside it; add one, or remove it")
+        return None
+    if fraction and memory:
+        raise _wrong(where, MEMORY, f"contradicts {FRACTION}: {fraction}; keep one of the two")
+    count = _count(devices, where, DEVICES, "a number of GPUs, 1 or more") if devices else 1
+    if fraction:
+        return Share(_fraction(fraction, where), 0, count)
+    return Share("", _count(memory, where, MEMORY, "MiB of one GPU, a whole number of 1 or more"), count)
+
+
+def _fraction(text: str, where: Where) -> str:
+    try:
+        value = Decimal(text) if len(text) <= 32 else Decimal("NaN")
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if value.is_finite() and 0 < value < 1 and value.adjusted() > -7:
+        return f"{value:f}".rstrip("0")
+    shown = text if len(text) <= 40 else text[:37] + "…"
+    valid = "a number above 0 and below 1 such as 0.5 (whole GPUs are asked for as nvidia.com/gpu)"
+    raise _wrong(where, FRACTION, f"{shown!r} is no fraction of a GPU; use {valid}")
+
+
+def _count(text: str, where: Where, key: str, valid: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) > 0:
+        return int(text)
+    shown = text if len(text) <= 40 else text[:37] + "…"
+    raise _wrong(where, key, f"{shown!r} is not {valid}")
+
+
+def _wrong(where: Where, key: str, message: str) -> InputError:
+    return InputError(message, where.at(f"{where.field}.{key}"))
+
+
+def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """The GPUs on which KAI put a pod, by its labels."""
+    first = labels.get(GROUP_LABEL, "")
+    more = (value for key, value in labels.items() if key.startswith(GROUP_LABEL + "/"))
+    return tuple(dict.fromkeys(group for group in (first, *sorted(more)) if group))
+
+
+def shared_by(
+    requests: dict[str, int], namespace: str, labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The GPUs that a bound pod shares, or marks as shared; its requests then say so, by the part's name.
+
+    An annotation that KAI would have refused is none: other programs may have written it.
+    """
+    groups = groups_of(labels)
+    if groups and namespace in RESERVATION_SPACES:
+        requests.pop(GPU, None)
+        requests[MARKER] = 1
+        return groups
+    try:
+        share = share_asked(annotations, Where())
+    except InputError:
+        share = None
+    if share is None or requests.get(GPU):
+        return ()
+    requests[share.name] = 1
+    return groups

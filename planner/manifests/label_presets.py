@@ -1,0 +1,128 @@
+"""The label sources that tell where a node stands, one row a source: keys coarse to fine.
+
+From facts of the sources' own documentation (GPU feature discovery, Topograph, the clouds). Numbering runs
+in different directions; here it is always coarse to fine. The hostname is added to each.
+
+What policies may know of the cluster: plain JSON, the CEL variable `cluster`.
+
+`known`: true, for there is one. `topologies`: name to levels; `aliases`: by topology, other names of levels
+with their label keys; `hostless`: topologies whose object does not list the hostname, which is added.
+`levels`: every level key. `nodePools`: name to nodes, selector and topology.
+`largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
+when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
+(`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
+`gpuShare`: by product and GPU resource, what one GPU's share of its node is (`planner.shares`). `domains`:
+every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their labels (`planner.inventory`).
+`numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`planner.hardware`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from planner.model.node import Node
+from planner.model.topology import CLIQUE, HOSTNAME, Topology
+
+INFERRED = "inferred"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One source of topology labels."""
+
+    name: str
+    levels: tuple[str, ...]
+
+
+_TIERS = tuple(f"fabric.topograph.run/tier-{tier}" for tier in range(9, -1, -1))
+"""Tier 0 is the closest; a fabric has as many as it has layers of switches."""
+
+
+_OCI = "oci.oraclecloud.com"
+
+
+_TOPOGRAPH_OLD = "network.topology.nvidia.com"
+
+
+_AWS = "topology.k8s.aws"
+
+
+PRESETS = (
+    Preset(
+        "topograph",
+        (*_TIERS, "accelerator.topograph.run/domain", "accelerator.topograph.run/sub-domain"),
+    ),
+    Preset(
+        "topograph-0.3",
+        tuple(f"{_TOPOGRAPH_OLD}/{tier}" for tier in ("core", "spine", "leaf", "accelerator")),
+    ),
+    Preset(
+        "topograph-0.1",
+        tuple(f"{_TOPOGRAPH_OLD}/{tier}" for tier in ("datacenter", "spine", "block", "accelerator")),
+    ),
+    Preset(
+        "aws",
+        (*(f"{_AWS}/network-node-layer-{n}" for n in (1, 2, 3, 4)), f"{_AWS}/ultraserver-id"),
+    ),
+    Preset(
+        "gcp", tuple(f"cloud.google.com/gce-topology-{part}" for part in ("block", "subblock", "host"))
+    ),
+    Preset(
+        "oci-rdma",
+        tuple(f"{_OCI}/rdma.{p}" for p in ("hpc_island_id", "network_block_id", "local_block_id", "host_id")),
+    ),
+    Preset("oci-host", (f"{_OCI}/host.network_block_id", f"{_OCI}/host.rack_id")),
+    Preset(
+        "coreweave",
+        (
+            *(f"backend.coreweave.cloud/{part}" for part in ("fabric", "superpod", "leafgroup")),
+            "node.coreweave.cloud/rack",
+            "ds.coreweave.com/nvlink.domain",
+        ),
+    ),
+    Preset(
+        "nebius", tuple(f"topology.nebius.com/{p}" for p in ("gpu-cluster-id", "tier-2", "tier-1", "tier-0"))
+    ),
+    Preset(
+        "recipe",
+        tuple(f"cloud.provider.com/topology-{part}" for part in ("block", "rack")),
+    ),
+)  # fmt: skip
+
+
+GENERIC = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+
+
+_WORDS = ("region", "zone", "datacenter", "superpod", "spine", "block", "row", "rack", "leaf", "chassis")
+"""How hand-made keys end, coarse to fine; they serve where none of the sources does."""
+
+
+def infer(nodes: Iterable[Node]) -> Topology:
+    """The topology that the nodes' labels tell: region and zone, the best carried source, clique, host.
+
+    Levels that no node carries are left out. The source is the one with the most labels over all nodes; ties
+    go to the earlier row. Without any source, keys that end in a word such as "rack" are taken.
+    """
+    carried: Counter[str] = Counter()
+    for node in nodes:
+        carried.update(key for key, value in node.labels.items() if value)
+    source = max(PRESETS, key=lambda preset: sum(carried[level] for level in preset.levels))
+    own = [level for level in source.levels if carried[level]] or _hand_made(carried)
+    levels = [*(level for level in GENERIC if carried[level]), *own, *((CLIQUE,) if carried[CLIQUE] else ())]
+    return Topology(INFERRED, (*levels, HOSTNAME), source="inferred from labels")
+
+
+def _hand_made(carried: Counter[str]) -> list[str]:
+    """For each word the key that most nodes carry of those that end in it."""
+    found: list[str] = []
+    for word in _WORDS:
+        keys = [k for k in carried if re.fullmatch(rf"(.*[^a-z])?{word}", k) and k not in GENERIC]
+        if keys:
+            found.append(max(sorted(keys), key=lambda k: carried[k]))
+    return found
+
+
+NODE_POOL = "kai.scheduler/node-pool"

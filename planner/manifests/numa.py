@@ -1,0 +1,167 @@
+"""What of a pod the kubelet aligns to NUMA zones, read from its spec.
+
+Source: the kubelet's CPU, Memory and Device Manager. Devices are always aligned; cpu, memory and huge pages
+only for a Guaranteed pod whose resources are stated by container, and a container's CPUs only where they are
+whole, for others run on the shared ones. Under the scope of the pod all of it is asked for at once, of the
+init containers only what goes beyond.
+
+Whether the kubelet's Topology Manager will let a pod onto a node: NUMA zones and hints over them. Pure.
+
+Source: k8s.io/kubernetes pkg/kubelet/cm/topologymanager. A hint is a set of zones that can give what is asked
+of one resource; it is preferred where no smaller set could by capacity. `single-numa-node` admits what one
+zone gives of every resource; `restricted` admits where one set of zones is a preferred hint for every
+resource; other policies admit everything. What fails gets `TopologyAffinityError` and is not tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from planner.manifests.fields import mapping, maps, text
+from planner.model import quantity
+from planner.model.errors import InputError, Where
+from planner.model.pod import NOTHING, Alignment, Ask
+from planner.node.topology_manager import (
+    GPUS_LABEL,
+    MOST_ZONES,
+    POLICY_LABEL,
+    RESTRICTED,
+    SCOPE_LABEL,
+    SINGLE,
+    NumaNode,
+    Zone,
+)
+
+PINNED = ("cpu", "memory")
+
+
+_Amounts = tuple[tuple[str, int], ...]
+
+
+def alignment_of(spec: Mapping[str, object], where: Where) -> Alignment:
+    """The alignment of a pod with this spec. Raises `InputError` for malformed resources."""
+    pinned = is_guaranteed(spec, where) and not spec.get("resources")
+    found: list[tuple[str, bool, _Amounts]] = []
+    for container, stays in _containers(spec, where):
+        amounts = _aligned(_requests(container, where), pinned)
+        if amounts:
+            name = text(container.get("name"), where)
+            found.append((name, stays, tuple(sorted(amounts.items()))))
+    return _alignment(tuple(found)) if found else NOTHING
+
+
+def is_guaranteed(spec: Mapping[str, object], where: Where) -> bool:
+    """Whether every container has cpu and memory, above zero, requests equal to limits."""
+    found = [container for container, _ in _containers(spec, where)]
+    return bool(found) and all(_pinned(container, where) for container in found)
+
+
+@lru_cache(maxsize=4096)
+def _alignment(found: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
+    """One record for all pods that ask for the same, for there are many of them."""
+    asks = tuple(Ask(name, dict(amounts), stays) for name, stays, amounts in found)
+    total: dict[str, int] = {}
+    for ask in asks:
+        for name, amount in ask.requests.items():
+            total[name] = total.get(name, 0) + amount if ask.stays else max(total.get(name, 0), amount)
+    return Alignment(asks, (Ask("", total),))
+
+
+def _containers(spec: Mapping[str, object], where: Where) -> Iterator[tuple[Mapping[str, object], bool]]:
+    """Init containers, then containers, as the kubelet admits them; whether each keeps what it gets."""
+    for container in maps(spec.get("initContainers"), where.at("initContainers")):
+        yield container, container.get("restartPolicy") == "Always"
+    for container in maps(spec.get("containers"), where.at("containers")):
+        yield container, True
+
+
+def _requests(container: Mapping[str, object], where: Where) -> dict[str, int]:
+    resources = mapping(container.get("resources"), where)
+    limits = quantity.amounts(resources.get("limits"), where, up=True)
+    return {**limits, **quantity.amounts(resources.get("requests"), where, up=True)}
+
+
+def _pinned(container: Mapping[str, object], where: Where) -> bool:
+    limits = quantity.amounts(mapping(container.get("resources"), where).get("limits"), where, up=True)
+    requests = _requests(container, where)
+    return all(limits.get(name, 0) > 0 and limits[name] == requests[name] for name in PINNED)
+
+
+def _aligned(requests: Mapping[str, int], pinned: bool) -> dict[str, int]:
+    shared_cpus = requests.get("cpu", 0) % 1000 != 0
+    return {
+        name: amount
+        for name, amount in requests.items()
+        if amount > 0
+        and name not in ("pods", "ephemeral-storage")
+        and (pinned or not (name in PINNED or name.startswith("hugepages-")))
+        and not (name == "cpu" and shared_cpus)
+    }
+
+
+_OLD_POLICIES = {
+    "SingleNUMANode": (SINGLE, "container"),
+    "SingleNUMANodeContainerLevel": (SINGLE, "container"),
+    "SingleNUMANodePodLevel": (SINGLE, "pod"),
+    "Restricted": (RESTRICTED, "container"),
+    "RestrictedContainerLevel": (RESTRICTED, "container"),
+    "RestrictedPodLevel": (RESTRICTED, "pod"),
+}
+"""`topologyPolicies[0]`, from before there were attributes; every other word admits everything."""
+
+
+def numa_from(item: Mapping[str, object], where: Where) -> NumaNode:
+    """A NodeResourceTopology (`topology.node.k8s.io`). Raises `InputError` for a malformed one."""
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    policy, scope = _policy(item, where)
+    zones = [
+        _zone(zone, where.at(f"zones[{index}]"))
+        for index, zone in enumerate(maps(item.get("zones"), where.at("zones")))
+        if text(zone.get("type"), where.at(f"zones[{index}].type")) == "Node"
+    ]
+    if len(zones) > MOST_ZONES:
+        raise InputError(
+            f"{len(zones)} NUMA zones; the Topology Manager knows at most {MOST_ZONES}", where.at("zones")
+        )
+    zones.sort(key=lambda zone: (len(zone.name), zone.name))
+    return NumaNode(text(metadata.get("name"), where.at("metadata.name")), policy, scope, tuple(zones))
+
+
+def _policy(item: Mapping[str, object], where: Where) -> tuple[str, str]:
+    attributes = {
+        text(one.get("name"), where.at("attributes")): text(one.get("value"), where.at("attributes"))
+        for one in maps(item.get("attributes"), where.at("attributes"))
+    }
+    policy = attributes.get("topologyManagerPolicy", "")
+    if policy:
+        return policy, attributes.get("topologyManagerScope", "") or "container"
+    old = item.get("topologyPolicies")
+    first = old[0] if isinstance(old, list) and old else ""
+    return _OLD_POLICIES.get(text(first, where.at("topologyPolicies[0]")), ("none", "container"))
+
+
+def _zone(zone: Mapping[str, object], where: Where) -> Zone:
+    allocatable: dict[str, int] = {}
+    available: dict[str, int] = {}
+    for index, entry in enumerate(maps(zone.get("resources"), where.at(f"{where.field}.resources"))):
+        at = where.at(f"{where.field}.resources[{index}]")
+        name = text(entry.get("name"), at)
+        offered = next((entry[key] for key in ("allocatable", "capacity") if entry.get(key) is not None), 0)
+        allocatable[name] = quantity.amount(name, offered, at, up=False)
+        left = entry.get("available")
+        available[name] = quantity.amount(name, offered if left is None else left, at, up=False)
+    return Zone(text(zone.get("name"), where.at(f"{where.field}.name")), allocatable, available)
+
+
+def check_labels(labels: Mapping[str, str], where: Where) -> None:
+    """Raises `InputError` for a value of these labels that cannot be."""
+    allowed = {
+        POLICY_LABEL: ("none", "best-effort", RESTRICTED, SINGLE),
+        SCOPE_LABEL: ("container", "pod"),
+        GPUS_LABEL: tuple(str(count) for count in range(1, 129)),
+    }
+    for key, values in allowed.items():
+        if labels.get(key) and labels[key] not in values:
+            valid = ", ".join(values) if key != GPUS_LABEL else "1 to 128"
+            raise InputError(f"{labels[key]!r} cannot be; use {valid}", where.at(f"metadata.labels.{key}"))

@@ -1,0 +1,173 @@
+"""What one pod asks of a node, read from its spec: the effective request and where it may go.
+
+Effective request by the kubelet's rule: per resource max(sum of the containers and sidecars, max over the
+init containers of (that container and the sidecars started before it)), and the pod's overhead. Where a
+limit is given and no request, the request is the limit. `spec.resources` (pod level) overrides for the
+resources it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.manifests.devices import uses_from
+from planner.manifests.fields import integer, mapping, maps, strings, text, texts
+from planner.manifests.gpu_sharing import share_asked
+from planner.manifests.numa import alignment_of
+from planner.manifests.pod_affinity import spreads_of, terms_of
+from planner.model import quantity
+from planner.model.errors import InputError, Where
+from planner.model.labels import NODE_NAME_FIELD, Requirement, Term, Toleration
+from planner.model.pod import PodShape
+
+TOLERATING = ("Equal", "Exists", "Gt", "Lt")
+
+
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+
+
+def shape_of(
+    pod_spec: Mapping[str, object],
+    where: Where,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, object] | None = None,
+    noted: Where | None = None,
+) -> PodShape:
+    """The shape of a pod with this spec, which `where` names; `labels` and `annotations` (`noted` names them)
+    are the pod's own.
+
+    Raises `InputError`, which names the field, for what is malformed.
+    """
+    spec = mapping(pod_spec, where)
+    affinity = mapping(spec.get("affinity"), _in(where, "affinity"))
+    node_affinity = mapping(affinity.get("nodeAffinity"), _in(where, "affinity.nodeAffinity"))
+    requests = effective_request(spec, where)
+    if annotations and (share := share_asked(annotations, noted or where)) is not None:
+        requests[share.name] = 1
+    return PodShape(
+        requests=requests,
+        node_selector=texts(spec.get("nodeSelector"), _in(where, "nodeSelector")),
+        affinity=_required_terms(node_affinity, _in(where, "affinity.nodeAffinity")),
+        preferences=_preferred_terms(node_affinity, _in(where, "affinity.nodeAffinity")),
+        tolerations=_tolerations(spec, where),
+        priority=integer(spec.get("priority"), _in(where, "priority")),
+        alignment=alignment_of(spec, where),
+        claims=uses_from(spec, {}, where),
+        labels=labels or {},
+        terms=terms_of(affinity, labels or {}, _in(where, "affinity")) if affinity else (),
+        spread=spreads_of(spec, labels or {}, _in(where, "topologySpreadConstraints")),
+    )
+
+
+def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int]:
+    """What the scheduler counts for the pod, in base units, with `pods: 1`; zero amounts are left out."""
+    total: dict[str, int] = {}
+    for index, container in enumerate(maps(spec.get("containers"), _in(where, "containers"))):
+        _add(total, _container_request(container, _in(where, f"containers[{index}]")))
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for index, container in enumerate(maps(spec.get("initContainers"), _in(where, "initContainers"))):
+        request = _container_request(container, _in(where, f"initContainers[{index}]"))
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, request)
+            _raise(peak, sidecars)
+        else:
+            _add(request, sidecars)
+            _raise(peak, request)
+    _add(total, sidecars)
+    _raise(total, peak)
+    total.update(_container_request(spec, where))
+    _add(total, quantity.amounts(spec.get("overhead"), _in(where, "overhead"), up=True))
+    return {name: amount for name, amount in total.items() if amount > 0} | {"pods": 1}
+
+
+def _container_request(container: Mapping[str, object], where: Where) -> dict[str, int]:
+    resources = mapping(container.get("resources"), _in(where, "resources"))
+    limits = quantity.amounts(resources.get("limits"), _in(where, "resources.limits"), up=True)
+    requests = quantity.amounts(resources.get("requests"), _in(where, "resources.requests"), up=True)
+    for name, amount in requests.items():
+        if amount > limits.get(name, amount):
+            stated, most = (quantity.show(name, one) for one in (amount, limits[name]))
+            raise InputError(
+                f"{stated} is more than the limit of {most}; use {most} or less",
+                _in(where, f"resources.requests.{name}"),
+            )
+    return {**limits, **requests}
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
+    for name, amount in floor.items():
+        total[name] = max(total.get(name, 0), amount)
+
+
+def _required_terms(node_affinity: Mapping[str, object], where: Where) -> tuple[Term, ...]:
+    at = _in(where, "requiredDuringSchedulingIgnoredDuringExecution")
+    required = mapping(node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution"), at)
+    at = _in(at, "nodeSelectorTerms")
+    terms = maps(required.get("nodeSelectorTerms"), at)
+    return tuple(term_of(term, _in(at, f"[{index}]")) for index, term in enumerate(terms))
+
+
+def _preferred_terms(node_affinity: Mapping[str, object], where: Where) -> tuple[tuple[int, Term], ...]:
+    at = _in(where, "preferredDuringSchedulingIgnoredDuringExecution")
+    entries = maps(node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution"), at)
+    return tuple(
+        (
+            integer(entry.get("weight"), _in(at, f"[{index}].weight")),
+            term_of(
+                mapping(entry.get("preference"), _in(at, f"[{index}].preference")),
+                _in(at, f"[{index}].preference"),
+            ),
+        )
+        for index, entry in enumerate(entries)
+    )
+
+
+def term_of(term: Mapping[str, object], where: Where) -> Term:
+    """A node selector term as requirements. Raises `InputError` for an operator that does not exist."""
+    found: list[Requirement] = []
+    for kind in ("matchExpressions", "matchFields"):
+        for index, entry in enumerate(maps(term.get(kind), _in(where, kind))):
+            at = _in(where, f"{kind}[{index}]")
+            operator = text(entry.get("operator"), _in(at, "operator"))
+            if operator not in OPERATORS:
+                raise InputError(
+                    f"{operator!r} is no operator; use one of {', '.join(OPERATORS)}", _in(at, "operator")
+                )
+            key = text(entry.get("key"), _in(at, "key"))
+            if kind == "matchFields" and key != NODE_NAME_FIELD:
+                raise InputError(f"matchFields knows only {NODE_NAME_FIELD}", _in(at, "key"))
+            found.append(Requirement(key, operator, strings(entry.get("values"), _in(at, "values"))))
+    return tuple(found)
+
+
+def _tolerating(entry: Mapping[str, object], at: Where) -> str:
+    operator = text(entry.get("operator"), at) or "Equal"
+    if operator not in TOLERATING:
+        raise InputError(f"{operator!r} is no operator; use one of {', '.join(TOLERATING)}", at)
+    return operator
+
+
+def _tolerations(spec: Mapping[str, object], where: Where) -> tuple[Toleration, ...]:
+    at = _in(where, "tolerations")
+    return tuple(
+        Toleration(
+            key=text(entry.get("key"), _in(at, f"[{index}].key")),
+            operator=_tolerating(entry, _in(at, f"[{index}].operator")),
+            value=text(entry.get("value"), _in(at, f"[{index}].value")),
+            effect=text(entry.get("effect"), _in(at, f"[{index}].effect")),
+        )
+        for index, entry in enumerate(maps(spec.get("tolerations"), at))
+    )
+
+
+def _in(where: Where, field: str) -> Where:
+    if not where.field or field.startswith("["):
+        return where.at(where.field + field)
+    return where.at(f"{where.field}.{field}")

@@ -1,0 +1,294 @@
+"""Reservations as `bayplan.dev/v1alpha1` objects, written and read.
+
+Required pod affinity and anti-affinity, and hard spread constraints, read from a pod's spec. Pure.
+
+Source: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
+labelSelector selects (none where it has no selector) in its namespaces: the pod's own where neither
+`namespaces` nor `namespaceSelector` says otherwise. A namespace whose labels are not known is meant by every
+selector, unless that is over `kubernetes.io/metadata.name` alone. `matchLabelKeys` and
+`mismatchLabelKeys` add the pod's own values of those labels it has.
+
+What one device claim asks for, whatever the node: wants with alternatives, and rules over their devices.
+
+A bundle travels through the planner as a resource of its own name (`claims/DIGEST`), so that what is reserved
+and what is used add up by name; what such names come to on a node, `planner.stock` tells.
+
+What of a reserved gang's pods matters to others besides amounts: labels, anti-affinity, NUMA alignment,
+and what their device claims ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import cast, get_args
+
+from planner.manifests.fields import integer, mapping, maps, sequence, strings, text, texts
+from planner.model.answer import Assignment
+from planner.model.claim_spec import Bundle, Rule, Want, bundle_json, bundle_of
+from planner.model.errors import InputError, Where
+from planner.model.labels import Requirement, Term
+from planner.model.pod import Alignment, Ask, PodTerm
+from planner.model.podgroup import ReserveMode
+from planner.model.reservation import Reservation, State, Traits, reservation_id
+from planner.model.topology import Domain
+
+API_VERSION = "bayplan.dev/v1alpha1"
+
+
+_MODES: tuple[str, ...] = get_args(ReserveMode)
+
+
+_STATES: tuple[str, ...] = get_args(State)
+
+
+def reservation_manifest(reservation: Reservation) -> dict[str, object]:
+    """The object that stands for a reservation; `reservation_from` reads it back unchanged."""
+    spec: dict[str, object] = {
+        "gang": reservation.gang,
+        "topology": reservation.topology,
+        "level": reservation.level,
+        "domain": list(reservation.domain),
+        "mode": reservation.mode,
+        "domains": [list(domain) for domain in reservation.domains],
+        "nodes": sorted(reservation.nodes),
+        "assignments": [
+            {"podSet": a.pod_set, "node": a.node, "count": a.count} for a in reservation.assignments
+        ],
+        "requests": [
+            {"podSet": pod_set, "perPod": dict(sorted(requests.items())), **_traits_of(reservation, pod_set)}
+            for pod_set, requests in reservation.requests
+        ],
+        "fingerprint": reservation.fingerprint,
+    }
+    status: dict[str, object] = {
+        "state": reservation.state,
+        "created": reservation.created,
+        "expires": reservation.expires,
+        "ownerUID": reservation.owner_uid,
+    }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Reservation",
+        "metadata": {"name": reservation.id},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def _traits_of(reservation: Reservation, pod_set: str) -> dict[str, object]:
+    found = next((traits for name, traits in reservation.traits if name == pod_set), None)
+    return {"traits": traits_json(found)} if found else {}
+
+
+def reservation_from(document: Mapping[str, object], where: Where) -> Reservation:
+    """The reservation that an object stands for. Raises `InputError`, which names the field."""
+    spec = mapping(document.get("spec"), where.at("spec"))
+    status = mapping(document.get("status"), where.at("status"))
+    metadata = mapping(document.get("metadata"), where.at("metadata"))
+    gang = text(spec.get("gang"), where.at("spec.gang"))
+    if not gang:
+        raise InputError("a reservation names its gang", where.at("spec.gang"))
+    domains = sequence(spec.get("domains"), where.at("spec.domains"))
+    return Reservation(
+        id=text(metadata.get("name"), where.at("metadata.name")) or reservation_id(gang),
+        gang=gang,
+        topology=text(spec.get("topology"), where.at("spec.topology")),
+        level=text(spec.get("level"), where.at("spec.level")),
+        domain=strings(spec.get("domain"), where.at("spec.domain")),
+        mode=_mode(spec, where.at("spec.mode")),
+        domains=tuple(_domain(d, where.at(f"spec.domains[{i}]")) for i, d in enumerate(domains)),
+        nodes=frozenset(strings(spec.get("nodes"), where.at("spec.nodes"))),
+        assignments=tuple(_assignments(spec, where)),
+        requests=tuple(_requests(spec, where)),
+        fingerprint=text(spec.get("fingerprint"), where.at("spec.fingerprint")),
+        created=_seconds(status.get("created"), where.at("status.created")) or 0.0,
+        expires=_seconds(status.get("expires"), where.at("status.expires")),
+        state=_state(status, where.at("status.state")),
+        owner_uid=text(status.get("ownerUID"), where.at("status.ownerUID")),
+        traits=tuple(_traits(spec, where)),
+    )
+
+
+def _domain(value: object, where: Where) -> Domain:
+    return strings(value, where)
+
+
+def _mode(spec: Mapping[str, object], where: Where) -> ReserveMode:
+    mode = text(spec.get("mode"), where) or "domain"
+    if mode in _MODES:
+        return cast(ReserveMode, mode)
+    raise InputError(f"{mode!r} is no mode; use domain, nodes or none", where)
+
+
+def _state(status: Mapping[str, object], where: Where) -> State:
+    state = text(status.get("state"), where) or "held"
+    if state in _STATES:
+        return cast(State, state)
+    raise InputError(f"{state!r} is no state; use held or claimed", where)
+
+
+def _seconds(value: object, where: Where) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError("expected seconds since the epoch", where)
+    return float(value)
+
+
+def _assignments(spec: Mapping[str, object], where: Where) -> list[Assignment]:
+    found: list[Assignment] = []
+    for index, entry in enumerate(maps(spec.get("assignments"), where.at("spec.assignments"))):
+        at = f"spec.assignments[{index}]"
+        count = integer(entry.get("count"), where.at(f"{at}.count"))
+        if count < 1:
+            raise InputError(f"{count} is no number of pods; use 1 or more", where.at(f"{at}.count"))
+        found.append(
+            Assignment(
+                text(entry.get("podSet"), where.at(f"{at}.podSet")),
+                text(entry.get("node"), where.at(f"{at}.node")),
+                count,
+            )
+        )
+    return found
+
+
+def _traits(spec: Mapping[str, object], where: Where) -> Iterator[tuple[str, Traits]]:
+    for index, entry in enumerate(maps(spec.get("requests"), where.at("spec.requests"))):
+        at = where.at(f"spec.requests[{index}].traits")
+        if found := traits_from(mapping(entry.get("traits"), at), at):
+            yield text(entry.get("podSet"), at), found
+
+
+def _requests(spec: Mapping[str, object], where: Where) -> list[tuple[str, dict[str, int]]]:
+    found: list[tuple[str, dict[str, int]]] = []
+    for index, entry in enumerate(maps(spec.get("requests"), where.at("spec.requests"))):
+        at = f"spec.requests[{index}]"
+        per_pod = mapping(entry.get("perPod"), where.at(f"{at}.perPod"))
+        amounts = {
+            text(name, where.at(at)): integer(amount, where.at(f"{at}.perPod.{name}"))
+            for name, amount in per_pod.items()
+        }
+        if any(amount < 0 for amount in amounts.values()):
+            raise InputError("an amount is negative", where.at(f"{at}.perPod"))
+        found.append((text(entry.get("podSet"), where.at(f"{at}.podSet")), amounts))
+    return found
+
+
+def terms_json(terms: tuple[PodTerm, ...]) -> list[dict[str, object]]:
+    """Terms as plain JSON; `terms_from` reads them back."""
+    return [
+        {
+            "key": term.key,
+            "selector": _json(term.selector),
+            "namespaces": list(term.spaces),
+            "everyNamespace": term.every,
+            **({"namespaceSelector": _json(term.among)} if term.among else {}),
+        }
+        for term in terms
+    ]
+
+
+def terms_from(data: object, where: Where) -> Iterator[PodTerm]:
+    """The anti-affinity terms that `terms_json` wrote. Raises `InputError`."""
+    for entry in maps(data, where):
+        yield PodTerm(
+            text(entry.get("key"), where),
+            _selector_from(entry.get("selector"), where),
+            strings(entry.get("namespaces"), where),
+            entry.get("everyNamespace") is True,
+            among=_selector_from(entry.get("namespaceSelector"), where),
+        )
+
+
+def _json(selector: Term) -> list[dict[str, object]]:
+    return [{"key": r.key, "operator": r.operator, "values": list(r.values)} for r in selector]
+
+
+def _selector_from(data: object, where: Where) -> Term:
+    return tuple(
+        Requirement(
+            text(r.get("key"), where), text(r.get("operator"), where), strings(r.get("values"), where)
+        )
+        for r in maps(data, where)
+    )
+
+
+def bundle_from(data: Mapping[str, object], where: Where) -> Bundle:
+    """The bundle that `bundle_json` wrote. Raises `InputError`, which names the field."""
+    choices = [
+        [_want_from(one, where) for one in maps(choice, where)]
+        for choice in sequence(data.get("requests"), where)
+    ]
+    rules = [
+        Rule(
+            text(one.get("attribute"), where),
+            one.get("distinct") is True,
+            tuple(_pair(pair, where) for pair in sequence(one.get("requests"), where)),
+        )
+        for one in maps(data.get("constraints"), where)
+    ]
+    return bundle_of(choices, rules)
+
+
+def _pair(value: object, where: Where) -> tuple[int, int]:
+    request, alternative = (*(integer(one, where) for one in sequence(value, where)), 0, 0)[:2]
+    return request, alternative
+
+
+def _want_from(data: Mapping[str, object], where: Where) -> Want:
+    tolerations = []
+    for one in sequence(data.get("tolerations"), where):
+        key, operator, value, effect = (*strings(one, where), "", "", "", "")[:4]
+        tolerations.append((key, operator, value, effect))
+    least = mapping(data.get("capacity"), where)
+    return Want(
+        text(data.get("class"), where),
+        strings(data.get("classSelectors"), where),
+        strings(data.get("selectors"), where),
+        integer(data.get("count"), where),
+        data.get("adminAccess") is True,
+        tuple(tolerations),
+        tuple(sorted((str(name), integer(size, where)) for name, size in least.items())),
+    )
+
+
+def traits_json(traits: Traits) -> dict[str, object]:
+    """As plain JSON; `traits_from` reads it back."""
+    found: dict[str, object] = {}
+    if traits.alignment is not None:
+        found["aligned"] = {
+            scope: [{"requests": dict(ask.requests), "stays": ask.stays} for ask in asks]
+            for scope, asks in (("container", traits.alignment.containers), ("pod", traits.alignment.pod))
+        }
+    if traits.labels:
+        found["labels"] = dict(sorted(traits.labels.items()))
+    if traits.terms:
+        found["antiAffinity"] = terms_json(traits.terms)
+    if traits.bundles:
+        found["claims"] = [bundle_json(bundle) for bundle in traits.bundles]
+    return found
+
+
+def traits_from(data: Mapping[str, object], where: Where) -> Traits:
+    """The traits that `traits_json` wrote. Raises `InputError`, which names the field."""
+    labels = texts(data.get("labels"), where.at(f"{where.field}.labels"))
+    terms = tuple(terms_from(data.get("antiAffinity"), where.at(f"{where.field}.antiAffinity")))
+    at = where.at(f"{where.field}.claims")
+    bundles = tuple(bundle_from(one, at) for one in maps(data.get("claims"), at))
+    if data.get("aligned") is None:
+        return Traits(None, labels, terms, bundles)
+    scopes = mapping(data["aligned"], where.at(f"{where.field}.aligned"))
+    alignment = Alignment(_asks(scopes, "container", where), _asks(scopes, "pod", where))
+    return Traits(alignment, labels, terms, bundles)
+
+
+def _asks(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[Ask, ...]:
+    at = where.at(f"{where.field}.aligned.{scope}")
+    return tuple(
+        Ask(
+            "",
+            {name: integer(amount, at) for name, amount in mapping(entry.get("requests"), at).items()},
+            entry.get("stays") is not False,
+        )
+        for entry in maps(scopes.get(scope), at)
+    )

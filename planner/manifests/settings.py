@@ -1,0 +1,171 @@
+"""What schedulers' ConfigMaps say of how to place: nod-ai's weights and limits, KAI's levels and policies.
+
+`topology-scheduler-config` (key `config.yaml`, SchedulerConfig) and `kai-scheduler-config`. Weights must not
+be negative, and are normalised to a sum of 1. `topology-scheduler-history` (key `history.yaml`) is what the
+controller keeps of how past gangs ended.
+
+What a namespace allows: LimitRanges and ResourceQuotas (core/v1). Pure.
+
+Amounts are in base units. A LimitRange's bounds are those of its types Container and Pod; what a quota has
+left is its `hard` less its `used`, as the API server last counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import yaml
+
+from planner.manifests.fields import kind_of, mapping, maps, text, texts
+from planner.model import quantity
+from planner.model.errors import InputError, Where
+from planner.model.settings import WEIGHTS, Bound, LevelPolicy, Quota, Settings
+
+LEAF_SPINE_CONFIG = "topology-scheduler-config"
+
+
+KAI_CONFIG = "kai-scheduler-config"
+
+
+HISTORY_CONFIG = "topology-scheduler-history"
+
+
+HISTORY_KEY = "history.yaml"
+
+
+KNOWN = (LEAF_SPINE_CONFIG, KAI_CONFIG, HISTORY_CONFIG)
+
+
+def with_config(settings: Settings, item: Mapping[str, object], where: Where) -> Settings:
+    """The settings with what a ConfigMap of these names says. Raises `InputError`, naming the field."""
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    readers = {LEAF_SPINE_CONFIG: _leaf_spine, HISTORY_CONFIG: _history}
+    read = readers.get(str(metadata.get("name")), _kai)
+    for key, content in texts(item.get("data"), where.at("data")).items():
+        at = where.at(f"data[{key}]")
+        try:
+            parsed = yaml.safe_load(content)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise InputError("is no YAML", at) from error
+        if isinstance(parsed, Mapping):
+            settings = read(settings, parsed, at)
+    return settings
+
+
+def _leaf_spine(settings: Settings, config: Mapping[str, object], where: Where) -> Settings:
+    spec = mapping(config.get("spec"), where)
+    weights = mapping(spec.get("scoringWeights"), where)
+    limits = mapping(spec.get("topologyConstraints"), where)
+    return replace(
+        settings,
+        weights=_weights(weights, where) if weights else settings.weights,
+        nodes_per_leaf=_most(limits, "maxNodesPerLeaf", settings.nodes_per_leaf, where),
+        gpus_per_leaf=_most(limits, "maxGPUsPerLeaf", settings.gpus_per_leaf, where),
+        limited=settings.limited or bool(limits),
+    )
+
+
+def _history(settings: Settings, config: Mapping[str, object], where: Where) -> Settings:
+    """Each leaf with its average, as the controller writes them."""
+    found: dict[str, float] = {}
+    for leaf, value in config.items():
+        average = _number(value, str(leaf), where)
+        if average > 1:
+            raise InputError(f"{leaf}: {value} is not between 0 and 1", where)
+        found[str(leaf)] = average
+    return replace(settings, history={**settings.history, **found})
+
+
+def _weights(stated: Mapping[str, object], where: Where) -> dict[str, float]:
+    """All four weights, those that are not stated at 0. Raises `InputError` for unknown or negative ones."""
+    for name in stated:
+        if name not in WEIGHTS:
+            raise InputError(f"{name!r} is no weight; use {', '.join(WEIGHTS)}", where)
+    found = {name: _number(stated.get(name, 0.0), f"scoringWeights.{name}", where) for name in WEIGHTS}
+    total = sum(found.values())
+    if not 0 < total < float("inf"):
+        raise InputError("scoringWeights: at least one weight must be above zero", where)
+    return {name: weight / total for name, weight in found.items()}
+
+
+def _number(value: object, name: str, where: Where) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(f"{name}: expected a number, found {kind_of(value)}", where)
+    if not 0 <= value < 1e12:
+        raise InputError(f"{name}: {value} is not zero or more", where)
+    return float(value)
+
+
+def _most(limits: Mapping[str, object], name: str, default: int, where: Where) -> int:
+    value = limits.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"topologyConstraints.{name}: expected a whole number of 1 or more", where)
+    return value
+
+
+def _kai(settings: Settings, config: Mapping[str, object], where: Where) -> Settings:
+    aliases = dict(settings.aliases)
+    for entry in maps(config.get("levels"), where):
+        name, label = text(entry.get("name"), where), text(entry.get("label"), where)
+        if not name or not label:
+            raise InputError("levels: each has a name and a label", where)
+        aliases[name] = label
+    policies = dict(settings.policies)
+    for entry in maps(config.get("policies"), where):
+        policy = _policy(entry, where)
+        policies[policy.name] = policy
+    return replace(settings, aliases=aliases, policies=policies)
+
+
+def _policy(entry: Mapping[str, object], where: Where) -> LevelPolicy:
+    name, level = text(entry.get("name"), where), text(entry.get("topology"), where)
+    if not name or not level:
+        raise InputError("policies: each has a name and a topology, which is a level's name", where)
+    strategy = text(entry.get("strategy"), where) or "prefer"
+    weight = _number(entry.get("weight", 1), f"policies {name}: weight", where)
+    if strategy == "pack":
+        return LevelPolicy(name, weight, level, "pack")
+    if strategy == "prefer":
+        return LevelPolicy(name, weight, level, "prefer")
+    raise InputError(f"policies {name}: {strategy!r} is no strategy; use pack or prefer", where)
+
+
+_TRACKED = ("requests.", "limits.")
+
+
+def bounds_from(item: Mapping[str, object], where: Where) -> tuple[Bound, ...]:
+    """The entries of a LimitRange. Raises `InputError` for a malformed one."""
+    name = text(mapping(item.get("metadata"), where.at("metadata")).get("name"), where.at("metadata.name"))
+    spec = mapping(item.get("spec"), where.at("spec"))
+    return tuple(
+        Bound(
+            name,
+            text(entry.get("type"), where.at(f"spec.limits[{index}].type")),
+            quantity.amounts(entry.get("min"), where.at(f"spec.limits[{index}].min"), up=True),
+            quantity.amounts(entry.get("max"), where.at(f"spec.limits[{index}].max"), up=False),
+        )
+        for index, entry in enumerate(maps(spec.get("limits"), where.at("spec.limits")))
+    )
+
+
+def quota_from(item: Mapping[str, object], where: Where) -> Quota | None:
+    """A ResourceQuota, or None for one that counts only some pods (scopes). Raises `InputError`."""
+    name = text(mapping(item.get("metadata"), where.at("metadata")).get("name"), where.at("metadata.name"))
+    spec = mapping(item.get("spec"), where.at("spec"))
+    if spec.get("scopes") or spec.get("scopeSelector"):
+        return None
+    status = mapping(item.get("status"), where.at("status"))
+    hard = _counted(spec.get("hard"), where.at("spec.hard"), up=False)
+    used = _counted(status.get("used"), where.at("status.used"), up=True)
+    return Quota(name, hard, {key: max(0, amount - used.get(key, 0)) for key, amount in hard.items()})
+
+
+def _counted(values: object, where: Where, *, up: bool) -> dict[str, int]:
+    """By the quota's names; `cpu` and `memory` alone mean requests."""
+    found: dict[str, int] = {}
+    for key, value in mapping(values, where).items():
+        resource = next((key.removeprefix(prefix) for prefix in _TRACKED if key.startswith(prefix)), key)
+        name = f"requests.{key}" if key in ("cpu", "memory") else key
+        found[name] = quantity.amount(resource, value, where.at(f"{where.field}.{key}"), up=up)
+    return found

@@ -1,0 +1,134 @@
+"""Topology objects of the three kinds: KAI's, Kueue's and ours, which all list `spec.levels[].nodeLabel`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.manifests.fields import kind_of, mapping, maps, text, texts
+from planner.model.errors import InputError, Where
+from planner.model.topology import HOSTNAME, Link, Topology
+
+MOST_LEVELS = 16
+
+
+RESERVABLE_KEY = "bayplan.dev/reservable-level"
+
+
+SELECTOR_KEY = "bayplan.dev/node-selector"
+
+
+OVERSUBSCRIPTION_KEY = "bayplan.dev/oversubscription"
+
+
+ADAPTER_KEY = "bayplan.dev/adapter-gbps"
+
+
+def topology_from(item: Mapping[str, object], where: Where) -> Topology:
+    """The topology that an object describes; the hostname is added as last level where it is left out.
+
+    Raises `InputError` for no level or more than 16, a level twice, the hostname not last, or a reservable
+    level, node selector, oversubscription or adapter speed that cannot be.
+    """
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    spec = mapping(item.get("spec"), where.at("spec"))
+    annotations = texts(metadata.get("annotations"), where.at("metadata.annotations"))
+    levels, aliases = _levels(spec, where)
+    reservable = text(spec.get("reservableLevel"), where.at("spec.reservableLevel"))
+    at = where.at("spec.reservableLevel" if reservable else f"metadata.annotations.{RESERVABLE_KEY}")
+    reservable = reservable or annotations.get(RESERVABLE_KEY, "")
+    reservable = aliases.get(reservable, reservable)
+    if reservable and reservable not in levels:
+        raise InputError(f"{reservable!r} is none of the levels {', '.join(levels)}", at)
+    return Topology(
+        name=text(metadata.get("name"), where.at("metadata.name")),
+        levels=levels,
+        node_selector=_selector(spec, annotations, where),
+        reservable=reservable,
+        source=text(item.get("apiVersion"), where.at("apiVersion")).partition("/")[0],
+        aliases=aliases,
+        oversubscription=_oversubscription(annotations, levels, where),
+        adapter_gbps=_adapter(annotations, where),
+        hostless=not any(entry.get("nodeLabel") == HOSTNAME for entry in maps(spec.get("levels"), where)),
+    )
+
+
+def _levels(spec: Mapping[str, object], where: Where) -> tuple[tuple[str, ...], dict[str, str]]:
+    levels: list[str] = []
+    aliases: dict[str, str] = {}
+    for index, entry in enumerate(maps(spec.get("levels"), where.at("spec.levels"))):
+        at = where.at(f"spec.levels[{index}].nodeLabel")
+        key = text(entry.get("nodeLabel"), at)
+        if not key:
+            raise InputError("a level names its node label", at)
+        if key in levels:
+            raise InputError(f"{key} stands twice; each level once, coarse to fine", at)
+        if levels and levels[-1] == HOSTNAME:
+            raise InputError(f"{key} comes after {HOSTNAME}, which can only be last", at)
+        levels.append(key)
+        alias = text(entry.get("alias"), where.at(f"spec.levels[{index}].alias"))
+        if alias:
+            aliases[alias] = key
+    if not levels:
+        raise InputError("a Topology has at least one level", where.at("spec.levels"))
+    if len(levels) > MOST_LEVELS:
+        raise InputError(f"{len(levels)} levels; {MOST_LEVELS} are the most", where.at("spec.levels"))
+    return (*levels, *(() if levels[-1] == HOSTNAME else (HOSTNAME,))), aliases
+
+
+def _selector(spec: Mapping[str, object], annotations: Mapping[str, str], where: Where) -> Mapping[str, str]:
+    if spec.get("nodeSelector") is not None:
+        return texts(spec["nodeSelector"], where.at("spec.nodeSelector"))
+    selector: dict[str, str] = {}
+    at = where.at(f"metadata.annotations.{SELECTOR_KEY}")
+    for pair in filter(None, annotations.get(SELECTOR_KEY, "").split(",")):
+        key, equals, value = pair.strip().partition("=")
+        if not key or not equals:
+            raise InputError(f"{pair!r} is no pair; write key=value,key=value", at)
+        selector[key] = value
+    return selector
+
+
+def _oversubscription(
+    annotations: Mapping[str, str], levels: tuple[str, ...], where: Where
+) -> dict[str, float]:
+    """`LEVEL=RATIO,…`: between domains of the level the links carry 1/RATIO of what their nodes can send."""
+    found: dict[str, float] = {}
+    at = where.at(f"metadata.annotations.{OVERSUBSCRIPTION_KEY}")
+    for pair in filter(None, annotations.get(OVERSUBSCRIPTION_KEY, "").split(",")):
+        level, _, ratio = pair.strip().partition("=")
+        if level not in levels:
+            raise InputError(f"{level!r} is none of the levels {', '.join(levels)}", at)
+        found[level] = _positive(ratio, "a ratio from 1 up, as in LEVEL=7", at, least=1.0)
+    return found
+
+
+def _adapter(annotations: Mapping[str, str], where: Where) -> float:
+    stated = annotations.get(ADAPTER_KEY, "")
+    at = where.at(f"metadata.annotations.{ADAPTER_KEY}")
+    return _positive(stated, "gigabits a second, as in 400", at, least=1.0) if stated else 0.0
+
+
+def _positive(stated: str, what: str, where: Where, *, least: float) -> float:
+    try:
+        number = float(stated)
+    except ValueError:
+        number = 0.0
+    if not least <= number < 1e6:
+        raise InputError(f"{stated!r} is not {what}", where)
+    return number
+
+
+def links_of(item: Mapping[str, object], where: Where) -> tuple[Link, ...]:
+    """The cables that our own kind lists: `spec.links[] {from, to, gbps}`. Raises `InputError`."""
+    spec = mapping(item.get("spec"), where.at("spec"))
+    found: list[Link] = []
+    for index, entry in enumerate(maps(spec.get("links"), where.at("spec.links"))):
+        at = f"spec.links[{index}]"
+        speed = entry.get("gbps", 0)
+        if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0 <= speed < 1e9:
+            raise InputError(f"expected gigabits a second, found {kind_of(speed)}", where.at(f"{at}.gbps"))
+        one, other = text(entry.get("from"), where.at(at)), text(entry.get("to"), where.at(at))
+        if not one or not other:
+            raise InputError("a link names its two ends, from and to", where.at(at))
+        found.append(Link(one, other, float(speed)))
+    return tuple(found)

@@ -1,0 +1,121 @@
+"""A Topology from the labels that nodes carry: what `bayplan topology propose` writes.
+
+Nodes are grouped by the source whose labels they carry most (a row of `planner.presets`) and by which of them
+they carry; each group that has a level above the host gets a proposal, for a node pool has one topology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from planner.manifests.label_presets import NODE_POOL, PRESETS, infer
+from planner.model.natural_order import natural
+from planner.model.node import Node
+from planner.model.topology import Topology
+
+HAND_MADE = "labels"
+"""The source of nodes whose labels are of no known one: region, zone, or keys that end in "rack" and such."""
+
+
+API_VERSIONS: Mapping[str, str] = {
+    "kai": "kai.scheduler/v1alpha1",
+    "kueue": "kueue.x-k8s.io/v1beta1",
+    "bayplan": "bayplan.dev/v1alpha1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A topology, the source of its labels, how many nodes it covers, and what a person should know of it."""
+
+    topology: Topology
+    source: str
+    nodes: int
+    notes: tuple[str, ...] = ()
+
+
+def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:
+    """A proposal for each group of nodes, the largest first; none where no node tells more than its host."""
+    groups = _groups(sorted(nodes, key=lambda node: natural(node.name)))
+    made = [(source, infer(members), members) for source, members in groups]
+    kept = [(source, topology, members) for source, topology, members in made if topology.host_index > 0]
+    found: list[Proposal] = []
+    for source, topology, members in kept:
+        mine = {node.name for node in members}
+        others = [node for _, group in groups for node in group if node.name not in mine]
+        before = sum(1 for proposal in found if proposal.source == source)
+        name = f"{source}-{before + 1}" if before else source
+        found.append(_proposal(source, replace(topology, name=name), members, others))
+    return tuple(found)
+
+
+def _groups(nodes: Iterable[Node]) -> list[tuple[str, list[Node]]]:
+    """Nodes by source and level keys, the largest group first; who has a part of another's keys joins it."""
+    by_keys: dict[tuple[str, frozenset[str]], list[Node]] = {}
+    for node in nodes:
+        keys = frozenset(infer([node]).levels[:-1])
+        by_keys.setdefault((_source(node), keys), []).append(node)
+    groups: dict[tuple[str, frozenset[str]], list[Node]] = {}
+    for (source, keys), members in sorted(by_keys.items(), key=lambda item: (-len(item[0][1]), item[0][0])):
+        wider = [known for known in groups if keys <= known[1]]
+        home = max(wider, key=lambda known: len(groups[known]), default=(source, keys))
+        groups.setdefault(home, []).extend(members)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0][0], sorted(item[0][1])))
+    return [(source, members) for (source, _), members in ordered]
+
+
+def _source(node: Node) -> str:
+    best = max(PRESETS, key=lambda preset: sum(1 for key in preset.levels if node.labels.get(key)))
+    return best.name if any(node.labels.get(key) for key in best.levels) else HAND_MADE
+
+
+def _proposal(source: str, inferred: Topology, members: Sequence[Node], others: Sequence[Node]) -> Proposal:
+    selector = _pool(members, others)
+    topology = replace(inferred, node_selector=selector, source="bayplan.dev")
+    notes = [note for level in topology.levels[:-1] for note in _notes(topology, level, members)]
+    if others:
+        covered = len(members)
+        notes.append(f"{covered} of {covered + len(others)} nodes carry these labels")
+    return Proposal(topology, source, len(members), tuple(notes))
+
+
+def _pool(members: Sequence[Node], others: Sequence[Node]) -> dict[str, str]:
+    """The node-pool label that all these nodes share and no other node has, where there is one."""
+    values = {node.labels.get(NODE_POOL, "") for node in members}
+    elsewhere = {node.labels.get(NODE_POOL, "") for node in others}
+    if len(values) == 1 and "" not in values and not values & elsewhere:
+        return {NODE_POOL: values.pop()}
+    return {}
+
+
+def _notes(topology: Topology, level: str, members: Sequence[Node]) -> list[str]:
+    """What is odd about one level: nodes without its label, repeated values, nothing divided."""
+    depth = topology.index(level) + 1
+    paths = {topology.path(node.name, node.labels)[:depth] for node in members if node.labels.get(level)}
+    bare = sum(1 for node in members if not node.labels.get(level))
+    found = []
+    if bare:
+        lack = "lacks it and is" if bare == 1 else "lack it and are"
+        found.append(f"{level}: {bare} of {len(members)} nodes {lack} placed by the other levels only")
+    if len({path[-1] for path in paths}) < len(paths):
+        found.append(f"{level}: values repeat under different parents; a domain is its whole path")
+    above = {path[:-1] for path in paths}
+    if depth > 1 and len(above) == len(paths) and not bare:
+        found.append(f"{level}: one value for each domain above it, so that it divides nothing further")
+    return found
+
+
+def topology_manifest(topology: Topology, kind: str) -> dict[str, object]:
+    """The object in one of the dialects of `API_VERSIONS`; only ours can carry the node selector itself.
+
+    Raises `KeyError` for another dialect.
+    """
+    metadata: dict[str, object] = {"name": topology.name}
+    spec: dict[str, object] = {"levels": [{"nodeLabel": level} for level in topology.levels]}
+    if topology.node_selector and kind == "bayplan":
+        spec["nodeSelector"] = dict(topology.node_selector)
+    elif topology.node_selector:
+        pairs = ",".join(f"{key}={value}" for key, value in topology.node_selector.items())
+        metadata["annotations"] = {"bayplan.dev/node-selector": pairs}
+    return {"apiVersion": API_VERSIONS[kind], "kind": "Topology", "metadata": metadata, "spec": spec}

@@ -1,0 +1,74 @@
+"""The planner's three answers, and what they carry for people and for the contract's JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from planner.model.topology import Domain
+
+Verdict = Literal["admitted", "queued", "rejected"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`count` pods of `pod_set` on `node`."""
+
+    pod_set: str
+    node: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One level that was tried: how many pods fit in its best domain, and that domain. For `--explain`."""
+
+    level: str
+    domain: Domain
+    fits: int
+    wanted: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the planner says of one gang.
+
+    `level` and `domain`: the finest domain that holds the whole placement ("" and `()` for the whole
+    topology or none). `reserves`: the domains that the gang will hold whole. A gang that is not admitted has
+    neither assignments nor reserves. `reason` is a CamelCase token; `message` one or two sentences with the
+    numbers and what would work. `obstacles`: nodes left out, by cause ("taint nvidia.com/gpu", "reserved by
+    default/Job/a", "insufficient nvidia.com/gpu", "cordoned"). `attempts`: the search, coarse to fine.
+    """
+
+    gang: str
+    decision: Verdict
+    topology: str = ""
+    level: str = ""
+    domain: Domain = ()
+    reserves: tuple[Domain, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    reason: str = ""
+    message: str = ""
+    warnings: tuple[str, ...] = ()
+    obstacles: dict[str, int] = field(default_factory=dict)
+    attempts: tuple[Attempt, ...] = ()
+    replayed: bool = False
+    """True where the gang already holds a reservation and this is that plan again."""
+
+    def to_json(self) -> dict[str, object]:
+        """The gang's entry in the contract of `bayplan plan -o json`."""
+        return {
+            "name": self.gang,
+            "decision": self.decision,
+            "topology": self.topology,
+            "level": self.level or None,
+            "domain": list(self.domain),
+            "reserves": [list(domain) for domain in self.reserves],
+            "assignments": [
+                {"podSet": a.pod_set, "node": a.node, "count": a.count} for a in self.assignments
+            ],
+            "reason": self.reason,
+            "message": self.message,
+            "warnings": list(self.warnings),
+        }

@@ -1,0 +1,221 @@
+"""What of a pod the kubelet aligns to NUMA zones, in its order: records only (`planner.qos` reads them).
+
+What is asked for: a PodGroup of PodSets, each with the shape of its pods and its topology constraint.
+
+Required pod affinity and anti-affinity, and hard spread constraints, read from a pod's spec. Pure.
+
+Source: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
+labelSelector selects (none where it has no selector) in its namespaces: the pod's own where neither
+`namespaces` nor `namespaceSelector` says otherwise. A namespace whose labels are not known is meant by every
+selector, unless that is over `kubernetes.io/metadata.name` alone. `matchLabelKeys` and
+`mismatchLabelKeys` add the pod's own values of those labels it has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planner.model.claim_spec import Bundle, ClaimUse, StandIn
+from planner.model.labels import Term, Toleration, holds
+from planner.model.quantity import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is aligned in one go: a container's request, or the pod's. `stays`: it keeps what it gets."""
+
+    name: str = field(compare=False)
+    requests: Resources = field(hash=False)
+    stays: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """A pod as the Topology Manager sees it, under either of its scopes; who asks for nothing is left out.
+
+    `key` stands for all of it in keys of what is remembered.
+    """
+
+    containers: tuple[Ask, ...] = ()
+    pod: tuple[Ask, ...] = ()
+
+    def asks(self, scope: str) -> tuple[Ask, ...]:
+        """What is aligned one after the other under the scope "container" or "pod"."""
+        return self.pod if scope == "pod" else self.containers
+
+    @property
+    def key(self) -> tuple[tuple[bool, tuple[tuple[str, int], ...]], ...]:
+        """All that tells two alignments apart, hashable."""
+        return tuple(
+            (ask.stays, tuple(sorted(ask.requests.items()))) for ask in (*self.containers, *self.pod)
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.containers or self.pod)
+
+
+NOTHING = Alignment()
+
+
+def assumed(requests: Resources) -> Alignment:
+    """The alignment of a pod of which only the sum is known: its devices, in one container."""
+    devices = {name: amount for name, amount in requests.items() if "/" in name and amount > 0}
+    asks = (Ask("", devices),) if devices else ()
+    return Alignment(asks, asks)
+
+
+GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi")
+
+
+MIG_PREFIX = "nvidia.com/mig-"
+
+
+CLAIMED_GPU = "gpu.nvidia.com"
+"""What a whole GPU is called that is asked for by claim (planner.devices)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """A required term of pod affinity (`attracts`) or anti-affinity over a node label's values.
+
+    It means the pods for which every requirement of `selector` holds, in the namespaces `spaces` (none of
+    them: in the pod's own), or in `every` one besides, whose labels meet `among`.
+    """
+
+    key: str
+    selector: Term = ()
+    spaces: tuple[str, ...] = ()
+    every: bool = False
+    attracts: bool = False
+    among: Term = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Nodes that other pods keep a pod from: those with one of these values of the label, or (`inside`) all
+    but those. `now`: because of pods that are there now. A `metadata.name` key looks at the node's name.
+    """
+
+    key: str
+    values: frozenset[str]
+    cause: str
+    inside: bool = False
+    now: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """An entry of `topologySpreadConstraints` that is hard (`DoNotSchedule`), as core/v1 has it.
+
+    No domain of the label `key` has more than `skew` of the pods that `selector` means (in the pod's own
+    namespace) above the domain with the fewest; that counts as zero where there are fewer domains than
+    `least`. Domains are those of nodes that the pod's selectors let it be on (`by_affinity`), and whose
+    taints it tolerates (`by_taints`).
+    """
+
+    key: str
+    skew: int
+    selector: Term = ()
+    least: int = 1
+    by_affinity: bool = True
+    by_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spreading:
+    """What a `Spread` comes to in one snapshot for a PodSet that must keep it (`keeps`), or whose pods count
+    in another's (`counted`). `there`: by domain the pods that count and are there already, `nodes` by node
+    where there are any; `values`: the nodes that it is about with their domains."""
+
+    spread: Spread
+    there: Mapping[str, int]
+    keeps: bool
+    counted: bool
+    nodes: Mapping[str, int]
+    values: Mapping[str, str] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """What the scheduler looks at in a pod, and nothing else.
+
+    `requests`: the effective request (init containers, sidecars and overhead counted, facts of the kubelet),
+    in base units, with `pods: 1`. `affinity`: the required node affinity as terms that are ORed; `()` is no
+    constraint. `preferences`: the preferred terms with their weights (1 to 100). `anti_affinity`: topology
+    keys over which pods of the same PodSet must differ (required pod anti-affinity that selects the pod's
+    own labels). `priority` as the pod states it. `alignment`: what the kubelet aligns to NUMA zones; None
+    where only the sum is known. `labels` and `terms`: the pod's own labels and its required pod affinity and
+    anti-affinity; by themselves they tell no two shapes apart.
+
+    What these come to for a gang in one snapshot (planner.neighbours): `barred` nodes; for each key and
+    PodSet in `shuns` that no pod of the one is in a domain of the key with one of the other; and for those in
+    `together` that all of these PodSets' pods are in one domain of the key.
+    """
+
+    requests: Resources = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: tuple[Term, ...] = ()
+    preferences: tuple[tuple[int, Term], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    anti_affinity: tuple[str, ...] = ()
+    priority: int = 0
+    alignment: Alignment | None = None
+    labels: Mapping[str, str] = field(default_factory=dict, compare=False)
+    terms: tuple[PodTerm, ...] = field(default=(), compare=False)
+    barred: tuple[Bar, ...] = ()
+    shuns: tuple[tuple[str, str], ...] = ()
+    together: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    spread: tuple[Spread, ...] = field(default=(), compare=False)
+    spreading: tuple[Spreading, ...] = ()
+    """What `spread` comes to in one snapshot (planner.spread)."""
+    claims: tuple[ClaimUse, ...] = ()
+    """The device claims that it names; what they ask for is worked out where the cluster is known."""
+    bunch: int = 0
+    """So many of these pods must lie in one NVLink domain inside the host (planner.inside); 0 for none."""
+    bundles: tuple[Bundle, ...] = ()
+    """What these claims ask for, each of the devices that slices offer (planner.stock)."""
+    stand_ins: tuple[StandIn, ...] = ()
+    """Devices that serve its extended resources where no device plugin gives these."""
+
+    @property
+    def seat(self) -> dict[str, int]:
+        """What a pod takes of its node: its requests, and its claims by name."""
+        return {**self.requests, **Counter(bundle.name for bundle in self.bundles)}
+
+    @property
+    def gpus(self) -> int:
+        """Whole GPUs that one pod asks for, whatever the maker; claimed ones too, once they are known."""
+        return sum(self.requests.get(name, 0) for name in (*GPU_RESOURCES, CLAIMED_GPU))
+
+    @property
+    def mig_slices(self) -> dict[str, int]:
+        """MIG slices that one pod asks for, by profile ("1g.10gb")."""
+        return {
+            name.removeprefix(MIG_PREFIX): count
+            for name, count in self.requests.items()
+            if name.startswith(MIG_PREFIX) and count > 0
+        }
+
+
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+Spaces = Mapping[str, Mapping[str, str]]
+"""By name the labels of namespaces, of those that are known."""
+
+
+def means(term: PodTerm, own: str, space: str, labels: Mapping[str, str], known: Spaces) -> bool:
+    """Whether a term of a pod in namespace `own` means a pod with these labels in namespace `space`."""
+    if space not in (term.spaces or (() if term.every else (own,))):
+        if not term.every:
+            return False
+        if space in known and not selected(term.among, {NAMESPACE_NAME_LABEL: space, **known[space]}):
+            return False
+    return selected(term.selector, labels)
+
+
+def selected(selector: Term, labels: Mapping[str, str]) -> bool:
+    """Whether every requirement of a selector holds for these labels."""
+    return all(holds(requirement, labels.get(requirement.key)) for requirement in selector)

@@ -1,0 +1,102 @@
+"""Kinds of pods: those that the search need not tell apart, and when two kinds are one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from planner.model.pod import PodShape
+from planner.model.topology import ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Pods of one shape and one constraint. `parts` are the PodSets it is made of, in order, with counts.
+
+    Levels are indices into the topology, `ROOT` where nothing is asked. `required` and `preferred` are the
+    PodSets' own; `apart` the levels over which these pods must differ.
+    """
+
+    parts: tuple[tuple[str, int], ...]
+    count: int
+    shape: PodShape
+    required: int = ROOT
+    preferred: int = ROOT
+    slice_level: int = ROOT
+    slice_size: int = 1
+    apart: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    """The PodSets, where some pods must not be, or must be, with pods of others."""
+    shuns: tuple[tuple[int, str], ...] = ()
+    """For each of these levels and PodSets: no pod in a domain of the level with one of that PodSet."""
+    shuns_over: tuple[tuple[str, str], ...] = ()
+    """The same over labels that are no level."""
+    together: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """For each of these labels and PodSets: all their pods in one domain of the label."""
+    joint: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """For each of these levels and PodSets: in a domain of the level are all their pods, or none."""
+    twin: bool = False
+    """It is a part of the pods of another kind; what they prefer is weighed there."""
+    linked: bool = False
+    """Whether the gang, or this PodSet, asks for a topology: its pods talk to one another."""
+
+    @property
+    def single(self) -> tuple[str, ...]:
+        """Labels that are no level, over which these pods must differ."""
+        return tuple(key for key, name in self.shuns_over if name in self.names)
+
+
+def separated(one: Kind, other: Kind) -> set[int]:
+    """The levels in one domain of which no pods of both kinds may be; of one kind with itself, no two."""
+    return {level for level, name in one.shuns if name in other.names}
+
+
+def merged(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
+    """Kinds that nothing tells apart become one: a master that is shaped as its workers joins them.
+
+    PodSets of equal size that are each required in one domain of a level become slices of one kind.
+    """
+    found: list[Kind] = []
+    for kind in map(_as_slices, kinds):
+        same = next((i for i, k in enumerate(found) if _joins(kind, k)), None)
+        if same is None:
+            found.append(kind)
+        else:
+            old = found[same]
+            found[same] = replace(
+                old,
+                parts=(*old.parts, *kind.parts),
+                count=old.count + kind.count,
+                names=(*old.names, *kind.names),
+            )
+    return tuple(_as_one(kind) for kind in found)
+
+
+def joined(one: Kind, other: Kind) -> Kind | None:
+    """The two kinds as one, None where something tells them apart."""
+    both = merged((one, other))
+    return both[0] if len(both) == 1 else None
+
+
+def _as_slices(kind: Kind) -> Kind:
+    if kind.required == ROOT or kind.slice_level != ROOT or kind.preferred != ROOT:
+        return kind
+    return replace(kind, required=ROOT, slice_level=kind.required, slice_size=kind.count)
+
+
+def _as_one(kind: Kind) -> Kind:
+    """A kind of one slice is required in one domain; the two are the same."""
+    if kind.slice_level == ROOT or kind.slice_size != kind.count:
+        return kind
+    return replace(kind, required=max(kind.required, kind.slice_level), slice_level=ROOT, slice_size=1)
+
+
+def _joins(kind: Kind, other: Kind) -> bool:
+    """Whether nothing tells the kinds apart; such as are kept apart, are together with others, or prefer a
+    level, by themselves alone are two."""
+    alone = kind.shape.anti_affinity or kind.joint or kind.preferred != ROOT
+    return not alone and _same(kind, other)
+
+
+def _same(one: Kind, other: Kind) -> bool:
+    return replace(one, parts=(), names=(), count=0) == replace(other, parts=(), names=(), count=0)

@@ -1,0 +1,109 @@
+"""What is asked for: a PodGroup of PodSets, each with the shape of its pods and its topology constraint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.model.pod import PodShape
+
+ReserveMode = Literal["domain", "nodes", "none"]
+
+
+OnUnavailable = Literal["queue", "reject", "admit"]
+
+
+FabricStrategy = Literal["", "consolidated", "distributed", "balanced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A topology request: levels are node-label keys (or a Topology's alias), "" where nothing is asked.
+
+    `required` is never relaxed, `preferred` is tried first and then each coarser level up to the required
+    one or the root. `slice_size` pods at a time stay within one domain of `slice_level`.
+    """
+
+    topology: str = ""
+    required: str = ""
+    preferred: str = ""
+    slice_level: str = ""
+    slice_size: int = 0
+
+    def __bool__(self) -> bool:
+        return any((self.topology, self.required, self.preferred, self.slice_level))
+
+
+@dataclass(frozen=True, slots=True)
+class FabricWish:
+    """What nod-ai's leaf-spine interface asks for; any wish makes its rules hold (planner.leafspine).
+
+    `domain`: a leaf or spine by name, soft. `gbps`: least bandwidth between nodes, gigabits a second, hard.
+    `strategy` "" is balanced. `latency`: fewest hops first. `stated`: some key of that interface is there.
+    """
+
+    domain: str = ""
+    gbps: float = 0.0
+    strategy: FabricStrategy = ""
+    latency: bool = False
+    stated: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.domain or self.gbps or self.strategy or self.latency or self.stated)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """`count` pods of one shape; `constraint` is this set's own, besides the gang's.
+
+    `most`: an elastic set takes as many as fit, up to this number and at least `count`; 0 for a fixed number.
+    """
+
+    name: str
+    count: int
+    shape: PodShape
+    constraint: Constraint = Constraint()
+    most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """A gang: every pod of every PodSet is placed, or none.
+
+    `name` is NAMESPACE/KIND/NAME (and `/INDEX` for one replica of a workload that is a gang per replica).
+    `origins` says, for each topology key that the request read, the field it stood in, so that a refusal can
+    name it: `((field, key, value), …)`. `warnings`: what reading the request already had to say.
+    """
+
+    name: str
+    pod_sets: tuple[PodSet, ...]
+    constraint: Constraint = Constraint()
+    reserve: ReserveMode = "domain"
+    on_unavailable: OnUnavailable = "queue"
+    origins: tuple[tuple[str, str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+    fabric: FabricWish = FabricWish()
+    policy: str = ""
+    """The name of a policy of KAI's ConfigMap, which gives the gang a level where it states none."""
+    balanced: bool = False
+    """Over several domains, the same number of pods in each."""
+    within: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """For each of these levels and PodSets: all pods of these PodSets are required in one domain of it."""
+    presumed: bool = False
+    """Nobody said what to reserve: `reserve` is what such a gang holds by default."""
+
+    @property
+    def wishes(self) -> bool:
+        """Whether the gang asks for more than a constraint says (planner.wishes)."""
+        elastic = any(pod_set.most > pod_set.count for pod_set in self.pod_sets)
+        return bool(self.fabric or self.policy or self.balanced or elastic)
+
+    @property
+    def size(self) -> int:
+        """Pods in the gang."""
+        return sum(pod_set.count for pod_set in self.pod_sets)
+
+    @property
+    def gpus(self) -> int:
+        """Whole GPUs that the gang asks for."""
+        return sum(pod_set.count * pod_set.shape.gpus for pod_set in self.pod_sets)

@@ -1,0 +1,115 @@
+"""Kubernetes quantities as whole numbers: cpu in millicores, every other resource in its base unit.
+
+The grammar is that of apimachinery's `resource.Quantity`: a signed decimal and a binary (Ki … Ei), decimal
+(n u m "" k … E) or exponent (e3, E3) suffix. What a node offers is rounded down and what a pod asks for is
+rounded up, so that rounding never makes a pod fit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from planner.model.errors import InputError, Where
+
+Resources = Mapping[str, int]
+"""Amounts by resource name: `cpu` in millicores, `memory` and the like in bytes, devices in pieces."""
+
+
+_SUFFIX = {
+    "": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000),
+    "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),
+    "P": Fraction(10**15), "E": Fraction(10**18),
+    "Ki": Fraction(2**10), "Mi": Fraction(2**20), "Gi": Fraction(2**30), "Ti": Fraction(2**40),
+    "Pi": Fraction(2**50), "Ei": Fraction(2**60),
+}  # fmt: skip
+
+
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}))(?:([eE][+-]?\d{1,3})|([KMGTPE]i|[numkMGTPE])?)"
+)
+
+
+LARGEST = 2**63 - 1
+"""The largest amount that the API server's int64 holds; more is refused as absurd."""
+
+
+def parse(value: object, where: Where) -> Fraction:
+    """The exact value of a quantity as it stands in a manifest (a string or a number).
+
+    Raises `InputError` for what is no quantity, is negative, or is too large for the API server.
+    """
+    text = str(value).strip() if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""
+    amount = _exact(text)
+    if amount is None:
+        raise InputError(f"{_short(value)} is no quantity; write it as 4, 500m or 16Gi", where)
+    if amount.numerator < 0:
+        raise InputError(f"{text} is negative; a quantity is zero or more", where)
+    if amount.numerator > LARGEST * amount.denominator:
+        raise InputError(f"{text} is more than the API server can hold ({LARGEST})", where)
+    return amount
+
+
+@lru_cache(maxsize=4096)
+def _exact(text: str) -> Fraction | None:
+    """The value of a quantity's text, None where it is none. The same few stand in every pod."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        return None
+    number, exponent, suffix = match.groups()
+    scale = Fraction(Decimal("1" + exponent)) if exponent else _SUFFIX[suffix or ""]
+    return Fraction(Decimal(number)) * scale
+
+
+def amount(resource: str, value: object, where: Where, *, up: bool) -> int:
+    """The quantity in the base unit of `resource`, rounded up (a request) or down (an offer).
+
+    Raises `InputError` as `parse` does.
+    """
+    exact = parse(value, where)
+    if "/" in resource and exact.denominator != 1:
+        raise InputError(f"{_short(value)} of an extended resource; it comes in whole pieces", where)
+    scaled = exact.numerator * (1000 if resource == "cpu" else 1)
+    return -(-scaled // exact.denominator) if up else scaled // exact.denominator
+
+
+def amounts(values: object, where: Where, *, up: bool) -> dict[str, int]:
+    """A resource list (`limits`, `requests`, `allocatable`) in base units; null and missing are empty.
+
+    Raises `InputError` where it is no mapping or holds what is no quantity.
+    """
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise InputError(f"expected a mapping of resource to quantity, found {_short(values)}", where)
+    return {
+        str(name): amount(str(name), value, where.at(f"{where.field}.{name}"), up=up)
+        for name, value in values.items()
+    }
+
+
+def show(resource: str, value: int) -> str:
+    """An amount as a person writes it: 1500 of cpu as `1500m`, 17179869184 of memory as `16Gi`."""
+    if resource == "cpu":
+        return str(value // 1000) if value % 1000 == 0 else f"{value}m"
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        for suffix in ("Ti", "Gi", "Mi", "Ki"):
+            unit = int(_SUFFIX[suffix])
+            if value >= unit and value % unit == 0:
+                return f"{value // unit}{suffix}"
+        if value >= 2**30:
+            return f"{value / 2**30:.1f}Gi"
+    return str(value)
+
+
+def _is_word(value: object) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value) if _is_word(value) else repr(value)
+    return text if len(text) <= 40 else text[:37] + "…"

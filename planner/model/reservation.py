@@ -1,0 +1,96 @@
+"""Reservations, the invariants that they keep, and the Ledger that holds them.
+
+Invariants (tests/planner/test_ledger_machine.py walks them as a state machine):
+1. An exclusively held domain has one holder.
+3. A gang is reserved wholly or not at all.
+4. The same gang asked again gets the same reservation.
+7. A hold that nobody claims expires; a crash loses no reservation and leaks none past its time to live.
+
+What of a reserved gang's pods matters to others besides amounts: labels, anti-affinity, NUMA alignment,
+and what their device claims ask for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from planner.model.answer import Assignment
+from planner.model.claim_spec import Bundle
+from planner.model.pod import Alignment, PodShape, PodTerm
+from planner.model.podgroup import ReserveMode
+from planner.model.quantity import Resources
+from planner.model.topology import Domain
+
+State = Literal["held", "claimed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What one gang holds.
+
+    `id` is derived from the gang's name (`reservation_id`), so the same gang always has the same one.
+    `fingerprint` is a digest of what was asked for: another one under the same name is another request.
+    `domains` are held whole (mode `domain`); `nodes` are all nodes inside them, as the plan saw them.
+    `assignments` with `requests` (per pod of each PodSet, base units) are what the gang uses on each node.
+    `created` and `expires` are seconds since the epoch; `expires` None is a hold that was claimed.
+    `owner_uid`: the workload's UID, known from the validating pass on; "" before. `traits`: what else of the
+    PodSets' pods matters to other gangs; nothing of a PodSet that is missing.
+    """
+
+    id: str
+    gang: str
+    topology: str
+    level: str
+    domain: Domain
+    mode: ReserveMode
+    domains: tuple[Domain, ...]
+    nodes: frozenset[str]
+    assignments: tuple[Assignment, ...]
+    requests: tuple[tuple[str, Resources], ...]
+    fingerprint: str
+    created: float = 0.0
+    expires: float | None = None
+    state: State = "held"
+    owner_uid: str = ""
+    traits: tuple[tuple[str, Traits], ...] = ()
+
+    @property
+    def touched(self) -> frozenset[str]:
+        """Every node that the reservation holds or uses."""
+        return self.nodes | {assignment.node for assignment in self.assignments}
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """What the ledger held at one moment; `revision` grows with every change."""
+
+    revision: int
+    reservations: tuple[Reservation, ...]
+
+
+def reservation_id(gang: str) -> str:
+    """A gang's reservation id: a label-safe digest of its name, the same on every replica and every retry."""
+    return "bp-" + hashlib.sha256(gang.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """One pod of a PodSet. `alignment` None: only its devices are known, by the requests. `terms`: its
+    required anti-affinity."""
+
+    alignment: Alignment | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    terms: tuple[PodTerm, ...] = ()
+    bundles: tuple[Bundle, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.alignment or self.labels or self.terms or self.bundles)
+
+
+def traits_of(shape: PodShape) -> Traits:
+    """The traits of pods of this shape."""
+    guards = tuple(term for term in shape.terms if not term.attracts)
+    return Traits(shape.alignment or None, shape.labels, guards, shape.bundles)

@@ -1,0 +1,74 @@
+"""What schedulers' ConfigMaps say of how to place: nod-ai's weights and limits, KAI's levels and policies.
+
+`topology-scheduler-config` (key `config.yaml`, SchedulerConfig) and `kai-scheduler-config`. Weights must not
+be negative, and are normalised to a sum of 1. `topology-scheduler-history` (key `history.yaml`) is what the
+controller keeps of how past gangs ended.
+
+What a namespace allows: LimitRanges and ResourceQuotas (core/v1). Pure.
+
+Amounts are in base units. A LimitRange's bounds are those of its types Container and Pod; what a quota has
+left is its `hard` less its `used`, as the API server last counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from planner.model.quantity import Resources
+
+WEIGHTS = {
+    "resourceAvailability": 0.4,
+    "topologyAlignment": 0.3,
+    "domainUtilization": 0.2,
+    "historicalPerformance": 0.1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPolicy:
+    """A named policy of KAI's ConfigMap: `pack` keeps a gang in one domain of the level, `prefer` would."""
+
+    name: str
+    weight: float
+    level: str
+    strategy: Literal["pack", "prefer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`weights` sum to 1. `nodes_per_leaf`, `gpus_per_leaf`: the most of one gang in a leaf. `aliases`: level
+    names to label keys. `policies`: by name. `history`: by leaf (`planner.history.key_of`), how past gangs
+    there ended, 0 to 1."""
+
+    weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
+    nodes_per_leaf: int = 4
+    gpus_per_leaf: int = 32
+    limited: bool = False
+    """Whether a ConfigMap states these two: then they are limits, and otherwise no more than usual."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    policies: Mapping[str, LevelPolicy] = field(default_factory=dict)
+    history: Mapping[str, float] = field(default_factory=dict)
+
+
+DEFAULTS = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One entry of a LimitRange: `type` is Container or Pod (others bound no pod)."""
+
+    name: str
+    type: str
+    least: Resources
+    most: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What a ResourceQuota has left, by its own names ("requests.cpu", "limits.memory", "pods")."""
+
+    name: str
+    hard: Resources
+    left: Resources

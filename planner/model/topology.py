@@ -1,0 +1,108 @@
+"""Topologies: ordered node-label keys, coarse to fine, and the domains that their values make.
+
+A label value repeats across parents ("rack-1" in every block), so a domain is the whole path of values
+from the coarsest level down, never a value alone.
+
+What does not change between plans: topologies, nodes, and the trees that they make.
+
+Built once and shared by every snapshot; with a node changed, new or gone it is another one, which shares all
+that the node does not touch.
+
+The label sources that tell where a node stands, one row a source: keys coarse to fine.
+
+From facts of the sources' own documentation (GPU feature discovery, Topograph, the clouds). Numbering runs
+in different directions; here it is always coarse to fine. The hostname is added to each.
+
+Kinds of pods: those that the search need not tell apart, and when two kinds are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+NVLINK_KEYS = (
+    "nvidia.com/gpu.clique",
+    "nvlink-domain",
+    "nvlink.domain",
+    "accelerator",
+    "accelerator.topograph.run/domain",
+)
+"""How the keys end that mean an NVLink domain, of one host or of several."""
+
+
+Domain = tuple[str, ...]
+"""A path of level values, coarse to fine. `()` is the whole topology. An absent label is `""`: a node
+without a rack label is in no rack but still in its zone and still a host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """An ordered list of levels.
+
+    `levels`: node-label keys, coarse to fine; the last is always `kubernetes.io/hostname` (added on reading
+    where the object leaves it out). `node_selector`: the labels of the node pool that it belongs to; empty
+    means every node that carries its level labels. `reservable`: the coarsest level that one gang holds
+    whole when its placement spans several (annotation `bayplan.dev/reservable-level`; by default the level
+    just above the host). `source`: the kind that it was read from.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    reservable: str = ""
+    source: str = "bayplan.dev"
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names of levels (KAI's `alias`), each with its label key."""
+    hostless: bool = False
+    """The object leaves the hostname out, so a scheduler that reads it knows no such level."""
+    oversubscription: Mapping[str, float] = field(default_factory=dict)
+    """By level: how many times more its domains' nodes can send than the links between domains carry."""
+    adapter_gbps: float = 0.0
+    """The network adapter of each GPU, gigabits a second; 0 where the object does not say."""
+
+    @property
+    def host_index(self) -> int:
+        """The index of the host level, the last."""
+        return len(self.levels) - 1
+
+    @property
+    def reservable_index(self) -> int:
+        """The index of the reservable level."""
+        return self.levels.index(self.reservable) if self.reservable else max(0, self.host_index - 1)
+
+    def index(self, level: str) -> int:
+        """The index of a level's key, 0 the coarsest. Raises `ValueError` for a key that is no level."""
+        return self.levels.index(level)
+
+    def path(self, node_name: str, labels: Mapping[str, str]) -> Domain:
+        """The node's domain path; `""` where it lacks a label (an empty value is an absent one)."""
+        return (*(labels.get(key, "") for key in self.levels[:-1]), labels.get(HOSTNAME) or node_name)
+
+
+def short(level: str) -> str:
+    """A level's label key as a person says it: "node", "NVLink domain", else its last word."""
+    if level == HOSTNAME:
+        return "node"
+    if level.endswith(NVLINK_KEYS):
+        return "NVLink domain"
+    return level.rsplit("/", 1)[-1].removeprefix("gce-").removeprefix("topology-")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A cable between two switches or nodes, `gbps` gigabits a second."""
+
+    one: str
+    other: str
+    gbps: float
+
+
+CLIQUE = "nvidia.com/gpu.clique"
+
+
+ROOT = -1
+"""The level of the whole topology, coarser than every label."""

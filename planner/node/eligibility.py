@@ -1,0 +1,127 @@
+"""May this pod be on that node, capacity aside: selectors, required node affinity, taints.
+
+The rules are those of kube-scheduler's NodeAffinity and TaintToleration plugins: terms are ORed, the
+requirements inside a term ANDed, an empty term matches nothing, and only NoSchedule and NoExecute taints
+keep a pod away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.model.labels import (
+    ANY,
+    CORDON,
+    NODE_NAME_FIELD,
+    PASSING_TAINTS,
+    PRODUCT,
+    Taint,
+    Term,
+    holds,
+    selects,
+    tolerates,
+)
+from planner.model.node import Node
+from planner.model.pod import Bar, PodShape
+
+GPU = "nvidia.com/gpu"
+
+
+SHARED_GPU = "nvidia.com/gpu.shared"
+
+
+_SHARED = "-SHARED"
+
+
+def term_matches(term: Term, node: Node) -> bool:
+    """Whether every requirement of the term holds; an empty term matches nothing."""
+    return bool(term) and all(
+        holds(r, node.name if r.key == NODE_NAME_FIELD else node.labels.get(r.key)) for r in term
+    )
+
+
+def affinity_matches(shape: PodShape, node: Node) -> bool:
+    """Whether the required node affinity lets the pod onto the node."""
+    return not shape.affinity or any(term_matches(term, node) for term in shape.affinity)
+
+
+def bars(bar: Bar, node: Node) -> bool:
+    """Whether other pods keep the pod from the node."""
+    value = node.name if bar.key == NODE_NAME_FIELD else node.labels.get(bar.key)
+    there = bool(value) and (value in bar.values or ANY in bar.values)
+    return there != bar.inside
+
+
+def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> Taint | None:
+    """The first taint that keeps the pod away, or None. `passing`: look at passing taints too."""
+    for taint in taints:
+        if taint.effect == "PreferNoSchedule" or (not passing and taint.key in PASSING_TAINTS):
+            continue
+        if not any(tolerates(toleration, taint) for toleration in shape.tolerations):
+            return taint
+    return None
+
+
+def divided(labels: Mapping[str, str]) -> bool:
+    """Whether the node's GPU resource gives parts of GPUs: MIG instances (strategy single) or time slices."""
+    product = labels.get(PRODUCT, "")
+    return "-MIG-" in product or product.endswith(_SHARED)
+
+
+def label_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
+    """Why the node's labels keep the pod away for ever, or "". `linked`: its gang asks for a topology.
+
+    A node whose product says `-MIG-` gives MIG instances as `nvidia.com/gpu`, one `-SHARED` time slices of
+    GPUs. A pod's instances have no link between them, nor have those of a gang; and of time slices a pod
+    gets one, however many it asks for (NVIDIA's device plugin, facts of MIG strategy single and of sharing).
+    """
+    if shape.node_selector and not selects(shape.node_selector, node.labels):
+        return "node selector"
+    if not affinity_matches(shape, node):
+        return "node affinity"
+    for bar in shape.barred:
+        if bars(bar, node):
+            return bar.cause
+    if shape.requests.get(SHARED_GPU, 0) > 1:
+        return "GPU shared by time: one a pod"
+    gpus = shape.requests.get(GPU, 0)
+    if gpus and divided(node.labels):
+        if node.labels[PRODUCT].endswith(_SHARED):
+            return "GPU shared by time: one a pod" if gpus > 1 else ""
+        if gpus > 1:
+            return "GPUs split by MIG: one instance a pod"
+        if linked:
+            return "GPUs split by MIG: no link between instances"
+    return ""
+
+
+def condition_obstacle(
+    shape: PodShape, *, ready: bool, cordoned: bool, taints: tuple[Taint, ...], passing: bool = True
+) -> str:
+    """Why a node in this condition does not take the pod, or ""; `passing`: look at passing taints too."""
+    if not ready:
+        return "not ready"
+    if cordoned and not any(tolerates(t, CORDON) for t in shape.tolerations):
+        return "cordoned"
+    if taints and (taint := untolerated(shape, taints, passing=passing)) is not None:
+        return f"taint {taint.key}"
+    return ""
+
+
+def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
+    """Why the pod may not be on the node whatever its capacity, or "" where it may.
+
+    `now` False asks whether it may ever: cordons, readiness and passing taints are then left aside.
+    """
+    return label_obstacle(shape, node) or condition_obstacle(
+        shape,
+        ready=node.ready or not now,
+        cordoned=node.cordoned and now,
+        taints=node.taints,
+        passing=now,
+    )
+
+
+def preference(shape: PodShape, node: Node) -> int:
+    """The summed weights of the preferred terms that the node meets."""
+    return sum(weight for weight, term in shape.preferences if term_matches(term, node))

@@ -1,0 +1,207 @@
+"""MIG geometry: which profiles a board has, and which sets of slices fit on its GPUs.
+
+Source: NVIDIA's MIG user guide, the tables of supported profiles. A profile's name means different things on
+different boards, so everything is keyed by board, and a board is found from the node's product label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A slice: compute slices (g), memory slices, most per GPU, and the memory slots it can start at."""
+
+    name: str
+    g: int
+    memory: int
+    most: int
+    starts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A GPU: its compute and memory slices and its profiles by name."""
+
+    name: str
+    g: int
+    memory: int
+    profiles: Mapping[str, Profile]
+
+
+_SHAPES = (  # g, memory slices, most per GPU, starts; the columns of the table below
+    (1, 1, 7, (0, 1, 2, 3, 4, 5, 6)),
+    (1, 2, 4, (0, 2, 4, 6)),
+    (2, 2, 3, (0, 2, 4)),
+    (3, 4, 2, (0, 4)),
+    (4, 4, 1, (0,)),
+    (7, 8, 1, (0,)),
+)
+
+
+_SEVEN = {
+    "A100-40": "1g.5gb 1g.10gb 2g.10gb 3g.20gb 4g.20gb 7g.40gb",
+    "A100-80": "1g.10gb 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb",
+    "H100-80": "1g.10gb 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb",
+    "H100-94": "1g.12gb 1g.24gb 2g.24gb 3g.47gb 4g.47gb 7g.94gb",
+    "H100-96": "1g.12gb 1g.24gb 2g.24gb 3g.48gb 4g.48gb 7g.96gb",
+    "GH200-96": "1g.12gb 1g.24gb 2g.24gb 3g.48gb 4g.48gb 7g.96gb",
+    "H200-141": "1g.18gb 1g.35gb 2g.35gb 3g.71gb 4g.71gb 7g.141gb",
+    "GH200-144": "1g.18gb 1g.36gb 2g.36gb 3g.72gb 4g.72gb 7g.144gb",
+    "B200": "1g.23gb 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb",
+    "GB200": "1g.23gb 1g.47gb 2g.47gb 3g.93gb 4g.93gb 7g.186gb",
+    "B300": "1g.34gb 1g.67gb 2g.67gb 3g.135gb 4g.135gb 7g.269gb",
+    "GB300": "1g.35gb 1g.70gb 2g.70gb 3g.139gb 4g.139gb 7g.278gb",
+}
+
+
+_FOUR = {
+    "A30": (("1g.6gb", 1, 4, (0, 1, 2, 3)), ("2g.12gb", 2, 2, (0, 2)), ("4g.24gb", 4, 1, (0,))),
+    "RTX-PRO-6000": (("1g.24gb", 1, 4, (0, 1, 2, 3)), ("2g.48gb", 2, 2, (0, 2)), ("4g.96gb", 4, 1, (0,))),
+}
+
+
+def _seven(name: str, names: str) -> Board:
+    profiles = [
+        Profile(p, g, memory, most, starts)
+        for p, (g, memory, most, starts) in zip(names.split(), _SHAPES, strict=True)
+    ]
+    media = Profile(profiles[0].name + "+me", 1, 1, 1, profiles[0].starts)
+    return Board(name, 7, 8, {p.name: p for p in (*profiles, media)})
+
+
+def _four(name: str, rows: tuple[tuple[str, int, int, tuple[int, ...]], ...]) -> Board:
+    profiles = [Profile(p, slices, slices, most, starts) for p, slices, most, starts in rows]
+    media = [Profile(p.name + "+me", p.g, p.memory, 1, p.starts) for p in profiles if name == "A30"]
+    return Board(name, 4, 4, {p.name: p for p in (*profiles, *media)})
+
+
+BOARDS: Mapping[str, Board] = {name: _seven(name, names) for name, names in _SEVEN.items()} | {
+    name: _four(name, rows) for name, rows in _FOUR.items()
+}
+
+
+_PRODUCTS = (  # product label: all of these words, in this order of preference
+    (("GB300",), "GB300"),
+    (("GB200",), "GB200"),
+    (("GH200", "144GB"), "GH200-144"),
+    (("GH200",), "GH200-96"),
+    (("B300",), "B300"),
+    (("B200",), "B200"),
+    (("H200",), "H200-141"),
+    (("H100", "NVL"), "H100-94"),
+    (("H100", "94GB"), "H100-94"),
+    (("H100", "96GB"), "H100-96"),
+    (("H100",), "H100-80"),
+    (("A100", "80GB"), "A100-80"),
+    (("A100", "40GB"), "A100-40"),
+    (("A30",), "A30"),
+    (("RTX-PRO-6000",), "RTX-PRO-6000"),
+)
+
+
+def board_of(product: str) -> Board | None:
+    """The board behind a `nvidia.com/gpu.product` label, `-MIG-…` and `-SHARED` aside; None if unknown."""
+    plain = product.upper().split("-MIG-")[0].removesuffix("-SHARED")
+    words = plain.replace("_", "-")
+    for wanted, name in _PRODUCTS:
+        if all(part in words for part in wanted) and not (name == "A30" and "A300" in words):
+            return BOARDS[name]
+    return None
+
+
+def profiles_of(product: str) -> tuple[str, ...]:
+    """The profiles that a product's board knows, smallest first; empty for an unknown product."""
+    board = board_of(product)
+    if board is None:
+        return ()
+    return tuple(sorted(board.profiles, key=lambda p: (board.profiles[p].g, board.profiles[p].memory, p)))
+
+
+def fits(board: Board, wanted: Mapping[str, int]) -> bool:
+    """Whether these slices fit on one empty GPU of the board: slots that do not overlap, each count allowed.
+
+    Raises `KeyError` for a profile that the board does not know.
+    """
+    counts = {name: count for name, count in wanted.items() if count > 0}
+    slices = [board.profiles[name] for name in counts]
+    if any(count > board.profiles[name].most for name, count in counts.items()):
+        return False
+    if sum(count for name, count in counts.items() if name.endswith("+me")) > 1:
+        return False
+    if sum(p.g * counts[p.name] for p in slices) > board.g:
+        return False
+    order = sorted((p for p in slices for _ in range(counts[p.name])), key=lambda p: (-p.memory, p.name))
+    return _seat(tuple((p.memory, p.starts) for p in order), 0)
+
+
+@lru_cache(maxsize=65_536)
+def _seat(slices: tuple[tuple[int, tuple[int, ...]], ...], taken: int) -> bool:
+    """Whether the slices find slots beside those `taken` (a bit for each memory slot)."""
+    if not slices:
+        return True
+    (memory, starts), rest = slices[0], slices[1:]
+    masks = (((1 << memory) - 1) << start for start in starts)
+    return any(not taken & mask and _seat(rest, taken | mask) for mask in masks)
+
+
+def gpus_needed(board: Board, wanted: Mapping[str, int]) -> int | None:
+    """The fewest GPUs that hold these slices; None where the board does not know a profile.
+
+    Exact: a breadth-first search over the largest sets that one GPU holds.
+    """
+    counts = tuple(sorted((name, count) for name, count in wanted.items() if count > 0))
+    if any(name not in board.profiles for name, _ in counts):
+        return None
+    if len(counts) == 1:
+        name, count = counts[0]
+        return -(-count // board.profiles[name].most)
+    names = tuple(name for name, _ in counts)
+    full = _largest_sets(board.name, names)
+    need = tuple(count for _, count in counts)
+    frontier, used = {need}, 0
+    while all(any(left) for left in frontier):
+        frontier = {
+            tuple(max(0, n - s) for n, s in zip(left, chosen, strict=True))
+            for left in frontier
+            for chosen in full
+        }
+        frontier = _least_left(frontier)
+        used += 1
+    return used
+
+
+@lru_cache(maxsize=1024)
+def _largest_sets(board_name: str, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+    """The sets of these profiles on one GPU to which none can be added."""
+    board = BOARDS[board_name]
+    found: set[tuple[int, ...]] = set()
+
+    def extend(counts: tuple[int, ...]) -> None:
+        larger = [
+            (*counts[:i], counts[i] + 1, *counts[i + 1 :])
+            for i in range(len(names))
+            if fits(board, {n: c + (k == i) for k, (n, c) in enumerate(zip(names, counts, strict=True))})
+        ]
+        if not larger:
+            found.add(counts)
+        for more in larger:
+            if more not in seen:
+                seen.add(more)
+                extend(more)
+
+    seen: set[tuple[int, ...]] = set()
+    extend((0,) * len(names))
+    return tuple(sorted(found, reverse=True))
+
+
+def _least_left(frontier: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
+    """The remainders that no other remainder is within."""
+    kept: list[tuple[int, ...]] = []
+    for left in sorted(frontier, key=lambda left: (sum(left), left)):
+        if not any(all(map(int.__le__, other, left)) for other in kept):
+            kept.append(left)
+    return set(kept)

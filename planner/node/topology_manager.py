@@ -1,0 +1,175 @@
+"""Whether the kubelet's Topology Manager will let a pod onto a node: NUMA zones and hints over them. Pure.
+
+Source: k8s.io/kubernetes pkg/kubelet/cm/topologymanager. A hint is a set of zones that can give what is asked
+of one resource; it is preferred where no smaller set could by capacity. `single-numa-node` admits what one
+zone gives of every resource; `restricted` admits where one set of zones is a preferred hint for every
+resource; other policies admit everything. What fails gets `TopologyAffinityError` and is not tried again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.model.node import Node
+from planner.model.pod import GPU_RESOURCES, Ask
+from planner.model.quantity import Resources
+
+SINGLE = "single-numa-node"
+
+
+RESTRICTED = "restricted"
+
+
+MOST_ZONES = 8
+"""The Topology Manager itself starts on no node with more (its maxAllowableNUMANodes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A NUMA zone: what it can give when empty and what is left of it now, in base units."""
+
+    name: str
+    allocatable: Resources
+    available: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class NumaNode:
+    """A node's NodeResourceTopology. `policy` and `scope` (container or pod) are the kubelet's words."""
+
+    name: str
+    policy: str
+    scope: str
+    zones: tuple[Zone, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """The request that would fail, and of each resource in it how many zones it takes (0: not enough)."""
+
+    ask: Ask
+    zones: Mapping[str, int]
+
+
+POLICY_LABEL = "bayplan.dev/topology-manager-policy"
+
+
+SCOPE_LABEL = "bayplan.dev/topology-manager-scope"
+
+
+GPUS_LABEL = "bayplan.dev/gpus-per-numa-node"
+"""What an administrator may write on nodes that publish no NodeResourceTopology."""
+
+
+def aligned(node: Node, published: NumaNode | None) -> NumaNode | None:
+    """The node's zones where its kubelet refuses what cannot be aligned to them, else None.
+
+    From its NodeResourceTopology, else from the labels above: zones of so many GPUs, of whose other
+    resources nothing is known. A policy on the label goes before that of the object.
+    """
+    labels = node.labels
+    policy, scope = labels.get(POLICY_LABEL, ""), labels.get(SCOPE_LABEL, "")
+    if published is None:
+        found = _by_labels(node, policy, scope or "container") if GPUS_LABEL in labels else None
+    elif policy:
+        found = NumaNode(node.name, policy, scope or published.scope, published.zones)
+    else:
+        found = published
+    return found if found and found.zones and found.policy in (SINGLE, RESTRICTED) else None
+
+
+def _by_labels(node: Node, policy: str, scope: str) -> NumaNode | None:
+    each = int(node.labels[GPUS_LABEL]) if node.labels[GPUS_LABEL].isdecimal() else 0
+    gpus = {name: node.allocatable.get(name, 0) for name in GPU_RESOURCES if node.allocatable.get(name, 0)}
+    if not each or not gpus or -(-max(gpus.values()) // each) > MOST_ZONES:
+        return None
+    zones = []
+    for number in range(-(-max(gpus.values()) // each)):
+        part = {name: max(0, min(each, amount - number * each)) for name, amount in gpus.items()}
+        zones.append(Zone(f"node-{number}", part, part))
+    return NumaNode(node.name, policy, scope, tuple(zones))
+
+
+def misfit(node: NumaNode, asks: Sequence[Ask], *, now: bool) -> Misfit | None:
+    """The first of the requests, in their order, that the kubelet would refuse; None where it takes all.
+
+    `now` False asks of the empty node. Requests that stay leave less to those after them.
+    """
+    if node.policy not in (SINGLE, RESTRICTED) or not node.zones:
+        return None
+    whole = [zone.allocatable for zone in node.zones]
+    free = [dict(zone.available if now else zone.allocatable) for zone in node.zones]
+    return take(node.policy, whole, free, asks)
+
+
+def take(
+    policy: str, whole: Sequence[Resources], free: list[dict[str, int]], asks: Iterable[Ask]
+) -> Misfit | None:
+    """Lets zones of which so much is free take the requests one after the other, until one is refused.
+
+    `whole` is what the zones have when empty. Afterwards `free` is what is left.
+    """
+    for ask in asks:
+        aligned = {name: amount for name, amount in ask.requests.items() if _is_aligned(whole, name, amount)}
+        chosen = _chosen(policy, whole, free, aligned)
+        if chosen is None:
+            return Misfit(ask, {name: _fewest(whole, name, amount) for name, amount in aligned.items()})
+        if ask.stays:
+            draw(free, chosen, aligned)
+    return None
+
+
+def fewest(node: NumaNode, resource: str, amount: int) -> int:
+    """The fewest zones that could give so much when empty, 0 where all together could not."""
+    return _fewest([zone.allocatable for zone in node.zones], resource, amount)
+
+
+def _fewest(whole: Sequence[Resources], resource: str, amount: int) -> int:
+    offers = sorted((zone.get(resource, 0) for zone in whole), reverse=True)
+    totals = itertools.accumulate(offers)
+    return next((count for count, total in enumerate(totals, start=1) if total >= amount), 0)
+
+
+def most_in_one(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
+    """Of each resource that is aligned, the most that one empty zone gives."""
+    return {
+        name: max(zone.allocatable.get(name, 0) for zone in node.zones)
+        for name in resources
+        if any(name in zone.allocatable for zone in node.zones)
+    }
+
+
+def _is_aligned(whole: Sequence[Resources], resource: str, amount: int) -> bool:
+    """A resource that no zone lists is not the Topology Manager's affair."""
+    return amount > 0 and any(resource in zone for zone in whole)
+
+
+def _chosen(
+    policy: str, whole: Sequence[Resources], free: Sequence[Resources], aligned: Mapping[str, int]
+) -> tuple[int, ...] | None:
+    """The zones that the kubelet takes: of those sets that admit, the narrowest, then the lowest."""
+    if not aligned:
+        return ()
+    widths = {_fewest(whole, name, amount) for name, amount in aligned.items()}
+    if policy == SINGLE:
+        widths = {1}
+    if len(widths) != 1:
+        return None
+    for zones in itertools.combinations(range(len(free)), widths.pop()):
+        if zones and all(
+            sum(free[zone].get(name, 0) for zone in zones) >= amount for name, amount in aligned.items()
+        ):
+            return zones
+    return None
+
+
+def draw(free: list[dict[str, int]], zones: Iterable[int], aligned: Mapping[str, int]) -> None:
+    """Takes the amounts out of these zones, of each as much as it has, in their order."""
+    zones = tuple(zones)
+    for name, amount in aligned.items():
+        for zone in zones:
+            part = min(amount, free[zone].get(name, 0))
+            free[zone][name] = free[zone].get(name, 0) - part
+            amount -= part

@@ -1,0 +1,90 @@
+"""What pins the pods of a gang to their placement: required node affinity, as terms that are ORed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.labels import Requirement, Term
+from planner.model.natural_order import natural
+from planner.model.podgroup import PodGroup
+from planner.model.topology import HOSTNAME, Domain, Topology
+
+
+def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: str) -> tuple[Term, ...]:
+    """The node-affinity terms for one PodSet of an admitted gang; `()` where nothing is to be pinned.
+
+    Mode `domain`: a term for each reserved domain that the PodSet uses, by the labels of its whole path (the
+    hostname alone for a host). Mode `nodes`: one term with the hostnames. Mode `none`: a term for each domain
+    that `domain` would have reserved; the caller writes it as a preference. PodSets that nothing tells apart
+    are planned together and so get the same terms.
+    """
+    alike = _alike(group, pod_set)
+    nodes = [a.node for a in answer.assignments if a.pod_set in alike]
+    topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
+    if not nodes or topology is None:
+        return ()
+    if group.reserve == "nodes":
+        return _hosts(snapshot, nodes)
+    domains = answer.reserves if group.reserve == "domain" else _would_reserve(snapshot, topology, answer)
+    used = [domain for domain in domains if any(_within(snapshot, topology, n, domain) for n in nodes)]
+    terms: list[Term] = []
+    for domain in used:
+        if len(domain) == len(topology.levels):
+            terms += _hosts(snapshot, [n for n in nodes if _path(snapshot, topology, n) == domain])
+        else:
+            terms.append(path_term(topology.levels, domain))
+    return tuple(terms)
+
+
+def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
+    """Terms that mean these nodes: one by their hostname labels, and one by name for each without a label
+    (`metadata.name` takes a single value, core/v1 NodeSelectorTerm.matchFields)."""
+    distinct = sorted(dict.fromkeys(nodes), key=natural)
+    labelled = [n for n in distinct if n in snapshot.nodes and snapshot.nodes[n].labels.get(HOSTNAME)]
+    hosts = sorted({_hostname(snapshot, node) for node in labelled}, key=natural)
+    named: tuple[Term, ...] = ((Requirement(HOSTNAME, "In", tuple(hosts)),),) if hosts else ()
+    return named + tuple((Requirement("metadata.name", "In", (n,)),) for n in distinct if n not in labelled)
+
+
+def _alike(group: PodGroup, name: str) -> set[str]:
+    """The PodSets of the same shape and constraint, this one included; empty where there is none so named."""
+    own = next((p for p in group.pod_sets if p.name == name), None)
+    return {p.name for p in group.pod_sets if own and (p.shape, p.constraint) == (own.shape, own.constraint)}
+
+
+def path_term(levels: Sequence[str], domain: Domain) -> Term:
+    """The term that means a domain: the labels of its whole path, or the hostname alone for a host."""
+    if len(domain) == len(levels):
+        return (Requirement(HOSTNAME, "In", (domain[-1],)),)
+    return tuple(
+        Requirement(level, "In", (value,)) for level, value in zip(levels, domain, strict=False) if value
+    )
+
+
+def _hostname(snapshot: Snapshot, name: str) -> str:
+    node = snapshot.nodes.get(name)
+    return (node.labels.get(HOSTNAME) if node else "") or name
+
+
+def _path(snapshot: Snapshot, topology: Topology, name: str) -> Domain:
+    """The node's path in the topology; a node outside it is a bare host."""
+    node = snapshot.nodes.get(name)
+    if node is None:
+        return ()
+    if name not in snapshot.base.trees[topology.name].index:
+        return (*("" for _ in topology.levels[1:]), _hostname(snapshot, name))
+    return topology.path(name, node.labels)
+
+
+def _within(snapshot: Snapshot, topology: Topology, name: str, domain: Domain) -> bool:
+    return _path(snapshot, topology, name)[: len(domain)] == domain
+
+
+def _would_reserve(snapshot: Snapshot, topology: Topology, answer: Answer) -> tuple[Domain, ...]:
+    reservable = topology.reservable_index
+    if answer.domain and len(answer.domain) - 1 >= reservable:
+        return (answer.domain,)
+    paths = (_path(snapshot, topology, a.node) for a in answer.assignments)
+    return tuple(dict.fromkeys(p[: reservable + 1] if p[reservable] else p for p in paths if p))

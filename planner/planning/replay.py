@@ -1,0 +1,127 @@
+"""The same gang asked again: is it the same request, and does its former plan still stand?
+
+The mutating pass writes the plan into the manifest: node affinity, a preferred level, a topology's name. So a
+request is the same when its pods are, and its plan stands while it meets what is asked for now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.devices.pools import is_claimed
+from planner.model.answer import Answer
+from planner.model.claim_spec import is_bundle
+from planner.model.labels import selects
+from planner.model.podgroup import PodGroup, PodSet
+from planner.model.reservation import Reservation
+from planner.model.topology import ROOT, Domain, Topology
+from planner.node.eligibility import affinity_matches
+from planner.request.levels import resolve
+from planner.request.problem import ask
+from planner.request.topology_choice import candidates
+from planner.request.validation import Refusal
+
+
+def fingerprint(group: PodGroup) -> str:
+    """A digest of what is to be placed: PodSets, requests, slices and the mode of reservation.
+
+    Levels, node selectors and affinity are left out: the mutating pass adds to them what the plan says.
+    `replay` compares them with the placement instead.
+    """
+    asked: dict[str, object] = {
+        "podSets": [
+            [p.name, p.count, _requests(p), *_slices(group, p)]
+            for p in sorted(group.pod_sets, key=lambda p: p.name)
+        ],
+        "reserve": group.reserve,
+    }
+    if group.wishes:
+        wish = group.fabric
+        fabric = [wish.domain, wish.gbps, wish.strategy, wish.latency] if wish else []
+        asked["wishes"] = [fabric, group.policy, group.balanced, [[p.name, p.most] for p in group.pod_sets]]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _requests(pod_set: PodSet) -> list[tuple[str, object]]:
+    """What the pods ask for; of claims only the names, for what is behind them hangs on the cluster."""
+    shape = pod_set.shape
+    asked: list[tuple[str, object]] = [
+        (n, a) for n, a in sorted(shape.requests.items()) if not is_claimed(n) and not is_bundle(n)
+    ]
+    return asked + [("claim", [use.source, use.template]) for use in shape.claims]
+
+
+def _slices(group: PodGroup, pod_set: PodSet) -> list[str | int]:
+    asked = pod_set.constraint if pod_set.constraint.slice_level else group.constraint
+    return [asked.slice_level, asked.slice_size]
+
+
+def replay(snapshot: Snapshot, group: PodGroup, own: Reservation) -> Answer | None:
+    """The answer that the gang's reservation stands for, or None where it no longer holds."""
+    if own.fingerprint != fingerprint(group):
+        return None
+    sets = {pod_set.name: pod_set for pod_set in group.pod_sets}
+    if not own.assignments or not all(_stands(snapshot, sets[a.pod_set], a.node) for a in own.assignments):
+        return None
+    try:
+        topology = next((t for t in candidates(snapshot, group) if t.name == own.topology), None)
+        warnings = ask(group, topology).warnings if topology else ()
+    except Refusal:
+        return None
+    if topology is None or not _together(snapshot, group, topology, own):
+        return None
+    where = f" in {'/'.join(own.domain)}" if own.domain else ""
+    message = f"{group.size} pods keep the place that was reserved for them{where}."
+    answer = answer_of(own, "AlreadyReserved", message)
+    return replace(answer, warnings=(*group.warnings, *warnings))
+
+
+def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") -> Answer:
+    """The answer that a reservation stands for, looked at no further."""
+    return Answer(
+        gang=held.gang,
+        decision="admitted",
+        topology=held.topology,
+        level=held.level,
+        domain=held.domain,
+        reserves=held.domains,
+        assignments=held.assignments,
+        reason=reason,
+        message=message,
+        replayed=True,
+    )
+
+
+def _stands(snapshot: Snapshot, pod_set: PodSet, name: str) -> bool:
+    node = snapshot.nodes.get(name)
+    if node is None or not selects(pod_set.shape.node_selector, node.labels):
+        return False
+    return affinity_matches(pod_set.shape, node)
+
+
+def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, own: Reservation) -> bool:
+    """Whether the placement keeps every required level: the gang's, and each PodSet's own."""
+
+    def paths(sets: Collection[str]) -> list[Domain]:
+        names = [a.node for a in own.assignments if a.pod_set in sets]
+        return [topology.path(name, snapshot.nodes[name].labels) for name in names]
+
+    every = [pod_set.name for pod_set in group.pod_sets]
+    asked = [(group.constraint.required, every), *((p.constraint.required, [p.name]) for p in group.pod_sets)]
+    return all(_share(paths(sets), _index(topology, level)) for level, sets in [*asked, *group.within])
+
+
+def _index(topology: Topology, level: str) -> int:
+    return topology.index(resolve(topology, level)) if level else ROOT
+
+
+def _share(paths: Iterable[Domain], level: int) -> bool:
+    """Whether all paths lie in one named domain of a level."""
+    if level == ROOT:
+        return True
+    domains = {path[: level + 1] for path in paths}
+    return len(domains) <= 1 and all(domain[level] for domain in domains)

@@ -1,0 +1,49 @@
+"""`plan`: where a whole gang goes, or why it cannot. The one entry to the planner.
+
+The same snapshot and gang give the same answer, in whatever order the nodes came (invariant 8), and a gang
+that holds a reservation gets its own plan again (invariant 4). Nothing is reserved here: an admitted answer
+becomes a `Reservation` by `reservation_for`, which the shell puts into the ledger.
+"""
+
+from __future__ import annotations
+
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tree import Tree
+from planner.model.answer import Answer
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import Reservation, reservation_id, traits_of
+from planner.planning.replay import fingerprint
+from planner.request.device_claims import with_devices
+
+
+def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Reservation | None:
+    """The reservation that an admitted answer asks for; None for mode `none` or a gang that is not admitted.
+
+    `created` and `expires` are left to the shell. A replayed answer gives the reservation that is there.
+    """
+    if answer.decision != "admitted" or group.reserve == "none":
+        return None
+    if answer.replayed:
+        return snapshot.holding(group.name)
+    group = with_devices(snapshot, group)
+    tree = snapshot.base.trees[answer.topology]
+    wide = snapshot.base.wide_trees[answer.topology] if _outside(tree, answer) else tree
+    held = (wide.branch(domain) for domain in answer.reserves)
+    return Reservation(
+        id=reservation_id(group.name),
+        gang=group.name,
+        topology=answer.topology,
+        level=answer.level,
+        domain=answer.domain,
+        mode=group.reserve,
+        domains=answer.reserves,
+        nodes=frozenset(name for branch in held if branch for name in wide.names(branch)),
+        assignments=answer.assignments,
+        requests=tuple((p.name, p.shape.seat) for p in group.pod_sets if p.count),
+        traits=tuple((p.name, traits) for p in group.pod_sets if p.count and (traits := traits_of(p.shape))),
+        fingerprint=fingerprint(group),
+    )
+
+
+def _outside(tree: Tree, answer: Answer) -> bool:
+    return any(assignment.node not in tree.index for assignment in answer.assignments)

@@ -1,0 +1,234 @@
+"""What a gang asks for, made definite for one topology: levels as indices, pods of one kind counted together.
+
+Every contradiction is found here and raised as `Refusal`, which says what would be valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from planner.model.labels import ANY
+from planner.model.pod import Bar, PodShape
+from planner.model.pod_class import Kind, merged
+from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.topology import ROOT, Topology
+from planner.request.levels import NVLINK_WORDS, bunch_of, nvlink_bar, resolve
+from planner.request.validation import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A gang's request in one topology: the gang's own levels and its kinds of pods."""
+
+    required: int
+    preferred: int
+    kinds: tuple[Kind, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) -> Ask:
+    """The request in this topology, which has all its levels. Raises `Refusal` for bad slices.
+
+    `repeating`: levels whose values recur under several parents; pods apart over one differ in the value
+    itself, as over a label that is no level.
+    """
+    gang = group.constraint
+    required, preferred = _index(topology, gang.required), _index(topology, gang.preferred)
+    warnings = _no_effect(topology, "", required, preferred)
+    kinds: list[Kind] = []
+    for pod_set in group.pod_sets:
+        if pod_set.count:
+            kind = _kind(_inside(group, pod_set, topology), gang, topology, repeating)
+            if group.size > 1 and (gang or pod_set.constraint):
+                kind = replace(kind, linked=True)
+            widest = max(kind.required, required)
+            warnings += _no_effect(topology, f"{pod_set.name}: ", widest, kind.preferred)
+            kinds.append(kind)
+    kinds = _tied(group, topology, kinds)
+    required, kinds = _near(topology, required, kinds)
+    return Ask(required, preferred, merged(kinds), tuple(warnings))
+
+
+def _inside(group: PodGroup, pod_set: PodSet, topology: Topology) -> PodSet:
+    """The PodSet with the nodes barred whose NVLink domains are too small for what it asks."""
+    asked = (group.constraint, pod_set.constraint)
+    if not any(level in NVLINK_WORDS for one in asked for level in (one.required, one.slice_level)):
+        return pod_set
+    resolved = {word: resolve(topology, word) for word in NVLINK_WORDS}
+    bars, bunch = nvlink_bar(group, pod_set, resolved), bunch_of(group, pod_set, resolved)
+    return replace(pod_set, shape=replace(pod_set.shape, barred=(*pod_set.shape.barred, *bars), bunch=bunch))
+
+
+def when_alone(asked: Ask) -> Ask:
+    """The request in a cluster where no other pods are."""
+    if not any(kind.shape.barred or kind.shape.spreading for kind in asked.kinds):
+        return asked
+    return replace(asked, kinds=tuple(map(_alone, asked.kinds)))
+
+
+def _alone(kind: Kind) -> Kind:
+    left = tuple(bar for bar in kind.shape.barred if not bar.now)
+    spreading = tuple(
+        replace(one, there=dict.fromkeys(one.there, 0), nodes={}) for one in kind.shape.spreading
+    )
+    return replace(kind, shape=replace(kind.shape, barred=left, spreading=spreading))
+
+
+def _tied(group: PodGroup, topology: Topology, kinds: list[Kind]) -> list[Kind]:
+    """The kinds, one for each PodSet, with the levels in a domain of which they are required with others.
+
+    Raises `Refusal` where what holds for a part is coarser than what holds for the whole.
+    """
+    for level, names in group.within:
+        at = _index(topology, level)
+        words = " and ".join(names)
+        _inner(topology, words, at, "the gang", _index(topology, group.constraint.required))
+        for other, inside in group.within:
+            if set(inside) < set(names):
+                _inner(topology, " and ".join(inside), _index(topology, other), words, at)
+        for one, kind in enumerate(kinds):
+            if (name := kind.parts[0][0]) in names:
+                _inner(topology, name, kind.required, words, at)
+                kinds[one] = replace(
+                    kind,
+                    shape=_labelled(topology, kind.shape, at),
+                    required=max(kind.required, at),
+                    joint=(*kind.joint, (at, names)),
+                    names=(name,),
+                )
+    return kinds
+
+
+def _labelled(topology: Topology, shape: PodShape, *levels: int) -> PodShape:
+    """The shape kept from nodes that are in no domain of one of these levels.
+
+    For levels that the search loses sight of where it looks at a finer one: inside a host nothing tells that
+    the host lacks the rack's label.
+    """
+    keys = (topology.levels[level] for level in levels if level > ROOT)
+    bars = (Bar(key, frozenset((ANY,)), f"no label {key}", inside=True, now=False) for key in keys)
+    return replace(shape, barred=tuple(dict.fromkeys((*shape.barred, *bars))))
+
+
+def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -> None:
+    if ROOT < level < widest:
+        raise Refusal(
+            "PodSetLevelTooCoarse",
+            f"{part}: the required level {topology.levels[level]} is coarser than that of {whole}, "
+            f"{topology.levels[widest]}; use {topology.levels[widest]} or a finer one, or none.",
+        )
+
+
+def _near(topology: Topology, required: int, kinds: list[Kind]) -> tuple[int, list[Kind]]:
+    """The gang's required level and the kinds, after pod affinity over levels has been made such levels."""
+    if not any(kind.together for kind in kinds):
+        return required, kinds
+    every = {name for kind in kinds for name, _ in kind.parts}
+    made: list[Kind] = []
+    for kind in kinds:
+        own, left = kind.required, []
+        for key, names in kind.together:
+            level = topology.index(key) if key in topology.levels else ROOT
+            if level > ROOT and set(names) == every:
+                required = max(required, level)
+            elif level > ROOT:
+                own = max(own, level)
+            if level == ROOT or (len(names) > 1 and set(names) != every):
+                left.append((key, names))
+        made.append(replace(kind, required=own, together=tuple(left)))
+    return required, made
+
+
+def _index(topology: Topology, level: str) -> int:
+    return topology.index(resolve(topology, level)) if level else ROOT
+
+
+def _no_effect(topology: Topology, whose: str, required: int, preferred: int) -> list[str]:
+    if preferred == ROOT or required == ROOT or preferred > required:
+        return []
+    compared = "the same" if preferred == required else "finer"
+    said = f"the preferred level {topology.levels[preferred]} has no effect"
+    return [f"{whose}{said}, for the required level {topology.levels[required]} is {compared}"]
+
+
+def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Collection[str]) -> Kind:
+    own = pod_set.constraint
+    size, slice_level = _slices(pod_set, gang, topology)
+    shuns, levels = _shuns(pod_set), topology.levels
+    nested = [key for key in levels if key not in repeating]
+    required = _index(topology, own.required)
+    whole = _index(topology, gang.required)
+    if ROOT < required < whole:
+        raise Refusal(
+            "PodSetLevelTooCoarse",
+            f"{pod_set.name}: its required level {topology.levels[required]} is coarser than the gang's, "
+            f"{topology.levels[whole]}; use {topology.levels[whole]} or a finer one, or none.",
+        )
+    widest = max(required, whole)
+    if ROOT < slice_level < widest:
+        raise Refusal(
+            "SliceLevelTooCoarse",
+            f"{pod_set.name}: the slice level {topology.levels[slice_level]} is coarser than the required "
+            f"level {topology.levels[widest]}; use {topology.levels[widest]} or a finer one.",
+        )
+    preferred = _index(topology, own.preferred)
+    # A single slice is required at its level.
+    finest = max(preferred, slice_level if size == pod_set.count else ROOT)
+    hidden = [level for level in (required, slice_level) if ROOT < level < finest]
+    shape = _positive(pod_set.shape)
+    return Kind(
+        parts=((pod_set.name, pod_set.count),),
+        count=pod_set.count,
+        shape=_labelled(topology, shape, *hidden) if hidden else shape,
+        required=required,
+        preferred=preferred,
+        slice_level=slice_level,
+        slice_size=size,
+        apart=tuple(topology.index(key) for key, name in shuns if key in nested and name == pod_set.name),
+        names=(pod_set.name,) if shuns or pod_set.shape.together else (),
+        shuns=tuple((topology.index(key), name) for key, name in shuns if key in nested),
+        shuns_over=tuple((key, name) for key, name in shuns if key not in nested),
+        together=pod_set.shape.together,
+    )
+
+
+def _slices(pod_set: PodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
+    """Pods in a slice, and the level that a slice stays within. Raises `Refusal`."""
+    own = pod_set.constraint
+    sliced = own if own.slice_level or own.slice_size else gang
+    size = sliced.slice_size or 1
+    if size < 1 or pod_set.count % size:
+        raise Refusal(
+            "SlicesDoNotDivide",
+            f"{pod_set.name} has {pod_set.count} pods, which slices of {size} do not divide; "
+            f"would work: {_multiples(pod_set.count, size)}.",
+        )
+    slice_level = _index(topology, sliced.slice_level)
+    if size > 1 and slice_level == ROOT:
+        raise Refusal(
+            "SliceLevelMissing",
+            f"{pod_set.name} asks for slices of {size} and names no slice level; "
+            f"levels: {', '.join(topology.levels)}.",
+        )
+    return size, slice_level
+
+
+def _shuns(pod_set: PodSet) -> tuple[tuple[str, str], ...]:
+    """For each key and PodSet: no pod in a domain of the key with one of that PodSet."""
+    own = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
+    return tuple(sorted({*own, *pod_set.shape.shuns}))
+
+
+def _positive(shape: PodShape) -> PodShape:
+    """The shape without the resources of which it asks for nothing."""
+    if all(shape.requests.values()) and shape.requests:
+        return shape
+    return replace(shape, requests={name: n for name, n in shape.requests.items() if n} or {"pods": 1})
+
+
+def _multiples(count: int, size: int) -> str:
+    if size < 1:
+        return "a slice size of 1 or more"
+    below, above = count // size * size, -(-count // size) * size
+    return " or ".join(f"{n} pods" for n in (below, above) if n)

@@ -1,0 +1,42 @@
+"""Preferred levels: first as if they were required, then given up step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+
+from planner.model.pod_class import Kind, merged
+from planner.model.topology import ROOT
+from planner.request.problem import Ask
+
+_MOST_STEPS, _MOST_ALONE = 32, 3
+
+
+def relaxations(asked: Ask) -> list[tuple[Kind, ...]]:
+    """The kinds with their preferred levels made hard, then relaxed step by step up to the required ones.
+
+    As few steps as can be in all; of as many, the later PodSets give way first. Each PodSet is relaxed alone
+    where at most three prefer a level; of more, those with the same levels are relaxed together.
+    """
+    pairs = [(kind.required, kind.preferred) for kind in asked.kinds]
+    alone = sum(len(_ladder(*pair)) > 1 for pair in pairs) <= _MOST_ALONE
+    whose = list(range(len(pairs))) if alone else [pairs.index(pair) for pair in pairs]
+    ladders = {one: _ladder(*pairs[one]) for one in whose}
+    steps = sorted(product(*(range(len(rungs)) for rungs in ladders.values())), key=lambda s: (sum(s), s))
+    chosen = [*steps[:_MOST_STEPS], *steps[-1:][: len(steps) > _MOST_STEPS]]
+    found: list[tuple[Kind, ...]] = []
+    for step in chosen:
+        levels = {one: ladders[one][rung] for one, rung in zip(ladders, step, strict=True)}
+        kinds = _relaxed(asked.kinds, [levels[one] for one in whose])
+        if kinds not in found:
+            found.append(kinds)
+    return found
+
+
+def _ladder(required: int, preferred: int) -> list[int]:
+    return [*range(preferred, required, -1), required]
+
+
+def _relaxed(kinds: Iterable[Kind], levels: Sequence[int]) -> tuple[Kind, ...]:
+    return merged(replace(k, required=level, preferred=ROOT) for k, level in zip(kinds, levels, strict=True))

@@ -1,0 +1,129 @@
+"""Which topology a request means, or why it can mean none.
+
+A request whose keys or node selectors point into two topologies is refused, whichever systems they come
+from: no scheduler can keep such a gang together.
+"""
+
+from __future__ import annotations
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.labels import holds, selects
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup, PodSet
+from planner.model.topology import Topology
+from planner.node.eligibility import affinity_matches
+from planner.request.levels import levels_asked, resolve, topologies_asked
+from planner.request.validation import Refusal
+
+
+def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
+    """The topologies that the gang may be planned in, in name order.
+
+    Raises `Refusal`: `UnknownTopology`, `UnknownLevel` or `MultipleTopologies`.
+    """
+    named = _named(snapshot, group)
+    levels = levels_asked(group)
+    having = {level: tuple(t for t in snapshot.topologies if resolve(t, level)) for _, level in levels}
+    for place, level in levels:
+        if not having[level]:
+            raise _unknown_level(snapshot, named, place, level)
+    left = named or snapshot.topologies
+    for place, level in levels:
+        kept = tuple(t for t in left if t in having[level])
+        if not kept:
+            one, other = left[0].name, having[level][0].name
+            raise Refusal(
+                "MultipleTopologies",
+                f"The request points into two topologies: {place} is {level}, a level of {other}; the rest "
+                f"means {one} (levels {_list(left[0].levels)}). One gang has one topology; "
+                f"use the levels of one of them.",
+            )
+        left = kept
+    if named or levels:
+        _check_pools(snapshot, group, left)
+    return left
+
+
+def _named(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
+    asked = topologies_asked(group)
+    known = {topology.name: topology for topology in snapshot.topologies}
+    different = list(dict.fromkeys(name for _, name in asked))
+    if len(different) > 1:
+        places = " and ".join(f"{place} says {name}" for place, name in asked)
+        raise Refusal(
+            "MultipleTopologies",
+            f"The request names two topologies: {places}. One gang has one topology; keep one of them.",
+        )
+    for place, name in asked:
+        if name not in known:
+            raise Refusal(
+                "UnknownTopology",
+                f"{place} is {name!r}, which the cluster does not have; it has {_list(tuple(known))}.",
+            )
+    return tuple(known[name] for name in different)
+
+
+def _unknown_level(snapshot: Snapshot, named: tuple[Topology, ...], place: str, level: str) -> Refusal:
+    known = "; ".join(f"{t.name} has {_list(t.levels)}" for t in named or snapshot.topologies)
+    return Refusal("UnknownLevel", f"{place} is {level!r}, which is no level here: {known}.")
+
+
+def _check_pools(snapshot: Snapshot, group: PodGroup, left: tuple[Topology, ...]) -> None:
+    """Refuse selectors that send the gang's pods into node pools of different topologies."""
+    pools: dict[str, str] = {}
+    for pod_set in group.pod_sets:
+        for topology in snapshot.topologies:
+            if pod_set.count and topology.node_selector and _points_at(pod_set.shape, topology):
+                pools.setdefault(topology.name, pod_set.name)
+    outside = [name for name in pools if name not in {t.name for t in left}]
+    meant = [name for name in pools if name not in outside] or [left[0].name]
+    if outside:
+        raise _two_pools(meant[0], outside[0], pools[outside[0]])
+    if len(pools) > 1:
+        one, other = list(pools)[:2]
+        raise _two_pools(one, other, pools[other])
+    for pod_set in group.pod_sets:
+        _check_nodes(snapshot, pod_set, left)
+
+
+def _check_nodes(snapshot: Snapshot, pod_set: PodSet, left: tuple[Topology, ...]) -> None:
+    """Refuse a selector all of whose nodes are in topologies that the request does not mean."""
+    shape = pod_set.shape
+    if not pod_set.count or not (shape.node_selector or shape.affinity):
+        return
+    trees = snapshot.base.trees
+    if any(len(trees[t.name].index) == len(snapshot.nodes) for t in left):
+        return  # no node is elsewhere
+    elsewhere = ""
+    for node in snapshot.nodes.values():
+        if selects(shape.node_selector, node.labels) and affinity_matches(shape, node):
+            if any(node.name in trees[t.name].index for t in left):
+                return
+            others = (n for n, tree in trees.items() if node.name in tree.index)
+            elsewhere = elsewhere or next(others, "")
+    if elsewhere:
+        raise _two_pools(left[0].name, elsewhere, pod_set.name)
+
+
+def _two_pools(one: str, other: str, pod_set: str) -> Refusal:
+    return Refusal(
+        "MultipleTopologies",
+        f"The request points into two topologies: it means {one}, and the node selector or affinity of "
+        f"{pod_set} points at the nodes of {other}. One gang has one topology; select the nodes of one.",
+    )
+
+
+def _points_at(shape: PodShape, topology: Topology) -> bool:
+    """Whether the pod's selector or affinity names this topology's node pool (its keys, with its values)."""
+    wanted = {k: v for k, v in shape.node_selector.items() if k in topology.node_selector}
+    if wanted:
+        return selects(wanted, topology.node_selector)
+    return any(
+        any(r.key in topology.node_selector and r.operator == "In" for r in term)
+        and all(holds(r, topology.node_selector[r.key]) for r in term if r.key in topology.node_selector)
+        for term in shape.affinity
+    )
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,59 @@
+"""What a gang asks for, made definite for one topology: levels as indices, pods of one kind counted together.
+
+Every contradiction is found here and raised as `Refusal`, which says what would be valid.
+"""
+
+from __future__ import annotations
+
+from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
+from planner.model.podgroup import PodGroup, PodSet
+from planner.model.quantity import LARGEST
+from planner.node.gpu_sharing import share_in
+
+MOST_PODS = 100_000
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, not a fault
+    """The request can never be met as it is written; `reason` is the answer's token."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        self.reason = reason
+        self.message = message
+        super().__init__(message)
+
+
+def check(group: PodGroup) -> None:
+    """Raises `Refusal` for what contradicts itself whatever the topology."""
+    if not group.pod_sets or group.size == 0:
+        raise Refusal("NoPods", f"{group.name} asks for no pods; nothing is to be placed.")
+    names = [pod_set.name for pod_set in group.pod_sets]
+    for name in names:
+        if names.count(name) > 1:
+            raise Refusal("DuplicatePodSet", f"Two pod sets are named {name!r}; give each its own name.")
+    for pod_set in group.pod_sets:
+        _check_set(pod_set)
+    if group.size > MOST_PODS:
+        raise Refusal("TooManyPods", f"{group.size} pods in one gang; {MOST_PODS} are the most.")
+
+
+def _check_set(pod_set: PodSet) -> None:
+    if pod_set.count < 0:
+        raise Refusal("NegativeCount", f"{pod_set.name} has {pod_set.count} pods; use 0 or more.")
+    if 0 < pod_set.most < pod_set.count:
+        raise Refusal(
+            "MinimumAboveMaximum",
+            f"{pod_set.name} needs {pod_set.count} pods at least and may have {pod_set.most} at most; "
+            f"use a minimum of {pod_set.most} or less.",
+        )
+    share = share_in(pod_set.shape.requests)
+    whole = [name for name in pod_set.shape.requests if name in GPU_RESOURCES or name.startswith(MIG_PREFIX)]
+    if share and whole:
+        raise Refusal(
+            "PartAndWholeGpu",
+            f"{pod_set.name} asks for {share.words()} (annotation {share.name.partition('/')[0]}) and for "
+            f"{whole[0]}; KAI gives a pod one of the two. Would work: without the annotation, or without "
+            f"the limit of {whole[0]}.",
+        )
+    for resource, amount in pod_set.shape.requests.items():
+        if not 0 <= amount <= LARGEST:
+            raise Refusal("AbsurdQuantity", f"{pod_set.name} asks for {amount} of {resource}; use 0 or more.")

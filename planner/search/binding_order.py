@@ -1,0 +1,118 @@
+"""Whether the pods of a placement can be bound one by one under their spread constraints.
+
+Of one constraint it is enough that it holds in the end: the emptiest domain that waits for a pod may always
+have it. Of several one may wait for another for ever. And the plan pins pods to nodes, by node affinity:
+kube-scheduler then counts on those nodes alone (`nodeAffinityPolicy: Honor`), where pods of other workloads
+may lie unevenly. So the binding is gone through, each time with the pod that leaves the least skew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.search.rules.evenly import Rule
+
+_STEPS = 4000
+"""Bindings that are tried, of those that may go on in different ways; one way alone is always tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Pods of one kind on one node; `values`: by rule the node's domain, "" for none."""
+
+    kind: int
+    node: str
+    count: int
+    values: tuple[str, ...]
+
+
+class Binding:
+    """One way of counting. `pinned`: by kind the nodes that its pods are pinned to; None for no pins."""
+
+    def __init__(
+        self, rules: Sequence[Rule], seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None
+    ) -> None:
+        self._rules, self._seats = rules, seats
+        self._left = [seat.count for seat in seats]
+        self._steps = max(_STEPS, 2 * sum(self._left))
+        self._books = [
+            _Book(number, rule, kind, self._nodes(rule, kind, pinned))
+            for number, rule in enumerate(rules)
+            for kind in rule.keepers
+        ]
+        self._failed: set[tuple[int, ...]] = set()
+
+    def _nodes(
+        self, rule: Rule, kind: int, pinned: Mapping[int, frozenset[str]] | None
+    ) -> frozenset[str] | None:
+        return pinned[kind] if pinned is not None and rule.spread.by_affinity else None
+
+    def ends(self) -> bool:
+        """Whether all pods can be bound in some order, as far as is tried."""
+        order = self._order()
+        trail: list[tuple[list[int], int]] = [(order, 0)]
+        placed: list[int] = []
+        while any(self._left):
+            order, at = trail[-1]
+            if at < len(order) and self._steps > 0:
+                trail[-1] = (order, at + 1)
+                self._move(order[at], 1)
+                placed.append(order[at])
+                key = tuple(self._left)
+                trail.append(([] if key in self._failed else self._order(), 0))
+                self._steps -= 1
+            else:
+                self._failed.add(tuple(self._left))
+                trail.pop()
+                if not placed or self._steps <= 0:
+                    return False
+                self._move(placed.pop(), -1)
+        return True
+
+    def _order(self) -> list[int]:
+        """The seats that may be taken next, those that leave the least skew first."""
+        skews: list[tuple[int, int]] = []
+        for at, seat in enumerate(self._seats):
+            if self._left[at]:
+                mine = [book for book in self._books if book.kind == seat.kind]
+                over = [book.skew(seat) - book.rule.spread.skew for book in mine]
+                if all(one <= 0 for one in over):
+                    skews.append((max((book.skew(seat) for book in mine), default=0), at))
+        return [at for _, at in sorted(skews)]
+
+    def _move(self, at: int, count: int) -> None:
+        self._left[at] -= count
+        for book in self._books:
+            book.add(self._seats[at], count)
+
+
+class _Book:
+    """The counts of one rule as the scheduler has them for pods of one kind."""
+
+    def __init__(self, number: int, rule: Rule, kind: int, nodes: frozenset[str] | None) -> None:
+        self._number, self.rule, self.kind, self._nodes = number, rule, kind, nodes
+        self._counts = dict(rule.there) if nodes is None else {}
+        for node in nodes or ():
+            if node in rule.values:
+                value = rule.values[node]
+                self._counts[value] = self._counts.get(value, 0) + rule.nodes.get(node, 0)
+        self._levels = Counter(self._counts.values())
+
+    def skew(self, seat: Seat) -> int:
+        """How far above the emptiest domain one more pod on this seat is."""
+        few = len(self._counts) < self.rule.spread.least
+        lowest = 0 if few else min((n for n, domains in self._levels.items() if domains), default=0)
+        own = 1 if self.kind in self.rule.counted else 0
+        return self._counts.get(seat.values[self._number], 0) + own - lowest
+
+    def add(self, seat: Seat, count: int) -> None:
+        value = seat.values[self._number]
+        if seat.kind not in self.rule.counted or value not in self._counts:
+            return
+        if self._nodes is not None and seat.node not in self._nodes:
+            return
+        self._levels[self._counts[value]] -= 1
+        self._counts[value] += count
+        self._levels[self._counts[value]] += 1

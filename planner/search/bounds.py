@@ -1,0 +1,151 @@
+"""How far a search looks: what sums may cost so that a placement within a ceiling can still come of them.
+
+Pods that are still to be placed need domains: at each level at least as many as the fullest ones would do.
+So a sum that has cost so much, and leaves so many pods, is dropped where even that would pass the ceiling.
+The ceilings to try begin with the fewest domains of every level that there can be; most gangs have a place
+with these, and then hardly anything is looked at.
+
+How many domains a gang needs at the least, from the most that one, two, … domains of a level hold.
+
+That the fullest rack holds 72 GPUs says that 128 need two racks. That the next ones hold 30 and 24 says that
+they need four.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from planner.search.pod_counts import Algebra, Allowed, Counts, Measure, One
+
+_MOST_LISTED = 4096
+"""Pods up to which the whole list is worked out at once."""
+
+
+class Limit:
+    """One goal in one domain, whose children are of level `first`; the prices and tops are those of the
+    levels from there to the hosts: of one more domain, and the most that some hold."""
+
+    def __init__(
+        self,
+        counts: Algebra,
+        goal: Counts,
+        first: int,
+        prices: Sequence[int],
+        tops: Sequence[Tops],
+        ceiling: int,
+    ) -> None:
+        self.goal, self.ceiling = goal, ceiling
+        self._counts, self.first, self._prices, self._tops = counts, first, prices, tops
+        need = counts.measure(goal)
+        self._bases = [ceiling]
+        for price, top in zip(prices, tops, strict=True):
+            self._bases.append(self._bases[-1] - price * fewest(need, top))
+        self._allowed: dict[int, Allowed] = {}
+
+    def allowed(self, level: int) -> Allowed:
+        """By the pods placed the most that the domains of this level and finer ones may have cost so far."""
+        found = self._allowed.get(level)
+        if found is None:
+            made: Allowed = _Remembered(self, level)
+            if isinstance(self._counts, One) and self.goal <= _MOST_LISTED:
+                made = [self.most(level, counts) for counts in range(self.goal + 1)]
+            found = self._allowed[level] = made
+        return found
+
+    def most(self, level: int, placed: Counts) -> int:
+        """See `allowed`, for one sum."""
+        place = level - self.first
+        left = self._counts.measure(self._counts.minus(self.goal, placed))
+        ahead = zip(self._prices[place:], self._tops[place:], strict=True)
+        return self._bases[place] - sum(price * fewest(left, top) for price, top in ahead)
+
+    def copies(self, level: int, start: int) -> int:
+        """Domains of the level that can be paid for inside one whose own digits cost `start`."""
+        place = level - self.first
+        price = self._prices[place]  # nothing, of a level that only rules look at
+        return max(0, self._bases[place] - start) // price if price else sys.maxsize
+
+
+class _Remembered(dict[Counts, int]):
+    """What was worked out once."""
+
+    def __init__(self, limit: Limit, level: int) -> None:
+        super().__init__()
+        self._limit, self._level = limit, level
+
+    def __missing__(self, placed: Counts) -> int:
+        most = self[placed] = self._limit.most(self._level, placed)
+        return most
+
+
+def ceilings(
+    need: Measure, prices: Sequence[int], tops: Sequence[Tops], domains: int, floor: int = 0
+) -> Iterator[int]:
+    """Ceilings to try, ascending: the fewest domains of each level, then more and more; at last any cost.
+
+    `domains`: there are no more of any level, so more need not be allowed for. `floor`: nothing costs less,
+    and a host more may do; only ceilings above that are of use.
+    """
+    if floor:
+        yield floor + prices[-1]
+    tight = [fewest(need, top) for top in tops]
+    yield sum(count * price for count, price in zip(tight, prices, strict=True)) + prices[-1] - 1
+    for finest in range(max(0, len(prices) - 2), -1, -1):
+        least = sum(count * price for count, price in zip(tight[: finest + 1], prices, strict=False))
+        gap = 0
+        while tight[finest] + gap < domains:
+            yield least + (gap + 1) * prices[finest] - 1
+            gap = 2 * gap or 1
+    yield unlimited(prices)
+
+
+def unlimited(prices: Sequence[int]) -> int:
+    """A ceiling that nothing passes."""
+    return max(prices) << 64
+
+
+Tops = tuple[tuple[int, ...], ...]
+"""By what is measured, the most that one, two, … domains of a level hold together. Of further ones none
+holds more than the last that is listed; where that holds nothing, none does."""
+
+
+_FEW = 3
+"""Domains up to which a search is steadied; see `steady`."""
+
+
+def fewest(wanted: Measure, tops: Tops) -> int:
+    """Domains that hold what is wanted at the least, for the tops of their level."""
+    found = 0
+    for much, sums in zip(wanted, tops, strict=True):
+        highest = sums[-1]
+        if not much or not highest:
+            continue
+        if len(sums) == 1:
+            need = -(-much // highest)
+        elif much <= highest:
+            need = bisect_left(sums, much) + 1
+        else:
+            last = highest - sums[-2]
+            need = len(sums) - (much - highest) // -last
+        if need > found:
+            found = need
+    return found
+
+
+def tops_of(peak: Measure) -> Tops:
+    """The tops where no domain holds more than this."""
+    return tuple([(one,) for one in peak])
+
+
+def steady(peak: Measure, need: Measure) -> Measure:
+    """The largest peak that bounds the number of domains alike, where that is a small one.
+
+    What the fullest of some blocks holds changes with many a pod, and with it all that a limit is good for;
+    that two of them are needed hardly ever does.
+    """
+    return tuple(
+        max(most, (much - 1) // (-(-much // most) - 1)) if most and 1 < -(-much // most) <= _FEW else most
+        for much, most in zip(need, peak, strict=True)
+    )

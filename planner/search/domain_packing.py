@@ -1,0 +1,480 @@
+"""Finding the cheapest way to place every pod of a gang inside one domain: exact, from the host up.
+
+For each domain the search keeps its *options*: what it could hold (counts of each kind) and the least cost
+of holding it. A host's options are its largest packings; a domain's are the sums of its children's, kept
+to what the domain may hold (a kind that must be together is there wholly or not at all). Costs are whole
+numbers that add up, so the least cost of covering the gang is the true optimum, not a greedy one. Only
+options and sums are kept that a placement within a ceiling can still come of (`planner.limit`), and of each
+count only the children that offer it cheapest; where nothing comes of a ceiling, a higher one is tried.
+
+The work is counted; past the budget `BudgetEnded` is raised. So that the end of a budget does not hang on
+what an earlier plan left behind, a search that is kept for later plans has a budget for each piece of work
+instead. A search with a `beam` keeps only that many sums at each step: what it finds is a valid placement,
+though perhaps not the best.
+
+Adding up what several domains hold: the least cost of each sum of their options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import product
+from typing import NamedTuple
+
+from planner.cluster.capacity import Content
+from planner.model.pod_class import Kind
+from planner.model.topology import ROOT
+from planner.model.work_budget import BUDGET, Budget, BudgetEnded
+from planner.search.bounds import Limit, Tops, ceilings, fewest, steady, tops_of, unlimited
+from planner.search.capacity_classes import EMPTY, Classes, DomainClass, Use
+from planner.search.eligibility_map import Match, inside
+from planner.search.mixtures.pooled import Pooled
+from planner.search.objective import Weights
+from planner.search.pod_counts import Algebra, Allowed, Counts, Measure, One, Option, Stage
+
+Placed = list[tuple[int, tuple[int, ...]]]
+"""Nodes (by their place in the domain) with the number of pods of each kind."""
+
+
+_FITS_BUDGET, _FITS_BEAM = 100_000, 24
+
+
+_MOST_PARTS = 48
+
+
+_MOST_WHOLE = 6
+"""Kinds of whose sets each is looked at by itself."""
+
+
+_Able = tuple[int, Content, Match, int]
+
+
+class Reached(NamedTuple):
+    """What each of several domains offers within a limit, and the least cost of each sum of the first 0, 1, …
+    of them."""
+
+    limit: Limit
+    offers: list[list[Option]]
+    stages: list[Stage]
+
+
+class Search:
+    """One gang's kinds in the domains of one topology. See the module's words.
+
+    Without a budget each piece of work has its own, and what is found stays good for later plans.
+    """
+
+    def __init__(
+        self,
+        kinds: tuple[Kind, ...],
+        use: Use,
+        weights: Weights,
+        budget: Budget | None = None,
+        beam: int = 0,
+        classes: Classes | Pooled | None = None,
+    ) -> None:
+        self._kinds, self._use = kinds, use
+        self.weights = weights
+        self.classes = Classes(kinds, use, weights) if classes is None else classes
+        self.counts: Algebra = self.classes.counts
+        self._own_budgets, self._beam = budget is None, beam
+        self._need = self.counts.measure(self.counts.full)
+        self._budget = budget or Budget()
+        self._sums = Sums(self.counts, self._budget, 1 if isinstance(self.counts, One) else 2, beam)
+        self._limits: dict[tuple[object, ...], Limit] = {}
+        self._options: dict[tuple[int, Limit], list[Option]] = {}
+        self._best: dict[tuple[int, Counts], tuple[int | None, int | None]] = {}
+        self._floors: dict[tuple[int, Counts], int] = {}
+        self._within: dict[tuple[int, Counts], Limit] = {}
+        self._last: tuple[object, Reached] | None = None
+        self._parts: dict[tuple[int, Limit], Reached] = {}
+        self._most: dict[int, int] = {EMPTY: 0}
+        self._hard: set[object] = set()
+        self._covers: dict[tuple[Content, Match, Counts], Placed] = {}
+
+    @property
+    def size(self) -> int:
+        """How much it remembers."""
+        return len(self.classes) + len(self._covers) + len(self._options)
+
+    def reach(self, content: Content, match: Match) -> Counts:
+        """At least as many of each kind as the domain can hold; exact for a single kind."""
+        return self.classes.reach[self.classes.of(content, match)]
+
+    def bound(self, content: Content, match: Match, level: int) -> Measure:
+        """No domain of the level in here holds more of any kind than this; () where none holds anything."""
+        return self.classes.peak(self.classes.of(content, match), level)
+
+    def may_hold_all(self, content: Content, match: Match, level: int) -> bool:
+        """Whether a domain of the level in here may hold the whole gang; cheap to tell."""
+        peak = self.bound(content, match, level)
+        return bool(peak) and all(map(int.__ge__, peak, self._need))
+
+    def least_cost(self, content: Content, match: Match) -> int:
+        """No placement of the whole gang in the domain costs less; cheap to tell."""
+        known = self.classes.of(content, match)
+        made, need = self.classes.made[known], self._need
+        if made is None:
+            return 0
+        prices = self.weights.domains[made.level + 1 :]
+        tops = self._tops(known, need)
+        return made.own + sum(price * fewest(need, top) for price, top in zip(prices, tops, strict=True))
+
+    def cost(self, content: Content, match: Match, ceiling: int | None = None) -> int | None:
+        """The least cost of the whole gang inside the domain; None where it does not fit.
+
+        With a ceiling (which a search that is kept leaves aside) also where it costs more than that.
+        """
+        known = self.classes.of(content, match)
+        if self._own_budgets:
+            ceiling = None
+        return self._cost_of(known, self.counts.full, ceiling)
+
+    def _cost_of(self, known: int, goal: Counts, ceiling: int | None) -> int | None:
+        cost, tried = self._best.get((known, goal), (None, -1))
+        if cost is None and tried is not None and (ceiling is None or ceiling > tried):
+            with self._one("cost", known, goal):
+                cost = self._least(known, goal, ceiling)
+            self._best[known, goal] = (cost, ceiling)
+        return cost
+
+    def fits(self, content: Content, match: Match) -> int:
+        """The most pods of the gang that the domain can hold at once."""
+        known = self.classes.of(content, match)
+        if known not in self._most:
+            self._most[known] = self._most_of(known)
+        return self._most[known]
+
+    def _most_of(self, known: int) -> int:
+        """By a search of its own; where that is too long, by one with a beam, which may find fewer."""
+        for beam in (0, _FITS_BEAM):
+            budget = Budget(_FITS_BUDGET << bool(beam))
+            search = Search(self._kinds, self._use, self.weights, budget, beam, self.classes)
+            with suppress(BudgetEnded):
+                options = search._options_of(known, search._limit(known, self.counts.full, None))
+                return max((self.counts.size(counts) for counts, _ in options), default=0)
+        return 0
+
+    def place(self, content: Content, match: Match) -> Placed:
+        """The cheapest placement inside a domain that holds the gang; ties fill earlier nodes."""
+        cost = self.cost(content, match)
+        assert cost is not None, "only a domain that holds the gang is asked for its placement"
+        return self._cover(content, match, self.counts.full, cost)
+
+    @contextmanager
+    def _one(self, *work: object) -> Iterator[None]:
+        """One piece of work, with a budget of its own where the search has none; too hard once is so ever."""
+        if not self._own_budgets:
+            yield
+            return
+        if work in self._hard:
+            raise BudgetEnded
+        outer, self._budget.left = self._budget.left, BUDGET
+        try:
+            yield
+        except BudgetEnded:
+            self._hard.add(work)
+            raise
+        finally:
+            self._budget.left = outer
+
+    # -- options -------------------------------------------------------------------------------------------
+
+    def _limit(self, known: int, goal: Counts, ceiling: int | None) -> Limit:
+        """The limit to reach a goal inside a domain of this class within a ceiling, None for none; the
+        class's own cost aside."""
+        made = self.classes.made[known]
+        first = made.level + 1 if made else len(self.weights.domains) - 1
+        prices = self.weights.domains[first:]
+        tops = self._tops(known, self.counts.measure(goal))
+        most = unlimited(prices) if ceiling is None else ceiling
+        key = (goal, first, tops, most)
+        found = self._limits.get(key)
+        if found is None:
+            found = self._limits[key] = Limit(self.counts, goal, first, prices, tops, most)
+        return found
+
+    def _tops(self, known: int, need: Measure) -> tuple[Tops, ...]:
+        """The tops of the levels inside a class's domain, or of a host alone."""
+        if self._own_budgets and isinstance(self.classes, Classes):
+            peaks = self.classes.peaks[known][self.classes.made[known] is not None :]
+            return tuple([tops_of(steady(peak, need)) for peak in peaks])
+        return self.classes.highest.inside(self.classes, known) or (tops_of(self.classes.held(known)),)
+
+    def _options_of(self, known: int, limit: Limit) -> list[Option]:
+        """The options of a class that the limit has use for."""
+        options = self._options.get((known, limit))
+        if options is None:
+            made = self.classes.made[known]
+            if made is None:
+                options = self.classes.options[known]
+                level = len(self.weights.domains) - 1
+            else:
+                with self._one("options", known, limit):
+                    options = self._sums_of(made, known, limit)
+                level = made.level + made.part
+            if level >= limit.first:
+                allowed = limit.allowed(level)
+                least, goal = self.counts.least, limit.goal
+                options = [(one, cost) for one, cost in options if cost <= allowed[least(one, goal)]]
+            self._options[known, limit] = options
+        return options
+
+    def _sums_of(self, made: DomainClass, known: int, limit: Limit) -> list[Option]:
+        """What the children of a domain hold together; `start` is what touching the domain itself breaks."""
+        if not made.part and self._wholes(made.level):
+            return self._whole_options(known, limit.goal)
+        if made.part:
+            stage = self._in_part(known, limit).stages[-1]
+            return sorted((counts, cost) for counts, cost in stage.items() if counts != self.counts.zero)
+        price = self.weights.domains[made.level] if made.level >= limit.first else made.own
+        stage = self._freely(made.children, limit, made.level + 1, made.own - price).stages[-1]
+        kept: Stage = {}
+        for counts, cost in stage.items():
+            for one in self.classes.each_kept(made.level, counts, named=made.named, caps=made.caps):
+                if one != self.counts.zero and cost + price < kept.get(one, cost + price + 1):
+                    kept[one] = cost + price
+        return sorted(self.counts.undominated(kept).items())
+
+    def _in_part(self, known: int, limit: Limit) -> Reached:
+        """What the children of a part come to, for they are asked for again when the part is filled."""
+        found = self._parts.pop((known, limit), None)
+        if found is None:
+            made = self.classes.made[known]
+            assert made is not None, "a part is no host"
+            found = self._freely(made.children, limit, made.level + 1)
+        self._parts[known, limit] = found
+        if len(self._parts) > _MOST_PARTS:
+            del self._parts[next(iter(self._parts))]
+        return found
+
+    def _wholes(self, level: int) -> bool:
+        """Whether in a domain of the level several kinds are each wholly or not at all."""
+        return 1 < len(self._kinds) <= _MOST_WHOLE and all(
+            kind.count == 1 or kind.required >= level > ROOT for kind in self._kinds
+        )
+
+    def _whole_options(self, known: int, goal: Counts) -> list[Option]:
+        """The options of whole kinds, each set of them a goal of its own."""
+        made = self.classes.made[known]
+        assert made is not None, "hosts have their options"
+        found: Stage = {}
+        each = [
+            n if n == kind.count else 0 for n, kind in zip(self.counts.each(goal), self._kinds, strict=True)
+        ]
+        for taken in product(*((0, n) if n else (0,) for n in each)):
+            part = self.counts.pack(taken)
+            kept = self.classes.each_kept(made.level, part, named=made.named, caps=made.caps)
+            if part and kept == (part,):
+                cost = self._cost_of(known, part, None)
+                if cost is not None:
+                    found[part] = cost
+        return sorted(self.counts.undominated(found).items())
+
+    def _least(self, known: int, goal: Counts, ceiling: int | None) -> int | None:
+        need = self.counts.measure(goal)
+        if known == EMPTY or any(map(int.__lt__, self.classes.held(known), need)):
+            return None
+        made = self.classes.made[known]
+        if made is None:
+            options = self.classes.options[known]
+            return min((cost for counts, cost in options if self.counts.covers(counts, goal)), default=None)
+        prices, tops = self.weights.domains[made.level + 1 :], self._tops(known, need)
+        above = None if ceiling is None else ceiling - made.own
+        floor = max(0, self._floors.get((known, goal), 0) - made.own)
+        tried = floor - 1
+        attempts = ceilings(need, prices, tops, self.counts.size(goal), floor)
+        for most in [unlimited(prices)] if self._beam else attempts:
+            if most <= tried:
+                continue
+            tried, limit = most, self._limit(known, goal, most)
+            reached = self._towards(made.children, limit, made.level + 1, above)
+            inner = reached.stages[-1].get(goal)
+            if inner is not None:
+                self._within[known, goal] = limit
+                self._last = (known, goal), reached
+                return inner + made.own
+            if above is not None and most >= above:
+                return None
+        return None
+
+    def _towards(self, children: Sequence[int], limit: Limit, level: int, ceiling: int | None) -> Reached:
+        """What these domains of the level do for the goal, and what they come to one after another."""
+        offers = self._offers(children, limit, level, 0)
+        reaches = [self.classes.reach[child] for child in children]
+        return Reached(limit, offers, self._sums.stages(offers, reaches, limit, level, ceiling))
+
+    def _freely(self, children: Sequence[int], limit: Limit, level: int, start: int = 0) -> Reached:
+        """The same, whether or not these domains lead to the goal by themselves."""
+        offers = self._offers(children, limit, level, start)
+        stages: list[Stage] = [{self.counts.zero: start}]
+        for options in offers:
+            stages.append(self._sums.extended(stages[-1], options, limit, level) if options else stages[-1])
+        return Reached(limit, offers, stages)
+
+    def _offers(self, children: Sequence[int], limit: Limit, level: int, start: int) -> list[list[Option]]:
+        """What these domains of the level offer inside one that costs `start` by itself."""
+        return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, start))
+
+    # -- the placement -------------------------------------------------------------------------------------
+
+    def _cover(self, content: Content, match: Match, target: Counts, cost: int) -> Placed:
+        if not content.children:
+            return [(0, self.counts.each(target))]
+        placed = self._covers.get((content, match, target))
+        if placed is None:
+            with self._one("cover", content, match, target):
+                placed = self._covers[content, match, target] = self._covered(content, match, target, cost)
+        return placed
+
+    def _covered(self, content: Content, match: Match, target: Counts, cost: int) -> Placed:
+        known = self.classes.of(content, match)
+        made = self.classes.made[known]
+        assert made is not None, "hosts are covered by themselves"
+        able = self._able(content, match)
+        reached = self._reached(known, made, target, cost - made.own, [one for *_, one in able])
+        if target not in reached.stages[-1]:  # only a beam loses what its own options promised
+            raise BudgetEnded
+        return self._dealt(able, reached, target, reached.stages[-1][target])
+
+    def _able(self, content: Content, match: Match) -> list[_Able]:
+        """The children or parts that can hold something: where their nodes start, and their class."""
+        able: list[_Able] = []
+        start = 0
+        for _, child, its in inside(content, match):
+            if known := self.classes.of(child, its):
+                able.append((start, child, its, known))
+            start += child.size
+        return able
+
+    def _dealt(self, able: Sequence[_Able], reached: Reached, target: Counts, cost: int) -> Placed:
+        """The target, placed in these; the last ones get as little as they can."""
+        placed: list[Placed] = []
+        for place in range(len(able) - 1, -1, -1):
+            start, child, its, part = able[place]
+            price, rest = self._step(reached.stages[place], reached.offers[place], target, cost)
+            given = self.counts.minus(target, rest)
+            if given != self.counts.zero:
+                if child.part:
+                    freely = self._in_part(part, reached.limit)
+                    some = self._dealt(self._able(child, its), freely, given, price)
+                else:
+                    some = self._cover(child, its, given, price)
+                placed.append([(start + at, counts) for at, counts in some])
+            target, cost = rest, cost - price
+        return [one for some in reversed(placed) for one in some]
+
+    def _reached(
+        self, known: int, made: DomainClass, target: Counts, cost: int, children: Sequence[int]
+    ) -> Reached:
+        """What these children of a domain come to, in this order, at the cost that the target has."""
+        if self._last and self._last[0] == (known, target) and made.ordered:
+            return self._last[1]
+        limit = self._within.get((known, target))
+        if limit is None:
+            limit = self._limit(known, target, None if self._beam else cost)
+        return self._towards(children, limit, made.level + 1, None if self._beam else cost)
+
+    def _step(
+        self, before: Stage, options: Sequence[Option], target: Counts, cost: int
+    ) -> tuple[int, Counts]:
+        """The price of the last child's option and what the former children hold: as much as they can."""
+        for counts, price in [(self.counts.zero, 0), *options]:
+            rests = [
+                self.counts.least(held, target)
+                for held, paid in before.items()
+                if paid + price == cost and self.counts.covers(self.counts.add(held, counts), target)
+            ]
+            if rests:
+                return price, max(rests)
+        raise AssertionError("a sum was reached by no option")
+
+
+class Sums:
+    """Sums of options by one algebra; `effort` is what trying one sum counts against the budget."""
+
+    def __init__(self, counts: Algebra, budget: Budget, effort: int, beam: int) -> None:
+        self._counts, self._budget, self._effort, self._beam = counts, budget, effort, beam
+
+    def stages(
+        self,
+        offers: Sequence[Sequence[Option]],
+        reaches: Sequence[Counts],
+        limit: Limit,
+        level: int,
+        ceiling: int | None,
+    ) -> list[Stage]:
+        """The sums after the first 0, 1, … of the domains of this level, on the way to the limit's goal.
+
+        Those that cannot reach it any more with what the rest can hold (`reaches`) are dropped, and so are
+        those that would pass the limit, or the ceiling where that is lower.
+        """
+        counts, goal = self._counts, limit.goal
+        rest = [counts.zero]
+        for reach in reversed(reaches):
+            rest.append(counts.add(rest[-1], reach))
+        rest.reverse()
+        start = 0 if ceiling is None else max(0, limit.ceiling - ceiling)
+        stages: list[Stage] = [{counts.zero: start}]
+        allowed = limit.allowed(level)
+        for place, options in enumerate(offers):
+            stage = stages[-1]
+            if options:
+                stage = counts.sums(stage, options, goal, allowed)
+                self._budget.spend(len(stages[-1]) * (len(options) + 1) * self._effort)
+            ahead = rest[place + 1]
+            if ahead != counts.full:
+                stage = {s: c for s, c in stage.items() if counts.covers(counts.add(s, ahead), goal)}
+            stages.append(self.narrowed(stage, allowed) if options else stage)
+        return [{s: c - start for s, c in stage.items()} for stage in stages] if start else stages
+
+    def extended(self, stage: Stage, options: Sequence[Option], limit: Limit, level: int) -> Stage:
+        """The sums with one more domain's options."""
+        self._budget.spend(len(stage) * (len(options) + 1) * self._effort)
+        allowed = limit.allowed(level)
+        return self.narrowed(self._counts.sums(stage, options, limit.goal, allowed), allowed)
+
+    def narrowed(self, stage: Stage, allowed: Allowed) -> Stage:
+        """The sums that no larger sum costs as little as; at most the beam's number of them.
+
+        Half of a beam are the largest, half those that leave most room below what they may cost.
+        """
+        kept = self._counts.undominated(stage)
+        self._budget.spend(len(stage))
+        if not self._beam or len(kept) <= self._beam:
+            return kept
+        size = self._counts.size
+        largest = sorted(kept, key=lambda one: (-size(one), kept[one], one))[: self._beam // 2]
+        roomiest = sorted(kept, key=lambda one: (kept[one] - allowed[one], -size(one), one))[: self._beam]
+        chosen = list(dict.fromkeys([*largest, *roomiest]))[: self._beam]
+        return {one: kept[one] for one in chosen}
+
+
+def cheapest(
+    classes: Sequence[int], options: Callable[[int], list[Option]], copies: int
+) -> list[list[Option]]:
+    """The options of domains of these classes, without those that so many others offer at less, or as cheap
+    and earlier.
+
+    Where a placement uses no more than so many domains, one of the others is free to stand in: so the best
+    placement, and the first of equal ones, is among what is left.
+    """
+    if copies >= len(classes):
+        return [options(one) for one in classes]
+    seen: dict[int, int] = {}
+    tables: list[list[Option]] = []
+    for one in classes:
+        before = seen[one] = seen.get(one, -1) + 1
+        tables.append(options(one) if before < copies else [])
+    offers = sorted([(*option, place) for place, table in enumerate(tables) for option in table])
+    kept: list[list[Option]] = [[] for _ in tables]
+    last, left = -1, copies
+    for counts, cost, place in offers:
+        if counts != last:
+            last, left = counts, copies
+        if left:
+            left -= 1
+            kept[place].append((counts, cost))
+    return kept

@@ -1,0 +1,190 @@
+"""The climb: the finest level that has a domain for the whole gang, and the best domain of that level.
+
+One domain of a finer level is always fewer domains than several, so the first level at which the gang fits
+in one domain is where the optimum lies. In mode `domain` a domain must be clear of other gangs to be held;
+above the reservable level only hosts whose reservable domain is clear may be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from planner.cluster.tree import Branch
+from planner.model.answer import Attempt
+from planner.model.pod_class import Kind
+from planner.model.podgroup import ReserveMode
+from planner.model.topology import ROOT
+from planner.model.work_budget import Budget, BudgetEnded
+from planner.request.problem import Ask
+from planner.request.relaxation import relaxations
+from planner.search.capacity_classes import Classes, Use
+from planner.search.domain_packing import Search
+from planner.search.domain_ranking import Best, Rank, Way
+from planner.search.eligibility_map import Match
+from planner.search.mixtures.alike import merged
+from planner.search.mixtures.several import Several
+from planner.search.objective import Weights
+from planner.search.result import Found
+from planner.search.space import View
+
+_BEAMS = (24, 6)
+
+
+_BEAM_BUDGET = 2_000_000
+
+
+@dataclass(slots=True)
+class Climb:
+    """The climbs of one gang over one view. `attempts` tells what was tried, fine to coarse."""
+
+    view: View
+    asked: Ask
+    mode: ReserveMode
+    budget: Budget
+    attempts: list[Attempt]
+    complete: bool = True
+    spare: Budget = field(init=False)
+    """For what is looked at pooled."""
+
+    def __post_init__(self) -> None:
+        self.spare = self.budget if self.budget.hard else replace(self.budget)
+
+    def climb(self, kinds: tuple[Kind, ...], required: int) -> Found | None:
+        """The best placement with these kinds inside one domain of the `required` level (ROOT: anywhere)."""
+        with self.view.base.memory.lock:
+            return self._climb_within(kinds, required)
+
+    def anywhere(self, kinds: tuple[Kind, ...]) -> Found | None:
+        """A placement of these kinds over the whole topology, in domains that can be held; it may lie in one.
+        None also where the search ends first."""
+        with self.view.base.memory.lock, suppress(BudgetEnded):
+            match, use = self.view.match(kinds), self._use(ROOT)
+            rank = self._rank(kinds, ROOT, use, self.view.weights(kinds), 0)
+            best = rank.best(self.view.content, match, ROOT, clear=False)
+            return self._found(rank, match, best, kinds, exact=False) if best else None
+        return None
+
+    def fits_at(self, level: int) -> Attempt:
+        """How many pods the best domain of just this level holds, preferred levels given up."""
+        kinds = relaxations(self.asked)[-1]
+        with self.view.base.memory.lock:
+            self.attempts.clear()
+            try:
+                self._look_at(kinds, level)
+            except BudgetEnded:
+                wanted = sum(kind.count for kind in kinds)
+                self.attempts.append(Attempt(self._key_of(level), (), 0, wanted, "the search ended first"))
+            return self.attempts[-1]
+
+    def _look_at(self, kinds: tuple[Kind, ...], level: int) -> None:
+        kinds = merged(self.view, kinds)
+        use, match = self._use(level), self.view.match(kinds)
+        rank, clear = self._rank(kinds, level, use, self.view.weights(kinds), 0), use == "clear"
+        best = rank.best(self.view.content, match, level, clear=clear)
+        if best is None:
+            self._note_failure(rank, match, level, kinds, clear=clear)
+        else:
+            self._note(level, self.view.at(best.way)[0], sum(kind.count for kind in kinds), kinds)
+
+    def _climb_within(self, kinds: tuple[Kind, ...], required: int) -> Found | None:
+        try:
+            return self._climb(kinds, required, 0)
+        except BudgetEnded:
+            self.complete = False
+        for beam in () if self.budget.hard else _BEAMS:
+            self.budget.left = _BEAM_BUDGET
+            with suppress(BudgetEnded):
+                return self._climb(kinds, required, beam)
+        return None
+
+    def _climb(self, kinds: tuple[Kind, ...], required: int, beam: int) -> Found | None:
+        self.attempts.clear()
+        kinds = merged(self.view, kinds)
+        content, match = self.view.content, self.view.match(kinds)
+        weights = self.view.weights(kinds)
+        ranks: dict[Use, Rank] = {}
+        for level in range(self.view.tree.topology.host_index, required - 1, -1):
+            if level in self.view.extra and level != required:
+                continue
+            use = self._use(level)
+            if use not in ranks:
+                ranks[use] = self._rank(kinds, required, use, weights, beam)
+            rank, clear = ranks[use], use == "clear"
+            best = rank.best(content, match, level, clear=clear)
+            if best is not None:
+                return self._found(rank, match, best, kinds, exact=self.complete)
+            self._note_failure(rank, match, level, kinds, clear=clear)
+        return None
+
+    def _use(self, level: int) -> Use:
+        """In mode `domain` a domain is held whole, or each reservable domain inside it that is used."""
+        if self.mode != "domain":
+            return "shared"
+        return "clear" if level >= self.view.tree.topology.reservable_index else "apart"
+
+    def _rank(self, kinds: tuple[Kind, ...], required: int, use: Use, weights: Weights, beam: int) -> Rank:
+        """A rank for these; that of one kind of pods is kept for later plans, for its work has an end. Of
+        several kinds only the classes are."""
+        bare = tuple(replace(kind, parts=()) for kind in kinds)
+        keep = self.view.base.memory.keep
+        if beam or len(kinds) > 1:
+            asked = tuple([(_key(kind), kind.names, kind.shuns) for kind in bare])
+            classes = keep(("classes", asked, use, weights), lambda: Classes(bare, use, weights), size=len)
+            several = Several(bare, use, weights, self.budget, self.spare, beam, classes)
+            return Rank(several, bare, required)
+        if self.view.caps:  # of one gang alone
+            return Rank(Search(bare, use, weights, self.budget), bare, required)
+        return keep(
+            ("rank", _key(bare[0]), required, use, weights),
+            lambda: Rank(Search(bare, use, weights), bare, required),
+            size=lambda rank: rank.size,
+        )
+
+    def _found(self, rank: Rank, match: Match, best: Best, kinds: tuple[Kind, ...], *, exact: bool) -> Found:
+        branch, content = self.view.at(best.way)
+        match = _down(self.view, match, best.way)
+        start = self.view.start(best.way)
+        placed = [(start + at, counts) for at, counts in rank.search.place(content, match)]
+        self._note(branch.level, branch, rank.search.counts.size(rank.search.counts.full), kinds)
+        return Found(branch, kinds, placed, best.key[0], exact)
+
+    def _note(self, level: int, branch: Branch, fits: int, kinds: Sequence[Kind]) -> None:
+        wanted = sum(kind.count for kind in kinds)
+        self.attempts.append(Attempt(self._key_of(level), branch.path, fits, wanted))
+
+    def _key_of(self, level: int) -> str:
+        return self.view.tree.topology.levels[level] if level > ROOT else ""
+
+    def _note_failure(
+        self, rank: Rank, match: Match, level: int, kinds: tuple[Kind, ...], *, clear: bool
+    ) -> None:
+        """Record how many pods the level's best domain holds."""
+        nearest = rank.nearest(self.view.content, match, level, clear=clear)
+        if nearest is None:
+            wanted = sum(kind.count for kind in kinds)
+            self.attempts.append(Attempt(self._key_of(level), (), 0, wanted, "no domain is free"))
+            return
+        branch, content = self.view.at(nearest.way)
+        match = _down(self.view, match, nearest.way)
+        fits = nearest.fits if len(kinds) == 1 else rank.search.fits(content, match)
+        self._note(level, branch, fits, kinds)
+
+
+def _down(view: View, match: Match, way: Way) -> Match:
+    """The match of the domain that a way leads to."""
+    branch = view.tree.root
+    for place in way:
+        match, branch = match.inside(len(branch.children))[place], branch.children[place]
+    return match
+
+
+def _key(kind: Kind) -> Hashable:
+    """All that a search looks at in a kind of pods; labels are the match's affair."""
+    shape = kind.shape
+    requests = tuple(sorted(shape.requests.items()))
+    levels = (kind.required, kind.preferred, kind.slice_level, kind.slice_size, kind.apart, kind.joint)
+    aligned = shape.alignment and shape.alignment.key
+    devices = (shape.bundles, shape.stand_ins, shape.bunch)
+    return (kind.count, requests, shape.tolerations, levels, aligned, devices)

@@ -1,0 +1,88 @@
+"""Kinds of pods that no node can tell apart, though they ask for different amounts: planned as one.
+
+Three PodSets of whole nodes that differ only in their cores come to the same on nodes with cores enough. So
+it is where a node holds as many pods of a shape that asks for the most of each resource that any of them asks
+for as of one that asks for the least: then every mixture of them, too, fits in that number and in no larger
+one. This is looked at for every node that there is, so the answer stays exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from planner.cluster.capacity import Content
+from planner.model.pod import PodShape
+from planner.model.pod_class import Kind, joined
+from planner.node.gpu_sharing import share_in
+from planner.node.packing import most
+from planner.search.space import View
+
+_PLAIN = {"cpu", "memory", "ephemeral-storage"}
+"""What kinds may differ in; of devices each asks for as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Whether pods of the two shapes come to the same, by content."""
+
+    most: PodShape
+    least: PodShape
+    known: dict[Content, bool] = field(default_factory=dict)
+
+    def on(self, content: Content) -> bool:
+        """Whether they do on every node of a domain."""
+        same = self.known.get(content)
+        if same is None:
+            if content.free is None:
+                same = all(map(self.on, content.parts or content.children))
+            else:
+                same = content.zones is None and most(content.free, self.most) == most(
+                    content.free, self.least
+                )
+            self.known[content] = same
+        return same
+
+
+def merged(view: View, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
+    """The kinds as one of the largest requests, where no node of the view tells them apart; else as they are.
+
+    All of them, or none: beside pods of yet another kind it matters how much each leaves.
+    """
+    if view.plain:  # rules are over the kinds as they are
+        return kinds
+    found: list[Kind] = []
+    least: list[PodShape] = []
+    for kind in kinds:
+        for place, other in enumerate(found):
+            shapes = _both((other.shape, kind.shape), (least[place], kind.shape))
+            alike = replace(kind, shape=other.shape)
+            if shapes and (both := joined(other, alike)) and _same(view, *shapes):
+                found[place], least[place] = replace(both, shape=shapes[0]), shapes[1]
+                break
+        else:
+            found.append(kind)
+            least.append(kind.shape)
+    return tuple(found) if len(found) == 1 else kinds
+
+
+def _both(most_of: Sequence[PodShape], least_of: Sequence[PodShape]) -> tuple[PodShape, PodShape] | None:
+    """The shapes that ask for the most and the least; None where the nodes look at more than amounts."""
+    one, other = most_of
+    if replace(one, requests=other.requests) != other:
+        return None
+    if one.preferences or one.alignment or one.claims or one.stand_ins or share_in(one.requests):
+        return None
+    names = {*one.requests, *other.requests}
+    if any(one.requests.get(name) != other.requests.get(name) for name in names - _PLAIN):
+        return None
+    largest = {name: max(shape.requests.get(name, 0) for shape in most_of) for name in sorted(names)}
+    smallest = {name: min(shape.requests.get(name, 0) for shape in least_of) for name in sorted(names)}
+    positive = {name: amount for name, amount in smallest.items() if amount}
+    return replace(one, requests=largest), replace(one, requests=positive)
+
+
+def _same(view: View, largest: PodShape, smallest: PodShape) -> bool:
+    key = ("alike", tuple(largest.requests.items()), tuple(smallest.requests.items()))
+    alike = view.base.memory.keep(key, lambda: _Alike(largest, smallest), size=lambda one: len(one.known))
+    return alike.on(view.content)

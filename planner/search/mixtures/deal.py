@@ -1,0 +1,164 @@
+"""Dealing pods to hosts that are chosen: whether they hold the gang together, and how many of each kind each.
+
+A walk over the hosts, one packing each, that turns back where the hosts left cannot hold the pods left in
+some direction (`planner.pooled`). Domains whose pods must be together are dealt to as a whole first, and then
+inside. Where the directions say all that matters the walk never turns back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from planner.model.work_budget import Budget
+from planner.search.capacity_classes import Classes, DomainClass
+from planner.search.mixtures.pooled import Direction, weight
+from planner.search.pod_counts import Counts, Stage
+
+_FINE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A domain of a class that is to be used: which of its class's children with it; a host has none."""
+
+    known: int
+    inside: tuple[tuple[int, Chosen], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """What takes one packing: a host (`way`: the places that lead to it), or a domain dealt to as a whole."""
+
+    options: tuple[Counts, ...]
+    way: tuple[int, ...] = ()
+    inside: tuple[_Item, ...] = ()
+
+
+Dealt = dict[tuple[int, ...], Counts]
+"""By the way to each host what it holds."""
+
+
+class Deal:
+    """The dealing of one gang's kinds to hosts of the classes."""
+
+    def __init__(self, classes: Classes, along: Sequence[Direction], budget: Budget) -> None:
+        self._classes, self._counts, self._along, self._budget = classes, classes.counts, along, budget
+
+    def dealt(self, chosen: Chosen, goal: Counts) -> Dealt | None:
+        """How the goal is spread over the chosen hosts; None where they cannot hold it."""
+        return self._over(self._items(chosen), goal)
+
+    def short(self, chosen: Chosen, goal: Counts) -> list[Direction]:
+        """The directions in which the chosen hosts have too little, the one that lacks most first."""
+        items, each = self._items(chosen), self._counts.each(goal)
+        lacking = []
+        for place, one in enumerate(self._along):
+            need = weight(one, each)
+            held = sum(self._most(one, item) for item in items)
+            if held < need:
+                lacking.append((held * _FINE // need, place, one))
+        return [one for *_, one in sorted(lacking)]
+
+    def _most(self, along: Direction, item: _Item) -> int:
+        return max((weight(along, self._counts.each(one)) for one in item.options), default=0)
+
+    def _items(self, chosen: Chosen) -> list[_Item]:
+        """What is inside a domain that is to hold the whole goal, and so all that must be together in it."""
+        return [item for place, child in chosen.inside for item in self._flat(child, (place,))]
+
+    def _flat(self, chosen: Chosen, way: tuple[int, ...]) -> list[_Item]:
+        """A host or domain as an item, or those inside it where nothing binds the domain."""
+        made = self._classes.made[chosen.known]
+        if made is None:
+            return [_Item(tuple([one for one, _ in self._classes.options[chosen.known]]), way)]
+        inside = [item for place, child in chosen.inside for item in self._flat(child, (*way, place))]
+        if not self._classes.binds(made):
+            return inside
+        return [_Item(self._together(inside, made), way, tuple(inside))]
+
+    def _together(self, items: Sequence[_Item], made: DomainClass) -> tuple[Counts, ...]:
+        """All that these items could hold together, as a domain of the class may keep it."""
+        counts, free = self._counts, _Free()
+        stage: Stage = {counts.zero: 0}
+        for item in items:
+            self._budget.spend(len(stage) * (len(item.options) + 1))
+            stage = counts.undominated(
+                counts.sums(stage, [(one, 0) for one in item.options], counts.full, free)
+            )
+        kept = (
+            one
+            for held in stage
+            for one in self._classes.each_kept(made.level, held, named=made.named, caps=made.caps)
+        )
+        return tuple(sorted(dict.fromkeys(one for one in kept if one != counts.zero)))
+
+    def _over(self, items: Sequence[_Item], goal: Counts) -> Dealt | None:
+        """The goal spread over items, whole: a walk with an iterator of choices for each item."""
+        counts = self._counts
+        peaks = [tuple([self._most(one, item) for one in self._along]) for item in items]
+        ahead = [(0,) * len(self._along)]
+        for peak in reversed(peaks):
+            ahead.append(tuple(map(int.__add__, ahead[-1], peak)))
+        ahead.reverse()
+        left, taken = [goal], list[Counts]()
+        walk = [self._choices(items[0], goal, ahead[1])] if items else []
+        dead: set[tuple[int, Counts]] = set()
+        while walk and left[-1] != counts.zero:
+            place = len(walk) - 1
+            step = next(walk[-1], None)
+            if step is None or (place == len(items) - 1 and counts.minus(left[-1], step) != counts.zero):
+                dead.add((place, left[-1]))
+                walk.pop()
+                if taken:
+                    taken.pop()
+                    left.pop()
+                continue
+            rest = counts.minus(left[-1], step)
+            if (place + 1, rest) in dead:
+                continue
+            taken.append(step)
+            left.append(rest)
+            if rest != counts.zero:
+                walk.append(self._choices(items[place + 1], rest, ahead[place + 2]))
+        if left[-1] != counts.zero:
+            return None
+        return self._inside(items, taken)
+
+    def _choices(self, item: _Item, left: Counts, ahead: Sequence[int]) -> Iterator[Counts]:
+        """What an item may take so that those ahead can hold the rest; first what leaves them most room."""
+        counts = self._counts
+        found: dict[Counts, int] = {}
+        self._budget.spend(len(item.options) + 1)
+        for one in (*item.options, counts.zero):
+            taken = counts.least(one, left)
+            if taken in found:
+                continue
+            each = counts.each(counts.minus(left, taken))
+            needs = [weight(along, each) for along in self._along]
+            if all(map(int.__le__, needs, ahead)):
+                room = [
+                    (held - need) * _FINE // held for need, held in zip(needs, ahead, strict=True) if held
+                ]
+                found[taken] = min(room, default=0)
+        return iter(sorted(found, key=lambda taken: (-found[taken], -taken)))
+
+    def _inside(self, items: Sequence[_Item], taken: Sequence[Counts]) -> Dealt | None:
+        """What the hosts hold, after the items that are domains have been dealt to inside."""
+        found: Dealt = {}
+        for item, held in zip(items, taken, strict=False):
+            if not item.inside:
+                found[item.way] = held
+                continue
+            inner = self._over(item.inside, held)
+            if inner is None:
+                return None
+            found |= inner
+        return found
+
+
+class _Free(dict[Counts, int]):
+    """No sum may cost anything, and none does."""
+
+    def __missing__(self, counts: Counts) -> int:
+        return 0

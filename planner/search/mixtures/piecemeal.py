@@ -1,0 +1,76 @@
+"""Where a search of several kinds of pods has ended without a place: one kind after another.
+
+Each is then a search of one kind, and these have an end. What is found so is a place, though hardly the best;
+where nothing is found, there may yet be one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tree import Tree
+from planner.model.answer import Assignment
+from planner.model.pod_class import Kind
+from planner.model.podgroup import ReserveMode
+from planner.model.reservation import Reservation, traits_of
+from planner.model.topology import ROOT
+from planner.model.work_budget import Budget
+from planner.request.problem import Ask
+from planner.request.relaxation import relaxations
+from planner.search.level_search import Climb
+from planner.search.result import Found
+from planner.search.space import look
+
+
+def one_by_one(snapshot: Snapshot, tree: Tree, asked: Ask, mode: ReserveMode) -> Found | None:
+    """A place for each kind beside those before it, those of the largest pods first. None for what must be in
+    one domain together, or keeps any other rule between the kinds."""
+    kinds = relaxations(asked)[-1]
+    if asked.required > ROOT or len(kinds) == 1 or any(map(_tied, kinds)):
+        return None
+    placed: dict[int, list[int]] = {}
+    for at in sorted(range(len(kinds)), key=lambda at: _size(kinds[at]), reverse=True):
+        alone = replace(asked, kinds=(kinds[at],))
+        found = Climb(look(snapshot, tree, now=True), alone, mode, Budget(), []).anywhere(alone.kinds)
+        if found is None:
+            return None
+        for place, (count,) in found.placed:
+            placed.setdefault(place, [0] * len(kinds))[at] += count
+        snapshot = snapshot.with_reservation(_taken(tree, kinds[at], at, found))
+    whole = [(place, tuple(counts)) for place, counts in sorted(placed.items())]
+    return Found(tree.root, kinds, whole, 0, exact=False)
+
+
+def _tied(kind: Kind) -> bool:
+    """Whether where its pods may be hangs on those of others."""
+    return bool(
+        kind.shuns or kind.shuns_over or kind.together or kind.joint or kind.twin or kind.shape.spreading
+    )
+
+
+def _size(kind: Kind) -> tuple[int, int, int]:
+    requests = kind.shape.requests
+    return (kind.shape.gpus, requests.get("memory", 0), requests.get("cpu", 0))
+
+
+def _taken(tree: Tree, kind: Kind, at: int, found: Found) -> Reservation:
+    """What the kind's pods take, for those that come after it."""
+    (name, _), *_ = kind.parts
+    hosts = tree.root.leaves_at([place for place, _ in found.placed])
+    seats = zip(hosts, found.placed, strict=True)
+    traits = traits_of(kind.shape)
+    return Reservation(
+        id=f"piece-{at}",
+        gang=f"\0{at}",
+        topology=tree.topology.name,
+        level="",
+        domain=(),
+        mode="nodes",
+        domains=(),
+        nodes=frozenset(),
+        assignments=tuple([Assignment(name, host.node, count) for host, (_, (count,)) in seats]),
+        requests=((name, kind.shape.seat),),
+        fingerprint="",
+        traits=((name, traits),) if traits else (),
+    )

@@ -1,0 +1,77 @@
+"""What a placement costs, as one number whose order is the order of choice.
+
+From the most to the least significant digit: the domains used, level by level from the coarsest down to the
+hosts; the pristine domains opened, from the coarsest down to the reservable level; the reservable domains in
+which no gang holds anything yet, for a hold inside one keeps every gang that wants it whole away; the
+pristine domains opened below; how far the hosts fall short of the preferred node affinity; what is free in
+the domains used (so that the fullest that serve are taken), in the same order as the first. Each digit is
+wide enough never to carry, and costs of disjoint parts add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from planner.cluster.capacity import Content
+from planner.model.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The value of one unit of each digit, by level where a digit has levels."""
+
+    domains: tuple[int, ...]
+    opened: tuple[int, ...]
+    unheld: int
+    reservable: int
+    penalty: int
+    free: tuple[int, ...]
+
+    def breaks(self, content: Content) -> int:
+        """What touching the domain breaks: a pristine one, or one of the reservable level without holder."""
+        opened = 0 if content.opened else self.opened[content.level]
+        return opened + (self.unheld if content.level == self.reservable and not content.gang else 0)
+
+    def own(self, content: Content) -> int:
+        """What touching the domain costs, what is inside it aside."""
+        level = content.level
+        return self.domains[level] + self.breaks(content) + self.free[level] * content.worth
+
+
+def weights(topology: Topology, empty: Content, worst_penalty: int) -> Weights:
+    """Weights for a topology with this content when empty, where a host's penalty is `worst_penalty` at most.
+
+    They are the same whatever runs in it, for what is free is never more than when it is empty.
+    """
+    levels, reservable = len(topology.levels), topology.reservable_index
+    count_bits = (empty.size + 1).bit_length()
+    free_bits = (empty.worth + 1).bit_length()
+    penalty_bits = (worst_penalty * empty.size + 1).bit_length()
+    shift = 0
+
+    def digits(bits: int, count: int) -> list[int]:
+        """So many digits of these bits, the most significant first."""
+        nonlocal shift
+        steps = [1 << (shift + bits * place) for place in range(count)]
+        shift += bits * count
+        return steps[::-1]
+
+    free = digits(free_bits, levels)
+    (penalty,) = digits(penalty_bits, 1)
+    below = digits(count_bits, levels - 1 - reservable)
+    (unheld,) = digits(count_bits, 1)
+    above = digits(count_bits, reservable + 1)
+    domains = digits(count_bits, levels)
+    return Weights(tuple(domains), (*above, *below), unheld, reservable, penalty, tuple(free))
+
+
+def without(weights: Weights, levels: Collection[int]) -> Weights:
+    """The same where domains of these levels cost nothing, whatever is in them."""
+
+    def bare(digits: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(0 if level in levels else digit for level, digit in enumerate(digits))
+
+    return replace(
+        weights, domains=bare(weights.domains), opened=bare(weights.opened), free=bare(weights.free)
+    )

@@ -1,0 +1,352 @@
+"""Numbers of pods by kind, as the search adds them up: always a plain number, so that sums are quick.
+
+Counts never exceed what is wanted, so that sums stay small and covering everything is an equality. What a
+count *measures* is the number of each kind and, of several kinds, how much of each resource they ask for
+together: the most of each that one domain may hold bounds the number of domains from below.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from planner.model.pod_class import Kind, separated
+
+Counts = int
+"""The number of pods of one kind; of several kinds all their numbers, packed into one (`Many`)."""
+
+
+Option = tuple[Counts, int]
+"""What a domain could hold, and the least cost of holding it."""
+
+
+Stage = dict[Counts, int]
+"""Sums of options, each with its least cost."""
+
+
+Measure = tuple[int, ...]
+
+
+_MOST_COMPARED = 400
+"""Sums of three and more kinds that are compared with one another; of more all are kept."""
+
+
+class Allowed(Protocol):
+    """For each sum the most that it may have cost (a list or a mapping)."""
+
+    def __getitem__(self, counts: Counts, /) -> int: ...
+
+
+class Algebra(Protocol):
+    """What the search does with counts."""
+
+    full: Counts
+    zero: Counts
+
+    def add(self, one: Counts, other: Counts) -> Counts:
+        """The sum, capped at what is wanted."""
+        ...
+
+    def minus(self, one: Counts, other: Counts) -> Counts:
+        """What is left of `one`, never below zero."""
+        ...
+
+    def least(self, one: Counts, other: Counts) -> Counts:
+        """The smaller number of each kind."""
+        ...
+
+    def covers(self, one: Counts, other: Counts) -> bool:
+        """Whether `one` has at least as many of each kind."""
+        ...
+
+    def size(self, counts: Counts) -> int:
+        """Pods in all."""
+        ...
+
+    def each(self, counts: Counts) -> tuple[int, ...]:
+        """The number of each kind."""
+        ...
+
+    def pack(self, counts: Sequence[int]) -> Counts:
+        """The counts of these numbers, capped at what is wanted."""
+        ...
+
+    def measure(self, counts: Counts) -> Measure:
+        """The number of each kind, and what they ask for together."""
+        ...
+
+    def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
+        """The sums of before, and with one of these options each; capped at the goal, within what they may
+        cost. One that has reached the goal is left as it is."""
+        ...
+
+    def undominated(self, stage: Stage) -> Stage:
+        """The sums that no larger sum costs as little as."""
+        ...
+
+
+class One:
+    """Counts of one kind."""
+
+    zero: Counts = 0
+
+    def __init__(self, wanted: int) -> None:
+        self.full: Counts = wanted
+
+    def add(self, one: Counts, other: Counts) -> Counts:
+        total = one + other
+        return total if total < self.full else self.full
+
+    def minus(self, one: Counts, other: Counts) -> Counts:
+        return one - other if one > other else 0
+
+    def least(self, one: Counts, other: Counts) -> Counts:
+        return one if one < other else other
+
+    def covers(self, one: Counts, other: Counts) -> bool:
+        return bool(one >= other)
+
+    def size(self, counts: Counts) -> int:
+        return int(counts)
+
+    def each(self, counts: Counts) -> tuple[int, ...]:
+        return (counts,)
+
+    def pack(self, counts: Sequence[int]) -> Counts:
+        return min(counts[0], self.full)
+
+    def measure(self, counts: Counts) -> Measure:
+        return (counts,)
+
+    def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
+        after = dict(before)
+        for counts, cost in before.items():
+            if counts == goal:
+                continue
+            for more, price in options:
+                total, paid = counts + more, cost + price
+                if total > goal:
+                    total = goal
+                if paid <= allowed[total] and (total not in after or paid < after[total]):
+                    after[total] = paid
+        return after
+
+    def undominated(self, stage: Stage) -> Stage:
+        kept: Stage = {}
+        least: int | None = None
+        for counts in sorted(stage, reverse=True):
+            if least is None or stage[counts] < least:
+                kept[counts] = least = stage[counts]
+        return kept
+
+
+class Many:
+    """Counts of several kinds, as one number: a field of bits for each kind, the first the most significant,
+    each with a spare bit on top that tells which of two counts is larger without taking them apart.
+
+    `asked`: for each resource that several kinds ask for, how much each does.
+    """
+
+    zero: Counts = 0
+
+    def __init__(self, wanted: tuple[int, ...], asked: Sequence[tuple[int, ...]] = ()) -> None:
+        self._bits = (2 * max(wanted)).bit_length() + 1
+        self._mask = (1 << self._bits) - 1
+        self._kinds = len(wanted)
+        self._shifts = [self._bits * place for place in range(len(wanted) - 1, -1, -1)]
+        self._spare = sum(1 << shift + self._bits - 1 for shift in self._shifts)
+        self._asked = tuple(asked)
+        self._wanted = wanted
+        self.full: Counts = sum(map(int.__lshift__, wanted, self._shifts))
+
+    def add(self, one: Counts, other: Counts) -> Counts:
+        total, spare = one + other, self._spare
+        return total if ((self.full | spare) - total) & spare == spare else self.least(total, self.full)
+
+    def minus(self, one: Counts, other: Counts) -> Counts:
+        return one - self.least(one, other)
+
+    def least(self, one: Counts, other: Counts) -> Counts:
+        spare = self._spare
+        smaller = ((other | spare) - one) & spare  # the spare bits of the fields in which one <= other
+        if smaller == spare:
+            return one
+        keep = smaller - (smaller >> self._bits - 1)
+        return (one & keep) | (other & ~(keep | smaller) & ~spare)
+
+    def covers(self, one: Counts, other: Counts) -> bool:
+        spare = self._spare
+        return bool(((one | spare) - other) & spare == spare)
+
+    def size(self, counts: Counts) -> int:
+        return sum(self.each(counts))
+
+    def each(self, counts: Counts) -> tuple[int, ...]:
+        mask = self._mask
+        return tuple([counts >> shift & mask for shift in self._shifts])
+
+    def pack(self, counts: Sequence[int]) -> Counts:
+        return sum(map(int.__lshift__, map(min, counts, self._wanted), self._shifts))
+
+    def measure(self, counts: Counts) -> Measure:
+        each = self.each(counts)
+        return (*each, *[sum(map(int.__mul__, each, asked)) for asked in self._asked])
+
+    def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
+        after, spare = dict(before), self._spare
+        topped, least = goal | spare, self.least
+        for counts, cost in before.items():
+            if counts == goal:
+                continue
+            for more, price in options:
+                total, paid = counts + more, cost + price
+                if (topped - total) & spare != spare:
+                    total = least(total, goal)
+                if (total not in after or paid < after[total]) and paid <= allowed[total]:
+                    after[total] = paid
+        return after
+
+    def undominated(self, stage: Stage) -> Stage:
+        by_cost = sorted(stage.items(), key=lambda item: (item[1], -item[0]))
+        if self._kinds == 2:
+            return self._undominated_pairs(by_cost)
+        if len(stage) > _MOST_COMPARED:
+            return stage
+        kept: Stage = {}
+        spare = self._spare
+        larger: list[int] = []
+        for counts, cost in by_cost:
+            for other in larger:
+                if (other - counts) & spare == spare:
+                    break
+            else:
+                larger.append(counts | spare)
+                kept[counts] = cost
+        return kept
+
+    def _undominated_pairs(self, by_cost: Sequence[Option]) -> Stage:
+        """Of two kinds: the largest so far are a staircase, one number rising as the other falls."""
+        kept: Stage = {}
+        rising: list[int] = []
+        falling: list[int] = []
+        bits, mask = self._bits, self._mask
+        for counts, cost in by_cost:
+            one, other = counts >> bits, counts & mask
+            place = bisect_left(rising, one)
+            if place < len(rising) and falling[place] >= other:
+                continue
+            kept[counts] = cost
+            after = place + 1 if place < len(rising) and rising[place] == one else place
+            while place and falling[place - 1] <= other:
+                place -= 1
+            rising[place:after], falling[place:after] = [one], [other]
+        return kept
+
+
+def algebra(kinds: Sequence[Kind]) -> Algebra:
+    """The algebra for these kinds."""
+    if len(kinds) == 1:
+        return One(kinds[0].count)
+    names = sorted({name for kind in kinds for name in kind.shape.requests})
+    asked = {tuple(kind.shape.requests.get(name, 0) for kind in kinds) for name in names}
+    shared = [one for one in asked if sum(map(bool, one)) > 1]
+    return Many(tuple(kind.count for kind in kinds), sorted(shared))
+
+
+def projections(
+    kinds: Sequence[Kind], counts: Algebra, levels: int
+) -> list[Callable[[Counts, bool], Counts] | None]:
+    """For each level what one of its domains may hold of the counts that its nodes could: None is "all".
+
+    A kind required in one domain of the level is there wholly or not at all; slices are there wholly; of
+    pods that must differ over the level there is one. A domain without the level's label (`named` False)
+    can keep none of the first two together.
+    """
+    return [_projection(kinds, counts, level) for level in range(levels)]
+
+
+Split = Callable[[Counts], tuple[Counts, ...]]
+
+
+def splits(kinds: Sequence[Kind], counts: Algebra, levels: int) -> list[Split | None]:
+    """For each level what one of its named domains may hold of certain counts, where some kinds shun others:
+    of each two such kinds one or the other. None where no kinds do."""
+    return [_split(kinds, counts, level) for level in range(levels)]
+
+
+def _split(kinds: Sequence[Kind], counts: Algebra, level: int) -> Split | None:
+    pairs = [
+        (one, other)
+        for one in range(len(kinds))
+        for other in range(one + 1, len(kinds))
+        if level in separated(kinds[one], kinds[other])
+    ]
+    if not pairs:
+        return None
+
+    def split(value: Counts) -> tuple[Counts, ...]:
+        found = {counts.each(value): None}
+        for one, other in pairs:
+            for each in [each for each in found if each[one] and each[other]]:
+                del found[each]
+                for without in (other, one):
+                    found[(*each[:without], 0, *each[without + 1 :])] = None
+        return tuple(counts.pack(each) for each in found)
+
+    return split
+
+
+def unions(
+    kinds: Sequence[Kind], counts: Algebra, levels: int
+) -> list[Callable[[Counts, bool], Counts] | None]:
+    """For each level what one of its domains may hold where kinds are all in one domain of it, or of a finer
+    one: of these all, or none. None where no kinds are."""
+    return [_union(kinds, counts, level) for level in range(levels)]
+
+
+def _union(kinds: Sequence[Kind], counts: Algebra, level: int) -> Callable[[Counts, bool], Counts] | None:
+    rules = sorted({rule for kind in kinds for rule in kind.joint if rule[0] >= level})
+    if not rules:
+        return None
+    members = [
+        (at == level, [one for one, kind in enumerate(kinds) if set(kind.names) & set(names)])
+        for at, names in rules
+    ]
+
+    def united(value: Counts, named: bool) -> Counts:
+        each = list(counts.each(value))
+        for _ in members:  # what one union loses another may lose for it
+            for here, ones in members:
+                if (here and not named) or any(each[one] < kinds[one].count for one in ones):
+                    for one in ones:
+                        each[one] = 0
+        return counts.pack(each)
+
+    return united
+
+
+def _projection(
+    kinds: Sequence[Kind], counts: Algebra, level: int
+) -> Callable[[Counts, bool], Counts] | None:
+    if not any(level in (k.required, k.slice_level, *k.apart) for k in kinds):
+        return None
+
+    def keep(kind: Kind, count: int, named: bool) -> int:
+        if named and level in kind.apart and count > 1:
+            # What must be together further in cannot be cut down to one.
+            whole = (
+                kind.count if kind.required > level else kind.slice_size if kind.slice_level > level else 1
+            )
+            count = 1 if whole == 1 else 0
+        if level == kind.slice_level:
+            count = count // kind.slice_size * kind.slice_size if named else 0
+        if level == kind.required and not (named and count == kind.count):
+            return 0
+        return count
+
+    def project(value: Counts, named: bool) -> Counts:
+        each = counts.each(value)
+        return counts.pack([keep(k, n, named) for k, n in zip(kinds, each, strict=True)])
+
+    return project

@@ -1,0 +1,238 @@
+"""A tree made finer by labels that are no level: their domains become levels of their own.
+
+A label's domains are put just above the coarsest level none of whose domains they cut: power supplies that
+feed whole racks above the racks, slots above the hosts. Such a level costs nothing and is no place for a gang
+to be; rules over the label then hold inside the tree like those over any level. A label *recurs* where one of
+its values lies under several parents: there the tree sees to the rule inside each parent only.
+
+`under_values` puts a label's domains above everything instead, each with its part of the tree: for pods all
+of which must be in one of them. What a domain costs hangs on the whole of it, not on the part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+from planner.cluster.capacity import Content
+from planner.cluster.capacity_cache import Memory
+from planner.cluster.tree import Branch, Tree
+from planner.model.natural_order import natural
+from planner.model.topology import ROOT, Topology
+from planner.search.space import View
+
+_MIXED = "\0"
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """The finer tree. `levels`: where each level of the plain tree is now; `keys`: where each label is;
+    `recurring`: labels of which a value lies under several parents."""
+
+    plain: Tree
+    tree: Tree
+    levels: tuple[int, ...]
+    keys: dict[str, int]
+    recurring: frozenset[str]
+    steps: tuple[_Step, ...]
+
+    def view(self, plain: View) -> View:
+        """The view of the finer tree that belongs to one of the plain tree."""
+        content = plain.content
+        for step in self.steps:
+            content = step.content(plain.base.memory, content)
+        extra = frozenset(self.keys.values())
+        return replace(plain, tree=self.tree, content=content, extra=extra, plain=self.plain)
+
+    def level(self, level: int) -> int:
+        """Where a level of the plain tree is."""
+        return level if level == ROOT else self.levels[level]
+
+    def level_of(self, key: str) -> int:
+        """Where the domains of a rule's label are, be it a level of its own or one of the plain tree."""
+        return self.keys[key] if key in self.keys else self.levels[self.plain.topology.index(key)]
+
+    def recurs(self, key: str) -> bool:
+        """Whether a value of the label lies under several parents."""
+        return key in self.recurring or self.plain.repeats(key)
+
+    def place(self, name: str) -> int:
+        """Where a node is in the plain tree."""
+        return self._places[name]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.plain.names(self.plain.root))}
+
+    def around(self, view: View, branch: Branch) -> Branch:
+        """The plain tree's domain that a domain of a view of the finer tree is, or is in."""
+        level = branch.level - sum(extra <= branch.level for extra in view.extra)
+        return self.plain.root if level == ROOT else self.plain.ancestor(next(branch.leaves()).node, level)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """One label's domains put in as `level`, in the place of `before`."""
+
+    level: int
+    before: Branch
+    after: Branch
+    _deeper: WeakKeyDictionary[Content, Content]
+
+    def content(self, memory: Memory, content: Content) -> Content:
+        """The content of the finer tree."""
+        return self._inserted(memory, content, self.before, self.after)
+
+    def _inserted(self, memory: Memory, content: Content, before: Branch, after: Branch) -> Content:
+        if before.level < self.level - 1:
+            rows = zip(content.children, before.children, after.children, strict=True)
+            return memory.domain(after, tuple([self._inserted(memory, *row) for row in rows]))
+        by_key = dict(zip((child.key for child in before.children), content.children, strict=True))
+        groups = []
+        for group in after.children:
+            inside = [self._shifted(memory, by_key[child.key], child) for child in group.children]
+            groups.append(memory.domain(group, tuple(inside)))
+        return memory.domain(after, tuple(groups))
+
+    def _shifted(self, memory: Memory, content: Content, branch: Branch) -> Content:
+        """The content one level deeper."""
+        found = self._deeper.get(content)
+        if found is None:
+            if content.free is not None:
+                found = memory.deeper(content)
+            else:
+                pairs = zip(content.children, branch.children, strict=True)
+                found = memory.domain(branch, tuple([self._shifted(memory, *pair) for pair in pairs]))
+            self._deeper[content] = found
+        return found
+
+
+def refined(view: View, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]] | None = None) -> Refined:
+    """The view's tree with these labels' domains as levels; remembered until a node changes.
+
+    `drawn`: labels that no node carries, by node their values.
+    """
+    asked = tuple(sorted(set(keys)))
+    if drawn:
+        return _refined(view.tree, asked, drawn)
+    known: dict[str, Refined] = view.base.memory.keep(("refined", view.tree.lasting, asked), dict)
+    found = known.get("")
+    if found is None or found.plain.root is not view.tree.root:
+        found = known[""] = _refined(view.tree, asked, {})
+    return found
+
+
+def _refined(tree: Tree, keys: Sequence[str], drawn: Mapping[str, Mapping[str, str]]) -> Refined:
+    levels, at = list(range(len(tree.topology.levels))), dict[str, int]()
+    recurring: set[str] = set()
+    steps: list[_Step] = []
+    fine = tree
+    for key in keys:
+        if key in fine.topology.levels:
+            continue
+        labels = (fine.cluster[name].labels.get(key, "") for name in fine.places)
+        values = drawn[key] if key in drawn else dict(zip(fine.places, labels, strict=True))
+        marks: dict[Branch, str] = {}
+        cut = _mark(fine.root, values, marks)
+        level = max(0, min(fine.topology.host_index, cut + 1))
+        root, parents = _grown(fine.root, level, marks)
+        if any(len(under) > 1 for value, under in parents.items() if value):
+            recurring.add(key)
+        steps.append(_Step(level, fine.root, root, WeakKeyDictionary()))
+        levels = [one + (one >= level) for one in levels]
+        at = {other: one + (one >= level) for other, one in at.items()} | {key: level}
+        fine = Tree(_with_level(fine.topology, key, level), tree.cluster, root, fine.places)
+    return Refined(tree, fine, tuple(levels), at, frozenset(recurring), tuple(steps))
+
+
+def _mark(branch: Branch, values: Mapping[str, str], marks: dict[Branch, str]) -> int:
+    """Notes each domain's one value; the finest level of which a domain has several, `ROOT` - 1 for none."""
+    if branch.node:
+        marks[branch] = values.get(branch.node, "")
+        return ROOT - 1
+    cut = max(_mark(child, values, marks) for child in branch.children) if branch.children else ROOT - 1
+    inside = {marks[child] for child in branch.children}
+    marks[branch] = inside.pop() if len(inside) == 1 else _MIXED
+    return max(cut, branch.level) if marks[branch] == _MIXED else cut
+
+
+def _grown(root: Branch, level: int, marks: dict[Branch, str]) -> tuple[Branch, dict[str, set[Branch]]]:
+    """The tree with the values' domains as this level, and the parents under which each value lies."""
+    parents: dict[str, set[Branch]] = {}
+
+    def inserted(branch: Branch) -> Branch:
+        if branch.level < level - 1:
+            return branch.with_children(tuple(map(inserted, branch.children)), branch.size)
+        groups: dict[str, list[Branch]] = {}
+        for child in branch.children:
+            groups.setdefault(marks[child], []).append(child)
+            parents.setdefault(marks[child], set()).add(branch)
+        return branch.with_children(
+            tuple(
+                Branch(level, (*branch.path, value), (0, 0, value), bool(value), 0).with_children(
+                    tuple(map(_deeper, some))
+                )
+                for value, some in groups.items()
+            ),
+            branch.size,
+        )
+
+    return inserted(root), parents
+
+
+def _deeper(branch: Branch) -> Branch:
+    return replace(branch, level=branch.level + 1, children=tuple(map(_deeper, branch.children)))
+
+
+def _with_level(topology: Topology, key: str, level: int) -> Topology:
+    reservable = topology.levels[topology.reservable_index]
+    levels = (*topology.levels[:level], key, *topology.levels[level:])
+    return replace(topology, levels=levels, reservable=reservable)
+
+
+def under_values(memory: Memory, one: View, key: str) -> View:
+    """The view with the label's domains above everything; nodes without it are left out."""
+    made = _Parts(memory, one.tree, key)
+    rows = made.of(one.tree.root, one.content)
+    branches, contents = [], []
+    for value in sorted(rows, key=natural):
+        branch, content = rows[value]
+        branches.append(Branch(0, (value,), (0, 0, value), True, 0).with_children(branch.children))
+        contents.append(memory.domain(branches[-1], content.children))
+    root = Branch(ROOT, (), (0, 0, ""), True, 0).with_children(tuple(branches))
+    tree = Tree(_with_level(one.tree.topology, f"{key}\0", 0), one.tree.cluster, root, one.tree.places)
+    extra = frozenset({0, *(level + 1 for level in one.extra)})
+    return replace(one, tree=tree, content=memory.domain(root, tuple(contents)), extra=extra)
+
+
+class _Parts:
+    """The parts of a tree that lie in each domain of a label, one level deeper."""
+
+    def __init__(self, memory: Memory, tree: Tree, key: str) -> None:
+        self._memory, self._tree, self._key = memory, tree, key
+        self._known: dict[tuple[Content, tuple[Content, ...]], Content] = {}
+
+    def of(self, branch: Branch, content: Content) -> dict[str, tuple[Branch, Content]]:
+        """By value the part of one domain, and what it holds; what it costs is that of the whole."""
+        if branch.node:
+            value = self._tree.cluster[branch.node].labels.get(self._key, "")
+            return {value: (_deeper(branch), self._memory.deeper(content))} if value else {}
+        inside: dict[str, list[tuple[Branch, Content]]] = {}
+        for child, its in zip(branch.children, content.children, strict=True):
+            for value, part in self.of(child, its).items():
+                inside.setdefault(value, []).append(part)
+        return {value: self._part(branch, content, parts) for value, parts in inside.items()}
+
+    def _part(
+        self, branch: Branch, content: Content, parts: Sequence[tuple[Branch, Content]]
+    ) -> tuple[Branch, Content]:
+        children = tuple(part for part, _ in parts)
+        held = tuple(its for _, its in parts)
+        size = sum(child.size for child in children)
+        found = self._known.get((content, held))
+        if found is None:
+            found = replace(content, level=content.level + 1, size=size, children=held, parts=())
+            self._known[content, held] = found
+        return replace(branch, level=branch.level + 1, size=size, children=children, _starts=()), found

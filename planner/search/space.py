@@ -1,0 +1,70 @@
+"""A tree as one gang sees it: what lies where, and what each domain holds, now or when the cluster is empty.
+
+`now` is the cluster as it is; otherwise it is the cluster when empty: no bound pods, no reservations, no
+cordons, every node ready. Costs look only at contents and never at the gang's selectors, so that a plan made
+again within its own node affinity comes out the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.cluster.capacity import Content
+from planner.cluster.infrastructure import Fabric
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tree import Branch, Tree
+from planner.model.pod_class import Kind
+from planner.node.gpu_sharing import share_in
+from planner.search.eligibility_map import Match, capped, match_of
+from planner.search.objective import Weights, weights, without
+from planner.search.rules.caps import Cap
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One tree at one moment (`now`) or when empty; `content` is that of the whole tree.
+
+    `extra`: levels that only rules over labels look at, in a tree made finer by them (planner.refined); they
+    cost nothing and are no place to be. `plain`: the tree without these. `caps`: how many pods domains may
+    hold at the most.
+    """
+
+    base: Fabric
+    tree: Tree
+    now: bool
+    content: Content
+    extra: frozenset[int] = frozenset()
+    plain: Tree | None = None
+    caps: tuple[Cap, ...] = ()
+
+    def match(self, kinds: Sequence[Kind]) -> Match:
+        """Where these kinds of pods may be by the nodes' labels and the caps."""
+        return capped(match_of(self.base, self.tree, kinds), self.tree.root, self.caps)
+
+    def weights(self, kinds: Sequence[Kind]) -> Weights:
+        """What placements of these kinds cost."""
+        worst = sum(weight for kind in kinds if not kind.twin for weight, _ in kind.shape.preferences)
+        worst += sum(1 for kind in kinds if not kind.twin and share_in(kind.shape.requests))
+        found = weights(self.tree.topology, self.base.content(self.plain or self.tree), worst)
+        return without(found, self.extra) if self.extra else found
+
+    def start(self, path: Sequence[int]) -> int:
+        """Which of the tree's nodes the first one of that domain is."""
+        branch, start = self.tree.root, 0
+        for place in path:
+            start, branch = start + branch.starts[place], branch.children[place]
+        return start
+
+    def at(self, path: Sequence[int]) -> tuple[Branch, Content]:
+        """The domain that is reached by these places among children, with its content."""
+        branch, content = self.tree.root, self.content
+        for place in path:
+            branch, content = branch.children[place], content.children[place]
+        return branch, content
+
+
+def look(snapshot: Snapshot, tree: Tree, *, now: bool) -> View:
+    """The view of a tree in a snapshot that does not hold the gang itself."""
+    content = snapshot.content(tree) if now else snapshot.base.content(tree)
+    return View(snapshot.base, tree, now, content)

@@ -1,0 +1,102 @@
+"""Jobs to simulate: sizes, lengths and arrivals after published traces. Pure: chance is handed in.
+
+Sizes: Philly's shares for 1 to 32 GPUs, plus 3 % of large gangs, evenly over the powers of two from 64 to
+1,024. Lengths: Philly's median, 90th and 99th percentile (1,144 s, 11,266 s, 254,884 s), straight lines
+between them on a logarithmic scale, from a minute to a week. Arrivals: at any moment of the days alike.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import exp, inf, log
+from typing import Protocol
+
+SMALL = {1: 93.2, 2: 2.2, 4: 2.3, 8: 2.0, 16: 0.24, 32: 0.08}
+"""GPUs of a job and its share, per cent (Philly)."""
+
+
+LARGE = (64, 128, 256, 512, 1024)
+
+
+LARGE_SHARE = 0.03
+
+
+LENGTHS = ((0.0, 60.0), (0.5, 1_144.0), (0.9, 11_266.0), (0.99, 254_884.0), (1.0, 604_800.0))
+"""Points of the distribution of lengths, seconds."""
+
+
+DAY = 86_400.0
+
+
+class Chance(Protocol):
+    """A source of chance, such as `random.Random(seed)`."""
+
+    def random(self) -> float:
+        """The next number, from 0 up to 1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One gang: `pods` pods of `gpus` GPUs each, which arrives and runs so long (seconds)."""
+
+    number: int
+    pods: int
+    gpus: int
+    arrival: float
+    length: float
+
+    @property
+    def total(self) -> int:
+        """GPUs of the whole gang."""
+        return self.pods * self.gpus
+
+
+def jobs(chance: Chance, *, gpus: int, per_node: int, days: float, load: float) -> tuple[Job, ...]:
+    """Jobs, by arrival, whose GPU time is `load` of what `gpus` GPUs give in so many days.
+
+    No job is larger than half the cluster. A job of up to a node's GPUs is one pod; a larger one has pods of
+    a whole node each. Raises `ValueError` for a cluster, a time or a load that is not above zero, or
+    is no finite number.
+    """
+    if gpus < 1 or per_node < 1 or not (0 < days < inf and 0 < load < inf):
+        raise ValueError("GPUs, days and load must be above zero, and finite")
+    sizes, shares = _sizes(gpus // 2)
+    wanted = load * gpus * days * DAY
+    drawn: list[tuple[int, float]] = []
+    while wanted > 0:
+        size = sizes[min(bisect(shares, chance.random() * shares[-1]), len(sizes) - 1)]
+        length = _length(chance.random())
+        drawn.append((size, length))
+        wanted -= size * length
+    arrivals = sorted(chance.random() * days * DAY for _ in drawn)
+    return tuple(
+        Job(number, max(1, size // per_node), min(size, per_node), arrival, length)
+        for number, ((size, length), arrival) in enumerate(zip(drawn, arrivals, strict=True))
+    )
+
+
+def _sizes(most: int) -> tuple[list[int], list[float]]:
+    """The sizes that may occur and their running shares."""
+    small = {size: share * (1 - LARGE_SHARE) for size, share in SMALL.items() if size <= most}
+    allowed = [size for size in LARGE if size <= most]
+    large = {size: 100 * LARGE_SHARE / len(allowed) for size in allowed}
+    table = {**small, **large} or {1: 1.0}
+    return list(table), list(accumulate(table.values()))
+
+
+def _length(share: float) -> float:
+    """The length that this share of jobs does not exceed."""
+    for (low, short), (high, long) in pairwise(LENGTHS):
+        if share <= high:
+            return exp(log(short) + (share - low) / (high - low) * log(long / short))
+    return LENGTHS[-1][1]
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value that this share of values does not exceed; 0 where there is none."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0

@@ -1,0 +1,222 @@
+"""Days of a GPU cluster, event by event: how long gangs wait, and what the cluster looks like meanwhile.
+
+The same rules for every strategy. Gangs are tried in the order of their arrival, whenever something arrives
+or ends. A younger gang may start before an older one that has no room, until the older has waited `PATIENCE`:
+then no younger gang of several nodes starts before it (jobs of one node always may). A gang placed in part
+(pod by pod) holds what it has; after `GIVE_UP` it lets go, and tries again as long after. A gang's length
+does not depend on its place.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from planner.bandwidth.model import NVLINK, Links, all_reduce
+from planner.simulation.hall import Floor, Taken
+from planner.simulation.jobs import DAY, Job
+from planner.simulation.strategies import Strategy
+
+PATIENCE = 12 * 3600.0
+
+
+GIVE_UP = 3600.0
+
+
+_LINKS = Links(inside=NVLINK["blackwell"])
+
+
+_STEPS = 200
+
+
+WHOLE_RACKS = (1, 2, 4)
+"""Large gangs, in whole racks, for which room is looked at every moment; four of NVL72's are half a unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The floor at one moment, as shares of its GPUs, nodes and racks: GPUs of running gangs, GPUs held and
+    idle, nodes partly used, racks pristine. `startable`: for each of `WHOLE_RACKS` whether a gang of so many
+    whole racks could start at once (in a mean: the share of the time)."""
+
+    time: float
+    running: float
+    held: float
+    partly: float
+    pristine: float
+    startable: tuple[float, ...]
+
+
+def _sample(time: float, shares: Sequence[float]) -> Sample:
+    running, held, partly, pristine, *startable = shares
+    return Sample(time, running, held, partly, pristine, tuple(startable))
+
+
+@dataclass(slots=True)
+class Run:
+    """What a simulation saw. `waits`: by job number, seconds until it ran (or until the end, where it never
+    did; those are in `never`). `mean`: the samples' averages over time. `slowdown`: by job number, how much
+    longer an all-reduce takes than in as few racks as could hold the gang."""
+
+    strategy: str
+    jobs: Sequence[Job]
+    mean: Sample
+    samples: list[Sample] = field(default_factory=list)
+    waits: dict[int, float] = field(default_factory=dict)
+    never: set[int] = field(default_factory=set)
+    slowdown: dict[int, float] = field(default_factory=dict)
+
+
+def simulate(
+    jobs: Sequence[Job],
+    floor: Floor,
+    strategy: Strategy,
+    days: float,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Run:
+    """Run the jobs (by arrival) on an empty floor for so many days; `progress` hears the share done."""
+    return _Simulation(jobs, floor, strategy, days * DAY, progress).run()
+
+
+class _Simulation:
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        floor: Floor,
+        strategy: Strategy,
+        end: float,
+        progress: Callable[[float], None],
+    ) -> None:
+        self.jobs, self.floor, self.strategy, self.end = jobs, floor, strategy, end
+        self.progress = progress
+        self.now = 0.0
+        self.running_gpus = 0
+        self.events: list[tuple[float, int, str, Job]] = []
+        self.waiting: list[Job] = []
+        self.placed: dict[int, Taken] = {}
+        self.not_before: dict[int, float] = {}
+        self.stuck: set[tuple[int, int]] = set()
+        self.sums = [0.0] * (4 + len(WHOLE_RACKS))
+        self.run_ = Run(strategy.name, jobs, _sample(end, self.sums))
+
+    def run(self) -> Run:
+        for job in self.jobs:
+            heapq.heappush(self.events, (job.arrival, job.number, "arrive", job))
+        while self.events and self.events[0][0] < self.end:
+            time, _, what, job = heapq.heappop(self.events)
+            self._advance(time)
+            getattr(self, f"_{what}")(job)
+        self._advance(self.end)
+        for job in self.waiting:
+            self.run_.waits[job.number] = self.end - job.arrival
+            self.run_.never.add(job.number)
+        self.run_.mean = _sample(self.end, [total / self.end for total in self.sums])
+        return self.run_
+
+    def _advance(self, time: float) -> None:
+        """Let time pass; the sums and samples see the floor as it was meanwhile."""
+        floor = self.floor
+        shares = (
+            self.running_gpus / floor.gpus,
+            (floor.busy - self.running_gpus + self.strategy.held(floor)) / floor.gpus,
+            floor.partly / len(floor.free),
+            floor.pristine / floor.racks,
+            *(float(floor.pristine >= racks) for racks in WHOLE_RACKS),
+        )
+        self.sums = [
+            total + share * (time - self.now) for total, share in zip(self.sums, shares, strict=True)
+        ]
+        while len(self.run_.samples) * self.end / _STEPS <= time and len(self.run_.samples) < _STEPS:
+            self.run_.samples.append(_sample(len(self.run_.samples) * self.end / _STEPS, shares))
+            self.progress(len(self.run_.samples) / _STEPS)
+        self.now = time
+
+    # -- events ---------------------------------------------------------------------------------------------
+
+    def _arrive(self, job: Job) -> None:
+        if (job.pods > 1 and self._impatient()) or _shape(job) in self.stuck or not self._try(job):
+            self.waiting.append(job)
+
+    def _finish(self, job: Job) -> None:
+        taken = self.placed.pop(job.number)
+        self.running_gpus -= job.total
+        self.floor.give(taken)
+        self.strategy.release(job)
+        self._pass()
+
+    def _give_up(self, job: Job) -> None:
+        """A gang that still waits for a part of its pods lets go of the others."""
+        if job.number not in self.placed or job.number in self.run_.waits:
+            return
+        self.floor.give(self.placed.pop(job.number))
+        self.strategy.release(job)
+        self.not_before[job.number] = self.now + GIVE_UP
+        self._at(self.now + GIVE_UP, "again", job)
+        self._pass()
+
+    def _again(self, job: Job) -> None:
+        self._pass()
+
+    def _at(self, time: float, what: str, job: Job) -> None:
+        heapq.heappush(self.events, (time, job.number, what, job))
+
+    # -- starting gangs -------------------------------------------------------------------------------------
+
+    def _impatient(self) -> bool:
+        """Whether the oldest waiting gang of several nodes has waited so long that no younger one may."""
+        oldest = next((job for job in self.waiting if job.pods > 1), None)
+        return oldest is not None and self.now - oldest.arrival > PATIENCE
+
+    def _pass(self) -> None:
+        """Try every waiting gang, the oldest first; equal gangs after one that failed are not tried."""
+        self.stuck.clear()
+        still: list[Job] = []
+        blocked = False
+        for job in self.waiting:
+            if (blocked and job.pods > 1) or not self._worth_trying(job) or not self._try(job):
+                still.append(job)
+                blocked = blocked or (job.pods > 1 and self.now - job.arrival > PATIENCE)
+        self.waiting = still
+
+    def _worth_trying(self, job: Job) -> bool:
+        if self.not_before.get(job.number, 0.0) > self.now:
+            return False
+        return _shape(job) not in self.stuck or job.number in self.placed
+
+    def _try(self, job: Job) -> bool:
+        """Place the job, or more of it; whether all of it runs now."""
+        taken = self.strategy.place(job, self.floor)
+        before = self.placed.get(job.number, [])
+        self.floor.take(taken)
+        placed = [*before, *taken]
+        if sum(gpus for _, gpus in placed) == job.total:
+            self.placed[job.number] = placed
+            self._start(job, placed)
+            return True
+        if not before:
+            self.stuck.add(_shape(job))
+        if taken:
+            self.placed[job.number] = placed
+            if not before:
+                self._at(self.now + GIVE_UP, "give_up", job)
+        return False
+
+    def _start(self, job: Job, placed: Taken) -> None:
+        self.run_.waits[job.number] = self.now - job.arrival
+        self.running_gpus += job.total
+        self._at(self.now + job.length, "finish", job)
+        if job.pods > 1:
+            self.run_.slowdown[job.number] = _slowdown(job, self.floor, placed)
+
+
+def _shape(job: Job) -> tuple[int, int]:
+    return job.pods, job.gpus
+
+
+def _slowdown(job: Job, floor: Floor, placed: Taken) -> float:
+    """The all-reduce time beside that in as few racks as could hold the gang, evenly."""
+    racks = -(-job.pods // floor.per_rack)
+    share, more = divmod(job.pods, racks)
+    ideal = [(share + (rack < more)) * floor.per_node for rack in range(racks)]
+    return all_reduce(floor.spread(placed), links=_LINKS).seconds / all_reduce(ideal, links=_LINKS).seconds

@@ -1,0 +1,239 @@
+"""Ways to place a gang on a simulated floor: first fit, best fit, pod by pod, and Bayplan's own plan.
+
+Every way obeys the same request: a gang that fits a rack must be in one rack; a larger one may be anywhere.
+What differs is which rack, and what a gang holds while it waits or runs.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.node import Node
+from planner.model.pod import PodShape
+from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
+from planner.model.topology import HOSTNAME, Topology
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
+from planner.simulation.hall import Floor, Taken
+from planner.simulation.jobs import Job
+
+GPU = "nvidia.com/gpu"
+
+
+RACK = "rack"
+
+
+class Strategy(Protocol):
+    """One way to place gangs. `partial`: it may place a part of a gang, which then holds that and waits."""
+
+    name: str
+    partial: bool
+
+    def place(self, job: Job, floor: Floor) -> Taken:
+        """What to take for (more of) the job; empty where nothing can be taken. The caller takes it."""
+        ...
+
+    def release(self, job: Job) -> None:
+        """The job has ended, or gives up what it holds."""
+        ...
+
+    def held(self, floor: Floor) -> int:
+        """GPUs that are free and that no other gang may use."""
+        ...
+
+
+def in_one_rack(job: Job, floor: Floor) -> bool:
+    """Whether the gang fits a rack, and so must be in one."""
+    return job.pods <= floor.per_rack
+
+
+def _whole_nodes(floor: Floor, rack: int, pods: int) -> Taken:
+    full = [node for node in floor.nodes(rack) if floor.free[node] == floor.per_node]
+    return [(node, floor.per_node) for node in full[:pods]]
+
+
+class FirstFit:
+    """The first node, or the first rack, with room; gangs larger than a rack take the first free nodes."""
+
+    name, partial = "first fit", False
+
+    def place(self, job: Job, floor: Floor) -> Taken:
+        if job.gpus < floor.per_node:
+            node = next((node for node, free in enumerate(floor.free) if free >= job.gpus), None)
+            return [] if node is None else [(node, job.gpus)]
+        if in_one_rack(job, floor):
+            rack = next((rack for rack, whole in enumerate(floor.whole) if whole >= job.pods), None)
+            return [] if rack is None else _whole_nodes(floor, rack, job.pods)
+        if sum(floor.whole) < job.pods:
+            return []
+        return [pair for rack in range(floor.racks) for pair in _whole_nodes(floor, rack, job.pods)][
+            : job.pods
+        ]
+
+    def release(self, job: Job) -> None:
+        """Nothing is kept."""
+
+    def held(self, floor: Floor) -> int:
+        return 0
+
+
+class BestFit:
+    """Kueue's rule: the rack with the least room that serves, in it the node with the least; a gang larger
+    than a rack takes the roomiest racks first, and for what is left the tightest that serves."""
+
+    name, partial = "best fit", False
+
+    def place(self, job: Job, floor: Floor) -> Taken:
+        if job.gpus < floor.per_node:
+            return self._one(job, floor)
+        if in_one_rack(job, floor):
+            fitting = [rack for rack, whole in enumerate(floor.whole) if whole >= job.pods]
+            tightest = min(fitting, key=lambda rack: floor.whole[rack], default=None)
+            return [] if tightest is None else _whole_nodes(floor, tightest, job.pods)
+        if sum(floor.whole) < job.pods:
+            return []
+        taken: Taken = []
+        left = sorted(range(floor.racks), key=lambda rack: -floor.whole[rack])
+        while len(taken) < job.pods:
+            wanted = job.pods - len(taken)
+            serving = [rack for rack in left if floor.whole[rack] >= wanted]
+            rack = min(serving, key=lambda rack: floor.whole[rack]) if serving else left[0]
+            left.remove(rack)
+            taken += _whole_nodes(floor, rack, wanted)
+        return taken
+
+    def _one(self, job: Job, floor: Floor) -> Taken:
+        room = [
+            sum(floor.free[node] // job.gpus for node in floor.nodes(rack)) for rack in range(floor.racks)
+        ]
+        rack = min((r for r in range(floor.racks) if room[r]), key=lambda r: room[r], default=None)
+        if rack is None:
+            return []
+        serving = (node for node in floor.nodes(rack) if floor.free[node] >= job.gpus)
+        return [(min(serving, key=lambda node: floor.free[node]), job.gpus)]
+
+    def release(self, job: Job) -> None:
+        """Nothing is kept."""
+
+    def held(self, floor: Floor) -> int:
+        return 0
+
+
+class PodByPod:
+    """Pod affinity without a gang: the first pod goes to the emptiest rack's emptiest node (kube-scheduler's
+    default), the others must follow into that rack, and what has a place holds it until the rest has one."""
+
+    name, partial = "pod by pod", True
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, tuple[int, int]] = {}
+        """By job: the rack that its first pod chose (-1 for any) and the pods that have a place."""
+
+    def place(self, job: Job, floor: Floor) -> Taken:
+        if job.gpus < floor.per_node:
+            node = max(range(len(floor.free)), key=lambda n: (floor.free[n], -_turn(n, job, floor)))
+            return [(node, job.gpus)] if floor.free[node] >= job.gpus else []
+        rack, there = self._waiting.get(job.number, (-1, 0))
+        if rack < 0 and in_one_rack(job, floor):
+            first = max(range(len(floor.free)), key=lambda n: (floor.free[n], -_turn(n, job, floor)))
+            if floor.free[first] < floor.per_node:
+                return []
+            rack = floor.rack(first)
+        racks = range(floor.racks) if rack < 0 else (rack,)
+        wanted = job.pods - there
+        taken = [pair for one in racks for pair in _whole_nodes(floor, one, wanted)][:wanted]
+        if taken:
+            self._waiting[job.number] = (rack, there + len(taken))
+        return taken
+
+    def release(self, job: Job) -> None:
+        self._waiting.pop(job.number, None)
+
+    def held(self, floor: Floor) -> int:
+        return 0
+
+
+def _turn(node: int, job: Job, floor: Floor) -> int:
+    """A place in an order that starts elsewhere for each job, as ties are broken by chance."""
+    return (node - job.number * 7919) % len(floor.free)
+
+
+class Planned:
+    """Bayplan: `planner.plan` on a snapshot that holds every running gang's reservation.
+
+    Where `mode` is `domain`, gangs of `hold_from` GPUs and more hold whole domains; all others their nodes.
+    """
+
+    partial = False
+
+    def __init__(self, floor: Floor, mode: ReserveMode, hold_from: int) -> None:
+        self.name = "bayplan, nodes" if mode == "nodes" else "bayplan, domains"
+        self._mode, self._hold_from = mode, hold_from
+        self._snapshot = hall(floor)
+        self._pristine_held: dict[int, list[int]] = {}
+
+    def place(self, job: Job, floor: Floor) -> Taken:
+        whole = self._holds(job)
+        if not _may_fit(job, floor, whole):
+            return []
+        group = gang_of(job, floor, "domain" if whole else "nodes")
+        answer = plan(self._snapshot, group)
+        reservation = reservation_for(self._snapshot, group, answer)
+        if reservation is None:
+            return []
+        self._snapshot = self._snapshot.with_reservation(reservation)
+        if whole:
+            self._pristine_held[job.number] = [number(name) for name in reservation.nodes]
+        return [(number(a.node), a.count * job.gpus) for a in answer.assignments]
+
+    def _holds(self, job: Job) -> bool:
+        return self._mode == "domain" and job.total >= self._hold_from and job.pods > 1
+
+    def release(self, job: Job) -> None:
+        self._snapshot = self._snapshot.without(name_of(job))
+        self._pristine_held.pop(job.number, None)
+
+    def held(self, floor: Floor) -> int:
+        return sum(floor.free[node] for nodes in self._pristine_held.values() for node in nodes)
+
+
+def _may_fit(job: Job, floor: Floor, whole: bool) -> bool:
+    """Whether the plan can succeed at all, by sums that are at hand: a held rack must be pristine."""
+    if job.gpus < floor.per_node:
+        return any(free >= job.gpus for free in floor.free)
+    if whole:
+        return floor.pristine * floor.per_rack >= job.pods
+    if in_one_rack(job, floor):
+        return max(floor.whole) >= job.pods
+    return sum(floor.whole) >= job.pods
+
+
+def name_of(job: Job) -> str:
+    """The gang's name."""
+    return f"simulation/Job/{job.number}"
+
+
+def number(node: str) -> int:
+    """A node's number by its name."""
+    return int(node.removeprefix("n"))
+
+
+def gang_of(job: Job, floor: Floor, reserve: ReserveMode) -> PodGroup:
+    """The job as the planner sees it."""
+    pods = PodSet("worker", job.pods, PodShape({GPU: job.gpus, "pods": 1}))
+    required = RACK if job.pods > 1 and in_one_rack(job, floor) else ""
+    return PodGroup(name_of(job), (pods,), Constraint(required=required), reserve)
+
+
+def hall(floor: Floor) -> Snapshot:
+    """The empty floor as a snapshot: racks r0, r1 …, nodes n0, n1 …"""
+    nodes = (
+        Node(
+            f"n{node}",
+            {RACK: f"r{floor.rack(node)}", HOSTNAME: f"n{node}"},
+            {GPU: floor.per_node, "pods": 110},
+        )
+        for node in range(len(floor.free))
+    )
+    return snapshot(nodes, [Topology("hall", (RACK, HOSTNAME))])

@@ -1,0 +1,106 @@
+"""What policies may look up beside the object itself: its namespace, parameter objects, who may do what.
+
+From cluster files on the command line, from the API server in a cluster. Policies read it; nothing here does
+I/O by itself, an `Access` that asks the API server is given by the shell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
+from webhook.placement.group_members import Member
+from webhook.placement.queue import Waiting
+from webhook.policy.engine.context import FileParams, Params
+from webhook.policy.engine.model import ParamKind, PolicySet
+from webhook.wire.request import AdmissionRequest, UserInfo
+
+Json = Mapping[str, Any]
+
+
+_TOO_MANY = ("Node", "Pod", "Event", "Lease")
+"""Kinds that no policy takes as parameters, and of which a cluster has more than is worth keeping."""
+
+
+_NO_PARAMS = FileParams(())
+
+
+def no_access(user: UserInfo) -> Access:
+    """Offline there is nobody to ask."""
+    return Unavailable()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user.
+
+    `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
+    such groups that are in no cluster yet. `waiting` tells, in order, which gangs wait. `fenced`: reserved
+    domains are fenced by taint.
+    """
+
+    namespaces: Mapping[str, Json] = field(default_factory=dict)
+    params: Params = _NO_PARAMS
+    access: Callable[[UserInfo], Access] = no_access
+    podgroups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
+    members: Sequence[Member] = ()
+    waiting: Callable[[], Sequence[Waiting]] = tuple
+    fenced: bool = False
+
+    @classmethod
+    def of_objects(cls, objects: Iterable[Json]) -> Surroundings:
+        """From what cluster files hold: Namespaces, and every other object as a possible parameter."""
+        known = tuple(one for one in objects if one.get("kind") not in _TOO_MANY)
+        spaces = {_name(one): one for one in known if one.get("kind") == "Namespace"}
+        return cls(spaces, FileParams(known), podgroups=pod_groups(known))
+
+    def placed(self, request: AdmissionRequest) -> AdmissionRequest:
+        """The request with its Namespace object, where that is known here."""
+        known = self.namespaces.get(request.namespace)
+        return request if known is None else replace(request, namespace_object=known)
+
+    def params_beside(self, policies: PolicySet) -> Params:
+        """Parameters from the files beside the policies, then from here."""
+        return _Both(FileParams(policies.params), self.params)
+
+    def authorizer(self, user: UserInfo) -> Authorizer:
+        """The CEL variable `authorizer`, speaking of the user who asks."""
+        return Authorizer(self.access(user))
+
+
+def pod_groups(objects: Iterable[Json]) -> dict[tuple[str, str], Json]:
+    """The objects that tell pods of their gang, by namespace and name."""
+    return {
+        (_meta(one, "namespace") or "default", _name(one)): one
+        for one in objects
+        if one.get("kind") == "PodGroup"
+        or (one.get("kind") == "Workload" and str(one.get("apiVersion", "")).startswith("scheduling.k8s.io/"))
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """Two sources; an object that both have is the first one's."""
+
+    first: Params
+    second: Params
+
+    def objects(self, kind: ParamKind) -> Sequence[Json]:
+        found = {_key(one): one for one in self.second.objects(kind)}
+        return list({**found, **{_key(one): one for one in self.first.objects(kind)}}.values())
+
+
+def _key(obj: Json) -> tuple[str, str]:
+    return _meta(obj, "namespace"), _meta(obj, "name")
+
+
+def _name(obj: Json) -> str:
+    return _meta(obj, "name")
+
+
+def _meta(obj: Json, key: str) -> str:
+    metadata = obj.get("metadata")
+    value = metadata.get(key) if isinstance(metadata, Mapping) else ""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,67 @@
+"""What a node compiles to, what names a scope holds, and the folding of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from webhook.cel.values import types
+from webhook.cel.values.budget import Meter
+from webhook.cel.values.errors import CelError, FunctionError
+from webhook.cel.values.types import DYN, Type
+from webhook.cel.values.values import CelType, UInt
+
+Run = Callable[[list[Any]], Any]
+
+
+UNSET: Final = object()
+
+
+FIRST_SLOT: Final = 2  # of a frame; before it stand the bindings and the meter
+
+
+@dataclass(slots=True)
+class Code:
+    """A compiled node: its closure, static type, constant value, and dotted path if it is a plain one."""
+
+    run: Run
+    type: Type = DYN
+    constant: Any = UNSET
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Macro variables in sight: name to slot and type."""
+
+    names: Mapping[str, tuple[int, Type]] = field(default_factory=dict)
+    depth: int = 0
+
+    def bind(self, *variables: tuple[str, Type]) -> Scope:
+        """A scope with more variables, each in a slot of its own."""
+        names = dict(self.names)
+        for offset, (name, kind) in enumerate(variables):
+            names[name] = (FIRST_SLOT + self.depth + offset, kind)
+        return Scope(names, self.depth + len(variables))
+
+
+def constant(value: Any) -> Code:
+    """The code of a constant."""
+    return Code(lambda _: value, types.of_value(value), value)
+
+
+_FOLDED: Final = (str, int, float, bool, bytes, type(None), CelType, UInt)
+
+
+def fold(code: Code, operands: list[Code]) -> Code:
+    """The code, run once now if its operands are constants and the result is small and plain."""
+    if any(operand.constant is UNSET for operand in operands):
+        return code
+    try:
+        value = code.run([{}, Meter(10_000)])
+    except (CelError, FunctionError):
+        return code
+    if isinstance(value, list) and all(isinstance(item, _FOLDED) for item in value):
+        return Code(lambda _: value, code.type, value)
+    return Code(lambda _: value, types.of_value(value), value) if isinstance(value, _FOLDED) else code

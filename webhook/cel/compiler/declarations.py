@@ -1,0 +1,58 @@
+"""What an expression may name: variables, libraries, and the host's own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook.cel.compiler.functions import Function
+from webhook.cel.values import types
+from webhook.cel.values.schema import Node
+from webhook.cel.values.types import Type
+
+_TYPE_NAMES: Final[Mapping[str, str]] = {
+    **{name: name for name in ("bool", "int", "uint", "double", "string", "bytes", "null_type", "list")},
+    **{name: name for name in ("map", "type", "optional_type", "net.IP", "net.CIDR", "kubernetes.URL")},
+    **{name: name for name in ("kubernetes.Quantity", "kubernetes.Semver", "kubernetes.NamedFormat")},
+    **{name: name for name in ("google.protobuf.Timestamp", "google.protobuf.Duration")},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """The environment of an expression.
+
+    `variables` maps each name to a schema `Node` (its field paths are then checked), to a CEL type's name
+    ("string", "map", "list" …), or to None for any value. A name may be dotted. `mutations` adds `Object{}`,
+    `JSONPatch{}` and `jsonpatch.escapeKey`; the fields of `Object{}` are checked against `target`, or against
+    the schema of the variable "object". `libraries` turns on what Kubernetes' base environment lacks: "math",
+    "base64", "bind", "strings" (the later string functions). With `strict` off, unknown names and functions
+    are errors of evaluation, as in an expression that was parsed but not checked.
+    """
+
+    variables: Mapping[str, Node | str | None] = field(default_factory=dict)
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    mutations: bool = False
+    target: Node | None = None
+    libraries: frozenset[str] = frozenset()
+    container: str = ""
+    strict: bool = True
+
+    def type_of(self, name: str) -> Type:
+        """The static type of a declared variable."""
+        hint = self.variables[name]
+        if isinstance(hint, Node):
+            return types.of_schema(hint)
+        return types.DYN if hint is None else Type(hint)
+
+    @property
+    def type_names(self) -> Mapping[str, str]:
+        """Names that stand for types."""
+        return _TYPE_NAMES
+
+    @property
+    def object_schema(self) -> Node | None:
+        """The schema that `Object{}` is checked against."""
+        hint = self.target or self.variables.get("object")
+        return hint if isinstance(hint, Node) else None

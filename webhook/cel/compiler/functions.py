@@ -1,0 +1,227 @@
+"""Functions: overloads by name and type, and the calls that choose among them.
+
+An overload's signature is written as people write it: `<string>.charAt(int) -> string` is called on a string,
+`sets.contains(list, list) -> bool` is not. Types are CEL's names, `dyn` is any, `a|b` either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from webhook.cel.values.budget import Meter
+from webhook.cel.values.errors import CelError, FunctionError
+from webhook.cel.values.types import Type, accepts
+from webhook.cel.values.values import type_name
+
+Implementation = Callable[..., Any]
+
+
+_SIGNATURE: Final = re.compile(r"(?:<([^>]+)>\.)?([\w.]+)\(([^)]*)\) -> (\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function that the host registers: a callable over plain values, with its number of arguments.
+
+    With `receiver` it is called as `a.name(b)`, and `a` counts as an argument. It raises ValueError with a
+    short message when it cannot answer; the message reaches people.
+    """
+
+    call: Implementation
+    min_args: int
+    max_args: int
+    receiver: bool = False
+    result: str = "dyn"
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One implementation. `metered` ones get the Meter before their arguments."""
+
+    name: str
+    receiver: bool
+    params: tuple[str, ...]
+    result: str
+    call: Implementation
+    metered: bool = False
+
+
+def overload(signature: str, call: Implementation, *, metered: bool = False) -> Overload:
+    """An overload from its signature."""
+    match = _SIGNATURE.fullmatch(signature)
+    if match is None:
+        raise ValueError(f"bad signature {signature}")
+    receiver, name, params, result = match.groups()
+    types = [part.strip() for part in params.split(",") if part.strip()]
+    if receiver:
+        types.insert(0, receiver)
+    return Overload(name, bool(receiver), tuple(types), result, call, metered)
+
+
+def scanning(signature: str, call: Implementation, flat: int = 0) -> Overload:
+    """An overload charged a flat price and a tenth of its first argument's length."""
+
+    def metered(meter: Meter, *args: Any) -> Any:
+        first = args[0]
+        meter.charge(flat + (len(first) // 10 if isinstance(first, (str, bytes)) else 0))
+        return call(*args)
+
+    return overload(signature, metered, metered=True)
+
+
+class Table:
+    """All functions that an expression may call."""
+
+    __slots__ = ("_by_shape", "_names")
+
+    def __init__(self, overloads: Iterable[Overload]) -> None:
+        self._by_shape: dict[tuple[str, bool, int], list[Overload]] = {}
+        self._names: set[tuple[str, bool]] = set()
+        for entry in overloads:
+            self._by_shape.setdefault((entry.name, entry.receiver, len(entry.params)), []).append(entry)
+            self._names.add((entry.name, entry.receiver))
+
+    def has(self, name: str, receiver: bool) -> bool:
+        """Is there a function of this name, whatever it takes?"""
+        return (name, receiver) in self._names
+
+    def names(self, receiver: bool) -> list[str]:
+        """All names of one style."""
+        return sorted(name for name, style in self._names if style == receiver)
+
+    def find(self, name: str, receiver: bool, count: int) -> list[Overload]:
+        """The overloads of that name and number of arguments (a receiver counts as one)."""
+        return self._by_shape.get((name, receiver, count), [])
+
+    def counts(self, name: str, receiver: bool) -> list[int]:
+        """The numbers of arguments that the name takes, a receiver not counted."""
+        shapes = [n for (known, style, n) in self._by_shape if known == name and style == receiver]
+        return sorted(n - receiver for n in shapes)
+
+
+def possible(overloads: list[Overload], types: list[Type]) -> list[Overload]:
+    """The overloads that arguments of these static types may match."""
+    return [
+        entry
+        for entry in overloads
+        if all(accepts(param, given) for param, given in zip(entry.params, types, strict=True))
+    ]
+
+
+class Dispatcher:
+    """Chooses an overload by the arguments' Python types and remembers the choice."""
+
+    __slots__ = ("_chosen", "metered", "name", "overloads")
+
+    def __init__(self, name: str, overloads: list[Overload]) -> None:
+        self.name = name
+        self.overloads = overloads
+        self.metered = any(entry.metered for entry in overloads)
+        self._chosen: dict[tuple[type, ...], Implementation] = {}
+
+    def choose(self, *args: Any) -> Implementation:
+        """The implementation for these arguments; a FunctionError when there is none."""
+        key = tuple(map(type, args))
+        found = self._chosen.get(key)
+        if found is None:
+            found = self._search(args)
+            self._chosen[key] = found
+        return found
+
+    def _search(self, args: tuple[Any, ...]) -> Implementation:
+        types = [Type(_dispatch_name(arg)) for arg in args]
+        matching = possible(self.overloads, types)
+        if not matching:
+            raise FunctionError(
+                f"no overload of {self.name} for ({', '.join(type_name(arg) for arg in args)})"
+            )
+        entry = matching[0]
+        if self.metered and not entry.metered:
+            plain = entry.call
+            return lambda _, *args: plain(*args)
+        return entry.call
+
+
+def _dispatch_name(value: Any) -> str:
+    name = type_name(value)
+    return "map" if isinstance(value, dict) else name
+
+
+def caller(
+    dispatcher: Dispatcher, args: list[Callable[[list[Any]], Any]], pos: int
+) -> Callable[[list[Any]], Any]:
+    """The closure of a call."""
+    chosen, choose = dispatcher._chosen, dispatcher.choose
+    if not dispatcher.metered and len(args) == 1:
+        (only,) = args
+
+        def call1(f: list[Any]) -> Any:
+            a = only(f)
+            try:
+                return (chosen.get((type(a),)) or choose(a))(a)
+            except CelError:
+                raise
+            except Exception as bad:
+                raise failure(dispatcher.name, bad, pos) from None
+
+        return call1
+    if not dispatcher.metered and len(args) == 2:
+        first, second = args
+
+        def call2(f: list[Any]) -> Any:
+            a = first(f)
+            b = second(f)
+            try:
+                return (chosen.get((type(a), type(b))) or choose(a, b))(a, b)
+            except CelError:
+                raise
+            except Exception as bad:
+                raise failure(dispatcher.name, bad, pos) from None
+
+        return call2
+
+    def call(f: list[Any]) -> Any:
+        values = [arg(f) for arg in args]
+        meter: Meter = f[1]
+        try:
+            if dispatcher.metered:
+                return choose(*values)(meter, *values)
+            return choose(*values)(*values)
+        except CelError:
+            raise
+        except Exception as bad:
+            raise failure(dispatcher.name, bad, pos) from None
+
+    return call
+
+
+def failure(name: str, bad: Exception, pos: int) -> CelError:
+    """What a failed call becomes: our own functions' words, else only the function's name."""
+    if isinstance(bad, FunctionError):
+        return CelError("evaluation", str(bad), pos)
+    if isinstance(bad, RecursionError):
+        raise bad
+    return CelError("evaluation", f"{name} failed", pos)
+
+
+def host_caller(
+    name: str, function: Function, args: list[Callable[[list[Any]], Any]], pos: int
+) -> Callable[[list[Any]], Any]:
+    """The closure of a call to a host's function."""
+    call = function.call
+
+    def run(f: list[Any]) -> Any:
+        values = [arg(f) for arg in args]
+        try:
+            return call(*values)
+        except CelError:
+            raise
+        except (ValueError, FunctionError) as bad:
+            raise CelError("evaluation", f"{name}: {bad}"[:300], pos) from None
+        except Exception as bad:
+            raise failure(name, bad, pos) from None
+
+    return run

@@ -1,0 +1,188 @@
+"""The two types that mutations build, `Object{}` and `JSONPatch{}`, checked against the object's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from webhook.cel.compiler.aggregates import optional_at
+from webhook.cel.compiler.code import Code
+from webhook.cel.compiler.declarations import Declarations
+from webhook.cel.syntax.ast import Binary, Literal, Struct
+from webhook.cel.syntax.ast import Node as AstNode
+from webhook.cel.syntax.hints import nearest
+from webhook.cel.values import types
+from webhook.cel.values.errors import CelError
+from webhook.cel.values.schema import ANY, Node
+from webhook.cel.values.types import Type
+from webhook.cel.values.values import JSONPatch, ObjectValue, type_name
+
+Field = tuple[str, int, Code, bool]
+
+
+_PATCH_FIELDS: Final = {"op": "op", "path": "path", "from": "source", "value": "value"}
+
+
+_PATCH_OPS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test"})
+
+
+def struct(node: Struct, fields: list[Field], declared: Declarations) -> Code:
+    """`Object.path{…}` or `JSONPatch{…}`; any other type is unknown."""
+    if declared.mutations and node.name == "JSONPatch":
+        return _json_patch(node, fields, declared.object_schema)
+    if declared.mutations and node.name.split(".")[0] == "Object":
+        return _object(node, fields, declared.object_schema)
+    hint = "" if declared.mutations else "; Object{} and JSONPatch{} belong to mutations"
+    raise CelError("undeclared", f"unknown type {node.name!r}{hint}", node.pos)
+
+
+def _json_patch(node: Struct, fields: list[Field], schema: Node | None) -> Code:
+    for (name, pos, code, _), (_, _, value, _) in zip(fields, node.fields, strict=True):
+        if name in ("path", "from") and schema is not None:
+            _check_pointer(known_prefix(value, code), schema, value.pos)
+        if name not in _PATCH_FIELDS:
+            raise CelError("type", f"JSONPatch has no field {name!r}; it has op, path, from and value", pos)
+        if name != "value" and code.type.name not in ("dyn", "string", "optional_type"):
+            raise CelError("type", f"JSONPatch's {name} must be a string, not {code.type.name}", pos)
+        if name == "op" and isinstance(code.constant, str) and code.constant not in _PATCH_OPS:
+            raise CelError("type", f"JSONPatch's op must be one of {', '.join(sorted(_PATCH_OPS))}", pos)
+    assign = _assigner(fields)
+
+    def run(f: list[Any]) -> JSONPatch:
+        given: dict[str, Any] = {}
+        for name, pos, value in assign(f):
+            if name != "value" and type(value) is not str:
+                raise CelError(
+                    "evaluation", f"JSONPatch's {name} must be a string, not {type_name(value)}", pos
+                )
+            given[_PATCH_FIELDS[name]] = value
+        return JSONPatch(**given, has_value="value" in given)
+
+    return Code(run, Type("JSONPatch"))
+
+
+def _object(node: Struct, fields: list[Field], schema: Node | None) -> Code:
+    place = _place(schema, node.name.split(".")[1:]) if schema else ANY
+    if place is None:
+        raise CelError("type", f"unknown type {node.name}: no such field path", node.pos)
+    for name, pos, code, optional in fields:
+        _check_field(node.name, name, pos, code, optional, place)
+    assign = _assigner(fields)
+    type_of = node.name
+    prefix = f"{type_of}."
+
+    def run(f: list[Any]) -> ObjectValue:
+        out = ObjectValue(type_of)
+        for name, pos, value in assign(f):
+            _check_value(value, prefix + name, pos)
+            out[name] = value
+        return out
+
+    return Code(run, Type(type_of))
+
+
+def _place(schema: Node, steps: list[str]) -> Node | None:
+    """Where a type path leads: a list stands for its element. ANY beyond what is known, None for no field."""
+    node: Node | None = schema
+    for step in steps:
+        if node is None or node.kind == "any":
+            break
+        node = node.items if node.kind == "map" else node.fields.get(step)
+        while node is not None and node.kind == "list":
+            node = node.items
+    return node
+
+
+def _check_field(owner: str, name: str, pos: int, code: Code, optional: bool, place: Node) -> None:
+    if place.kind != "object":
+        return
+    child = place.fields.get(name)
+    if child is None:
+        raise CelError("type", f"{owner} has no field {name!r}{nearest(name, place.fields)}", pos)
+    given = code.type.element if optional else code.type
+    _check_type(child, given, f"{owner}.{name}", pos)
+
+
+def _check_type(child: Node, given: Type, path: str, pos: int) -> None:
+    wanted = _wanted(child, path)
+    if given.name not in ("dyn", "null_type", "optional_type") and wanted and given.name not in wanted:
+        raise CelError("type", f"{path} must be {' or '.join(wanted)}, not {given.name}", pos)
+    if child.kind == "list" and child.items is not None and given.elem is not None:
+        _check_type(child.items, given.elem, path, pos)
+
+
+def _wanted(child: Node, path: str) -> tuple[str, ...]:
+    if child.kind == "object":
+        return (path,)
+    if child.kind == "map":
+        return ("map", path)
+    if child.kind == "list":
+        return ("list",)
+    name = types.of_schema(child).name
+    return () if name == "dyn" else (name,)
+
+
+def known_prefix(node: AstNode, code: Code) -> tuple[str, bool]:
+    """The text that a string surely begins with, and whether it is all of it."""
+    if isinstance(code.constant, str):
+        return code.constant, True
+    while isinstance(node, Binary) and node.op == "+":
+        node = node.left
+    return (node.value, False) if isinstance(node, Literal) and isinstance(node.value, str) else ("", False)
+
+
+def _check_pointer(known: tuple[str, bool], schema: Node, pos: int) -> None:
+    """A JSON pointer's steps lead through fields that exist; its unknown end is not looked at."""
+    text, whole = known
+    if not text:
+        return
+    if not text.startswith("/"):
+        raise CelError("type", "a JSON pointer begins with '/'", pos)
+    steps = text.split("/")[1:]
+    node: Node | None = schema
+    for step in steps if whole else steps[:-1]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if node is None or node.kind == "any":
+            return
+        node = _step(node, name, pos)
+
+
+def _step(node: Node, name: str, pos: int) -> Node | None:
+    if node.kind == "map":
+        return node.items
+    if node.kind == "list":
+        if name != "-" and not name.isdecimal():
+            raise CelError("type", f"JSON pointer: {name!r} is no index of a list", pos)
+        return node.items
+    if node.kind != "object":
+        raise CelError("type", f"JSON pointer: {name!r} lies below a {node.kind}", pos)
+    if name not in node.fields:
+        raise CelError("type", f"JSON pointer: no field {name!r}{nearest(name, node.fields)}", pos)
+    return node.fields[name]
+
+
+def _check_value(value: Any, path: str, pos: int) -> None:
+    """An `Object{}` inside another must carry the type of the field that it is put into."""
+    if isinstance(value, list):
+        for item in value:
+            _check_value(item, path, pos)
+    elif isinstance(value, ObjectValue) and value.type_name != path:
+        raise CelError("evaluation", f"{path} cannot hold {value.type_name}: the type must be {path}", pos)
+
+
+def _assigner(fields: list[Field]) -> Callable[[list[Any]], list[tuple[str, int, Any]]]:
+    parts = [(name, pos, code.run, optional) for name, pos, code, optional in fields]
+
+    def assign(f: list[Any]) -> list[tuple[str, int, Any]]:
+        out = []
+        for name, pos, value_of, optional in parts:
+            value = value_of(f)
+            if optional:
+                value = optional_at(value, pos)
+                if not value.present:
+                    continue
+                value = value.value
+            out.append((name, pos, value))
+        return out
+
+    return assign

@@ -1,0 +1,186 @@
+"""Field selection, indexing and presence: closures over plain dicts and lists, with optionals beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from webhook.cel.values.errors import CelError
+from webhook.cel.values.values import ABSENT, Optional, UInt, to_key, type_name
+
+Run = Callable[[list[Any]], Any]
+
+
+_MISSING: Final = object()
+
+
+def selector(operand: Run, names: list[tuple[str, int]]) -> Run:
+    """`operand.a.b.c`. The loop runs on the plain case; whatever else happens is told by `select`."""
+    fields = tuple(name for name, _ in names)
+    places = tuple(pos for _, pos in names)
+
+    def slow(value: Any) -> Any:
+        for name, pos in zip(fields, places, strict=True):
+            value = select(value, name, pos)
+        return value
+
+    if len(fields) == 1:
+        return _one(operand, fields[0], slow)
+    if len(fields) == 2:
+        return _two(operand, *fields, slow)
+
+    def many(f: list[Any]) -> Any:
+        root = value = operand(f)
+        try:
+            for name in fields:
+                value = value[name]
+        except (KeyError, TypeError, IndexError):
+            return slow(root)
+        return value
+
+    return many
+
+
+def _one(operand: Run, name: str, slow: Callable[[Any], Any]) -> Run:
+    def one(f: list[Any]) -> Any:
+        root = operand(f)
+        try:
+            return root[name]
+        except (KeyError, TypeError, IndexError):
+            return slow(root)
+
+    return one
+
+
+def _two(operand: Run, first: str, second: str, slow: Callable[[Any], Any]) -> Run:
+    def two(f: list[Any]) -> Any:
+        root = operand(f)
+        try:
+            return root[first][second]
+        except (KeyError, TypeError, IndexError):
+            return slow(root)
+
+    return two
+
+
+def select(value: Any, name: str, pos: int) -> Any:
+    """One field of a map, or of what an optional holds."""
+    if isinstance(value, Mapping):
+        found = _get(value, name)
+        if found is _MISSING:
+            raise CelError("evaluation", f"no such key: {name}", pos)
+        return found
+    if isinstance(value, Optional):
+        return optional_select(value, name, pos)
+    raise CelError("evaluation", f"{type_name(value)} has no field {name}", pos)
+
+
+def _get(value: Mapping[Any, Any], name: str) -> Any:
+    try:
+        return value[name]
+    except KeyError:
+        return value.get(unescape(name), _MISSING) if "__" in name else _MISSING
+
+
+_ESCAPES: Final = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
+
+
+_ESCAPED: Final = re.compile(r"__(underscores|dot|dash|slash)__")
+
+
+_KEYWORD: Final = re.compile(
+    r"__(true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package"
+    r"|namespace|return)__"
+)
+
+
+def unescape(name: str) -> str:
+    """The property that Kubernetes' escaped name stands for: `foo__dash__bar` is `foo-bar`."""
+    word = _KEYWORD.fullmatch(name)
+    return word[1] if word else _ESCAPED.sub(lambda m: _ESCAPES[m[1]], name)
+
+
+def optional_select(value: Any, name: str, pos: int) -> Optional:
+    """`value.?name`: absent where the map lacks the key, an error where there is no map."""
+    if isinstance(value, Optional):
+        if not value.present:
+            return ABSENT
+        value = value.value
+    if isinstance(value, Optional):
+        return optional_select(value, name, pos)
+    if not isinstance(value, Mapping):
+        raise CelError("evaluation", f"{type_name(value)} has no field {name}", pos)
+    found = _get(value, name)
+    return ABSENT if found is _MISSING else Optional(found)
+
+
+def has(value: Any, name: str, pos: int) -> bool:
+    """`has(value.name)`."""
+    if type(value) is dict:
+        return name in value or ("__" in name and unescape(name) in value)
+    if isinstance(value, Optional):
+        return value.present and has(value.value, name, pos)
+    if isinstance(value, Mapping):
+        return name in value
+    raise CelError("evaluation", f"{type_name(value)} has no field {name}", pos)
+
+
+def index(value: Any, key: Any, pos: int) -> Any:
+    """`value[key]`."""
+    if isinstance(value, Optional):
+        return optional_index(value, key, pos)
+    found = _at(value, key, pos)
+    if found is not _MISSING:
+        return found
+    if isinstance(value, Mapping):
+        shown = f": {key}" if type(key) in (str, int, UInt) and len(str(key)) <= 80 else ""
+        raise CelError("evaluation", f"no such key{shown}", pos)
+    raise CelError("evaluation", f"index {key} out of range of a list of {len(value)}", pos)
+
+
+def optional_index(value: Any, key: Any, pos: int) -> Optional:
+    """`value[?key]`."""
+    if isinstance(value, Optional):
+        if not value.present:
+            return ABSENT
+        return optional_index(value.value, key, pos)
+    if isinstance(value, Mapping) and not isinstance(key, (str, int, float)):
+        return ABSENT
+    found = _at(value, key, pos)
+    return ABSENT if found is _MISSING else Optional(found)
+
+
+def _at(value: Any, key: Any, pos: int) -> Any:
+    if isinstance(value, Mapping):
+        if not isinstance(key, (str, int, float)):
+            raise CelError("evaluation", f"a {type_name(key)} is no map key", pos)
+        try:
+            return value[to_key(key)]
+        except KeyError:
+            return _MISSING
+    if isinstance(value, (list, tuple)):
+        if type(key) is float and key.is_integer():
+            key = int(key)
+        if isinstance(key, bool) or not isinstance(key, int):
+            raise CelError("evaluation", f"a list's index must be an int, not {type_name(key)}", pos)
+        return value[key] if 0 <= key < len(value) else _MISSING
+    raise CelError("evaluation", f"a {type_name(value)} has no elements", pos)
+
+
+def indexer(operand: Run, key: Run, pos: int, optional: bool) -> Run:
+    """The closure of `operand[key]` or `operand[?key]`."""
+    if optional:
+        return lambda f: optional_index(operand(f), key(f), pos)
+
+    def run(f: list[Any]) -> Any:
+        value = operand(f)
+        where = key(f)
+        if type(value) is dict and type(where) is str:
+            try:
+                return value[where]
+            except KeyError:
+                pass
+        return index(value, where, pos)
+
+    return run

@@ -1,0 +1,114 @@
+"""cel-python's grammar, mended and extended: text to syntax tree.
+
+The grammar file comes from the installed `celpy` package. Rules that CEL has gained since are put in their
+place (`.?`, `[?…]`, `{?k: v}`, `[?x]`, back-quoted field names, trailing commas), and the string terminals
+are replaced, because theirs backtrack exponentially on an unfinished string. The tree is built during the
+LALR reductions, so no depth of nesting can exhaust Python's stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Final
+
+from lark import Lark, UnexpectedInput
+from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedToken
+
+from webhook.cel.syntax.ast import Node
+from webhook.cel.syntax.build import TreeBuilder
+from webhook.cel.values.errors import CelError
+
+MAX_TEXT: Final = 32_768  # cel-go allows 100,000 code points; no published policy comes near either
+
+
+_REPLACED: Final = {
+    "member": "member_dot | member_opt | member_dot_arg | member_index | member_opt_index | member_object"
+    " | primary",
+    "member_dot": 'member "." (IDENT | ESC_IDENT)',
+    "member_index": 'member "[" expr "]"',
+    "member_object": 'member "{" [fieldinits] "}"',
+    "list_lit": '"[" [listitems] "]"',
+    "map_lit": '"{" [mapinits] "}"',
+    "fieldinits": 'fieldinit ("," fieldinit)* [","]',
+    "mapinits": 'mapinit ("," mapinit)* [","]',
+    "literal": "UINT_LIT | FLOAT_LIT | INT_LIT | MLSTRING_LIT | STRING_LIT | BYTES_LIT",
+    "FLOAT_LIT": r'/-?/ DIGIT* "." DIGIT+ EXPONENT? | /-?/ DIGIT+ EXPONENT',
+    "STRING_LIT": r"""/[rR]"[^"\r\n]*"|[rR]'[^'\r\n]*'"""
+    r"""|"(?:\\[^\r\n]|[^"\\\r\n])*"|'(?:\\[^\r\n]|[^'\\\r\n])*'/""",
+    "MLSTRING_LIT": r"""/[rR]\"\"\"(?:[^"]|"(?!""))*\"\"\"|[rR]'''(?:[^']|'(?!''))*'''"""
+    r"""|\"\"\"(?:\\(?:.|\n|\r)|[^"\\]|"(?!""))*\"\"\"|'''(?:\\(?:.|\n|\r)|[^'\\]|'(?!''))*'''/""",
+    "BYTES_LIT": r"""/(?:[bB][rR]|[rR][bB])(?:\"\"\"(?:[^"]|"(?!""))*\"\"\"|'''(?:[^']|'(?!''))*'''"""
+    r"""|"[^"\r\n]*"|'[^'\r\n]*')|[bB](?:\"\"\"(?:\\(?:.|\n|\r)|[^"\\]|"(?!""))*\"\"\""""
+    r"""|'''(?:\\(?:.|\n|\r)|[^'\\]|'(?!''))*'''|"(?:\\[^\r\n]|[^"\\\r\n])*"|'(?:\\[^\r\n]|[^'\\\r\n])*')/""",
+}
+
+
+_REMOVED: Final = ("BOOL_LIT", "NULL_LIT", "RESERVED.0")
+
+
+_ADDED: Final = r"""
+member_opt       : member "." "?" (IDENT | ESC_IDENT)
+member_opt_index : member "[" "?" expr "]"
+listitems        : listitem ("," listitem)* [","]
+listitem         : ["?"] expr
+mapinit          : ["?"] expr ":" expr
+fieldinit        : ["?"] (IDENT | ESC_IDENT) ":" expr
+ESC_IDENT        : /`[A-Za-z0-9_.\-\/ ]+`/
+"""
+
+
+def _patched(source: str) -> str:
+    """The packaged grammar with our rules in place of theirs; a ValueError if it no longer has a rule."""
+    for name, body in {**_REPLACED, **dict.fromkeys(_REMOVED, "")}.items():
+        rule = re.compile(rf"^{re.escape(name)}\s*:.*\n(?:[ \t]+[|].*\n)*", re.MULTILINE)
+        replacement = f"{name} : {body}\n" if body else ""
+        source, count = rule.subn(lambda _, text=replacement: text, source)  # type: ignore[misc]
+        if count != 1:
+            raise ValueError(f"the grammar of cel-python has no single rule {name}")
+    return source + _ADDED
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Lark:
+    source = resources.files("celpy").joinpath("cel.lark").read_text(encoding="utf-8")
+    return Lark(
+        _patched(source),
+        parser="lalr",
+        start="expr",
+        transformer=TreeBuilder(),
+        keep_all_tokens=True,
+        maybe_placeholders=False,
+    )
+
+
+def parse(text: str) -> Node:
+    """The syntax tree of an expression; a CelError of kind "syntax" otherwise."""
+    if len(text) > MAX_TEXT:
+        raise CelError("syntax", f"expression is longer than {MAX_TEXT:,} characters")
+    run: Callable[[str], Any] = _parser().parse
+    try:
+        tree = run(text)
+    except UnexpectedInput as bad:
+        raise _syntax_error(bad, text) from None
+    except LarkError as bad:
+        cause = bad.__cause__ or bad.__context__
+        if isinstance(cause, CelError):
+            raise cause from None
+        raise CelError("syntax", "expression cannot be read") from None
+    assert isinstance(tree, Node)
+    return tree
+
+
+def _syntax_error(bad: UnexpectedInput, text: str) -> CelError:
+    offset = int(bad.pos_in_stream or 0)
+    if isinstance(bad, UnexpectedToken) and bad.token.type != "$END":
+        return CelError("syntax", f"unexpected {str(bad.token)[:20]!r}", offset)
+    if isinstance(bad, UnexpectedCharacters) and offset < len(text):
+        unfinished = text[offset] in "'\""
+        return CelError(
+            "syntax", "unfinished string" if unfinished else f"unexpected {text[offset]!r}", offset
+        )
+    return CelError("syntax", "unexpected end of the expression", len(text.rstrip()))

@@ -1,0 +1,141 @@
+"""CEL values that plain JSON has no type for.
+
+`null`, booleans, strings, lists and maps are Python's own; an `int` is a CEL int, a `float` a CEL double,
+`bytes` CEL bytes. The classes here are the rest. Maps with boolean keys hold a `BoolKey` in their place,
+because Python takes `True` and `1` for the same key and CEL does not.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+INT_MIN: Final = -(2**63)
+
+
+INT_MAX: Final = 2**63 - 1
+
+
+UINT_MAX: Final = 2**64 - 1
+
+
+class UInt(int):
+    """A CEL uint: 0 to 2**64-1. It hashes as its number, so a map finds `1` under `1u` as CEL demands."""
+
+    __slots__ = ()
+
+
+class BoolKey(enum.Enum):
+    """A boolean as a map's key."""
+
+    FALSE = False
+    TRUE = True
+
+
+def to_key(key: Any) -> Any:
+    """The form in which a map stores this key."""
+    if key is True:
+        return BoolKey.TRUE
+    return BoolKey.FALSE if key is False else key
+
+
+def from_key(key: Any) -> Any:
+    """The CEL value of a stored key."""
+    return key.value if type(key) is BoolKey else key
+
+
+@dataclass(frozen=True, slots=True)
+class CelType:
+    """A type as a value, such as `int` or the result of `type(x)`."""
+
+    name: str
+
+
+class Optional:
+    """An optional value; `ABSENT` is the one that holds nothing."""
+
+    __slots__ = ("present", "value")
+
+    def __init__(self, value: Any, present: bool = True) -> None:
+        self.value = value
+        self.present = present
+
+
+ABSENT: Final = Optional(None, present=False)
+
+
+class ObjectValue(dict[str, Any]):
+    """The result of `Object.spec.template{…}`: a map that knows its type path. Unset fields are absent."""
+
+    __slots__ = ("type_name",)
+
+    def __init__(self, type_name: str, fields: Mapping[str, Any] | None = None) -> None:
+        super().__init__(fields or {})
+        self.type_name = type_name
+
+
+@dataclass(frozen=True, slots=True)
+class JSONPatch:
+    """One `JSONPatch{}` operation. `has_value` tells `value: null` from no value at all."""
+
+    op: str = ""
+    path: str = ""
+    source: str = ""
+    value: Any = None
+    has_value: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Timestamp:
+    """A point in time, in nanoseconds since 1970-01-01T00:00:00Z; years 1 to 9999."""
+
+    nanos: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    """A span of time in nanoseconds, within int64 as in Go."""
+
+    nanos: int
+
+
+_NAMES: Final[dict[type, str]] = {
+    bool: "bool",
+    int: "int",
+    UInt: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    type(None): "null_type",
+    list: "list",
+    tuple: "list",
+    dict: "map",
+    CelType: "type",
+    Optional: "optional_type",
+    Timestamp: "google.protobuf.Timestamp",
+    Duration: "google.protobuf.Duration",
+    JSONPatch: "JSONPatch",
+    BoolKey: "bool",
+}
+
+
+def register_type(python: type, name: str) -> None:
+    """Let `type(x)` name instances of this class."""
+    _NAMES[python] = name
+
+
+def type_name(value: Any) -> str:
+    """The name of a value's CEL type."""
+    known = _NAMES.get(type(value))
+    if known is not None:
+        return known
+    if isinstance(value, ObjectValue):
+        return value.type_name
+    if isinstance(value, Mapping):
+        return "map"
+    for python, name in _NAMES.items():
+        if isinstance(value, python):
+            return name
+    return "dyn"

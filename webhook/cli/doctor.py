@@ -1,0 +1,70 @@
+"""`bayplan doctor`: is the installation in a cluster sound, and what is to be mended?"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import orjson
+from rich.text import Text
+
+from webhook.cli.parsers import Subparsers, subcommand
+from webhook.kube.api.client import connect
+from webhook.kube.doctor import Finding, Patient, examine
+from webhook.kube.runtime import NAMESPACE
+from webhook.report import terminal
+
+EPILOG = """examples:
+  bayplan doctor
+  bayplan doctor --kubeconfig admin.conf -o json
+
+It looks at the CRDs, the webhook configurations and their CA, the certificate, the replicas and their leader,
+RBAC, the nodes' topology labels, and the time that the webhook adds to a dry run. It changes nothing.
+
+exit status: 0 nothing failed, 1 something did, 2 bad input or usage
+"""
+
+
+_STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `doctor`."""
+    parser = subcommand(
+        subparsers,
+        "doctor",
+        help="check an installation, and say what to mend",
+        description="Check Bayplan's installation in a cluster, and say what to mend.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
+    parser.add_argument("--namespace", default=NAMESPACE, help="of the installation (default: %(default)s)")
+    parser.add_argument("--name", default="bayplan", help="of its objects (default: %(default)s)")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, and print a line for each thing. Raises `InputError` for a kubeconfig that is none."""
+    findings = asyncio.run(_examine(args))
+    if args.output == "json":
+        sys.stdout.write(orjson.dumps([asdict(one) for one in findings], option=orjson.OPT_INDENT_2).decode())
+        sys.stdout.write("\n")
+    else:
+        terminal.console().print(terminal.table(("", "CHECK", "FOUND", "MEND"), map(_row, findings)))
+    return 1 if any(one.grade == "fail" for one in findings) else 0
+
+
+async def _examine(args: argparse.Namespace) -> list[Finding]:
+    api = await connect(args.kubeconfig)
+    try:
+        return await examine(Patient(api, args.namespace, args.name, datetime.now(UTC)))
+    finally:
+        await api.close()
+
+
+def _row(finding: Finding) -> tuple[Text | str, ...]:
+    return (Text(finding.grade, _STYLES[finding.grade]), finding.subject, finding.message, finding.mend)

@@ -1,0 +1,117 @@
+"""Arguments and inputs that several commands share: cluster files, manifests, policies."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from planner.cluster.snapshot import Snapshot
+from planner.devices.claims import CLAIM_KINDS
+from planner.manifests.cluster import read
+from planner.model.errors import InputError, Where
+from webhook.admission.environment import Surroundings
+from webhook.files.reader import Document, objects
+from webhook.functions.table import FUNCTIONS
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.loading.files import PolicyStore, load_paths
+from webhook.server.cluster_files import picture
+
+
+def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """`-c CLUSTER…`."""
+    shown = "files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints"
+    _add_paths(parser, "-c", "--cluster", "CLUSTER", shown, required=required)
+
+
+def add_manifests(parser: argparse.ArgumentParser) -> None:
+    """`-f MANIFEST…`."""
+    shown = "files or folders of manifests; - is standard input"
+    _add_paths(parser, "-f", "--filename", "MANIFEST", shown, required=True)
+
+
+def add_policies(parser: argparse.ArgumentParser) -> None:
+    """`-p POLICIES…`."""
+    shown = "policy files or folders (default: the policies that ship with Bayplan)"
+    _add_paths(parser, "-p", "--policies", "POLICIES", shown, required=False)
+
+
+def _add_paths(
+    parser: argparse.ArgumentParser, short: str, long: str, metavar: str, shown: str, *, required: bool
+) -> None:
+    """One or more paths, and the option as often as one likes."""
+    parser.add_argument(
+        short, long, metavar=metavar, nargs="+", action="extend", default=[], required=required, help=shown
+    )
+
+
+def cluster(paths: Sequence[str]) -> Snapshot | None:
+    """The picture in cluster files, None without any. Raises `InputError` for bad ones."""
+    if not paths:
+        return None
+    return picture(paths)[0]
+
+
+def cluster_and_surroundings(paths: Sequence[str]) -> tuple[Snapshot | None, Surroundings]:
+    """The same, with what policies may look up there."""
+    return picture(paths) if paths else (None, Surroundings())
+
+
+def beside(snapshot: Snapshot, found: list[Document]) -> Snapshot:
+    """The cluster with the device claims that stand among the manifests, as it is once they are applied.
+
+    Raises `InputError` for malformed ones.
+    """
+    claims = [(one.file, one.value) for one in found if one.value.get("kind") in CLAIM_KINDS]
+    return snapshot.with_claims(read(claims).base.claims) if claims else snapshot
+
+
+def manifests(paths: Sequence[str]) -> list[Document]:
+    """The objects to look at. Raises `InputError`, also where there is none."""
+    found = objects(paths)
+    if not found:
+        raise InputError("no object in it", Where(", ".join(paths)))
+    return found
+
+
+def once(found: list[Document]) -> list[Document]:
+    """The same objects. Raises `InputError` where two of a kind have one name: they would be one gang."""
+    seen: dict[tuple[str, ...], str] = {}
+    for document in found:
+        value = document.value
+        metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
+        if not metadata.get("name"):
+            continue
+        group = str(value["apiVersion"]).rpartition("/")[0]
+        key = (group, value["kind"], str(metadata.get("namespace") or "default"), str(metadata["name"]))
+        if key in seen:
+            where = Where(document.file, "/".join((key[2], key[1], key[3])), "metadata.name")
+            raise InputError(f"stands twice, first in {seen[key]}", where)
+        seen[key] = document.file
+    return found
+
+
+def policies(paths: Sequence[str]) -> PolicySet:
+    """The policies to apply; without paths those that ship. Raises `PolicyError` or `InputError`."""
+    return load_paths(list(paths) or [shipped("policies")], functions=FUNCTIONS)
+
+
+def policy_store(paths: Sequence[str]) -> PolicyStore:
+    """The same, for a server that takes up changes. Raises as `policies` does."""
+    return PolicyStore(list(paths) or [shipped("policies")], functions=FUNCTIONS)
+
+
+def shipped(name: str) -> Path:
+    """A folder that ships with Bayplan: beside the packages in a checkout, inside them when installed."""
+    package = Path(__file__).resolve().parent.parent
+    for place in (package.parent / name, package / "_shipped" / name):
+        if place.is_dir():
+            return place
+    raise InputError("is missing from this installation", Where(name))
+
+
+def note(text: str) -> None:
+    """A line for a person, on standard error; signs that could steer a terminal become question marks."""
+    shown = "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in text)
+    sys.stderr.write(shown + "\n")

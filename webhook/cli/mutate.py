@@ -1,0 +1,193 @@
+"""`bayplan mutate`: each object as the webhook would leave it."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+import yaml
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.errors import InputError
+from webhook.admission.decision import Decision, decide
+from webhook.admission.environment import Surroundings, pod_groups
+from webhook.cli import inputs
+from webhook.cli.parsers import Subparsers, subcommand
+from webhook.files.reader import Document
+from webhook.placement.group_members import Member, members
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.engine.mutate import skipped_notice
+from webhook.variables.gang_and_plan import pod_specs
+from webhook.wire.request import from_object
+from webhook.workloads import read
+
+EPILOG = """examples:
+  bayplan mutate -f job.yaml                          policies that need no cluster
+  bayplan mutate -c cluster.yaml -f job.yaml -o diff  what would change, as a diff
+  bayplan mutate -c cluster.yaml -f job.yaml -o patch the JSON Patch that the API server would get
+  bayplan mutate -p my-policies/ -f job.yaml | kubectl apply -f -
+
+exit status: 0; 1 where a policy denies or fails, or the plan rejects; 2 bad input or usage
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One object with its decision."""
+
+    document: Document
+    name: str
+    decision: Decision
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `mutate`."""
+    parser = subcommand(
+        subparsers,
+        "mutate",
+        help="each object as the webhook would leave it",
+        description="Run the policies and the plan over manifests and print what would be stored.",
+        epilog=EPILOG,
+    )
+    inputs.add_manifests(parser)
+    inputs.add_cluster(parser, required=False)
+    inputs.add_policies(parser)
+    parser.add_argument("-o", "--output", choices=tuple(_FORMATS), default="yaml")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decide and print. Raises `InputError` or `PolicyError` for bad input."""
+    policies = inputs.policies(args.policies)
+    snapshot, around = inputs.cluster_and_surroundings(args.cluster)
+    documents = inputs.once(inputs.manifests(args.filename))
+    outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
+    for outcome in outcomes:
+        for line in _said(outcome):
+            inputs.note(line)
+    if notice := left_out(policies, outcomes):
+        inputs.note(notice)
+    sys.stdout.write(_FORMATS[args.output]([o for o in outcomes if o.decision.response.allowed]))
+    return exit_status(outcomes)
+
+
+def exit_status(outcomes: Sequence[Outcome]) -> int:
+    """0; 2 where an object is malformed; 1 where one is refused."""
+    if any(outcome.decision.malformed for outcome in outcomes):
+        return 2
+    return 0 if all(outcome.decision.response.allowed for outcome in outcomes) else 1
+
+
+def _said(outcome: Outcome) -> list[str]:
+    """Warnings and the refusal, for standard error; what names the object already is not named twice."""
+    response = outcome.decision.response
+    lines = [f"Warning: {_about(outcome, warning)}" for warning in response.warnings]
+    if not response.allowed:
+        word = "malformed" if outcome.decision.malformed else "refused"
+        lines.append(f"{outcome.document.file}: {word}: {_about(outcome, response.message)}")
+    return lines
+
+
+def _about(outcome: Outcome, text: str) -> str:
+    return text if text.startswith(outcome.name) else f"{outcome.name}: {text}"
+
+
+def knowing(around: Surroundings, documents: Sequence[Document]) -> Surroundings:
+    """The surroundings with the PodGroups that stand among the manifests themselves, and their pods."""
+    values = [document.value for document in documents]
+    return replace(
+        around,
+        podgroups={**around.podgroups, **pod_groups(values)},
+        members=tuple(member for value in values for member in _members(value)),
+    )
+
+
+def _members(value: dict[str, Any]) -> list[Member]:
+    """Pods of Kubernetes' own PodGroups that an object makes; none where it is malformed."""
+    try:
+        return list(members(value, "default", pod_specs(read(value), value)))
+    except InputError:
+        return []
+
+
+def decide_all(
+    policies: PolicySet,
+    snapshot: Snapshot | None,
+    documents: Sequence[Document],
+    around: Surroundings,
+) -> list[Outcome]:
+    """Decide each object, each seeing what the former ones reserved."""
+    outcomes = []
+    around = knowing(around, documents)
+    for place, document in enumerate(documents):
+        request = from_object(document.value, uid=str(place))
+        decision = decide(request, policies, snapshot, "mutate", around)
+        if snapshot is not None and decision.response.allowed and decision.plan is not None:
+            for reservation in decision.plan.reservations:
+                snapshot = snapshot.with_reservation(reservation)
+        outcomes.append(Outcome(document, _name(request.namespace, document.value), decision))
+    return outcomes
+
+
+def left_out(policies: PolicySet, outcomes: Sequence[Outcome]) -> str:
+    """One line on the policies that were left out for want of a cluster, "" where none was."""
+    skipped = {
+        row.policy: row
+        for outcome in outcomes
+        for part in (outcome.decision.mutated, outcome.decision.findings)
+        for row in (part.skipped if part is not None else ())
+    }
+    notice = skipped_notice(policies.policies, list(skipped.values()))
+    return f"{notice} (give a cluster with -c)" if notice else ""
+
+
+def _name(namespace: str, obj: dict[str, Any]) -> str:
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name = metadata.get("name") or metadata.get("generateName") or "(no name)"
+    return "/".join(str(part) for part in (namespace, obj["kind"], name) if part)
+
+
+def _yaml(outcomes: Sequence[Outcome]) -> str:
+    return "---\n".join(_dump(outcome.decision.object) for outcome in outcomes)
+
+
+def _json(outcomes: Sequence[Outcome]) -> str:
+    found = [outcome.decision.object for outcome in outcomes]
+    value = found[0] if len(found) == 1 else {"apiVersion": "v1", "kind": "List", "items": found}
+    return _pretty(value) if found else ""
+
+
+def _patch(outcomes: Sequence[Outcome]) -> str:
+    """One object's list of operations; for several objects a list of such lists, in their order."""
+    found = [list(outcome.decision.response.patch) for outcome in outcomes]
+    return _pretty(found[0] if len(found) == 1 else found) if found else ""
+
+
+def _diff(outcomes: Sequence[Outcome]) -> str:
+    return "".join(
+        line
+        for outcome in outcomes
+        for line in difflib.unified_diff(
+            _dump(outcome.document.value).splitlines(keepends=True),
+            _dump(outcome.decision.object).splitlines(keepends=True),
+            f"{outcome.document.file} {outcome.name}",
+            f"{outcome.document.file} {outcome.name} (as it would be stored)",
+        )
+    )
+
+
+def _dump(value: object) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _pretty(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+_FORMATS = {"yaml": _yaml, "json": _json, "patch": _patch, "diff": _diff}

@@ -1,0 +1,107 @@
+"""`bayplan plan`: where each gang would go, each seeing the former ones' reservations."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+
+import orjson
+import yaml
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.errors import Where
+from planner.model.podgroup import PodGroup
+from webhook.admission.environment import pod_groups
+from webhook.cli import inputs
+from webhook.cli.parsers import Subparsers, subcommand
+from webhook.cli.plan_output import Planned, show
+from webhook.files.reader import Document
+from webhook.placement.workload_plan import plan_workload
+from webhook.workloads import Workload, joined, read
+
+EPILOG = """examples:
+  kubectl get nodes,pods,topologies.kai.scheduler -A -o yaml > cluster.yaml
+  bayplan plan -c cluster.yaml -f job.yaml
+  bayplan plan -c cluster.yaml -f gangs/ --reserve nodes -o json
+  bayplan plan -c cluster.yaml -f job.yaml --explain
+
+exit status: 0 every gang admitted, 1 some gang queued or rejected, 2 bad input or usage
+"""
+
+
+PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `plan`."""
+    parser = subcommand(
+        subparsers,
+        "plan",
+        help="where each gang would go, and why",
+        description="Plan the gangs in manifests on a cluster, in the order in which they stand.",
+        epilog=EPILOG,
+    )
+    inputs.add_cluster(parser, required=True)
+    inputs.add_manifests(parser)
+    parser.add_argument(
+        "--reserve",
+        choices=("domain", "nodes", "none"),
+        help="what a placed gang holds (default: what the manifest says, else the whole domain)",
+    )
+    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    parser.add_argument(
+        "--explain", action="store_true", help="show the search: each level and what fits there"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan and print. Raises `InputError` for bad input."""
+    snapshot, around = inputs.cluster_and_surroundings(args.cluster)
+    assert snapshot is not None, "argparse demands -c"
+    documents = inputs.once(inputs.manifests(args.filename))
+    found = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around.podgroups)
+    if args.output == "table":
+        show(found, explain=args.explain)
+    else:
+        document = {"gangs": [one.to_json() for one in found]}
+        sys.stdout.write(
+            orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+            if args.output == "json"
+            else yaml.safe_dump(document, sort_keys=False)
+        )
+    return 0 if all(one.answer.decision == "admitted" for one in found) else 1
+
+
+def plan_each(
+    snapshot: Snapshot, documents: list[Document], reserve: str | None, podgroups: PodGroups
+) -> list[Planned]:
+    """The answers for all gangs in the documents, each with the gang and the cluster in which it was planned.
+
+    Raises `InputError` for a malformed workload.
+    """
+    found: list[Planned] = []
+    podgroups = {**podgroups, **pod_groups(document.value for document in documents)}
+    planned: set[str] = set()
+    read_in = (_workload(place, document, podgroups) for place, document in enumerate(documents))
+    for workload in joined(read_in):
+        groups = tuple(_reserving(group, reserve) for group in workload.gangs if group.name not in planned)
+        planned.update(group.name for group in groups)
+        plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=True))
+        for placed in plan.placed:
+            found.append(Planned(placed.answer, placed.group, snapshot))
+            if placed.reservation is not None:
+                snapshot = snapshot.with_reservation(placed.reservation)
+    return found
+
+
+def _workload(place: int, document: Document, podgroups: PodGroups) -> Workload:
+    return read(document.value, where=Where(document.file), podgroups=podgroups, request_uid=str(place))
+
+
+def _reserving(group: PodGroup, reserve: str | None) -> PodGroup:
+    if not reserve:
+        return group
+    return replace(group, reserve=reserve, presumed=False)  # type: ignore[arg-type]

@@ -1,0 +1,179 @@
+"""What `bayplan plan` prints: the table of gangs, what their places are worth, and how each was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from planner.bandwidth.baseline import RULE
+from planner.bandwidth.comparison import Layout, Worth, placed, worth
+from planner.cluster.snapshot import Snapshot
+from planner.explain.messages import some
+from planner.model.answer import Answer, Attempt
+from planner.model.podgroup import PodGroup
+from planner.model.topology import Domain
+from planner.planning.details import Account, account
+from webhook.placement.bandwidth_words import milliseconds, ratio
+from webhook.report.terminal import console, table
+from webhook.variables.rank_order import ranks, runs
+
+_COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A gang, its answer, and the cluster in which it was planned."""
+
+    answer: Answer
+    group: PodGroup
+    snapshot: Snapshot
+
+    @property
+    def placed(self) -> PodGroup:
+        """The gang as it is placed."""
+        return placed(self.group, self.answer)
+
+    def worth(self) -> Worth | None:
+        """The worth of its place."""
+        return worth(self.snapshot, self.placed, self.answer)
+
+    def account(self) -> Account | None:
+        """How the answer came about; of a gang without a place for the request as it stands."""
+        asked = self.placed if self.answer.assignments else self.group
+        return account(self.snapshot, asked, self.answer)
+
+    def to_json(self) -> dict[str, object]:
+        """The gang's entry in `-o json`: the contract's keys; `search`, save where the request contradicts
+        itself; `allReduce` where GPUs have a place."""
+        value, told = self.worth(), self.account()
+        search = {"search": told.to_json()} if told else {}
+        return self.answer.to_json() | search | ({"allReduce": value.to_json()} if value else {})
+
+
+def show(found: Sequence[Planned], *, explain: bool) -> None:
+    """Print the gangs for a person; `explain` tells how each answer was found."""
+    out = console()
+    if not found:
+        out.print("no gang in these manifests asks for anything that can be planned")
+        return
+    answers = [one.answer for one in found]
+    rows = [
+        (
+            answer.gang,
+            Text(answer.decision, _COLOURS[answer.decision]),
+            path(answer.domain) or (f"(all of {answer.topology})" if answer.assignments else "–"),
+            ", ".join(map(path, answer.reserves)) or "–",
+            _pods(answer),
+        )
+        for answer in answers
+    ]
+    out.print(table(("gang", "decision", "domain", "reserves", "pods"), rows))
+    if not explain:
+        _worths(out, found)
+    for one in found:
+        answer = one.answer
+        if answer.decision != "admitted" or answer.warnings or explain:
+            out.print(f"\n{answer.gang}: {answer.reason}\n  {answer.message}")
+        for warning in answer.warnings:
+            out.print(f"  warning: {warning}")
+        if explain:
+            _explain(out, one)
+
+
+def path(domain: Domain) -> str:
+    """A domain as a person writes it, "" for the whole topology."""
+    return "/".join(part for part in domain if part)
+
+
+def _pods(answer: Answer) -> str:
+    return ", ".join(f"{a.count}×{a.pod_set} on {a.node}" for a in answer.assignments[:4]) + (
+        f", … ({len(answer.assignments)} nodes)" if len(answer.assignments) > 4 else ""
+    )
+
+
+def _worths(out: Console, found: Sequence[Planned]) -> None:
+    """A line for each gang of several pods with GPUs, and the model and the rule in words."""
+    known = [(one, value) for one in found if one.group.size > 1 and (value := one.worth())]
+    if not known:
+        return
+    rows = [
+        (one.answer.gang, _time(value.here), _blind(one.placed, value), value.here.rates.words)
+        for one, value in known
+    ]
+    out.print()
+    out.print(table(("all-reduce of 1 GB", "here", "topology-blind", "links"), rows))
+    out.print(f"  model: {known[0][1].here.estimate.model}; topology-blind: {RULE}")
+
+
+def _time(layout: Layout) -> str:
+    return f"{milliseconds(layout)}, {layout.estimate.bus_bandwidth:.0f} GB/s, {_nodes(layout.nodes)}"
+
+
+def _blind(group: PodGroup, value: Worth) -> str:
+    if value.blind is None:
+        return f"finds room for {value.blind_pods} of {group.size} pods"
+    times = ratio(value.blind, value.here)
+    return f"{_time(value.blind)}{f' ({times})' if times else ''}"
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'' if count == 1 else 's'}"
+
+
+def _explain(out: Console, one: Planned) -> None:
+    """The search as a tree, the nodes by cause, the nearest requests, the ranks, the worth of the place."""
+    answer, told = one.answer, one.account()
+    if told is not None:
+        _tree(out, answer, told)
+        _left_out(out, told)
+        out.print(f"  nearest request admitted now: {' or '.join(told.now) or 'none'}")
+        out.print(f"  nearest request ever admitted: {' or '.join(told.ever) or 'none'}")
+    for pod_set in dict.fromkeys(assignment.pod_set for assignment in answer.assignments):
+        laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
+        out.print(f"  ranks of {pod_set}: {some(laid)}")
+    if value := one.worth():
+        beside = _blind(one.placed, value)
+        out.print(f"  all-reduce of 1 GB: {_time(value.here)}; topology-blind ({RULE}): {beside}")
+        out.print(f"    by the model: {value.here.estimate.model}; {value.here.rates.words}")
+
+
+def _tree(out: Console, answer: Answer, told: Account) -> None:
+    """Each level with its best domain, now and when empty."""
+    rows = []
+    for depth, fit in enumerate(told.levels):
+        name = fit.level or f"all of {told.topology}"
+        marks = [
+            word
+            for word, level in (("required", told.required), ("preferred", told.preferred))
+            if level and level == fit.level
+        ]
+        if answer.assignments and answer.level == fit.level:
+            marks.append("placed here")
+        branch = f"{'  ' * (depth - 1)}└ " if depth else ""
+        shown = f"  {branch}{name}" + (f" ({', '.join(marks)})" if marks else "")
+        rows.append((shown, _fit(fit.now), _place(fit.now), _fit(fit.empty), _place(fit.empty)))
+    out.print(table(("  level", "fit now", "best domain", "fit when empty", "best domain"), rows))
+
+
+def _fit(attempt: Attempt) -> str:
+    return f"{attempt.fits} of {attempt.wanted}{f' ({attempt.note})' if attempt.note else ''}"
+
+
+def _place(attempt: Attempt) -> str:
+    return path(attempt.domain) if attempt.fits else "–"
+
+
+def _left_out(out: Console, told: Account) -> None:
+    out.print(
+        f"  {_nodes(told.nodes)}: {told.usable} can take a pod now{', left out' if told.excluded else ''}"
+    )
+    for cause in dict.fromkeys((*told.excluded, *told.excluded_ever)):
+        ever = told.excluded_ever.get(cause, 0)
+        out.print(f"    {told.excluded.get(cause, 0)} {cause}{f' (when empty {ever})' if ever else ''}")
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}–{last}"

@@ -1,0 +1,92 @@
+"""`bayplan report`: what each policy and the plan would do to each object, and why."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import cache
+from pathlib import Path
+
+from webhook.cli import inputs
+from webhook.cli.mutate import Outcome, decide_all, left_out
+from webhook.cli.parsers import Subparsers, subcommand
+from webhook.files.reader import STDIN
+from webhook.report.collect import Subject, results
+from webhook.report.formats import FORMATS
+from webhook.report.model import Report
+
+EPILOG = """examples:
+  bayplan report -c cluster.yaml -f manifests/
+  bayplan report -c cluster.yaml -f manifests/ -o sarif > bayplan.sarif   for code scanning
+  bayplan report -c cluster.yaml -f manifests/ -o markdown                for a pull request
+  bayplan report -f manifests/ -o junit --warn-exit-code 1                in CI, warnings count
+
+exit status: 0; 1 where something fails; 2 bad input; --warn-exit-code where there are only warnings
+"""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `report`."""
+    parser = subcommand(
+        subparsers,
+        "report",
+        help="what would happen to these manifests, for people and for CI",
+        description="Run the policies and the plan over manifests and report on each.",
+        epilog=EPILOG,
+    )
+    inputs.add_manifests(parser)
+    inputs.add_cluster(parser, required=False)
+    inputs.add_policies(parser)
+    parser.add_argument("-o", "--output", choices=tuple(FORMATS), default="table")
+    parser.add_argument(
+        "--warn-exit-code",
+        type=_status,
+        default=0,
+        metavar="N",
+        help="exit status where the worst is a warning",
+    )
+    parser.set_defaults(run=run)
+
+
+def _status(text: str) -> int:
+    """An exit status. Of a larger number a shell sees the last eight bits: 256 would say that all is well."""
+    if not (text.isdecimal() and text.isascii() and int(text) < 256):
+        raise argparse.ArgumentTypeError(f"{text!r} is no exit status: 0 to 255")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decide and report. Raises `InputError` or `PolicyError` for bad input."""
+    policies = inputs.policies(args.policies)
+    snapshot, around = inputs.cluster_and_surroundings(args.cluster)
+    documents = inputs.manifests(args.filename)
+    outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
+    report = Report(results(_subject(outcome) for outcome in outcomes), policies.revision)
+    FORMATS[args.output](report, sys.stdout)
+    if notice := left_out(policies, outcomes):
+        inputs.note(notice)
+    summary = report.summary
+    if any(outcome.decision.malformed for outcome in outcomes):
+        return 2
+    if summary["fail"] or summary["error"]:
+        return 1
+    status: int = args.warn_exit_code if summary["warn"] else 0
+    return status
+
+
+def _subject(outcome: Outcome) -> Subject:
+    document = outcome.document
+    return Subject(
+        outcome.name,
+        str(document.value["apiVersion"]),
+        document.file,
+        document.index,
+        _text(document.file),
+        outcome.decision,
+    )
+
+
+@cache
+def _text(file: str) -> str:
+    """The file once more, to find lines in it; standard input is gone by then."""
+    return "" if file == STDIN else Path(file).read_text(errors="replace")

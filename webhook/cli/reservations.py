@@ -1,0 +1,177 @@
+"""`bayplan reservations`: who holds what, and giving a place back by hand."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+import yaml
+from rich.text import Text
+
+from planner.ledger.sqlite import SqliteLedger
+from planner.manifests.reservation import reservation_manifest
+from planner.model.errors import InputError, Where
+from planner.model.reservation import Reservation
+from webhook.cli.parsers import Subparsers, subcommand, verb
+from webhook.report import terminal
+
+LEDGER_VARIABLE = "BAYPLAN_LEDGER"
+
+
+EPILOG = """examples:
+  bayplan reservations list
+  bayplan reservations show default/Job/train -o json
+  bayplan reservations release default/Job/train --ledger /data/bayplan.db
+
+The ledger is --ledger, else $BAYPLAN_LEDGER, else bayplan/bayplan.db in $XDG_STATE_HOME (~/.local/state).
+
+exit status: 0 done, 1 no such reservation or the ledger cannot be reached, 2 bad input or usage
+"""
+
+
+_FORMATS = ("table", "json", "yaml")
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `reservations` with its three verbs."""
+    parser = subcommand(
+        subparsers,
+        "reservations",
+        help="list, show or release what gangs hold",
+        description="Look into the ledger, and give a place back by hand.",
+        epilog=EPILOG,
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    listing = _verb(verbs, "list", "every live reservation")
+    listing.add_argument("-o", "--output", choices=_FORMATS, default="table")
+    listing.set_defaults(names=[])
+    show = _verb(verbs, "show", "the reservations of some gangs")
+    show.add_argument("-o", "--output", choices=_FORMATS, default="yaml")
+    release = _verb(verbs, "release", "give places back; such a gang is planned anew when it is asked for")
+    for one in (show, release):
+        one.add_argument("names", metavar="NAME", nargs="+", help="a gang (NAMESPACE/KIND/NAME) or an id")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the verb says. Raises `InputError` for a file that is not there, `LedgerUnavailable`."""
+    path: Path = args.ledger or default_ledger()
+    if not path.exists():
+        if args.ledger is not None:
+            raise InputError("there is no ledger here", Where(str(path)))
+        _note(f"nothing has been reserved here yet: there is no ledger at {path}")
+        return _print(args, ()) if args.verb == "list" else 1
+    return asyncio.run(_run(args, path))
+
+
+def default_ledger() -> Path:
+    """The ledger's file where no option names one: $BAYPLAN_LEDGER, or in our own folder of XDG state.
+
+    That folder is made where it is missing; if it cannot be, opening the ledger says so.
+    """
+    named, state = os.environ.get(LEDGER_VARIABLE), os.environ.get("XDG_STATE_HOME")
+    if named:
+        return Path(named)
+    folder = (Path(state) if state else Path.home() / ".local" / "state") / "bayplan"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / "bayplan.db"
+
+
+def _verb(verbs: Subparsers, name: str, text: str) -> argparse.ArgumentParser:
+    parser = verb(verbs, name, text, EPILOG)
+    parser.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger's file (default: see below)")
+    parser.set_defaults(run=run)
+    return parser
+
+
+async def _run(args: argparse.Namespace, path: Path) -> int:
+    ledger = SqliteLedger(path)
+    try:
+        live = (await ledger.book(time.time())).reservations
+        if args.verb == "list":
+            return _print(args, live)
+        chosen, missing = _choose(live, args.names)
+        for name in missing:
+            _note(f"{name} holds nothing; `bayplan reservations list` shows who does")
+        if args.verb == "show":
+            return max(_print(args, chosen), 1 if missing else 0)
+        for reservation in chosen:
+            await ledger.release(reservation.id)
+            sys.stdout.write(f"released {_holding(reservation)}, held by {reservation.gang}\n")
+        return 1 if missing else 0
+    finally:
+        await ledger.close()
+
+
+def _choose(live: Sequence[Reservation], names: Sequence[str]) -> tuple[tuple[Reservation, ...], list[str]]:
+    """The reservations of those names or ids, and the names that nobody has.
+
+    A gang that is one replica of a workload is found by its own name and by the workload's.
+    """
+    chosen: dict[str, Reservation] = {}
+    missing = []
+    for name in names:
+        found = [r for r in live if name in (r.id, r.gang, "/".join(r.gang.split("/")[:3]))]
+        chosen.update({r.id: r for r in found})
+        if not found:
+            missing.append(name)
+    return tuple(chosen.values()), missing
+
+
+def _print(args: argparse.Namespace, reservations: Sequence[Reservation]) -> int:
+    if args.output == "table":
+        _table(reservations)
+        return 0
+    manifests = [reservation_manifest(reservation) for reservation in reservations]
+    document = (
+        manifests[0]
+        if args.verb == "show" and len(manifests) == 1
+        else {"apiVersion": "v1", "kind": "List", "items": manifests}
+    )
+    sys.stdout.write(
+        orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+        if args.output == "json"
+        else yaml.safe_dump(document, sort_keys=False)
+    )
+    return 0
+
+
+def _table(reservations: Sequence[Reservation]) -> None:
+    now = time.time()
+    rows = [
+        (
+            reservation.gang,
+            _holding(reservation),
+            str(sum(assignment.count for assignment in reservation.assignments)),
+            str(len({assignment.node for assignment in reservation.assignments})),
+            Text(reservation.state, "green" if reservation.state == "claimed" else "yellow"),
+            _left(reservation, now),
+            reservation.id,
+        )
+        for reservation in sorted(reservations, key=lambda r: r.gang)
+    ]
+    columns = ("gang", "holds", "pods", "nodes", "state", "expires", "id")
+    terminal.console().print(terminal.table(columns, rows) if rows else "no reservation")
+
+
+def _holding(reservation: Reservation) -> str:
+    """What is held, in words: whole domains as paths, or how many nodes are shared."""
+    if reservation.mode == "domain":
+        return ", ".join("/".join(part for part in domain if part) for domain in reservation.domains)
+    used = sorted({assignment.node for assignment in reservation.assignments})
+    return f"a part of {used[0]}" if len(used) == 1 else f"parts of {len(used)} nodes"
+
+
+def _left(reservation: Reservation, now: float) -> str:
+    return "never" if reservation.expires is None else f"in {max(0, round(reservation.expires - now))} s"
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"bayplan: {text}\n")

@@ -1,0 +1,270 @@
+"""`bayplan serve`: the webhook, until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import ssl
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from certs.authority import CertificateError, service_names
+from certs.reload import ReloadingContext
+from planner.ledger.sqlite import SqliteLedger
+from planner.model.errors import InputError, Where
+from webhook.cli import inputs
+from webhook.cli.parsers import Subparsers, subcommand
+from webhook.cli.reservations import default_ledger
+from webhook.kube.api.client import ACCOUNT
+from webhook.kube.certificates import SecretCertificates
+from webhook.kube.runtime import NAMESPACE, ClusterSide
+from webhook.policy.engine.model import PolicySet
+from webhook.server.cluster_files import ClusterFiles
+from webhook.server.cluster_source import ClusterSource, NoCluster
+from webhook.server.garbage_collection import look_at_the_young_alone
+from webhook.server.http import DEADLINE, Webhook, start
+from webhook.server.service import Service
+
+RELOAD_SECONDS = 2.0
+"""How often policy and cluster files are looked at."""
+
+
+SWITCH_SECONDS = 0.001
+"""How long a thread that decides keeps the interpreter: the event loop waits so long for each of them at each
+step of a call. Python's own 5 ms made that up to 30 ms a step."""
+
+
+PORTS = 65_535
+
+
+log = logging.getLogger("bayplan")
+
+
+EPILOG = """examples:
+  bayplan certs init --dir certs.d --service bayplan --namespace bayplan-system
+  bayplan serve --tls-cert certs.d/tls.crt --tls-key certs.d/tls.key -p policies/ -c cluster/
+  bayplan serve --in-cluster --host 0.0.0.0 --certificate-secret bayplan-tls   any number of replicas
+  bayplan serve --insecure --port 8080 -c cluster.yaml     plain HTTP on loopback, to try things
+
+/mutate and /validate take AdmissionReview v1; /healthz, /readyz, /metrics are for kubelet and Prometheus.
+Policies, cluster files and certificates are taken up when they change; a bad set keeps the last good one.
+"""
+
+
+TakenUp = Callable[[PolicySet], None]
+
+
+class Tls(Protocol):
+    """Certificates that change while they are served."""
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """For the server."""
+        ...
+
+    async def watch(self) -> None:
+        """Take up new ones, for ever."""
+        ...
+
+
+def _nobody(policies: PolicySet) -> None:
+    """Without a cluster nobody waits for new policies."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `serve`."""
+    parser = subcommand(
+        subparsers,
+        "serve",
+        help="the webhook",
+        description="Serve the admission webhook.",
+        epilog=EPILOG,
+    )
+    inputs.add_cluster(parser, required=False)
+    inputs.add_policies(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=8443, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serving certificate, PEM")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
+    _add_secret(parser)
+    parser.add_argument(
+        "--client-ca", type=Path, metavar="FILE", help="demand client certificates of this CA"
+    )
+    parser.add_argument("--insecure", action="store_true", help="plain HTTP; the API server never calls that")
+    parser.add_argument("--ledger", metavar="FILE", default=None, help="the book of reservations, SQLite")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--kubeconfig", metavar="FILE", help="watch this cluster, and keep the book in it")
+    place.add_argument("--in-cluster", action="store_true", help="the same, as the pod's service account")
+    parser.add_argument(
+        "--account",
+        type=Path,
+        default=ACCOUNT,
+        metavar="DIR",
+        help="token and ca.crt of --in-cluster (default: where Kubernetes mounts them)",
+    )
+    parser.add_argument("--namespace", default=NAMESPACE, help="of our own Lease (default: %(default)s)")
+    parser.add_argument(
+        "--fence",
+        choices=("affinity", "taint"),
+        default="affinity",
+        help="what keeps others out of reserved domains: where GPU pods are pinned, or also a taint on the "
+        "nodes (default: %(default)s)",
+    )
+    parser.add_argument("--no-controller", action="store_true", help="answer only; other replicas control")
+    parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for one call")
+    parser.add_argument(
+        "--drain", type=float, default=0.0, metavar="SECONDS", help="when told to stop, serve on for so long"
+    )
+    parser.set_defaults(run=run)
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > PORTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to {PORTS}")
+    return int(text)
+
+
+def _add_secret(parser: argparse.ArgumentParser) -> None:
+    """Certificates that replicas share, in place of files."""
+    group = parser.add_argument_group("certificates in the cluster, with --in-cluster or --kubeconfig")
+    group.add_argument(
+        "--certificate-secret", metavar="NAME", help="make, renew and serve what lies in this Secret"
+    )
+    group.add_argument(
+        "--webhook-configurations",
+        nargs="+",
+        default=["bayplan"],
+        metavar="NAME",
+        help="put the CA into these, mutating and validating (default: bayplan)",
+    )
+    group.add_argument(
+        "--service",
+        default="bayplan",
+        metavar="NAME",
+        help="the Service that is called (default: %(default)s)",
+    )
+    group.add_argument(
+        "--certificate-names", nargs="+", default=[], metavar="NAME", help="further DNS names or addresses"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT. Raises `InputError`, `PolicyError`, `LedgerUnavailable` at first."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
+    logging.getLogger("aiohttp").setLevel(logging.WARNING)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    return asyncio.run(_serve(args))
+
+
+async def _serve(args: argparse.Namespace) -> int:
+    policies = inputs.policy_store(args.policies)
+    files = _tls(args)
+    if not (args.kubeconfig or args.in_cluster):
+        cluster: ClusterSource = ClusterFiles(args.cluster) if args.cluster else NoCluster()
+        ledger = SqliteLedger(args.ledger or default_ledger())
+        return await _until_stopped(args, Webhook(Service(policies, ledger, cluster), args.deadline), files)
+    if args.cluster or args.ledger:
+        raise InputError("-c and --ledger are for serving without a cluster; leave them out here")
+    side = await ClusterSide.connect(
+        args.kubeconfig,
+        in_cluster=args.in_cluster,
+        account=args.account,
+        namespace=args.namespace,
+        controls=not args.no_controller,
+        taints=args.fence == "taint",
+    )
+    try:
+        if args.certificate_secret:
+            side.certificates = _in_secret(args, side)
+        tls = side.certificates or files
+        side.follow(policies.current)
+        webhook = Webhook(Service(policies, side.ledger, side), args.deadline)
+        if side.recoveries is not None:
+            webhook.metrics.registry.register(side.recoveries)
+        return await _until_stopped(args, webhook, tls, side.follow)
+    finally:
+        await side.close()
+
+
+async def _until_stopped(
+    args: argparse.Namespace, webhook: Webhook, tls: Tls | None, taken_up: TakenUp = _nobody
+) -> int:
+    policies = webhook.service.policies
+    look_at_the_young_alone()
+    try:
+        running = await start(webhook, args.host, args.port, tls.context if tls else None)
+    except OSError as error:
+        message = f"cannot listen: {error.strerror or error}"
+        raise InputError(message, Where(f"{args.host}:{args.port}")) from None
+    scheme = "https" if tls else "http"
+    log.info("serving on %s://%s:%d, policies %s", scheme, args.host, running.port, policies.current.revision)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, stop.set)
+    watchers = [asyncio.create_task(_reload(webhook, taken_up))]
+    if tls:
+        watchers.append(asyncio.create_task(tls.watch()))
+    await stop.wait()
+    await running.drain(args.drain)
+    for watcher in watchers:
+        watcher.cancel()
+        with suppress(asyncio.CancelledError):
+            await watcher
+    await running.stop()
+    log.info("stopped; nothing was left in flight")
+    return 0
+
+
+async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
+    """Take up changed policies; say once what is wrong with a bad set."""
+    policies = webhook.service.policies
+    said = ""
+    while True:
+        await asyncio.sleep(RELOAD_SECONDS)
+        await asyncio.to_thread(webhook.service.cluster.snapshot)  # cluster files, asked for or not
+        if await asyncio.to_thread(policies.reload_if_changed):
+            taken_up(policies.current)
+            log.info("policies taken up: revision %s", policies.current.revision)
+        problem = "; ".join(webhook.problems())
+        if problem and problem != said:
+            log.warning("not taken up, the last good ones serve: %s", problem)
+        said = problem
+
+
+def _in_secret(args: argparse.Namespace, side: ClusterSide) -> SecretCertificates:
+    try:
+        names = service_names(args.service, args.namespace, extra=args.certificate_names)
+    except CertificateError as error:
+        raise InputError(str(error), Where("--service, --namespace, --certificate-names")) from None
+    place = (args.namespace, args.certificate_secret)
+    return SecretCertificates(side.api, *place, names, args.webhook_configurations)
+
+
+def _tls(args: argparse.Namespace) -> ReloadingContext | None:
+    if args.certificate_secret:
+        if args.insecure or args.tls_cert or args.tls_key or args.client_ca:
+            raise InputError(
+                "--certificate-secret is instead of --tls-cert, --tls-key, --client-ca, --insecure"
+            )
+        if not (args.kubeconfig or args.in_cluster):
+            raise InputError("--certificate-secret lies in a cluster; add --in-cluster or --kubeconfig")
+        return None
+    if args.insecure:
+        return None
+    if args.tls_cert is None or args.tls_key is None:
+        raise InputError(
+            "needs --tls-cert and --tls-key (`bayplan certs init` makes them), --certificate-secret, "
+            "or --insecure"
+        )
+    try:
+        return ReloadingContext(args.tls_cert, args.tls_key, client_ca=args.client_ca, report=log.info)
+    except OSError as error:
+        raise InputError(
+            f"no usable pair: {error.strerror or error}", Where(f"{args.tls_cert}, {args.tls_key}")
+        ) from None

@@ -1,0 +1,190 @@
+"""`bayplan simulate`: a month of a GPU cluster under several ways to place gangs, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+import orjson
+from rich.console import Console
+from rich.progress import Progress, TaskID
+
+from planner.model.errors import InputError, Where
+from planner.simulation.hall import Floor
+from planner.simulation.jobs import Job, jobs
+from planner.simulation.results import Outcome, Wait, outcome
+from planner.simulation.simulate import WHOLE_RACKS, Run, simulate
+from planner.simulation.strategies import BestFit, FirstFit, Planned, PodByPod, Strategy
+from webhook.cli import inputs
+from webhook.cli.parsers import Subparsers, subcommand
+from webhook.cli.simulation_plot import Scene, plot
+from webhook.report.terminal import console, table
+
+EPILOG = """examples:
+  bayplan simulate --days 3
+  bayplan simulate --plot month.svg
+  bayplan simulate --nodes 288 --load 0.9 --seed 7 8 9 -o json
+
+Jobs follow Philly's sizes and lengths with 3 % of gangs from 64 GPUs up; the same jobs for every strategy.
+A gang that fits a rack must be in one rack; its length does not depend on its place. The all-reduce column
+is the time beside that in as few racks as possible, by the hierarchical ring model. "whole racks startable":
+the share of the time in which a gang of 1, 2 or 4 whole racks could have started at once.
+
+Two loads are the default, for they show two things: at 0.6 queues come to an end and what a strategy leaves
+free for large gangs tells; at 0.8 they hardly do, and who uses the GPUs best has the shorter queue.
+"""
+
+
+LOADS = (0.6, 0.8)
+
+
+_Made = Callable[[Floor, int], Strategy]
+
+
+STRATEGIES: dict[str, _Made] = {
+    "first-fit": lambda floor, hold_from: FirstFit(),
+    "best-fit": lambda floor, hold_from: BestFit(),
+    "pod-by-pod": lambda floor, hold_from: PodByPod(),
+    "nodes": lambda floor, hold_from: Planned(floor, "nodes", hold_from),
+    "domains": lambda floor, hold_from: Planned(floor, "domain", hold_from),
+}
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `simulate`."""
+    parser = subcommand(
+        subparsers,
+        "simulate",
+        help="what a month would look like under several ways to place gangs",
+        description="Simulate a cluster's days: Bayplan beside first fit, best fit and pod-by-pod affinity.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("--days", type=float, default=30.0, help="days to simulate (default: 30)")
+    parser.add_argument("--nodes", type=int, default=144, help="nodes, in racks (default: 144)")
+    parser.add_argument("--nodes-per-rack", type=int, default=18, metavar="N", help="(default: 18)")
+    parser.add_argument("--gpus-per-node", type=int, default=4, metavar="N", help="(default: 4)")
+    parser.add_argument(
+        "--load", type=float, nargs="+", default=list(LOADS), help="GPU time wanted (default: 0.6 0.8)"
+    )
+    parser.add_argument(
+        "--seed", type=int, nargs="+", default=[1], help="other seeds, other jobs; several: the mean of all"
+    )
+    parser.add_argument(
+        "--hold-from",
+        type=int,
+        default=64,
+        metavar="GPUS",
+        help="in `domains`, gangs from this size up hold whole domains (default: 64)",
+    )
+    parser.add_argument("--strategy", nargs="+", choices=tuple(STRATEGIES), default=list(STRATEGIES))
+    parser.add_argument("--plot", metavar="FILE.svg", help="also draw it")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate and print. Raises `InputError` for numbers that make no cluster."""
+    months = [(load, [_jobs(args, load, seed) for seed in dict.fromkeys(args.seed)]) for load in args.load]
+    scenes: list[Scene] = []
+    documents: list[dict[str, object]] = []
+    for load, wanted in months:
+        runs = _simulate(args, wanted)
+        outcomes = [outcome(seeds) for seeds in runs]
+        title = _title(args, load, wanted)
+        scenes.append(Scene(title, [seeds[0] for seeds in runs], outcomes))
+        count = sum(map(len, wanted))
+        documents.append({"load": load, "jobs": count, "strategies": [one.to_json() for one in outcomes]})
+        if args.output == "table":
+            _table(outcomes, title, first=len(scenes) == 1)
+    if args.plot:
+        _write(args.plot, plot(scenes))
+    if args.output == "json":
+        document = {"seeds": list(dict.fromkeys(args.seed)), "loads": documents}
+        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+    return 0
+
+
+def _jobs(args: argparse.Namespace, load: float, seed: int) -> Sequence[Job]:
+    chance = Random(seed)
+    try:
+        return jobs(chance, gpus=_floor(args).gpus, per_node=args.gpus_per_node, days=args.days, load=load)
+    except ValueError as error:
+        raise InputError(str(error), Where("bayplan simulate")) from error
+
+
+def _floor(args: argparse.Namespace) -> Floor:
+    if args.nodes_per_rack > 0 and args.nodes % args.nodes_per_rack:
+        raise InputError(
+            f"{args.nodes} nodes do not fill racks of {args.nodes_per_rack}; use a multiple", Where("--nodes")
+        )
+    return Floor(args.nodes // max(1, args.nodes_per_rack), args.nodes_per_rack, args.gpus_per_node)
+
+
+def _simulate(args: argparse.Namespace, wanted: Sequence[Sequence[Job]]) -> list[list[Run]]:
+    """The runs of each strategy, one for each seed's jobs."""
+    err = Console(stderr=True)
+    runs: list[list[Run]] = []
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as shown:
+        for name in dict.fromkeys(args.strategy):
+            task = shown.add_task(name, total=float(len(wanted)))
+            seeds: list[Run] = []
+            for month in wanted:
+
+                def progress(share: float, task: TaskID = task, before: int = len(seeds)) -> None:
+                    shown.update(task, completed=before + share)
+
+                strategy = STRATEGIES[name](_floor(args), args.hold_from)
+                seeds.append(simulate(month, _floor(args), strategy, args.days, progress))
+            runs.append(seeds)
+    return runs
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", Where(path)) from error
+    inputs.note(f"plot: {path}")
+
+
+def _title(args: argparse.Namespace, load: float, wanted: Sequence[Sequence[Job]]) -> str:
+    floor = _floor(args)
+    seeds = list(dict.fromkeys(args.seed))
+    return (
+        f"load {load:g}: {args.days:g} days, {floor.racks} racks of {floor.per_rack} nodes, "
+        f"{floor.gpus} GPUs, {sum(map(len, wanted))} jobs, "
+        f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    )
+
+
+def _table(outcomes: Sequence[Outcome], title: str, *, first: bool) -> None:
+    out = console()
+    out.print(title if first else f"\n{title}")
+    whole = "/".join(map(str, WHOLE_RACKS))
+    columns = ("strategy", "GPUs running", "held idle", "nodes partly used", "racks pristine")
+    rows = [
+        (
+            one.strategy,
+            _running(one),
+            *(f"{share:.1%}" for share in (one.held, one.partly, one.pristine)),
+            " / ".join(f"{share:.0%}" for share in one.startable),
+            f"{one.slowdown:.2f}×",
+        )
+        for one in outcomes
+    ]
+    out.print(table((*columns, f"{whole} whole racks startable", "all-reduce"), rows))
+    sizes = [max((one.waits[i].size for one in outcomes), key=len) for i in range(len(outcomes[0].waits))]
+    out.print("\nhours waited, mean / 90th percentile (gangs never started), by GPUs of the gang")
+    out.print(table(("strategy", *sizes), [(one.strategy, *map(_wait, one.waits)) for one in outcomes]))
+
+
+def _running(one: Outcome) -> str:
+    spread = f" ({min(one.by_seed):.1%}–{max(one.by_seed):.1%})" if len(one.by_seed) > 1 else ""
+    return f"{one.running:.1%}{spread}"
+
+
+def _wait(wait: Wait) -> str:
+    return f"{wait.mean / 3600:.2f} / {wait.p90 / 3600:.2f}{f' ({wait.never})' if wait.never else ''}"

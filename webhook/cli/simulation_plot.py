@@ -1,0 +1,138 @@
+"""The plot of a simulation: GPUs at work, room for large gangs, and waits by size, as one SVG.
+
+A few dozen rectangles and lines; a plotting library would be the largest dependency for the smallest use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from planner.simulation.jobs import DAY
+from planner.simulation.results import Outcome
+from planner.simulation.simulate import WHOLE_RACKS, Run, Sample
+
+COLOURS = ("#999999", "#e69f00", "#cc79a7", "#009e73", "#0072b2")
+"""Colours that the colour-blind can tell apart (Okabe and Ito's)."""
+
+
+WIDTH, HEIGHT, LEFT, TOP = 960, 1010, 70, 60
+
+
+PANEL = 180
+
+
+_SMOOTH = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is drawn of one load: a title, a run of each strategy for the lines, outcomes for the bars."""
+
+    title: str
+    runs: Sequence[Run]
+    outcomes: Sequence[Outcome]
+
+
+def plot(scenes: Sequence[Scene]) -> str:
+    """The whole SVG document: the scenes below each other."""
+    tall = HEIGHT * len(scenes)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {tall}" font-family="sans-serif">',
+        f"<title>{escape('; '.join(scene.title for scene in scenes))}</title>",
+        f'<rect width="{WIDTH}" height="{tall}" fill="white"/>',
+    ]
+    for place, scene in enumerate(scenes):
+        parts += [f'<g transform="translate(0 {place * HEIGHT})">', *_scene(scene), "</g>"]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _scene(scene: Scene) -> list[str]:
+    top, step = TOP + 20, PANEL + 50
+    waits = [[wait.mean / 3600 for wait in one.waits] for one in scene.outcomes]
+    sizes = [
+        max((one.waits[size].size for one in scene.outcomes), key=len)
+        for size in range(len(scene.outcomes[0].waits))
+    ]
+    startable = [[share * 100 for share in one.startable] for one in scene.outcomes]
+    whole = [f"{racks} whole rack{'' if racks == 1 else 's'}" for racks in WHOLE_RACKS]
+    return [
+        _text(LEFT, 24, scene.title, size=15),
+        *_legend([run.strategy for run in scene.runs]),
+        *_lines(scene.runs, top, "GPUs of running gangs, % of all", lambda sample: sample.running),
+        *_lines(scene.runs, top + step, "racks pristine, % of all", lambda sample: sample.pristine),
+        *_bars(startable, whole, top + 2 * step, "time in which a gang of so many racks could start, %"),
+        *_bars(waits, sizes, top + 3 * step, "mean wait by size of gang (GPUs), hours"),
+    ]
+
+
+def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 12) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(words)}</text>'
+
+
+def _legend(names: Sequence[str]) -> list[str]:
+    parts = []
+    for place, name in enumerate(names):
+        x = LEFT + place * 150
+        parts.append(f'<rect x="{x}" y="38" width="12" height="12" fill="{_colour(place)}"/>')
+        parts.append(_text(x + 18, 48, name))
+    return parts
+
+
+def _colour(place: int) -> str:
+    return COLOURS[place % len(COLOURS)]
+
+
+def _frame(top: float, title: str, marks: Sequence[tuple[float, str]]) -> list[str]:
+    """A panel's title, and lines across it at these shares of its height."""
+    parts = [_text(LEFT, top - 8, title)]
+    for share, words in marks:
+        y = top + PANEL * (1 - share)
+        parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - 30}" stroke="#dddddd" fill="none"/>')
+        parts.append(_text(LEFT - 6, y + 4, words, anchor="end"))
+    return parts
+
+
+def _lines(runs: Sequence[Run], top: float, title: str, of: Callable[[Sample], float]) -> list[str]:
+    parts = _frame(top, title, [(share / 100, str(share)) for share in (0, 25, 50, 75, 100)])
+    end = max(run.mean.time for run in runs)
+    width = WIDTH - 30 - LEFT
+    for place, run in enumerate(runs):
+        values = _smooth([of(sample) for sample in run.samples])
+        points = " ".join(
+            f"{LEFT + width * sample.time / end:.1f},{top + PANEL * (1 - value):.1f}"
+            for sample, value in zip(run.samples, values, strict=True)
+        )
+        style = f'fill="none" stroke="{_colour(place)}" stroke-width="1.6"'
+        parts.append(f'<polyline points="{points}" {style}/>')
+    days = end / DAY
+    parts.append(_text(LEFT, top + PANEL + 16, "day 0"))
+    parts.append(_text(WIDTH - 30, top + PANEL + 16, f"day {days:g}", anchor="end"))
+    return parts
+
+
+def _smooth(values: Sequence[float]) -> list[float]:
+    """Each value as the mean of those around it."""
+    half = _SMOOTH // 2
+    around = (values[max(0, place - half) : place + half + 1] for place in range(len(values)))
+    return [sum(part) / len(part) for part in around]
+
+
+def _bars(rows: Sequence[Sequence[float]], labels: Sequence[str], top: float, title: str) -> list[str]:
+    """A row of values for each strategy, in groups of one for each label."""
+    highest = max((value for row in rows for value in row), default=0.0) or 1.0
+    parts = _frame(top, title, [(share, f"{share * highest:.1f}") for share in (0, 0.5, 1.0)])
+    group = (WIDTH - 30 - LEFT) / len(labels)
+    bar = group * 0.8 / len(rows)
+    for column, label in enumerate(labels):
+        for place, row in enumerate(rows):
+            tall = PANEL * row[column] / highest
+            x, y = LEFT + column * group + group * 0.1 + place * bar, top + PANEL - tall
+            parts.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{bar * 0.9:.1f}" height="{tall:.1f}" '
+                f'fill="{_colour(place)}"><title>{row[column]:.2f}</title></rect>'
+            )
+        middle = LEFT + (column + 0.5) * group
+        parts.append(_text(middle, top + PANEL + 16, label, anchor="middle"))
+    return parts

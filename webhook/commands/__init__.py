@@ -1,1 +1,0 @@
-"""The commands of `bayplan`: each module adds its parser and runs it."""

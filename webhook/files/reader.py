@@ -1,0 +1,130 @@
+"""Reading YAML and JSON files from disk, for clusters and manifests. The shell's only reader of either."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from planner.model.errors import InputError, Where
+from webhook.files import yaml_documents
+from webhook.jsontools.depth import DEPTH_LIMIT, deeper_than
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+STDIN = "-"
+
+
+FILE_LIMIT = 512 * 1024 * 1024
+"""Bytes of one file; `kubectl get nodes,pods -o yaml` of 10,000 nodes stays below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a file; `index` counts the file's documents from 0, `-` is standard input."""
+
+    file: str
+    index: int
+    value: Any
+
+
+def documents(paths: Sequence[str]) -> list[Document]:
+    """Every YAML or JSON document in files and folders (recursively, by name), empty ones left out.
+
+    Raises `InputError` with the file (and the line, for what does not parse) and what is wrong.
+    """
+    return [document for path in paths for file in _files(path) for document in _documents(file)]
+
+
+def objects(paths: Sequence[str]) -> list[Document]:
+    """The Kubernetes objects in files: documents, and the items of List kinds.
+
+    Raises `InputError` as `documents` does, and for a document that is no object with a kind.
+    """
+    return [one for document in documents(paths) for one in _items(document)]
+
+
+def _items(document: Document) -> Iterator[Document]:
+    value, where = document.value, Where(document.file, f"document {document.index + 1}")
+    if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
+        raise InputError("is no Kubernetes object: it has no kind", where)
+    if value["kind"].endswith("List") and isinstance(value.get("items"), list):
+        for item in value["items"]:
+            yield from _items(Document(document.file, document.index, item))
+        return
+    if not isinstance(value.get("apiVersion"), str):
+        raise InputError(
+            "has no apiVersion", Where(document.file, f"{value['kind']} document {document.index + 1}")
+        )
+    yield document
+
+
+def _files(path: str) -> list[str]:
+    if path == STDIN:
+        return [STDIN]
+    if not path:
+        raise InputError("an empty path; name a file or a folder, or - for standard input")
+    if not os.path.isdir(path):
+        return [path]
+    found = sorted(_below(path))
+    if not found:
+        raise InputError("the folder holds no .yaml, .yml or .json file", Where(path))
+    return found
+
+
+def _below(folder: str) -> Iterator[str]:
+    """The files in a folder and the folders in it. A folder that cannot be read is an error: what lies in it
+    would be missing from a report without a word."""
+    for root, _, names in os.walk(folder, onerror=_cannot_be_read):
+        paths = (Path(root, name) for name in names if name.endswith(SUFFIXES))
+        yield from (str(path) for path in paths if path.is_file())
+
+
+def _cannot_be_read(error: OSError) -> None:
+    raise InputError(f"cannot be read: {error.strerror}", Where(str(error.filename or ""))) from None
+
+
+def _documents(file: str) -> list[Document]:
+    text = _read(file)
+    try:
+        if file.endswith(".json"):
+            values = [orjson.loads(text)]
+            if deeper_than(values, DEPTH_LIMIT):
+                raise InputError(f"nested deeper than {DEPTH_LIMIT} levels", Where(file))
+        else:
+            values = yaml_documents.load_all(text)
+    except InputError:
+        raise
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"no JSON: {error.msg}", Where(f"{file}:{error.lineno}:{error.colno}")) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+        raise InputError(
+            f"no YAML: {error.problem or error.context or 'it does not parse'}", Where(place)
+        ) from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        said = str(error).splitlines()[0].partition("; use sys.")[0]  # Python's own advice is none for YAML
+        raise InputError(f"no YAML: {said}", Where(file)) from None
+    except RecursionError:
+        raise InputError("nested too deeply to be a manifest", Where(file)) from None
+    return [Document(file, index, value) for index, value in enumerate(values) if value is not None]
+
+
+def _read(file: str) -> bytes:
+    try:
+        if file == STDIN:
+            return sys.stdin.buffer.read()
+        place = Path(file)
+        if place.stat().st_size > FILE_LIMIT:
+            raise InputError(f"larger than {FILE_LIMIT // 2**20} MiB", Where(file))
+        return place.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", Where(file)) from None

@@ -1,0 +1,162 @@
+"""Functions of policies over containers, claims, RDMA adapters and capabilities: plain JSON.
+
+What is malformed counts as not there: the API server says what is wrong with a pod, these only look at it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.devices.claims import CHANNEL_CLASS
+from planner.model.claim_spec import UNKNOWN
+from planner.model.errors import Where
+from planner.model.quantity import amount
+from webhook.cel import Function
+from webhook.functions.pods import count
+
+Json = Any
+
+
+GPU_CLASSES = ("gpu.nvidia.com", "vfio.gpu.nvidia.com")
+
+
+MIG_CLASS = "mig.nvidia.com"
+
+
+_RDMA = re.compile(
+    r"rdma/.+|openshift\.io/.+|vpc\.amazonaws\.com/efa|networking\.gke\.io\.networks/rdma-\d+"
+    r"|(nvidia|mellanox|intel)\.com/.*(rdma|sriov|roce|hostdev|_ib|mlnx).*"
+)
+"""Resource names of the shared device plugin, SR-IOV, EKS, GKE, AKS and OCI."""
+
+
+def claimed(pod: Json, known: Json, namespace: Json) -> list[dict[str, Json]]:
+    """`devices.claimed(pod, cluster.claims, gang.namespace)`: the pod's claims, one by one.
+
+    Each has `name`, `source` (the claim's or template's name), `known` (the cluster has it), `containers`
+    (the names of those that use it), `channel` (it is a ComputeDomain's), `gpus` and `slices` (devices of GPU
+    and of MIG classes), `all` (as many as the node has: then `gpus` is 0).
+    """
+    spec = _map(_map(pod).get("spec"))
+    used = [
+        (_text(one.get("name")), _text(container.get("name")))
+        for part in ("containers", "initContainers")
+        for container in _maps(spec.get(part))
+        for one in _maps(_map(container.get("resources")).get("claims"))
+    ]
+    return [
+        _claim(entry, _map(known), str(namespace), used)
+        for entry in _maps(spec.get("resourceClaims"))
+        if _text(entry.get("name"))
+    ]
+
+
+def _claim(
+    entry: Mapping[str, Json], known: Mapping[str, Json], namespace: str, used: list[tuple[str, str]]
+) -> dict[str, Json]:
+    template = entry.get("resourceClaimTemplateName")
+    source = _text(template) or _text(entry.get("resourceClaimName"))
+    key = f"{namespace}/{source}"
+    requests = _map(known.get("templates" if template else "claims")).get(key)
+    of_domain = bool(template) and any(
+        name == source and domain.startswith(f"{namespace}/")
+        for domain, name in _map(known.get("domains")).items()
+    )
+    counted = _list(requests)
+    return {
+        "name": entry["name"],
+        "source": source,
+        "known": requests is not None or of_domain,
+        "containers": [container for claim, container in used if claim == entry["name"]],
+        "channel": of_domain or any(one["class"] == CHANNEL_CLASS for one in counted),
+        "gpus": sum(max(0, one["count"]) for one in counted if one["class"] in GPU_CLASSES),
+        "slices": sum(max(0, one["count"]) for one in counted if one["class"] == MIG_CLASS),
+        "all": any(one["count"] == UNKNOWN and one["class"] in (*GPU_CLASSES, MIG_CLASS) for one in counted),
+    }
+
+
+def rdma(container: Json) -> dict[str, int]:
+    """`rdma.asked(container)`: RDMA resources by name, as the container asks for them; {} for none."""
+    found: dict[str, int] = {}
+    for name, value in _stated(container):
+        if _RDMA.fullmatch(name):
+            try:
+                found[name] = amount(name, value, Where(), up=True)
+            except ValueError:
+                continue
+    return {name: count for name, count in found.items() if count > 0}
+
+
+def _stated(container: Json) -> Iterator[tuple[str, Json]]:
+    resources = _map(_map(container).get("resources"))
+    for side in ("requests", "limits"):
+        for name, value in _map(resources.get(side)).items():
+            yield str(name), value
+
+
+def with_capability(security: Json, capability: Json) -> Json:
+    """`capabilities.add(securityContext, "IPC_LOCK")`: the context with it, once."""
+    context = _map(security)
+    capabilities = context.get("capabilities") or {}
+    have = _map(capabilities).get("add") or []
+    if (
+        not isinstance(capabilities, Mapping)
+        or not isinstance(have, list)
+        or {"ALL", capability} & {*map(str, have)}
+    ):
+        return security
+    return {**context, "capabilities": {**capabilities, "add": [*have, capability]}}
+
+
+def containers(pod: Json) -> list[dict[str, Json]]:
+    """`containers.of(pod)`: the containers (not the init containers) that have a name, in short.
+
+    Each has `index`, `name`, `env` (name and value, as texts), `envFrom` (whether it takes more from
+    elsewhere), `mounts` (paths), `security`, `limits`, `gpus` (whole ones) and `rdma` (adapters by name).
+    """
+    listed = _list(_map(_map(pod).get("spec")).get("containers"))
+    return [
+        {
+            "index": index,
+            "name": one["name"],
+            "env": [
+                {"name": str(entry.get("name", "")), "value": _text(entry.get("value"))}
+                for entry in _maps(one.get("env"))
+            ],
+            "envFrom": bool(one.get("envFrom")),
+            "mounts": [_text(mount.get("mountPath")) for mount in _maps(one.get("volumeMounts"))],
+            "security": one.get("securityContext"),
+            "limits": _map(_map(one.get("resources")).get("limits")),
+            "gpus": count(one),
+            "rdma": rdma(one),
+        }
+        for index, one in enumerate(listed)
+        if isinstance(one, Mapping) and isinstance(one.get("name"), str)
+    ]
+
+
+def _map(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _maps(value: Json) -> list[Mapping[str, Json]]:
+    return [one for one in _list(value) if isinstance(one, Mapping)]
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+DEVICE_FUNCTIONS: Mapping[str, Function] = {
+    "containers.of": Function(containers, 1, 1),
+    "devices.claimed": Function(claimed, 3, 3),
+    "rdma.asked": Function(rdma, 1, 1),
+    "capabilities.add": Function(with_capability, 2, 2),
+}
+"""Name in CEL → the function, the fewest and the most arguments."""

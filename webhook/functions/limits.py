@@ -1,0 +1,81 @@
+"""Functions of policies over LimitRanges and ResourceQuotas: plain JSON in, short texts out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.manifests.pod import effective_request
+from planner.model import quantity
+from planner.model.errors import Where
+from planner.model.quantity import show
+from webhook.cel import Function
+
+Json = Any
+
+
+PREFIXES = ("requests.", "limits.")
+
+
+def broken(pod: Json, ranges: Json) -> list[str]:
+    """`limits.broken(pod, ranges)`: each bound of a LimitRange that the pod or a container of it breaks."""
+    spec = pod.get("spec") or {}
+    found: list[str] = []
+    for one in ranges or ():
+        bounded: list[tuple[str, Mapping[str, int]]] = (
+            [("the pod", effective_request(spec, Where()))] if one["type"] == "Pod" else []
+        )
+        if one["type"] == "Container":
+            bounded = list(_containers(spec))
+        for who, amounts in bounded:
+            found += _outside(who, amounts, one)
+    return found
+
+
+def _containers(spec: Mapping[str, Json]) -> Iterator[tuple[str, Mapping[str, int]]]:
+    for part in ("initContainers", "containers"):
+        for container in spec.get(part) or ():
+            resources = container.get("resources") or {}
+            limits = quantity.amounts(resources.get("limits"), Where(), up=True)
+            requests = quantity.amounts(resources.get("requests"), Where(), up=True)
+            yield f"container {container.get('name', '')}", {**requests, **limits}
+
+
+def _outside(who: str, amounts: Mapping[str, int], one: Mapping[str, Json]) -> Iterator[str]:
+    for name, most in one["max"].items():
+        if amounts.get(name, 0) > most:
+            asked, bound = show(name, amounts[name]), show(name, most)
+            yield f"{who} has {asked} {name}, and LimitRange {one['name']} allows at most {bound}"
+    for name, least in one["min"].items():
+        if name in amounts and amounts[name] < least:
+            asked, bound = show(name, amounts[name]), show(name, least)
+            yield f"{who} has {asked} {name}, and LimitRange {one['name']} wants at least {bound}"
+
+
+def exceeded(gang: Json, quotas: Json) -> list[str]:
+    """`quota.exceeded(gang, quotas)`: what all pods of a workload ask for beyond what a quota has left.
+
+    Limits count as requests do: GPU pods are Guaranteed by the time they are asked about.
+    """
+    total: dict[str, int] = {}
+    for pod_set in gang["podSets"]:
+        for name, amount in pod_set["resources"].items():
+            total[name] = total.get(name, 0) + amount * pod_set["count"] * max(1, gang["replicas"])
+    return [
+        f"its pods ask for {show(name, total[name])} {name}, and ResourceQuota {quota['name']} has "
+        f"{show(name, left)} of {show(name, quota['hard'][key])} left"
+        for quota in quotas or ()
+        for key, left in quota["left"].items()
+        if total.get(name := _resource(key), 0) > left
+    ]
+
+
+def _resource(key: str) -> str:
+    return next((key.removeprefix(prefix) for prefix in PREFIXES if key.startswith(prefix)), key)
+
+
+LIMIT_FUNCTIONS: Mapping[str, Function] = {
+    "limits.broken": Function(broken, 2, 2),
+    "quota.exceeded": Function(exceeded, 2, 2),
+}
+"""Name in CEL → the function, the fewest and the most arguments."""

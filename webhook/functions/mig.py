@@ -1,0 +1,94 @@
+"""Functions of policies over MIG geometry: plain JSON in, plain JSON out, by the planner's tables.
+
+A GPU is named by its node's product label ("NVIDIA-H100-80GB-HBM3") or by its board ("H100-80"), a profile as
+in its resource name: "1g.10gb.me" where NVIDIA's tables have "1g.10gb+me".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from planner.node.mig import BOARDS, Board, board_of, gpus_needed
+from webhook.cel import Function
+
+Json = Any
+
+
+MOST_SEARCHED = 64
+"""Slices up to which the fewest GPUs are found exactly; for more, the tables' own bound says enough."""
+
+
+MOST_SIMILAR = 4
+
+
+_SIZE = re.compile(r"(\d+)g\.(\d+)gb")
+
+
+def profiles(product: Json) -> list[str]:
+    """`mig.profiles(product)`: the profiles that a GPU can be split into, smallest first; [] if unknown."""
+    board = _board(product)
+    return [] if board is None else [_resource(name) for name in sorted(board.profiles, key=_size)]
+
+
+def boards(profile: Json) -> list[str]:
+    """`mig.boards(profile)`: the boards that have a profile; [] where none has."""
+    return [name for name, board in BOARDS.items() if _table(profile) in board.profiles]
+
+
+def similar(profile: Json) -> list[str]:
+    """`mig.similar(profile)`: a few profiles that exist, nearest in compute slices, then in memory."""
+    g, memory, _ = _size(str(profile))
+    known = {name for board in BOARDS.values() for name in board.profiles if not name.endswith("+me")}
+    nearest = sorted(known, key=lambda name: (abs(_size(name)[0] - g), abs(_size(name)[1] - memory), name))
+    return sorted(nearest[:MOST_SIMILAR], key=_size)
+
+
+def needed(product: Json, wanted: Json) -> int:
+    """`mig.gpusNeeded(product, {profile: n})`: the fewest GPUs that hold these slices, -1 where none can."""
+    board = _board(product)
+    if board is None or not isinstance(wanted, Mapping):
+        return -1
+    slices = {_table(name): count for name, count in wanted.items() if isinstance(count, int) and count > 0}
+    if any(name not in board.profiles for name in slices):
+        return -1
+    if sum(slices.values()) > MOST_SEARCHED:
+        return _at_least(board, slices)
+    found = gpus_needed(board, slices)
+    return -1 if found is None else found
+
+
+def _at_least(board: Board, slices: Mapping[str, int]) -> int:
+    """No fewer GPUs can do: by compute slices, by memory slices, and by each profile's own limit."""
+    compute = sum(board.profiles[name].g * count for name, count in slices.items())
+    memory = sum(board.profiles[name].memory * count for name, count in slices.items())
+    bounds = [-(-count // board.profiles[name].most) for name, count in slices.items()]
+    return max(-(-compute // board.g), -(-memory // board.memory), *bounds)
+
+
+def _board(product: Json) -> Board | None:
+    name = str(product)
+    return BOARDS.get(name) or board_of(name)
+
+
+def _table(profile: Json) -> str:
+    return str(profile).replace(".me", "+me")
+
+
+def _resource(profile: str) -> str:
+    return profile.replace("+me", ".me")
+
+
+def _size(profile: str) -> tuple[int, int, str]:
+    found = _SIZE.search(profile)
+    return (int(found[1]), int(found[2]), profile) if found else (0, 0, profile)
+
+
+MIG_FUNCTIONS: Mapping[str, Function] = {
+    "mig.profiles": Function(profiles, 1, 1),
+    "mig.boards": Function(boards, 1, 1),
+    "mig.similar": Function(similar, 1, 1),
+    "mig.gpusNeeded": Function(needed, 2, 2),
+}
+"""Name in CEL → the function, the fewest and the most arguments."""

@@ -1,0 +1,97 @@
+"""Functions that bayplan.dev policies may call beside Kubernetes' own: plain JSON in, plain JSON out.
+
+What CEL cannot say in a sentence stands here under a name. A new function is a new row in `FUNCTIONS`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Json = Any
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def require(affinity: Json, terms: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """`nodeAffinity.require(affinity, terms)`: an affinity that also demands one of `terms`.
+
+    Node selector terms are ORed and the requirements inside one ANDed (core/v1 NodeSelector), so every
+    existing term is joined with each of ours. A term that already implies one of ours stays as it is, which
+    makes the merge idempotent; a join that contradicts itself (`In` lists of one key without a common
+    value) is left out while another remains.
+    """
+    merged: dict[str, Json] = copy.deepcopy(dict(affinity or {}))
+    if not terms:
+        return merged
+    node = merged["nodeAffinity"] = dict(merged.get("nodeAffinity") or {})
+    existing = list((node.get(REQUIRED) or {}).get("nodeSelectorTerms") or [])
+    ours = [dict(term) for term in terms]
+    joined: list[dict[str, Json]] = []
+    for term in existing:
+        if any(_implies(term, other) for other in ours):
+            joined.append(term)
+        else:
+            joined.extend(_join(term, other) for other in ours)
+    possible = [term for term in joined if not _contradicts(term)]
+    node[REQUIRED] = {"nodeSelectorTerms": (possible or joined) if existing else ours}
+    return merged
+
+
+def prefer(affinity: Json, terms: Sequence[Mapping[str, Json]], weight: int) -> dict[str, Json]:
+    """`nodeAffinity.prefer(affinity, terms, weight)`: adds each term as a preference, once."""
+    merged: dict[str, Json] = copy.deepcopy(dict(affinity or {}))
+    if not terms:
+        return merged
+    node = merged["nodeAffinity"] = dict(merged.get("nodeAffinity") or {})
+    preferences = list(node.get(PREFERRED) or [])
+    known = [entry.get("preference") for entry in preferences]
+    preferences.extend({"weight": weight, "preference": dict(term)} for term in terms if term not in known)
+    node[PREFERRED] = preferences
+    return merged
+
+
+def _requirements(term: Mapping[str, Json]) -> list[tuple[str, Json]]:
+    return [
+        (kind, requirement)
+        for kind in ("matchExpressions", "matchFields")
+        for requirement in term.get(kind) or []
+    ]
+
+
+def _implies(term: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
+    """Whether every requirement of `other` follows from one of `term`'s."""
+    have = _requirements(term)
+    return all(any(_narrower(mine, wanted) for mine in have) for wanted in _requirements(other))
+
+
+def _narrower(mine: tuple[str, Json], wanted: tuple[str, Json]) -> bool:
+    (kind, a), (other_kind, b) = mine, wanted
+    if kind != other_kind or a.get("key") != b.get("key"):
+        return False
+    if a.get("operator") == b.get("operator") == "In":
+        return set(a.get("values") or []) <= set(b.get("values") or [])
+    return dict(a) == dict(b)
+
+
+def _join(term: Mapping[str, Json], other: Mapping[str, Json]) -> dict[str, Json]:
+    joined = {key: list(value) if isinstance(value, list) else value for key, value in term.items()}
+    for kind, requirement in _requirements(other):
+        if (kind, requirement) not in _requirements(joined):
+            joined.setdefault(kind, []).append(requirement)
+    return joined
+
+
+def _contradicts(term: Mapping[str, Json]) -> bool:
+    allowed: dict[tuple[str, str], set[str]] = {}
+    for kind, requirement in _requirements(term):
+        if requirement.get("operator") == "In":
+            values = set(requirement.get("values") or [])
+            key = (kind, str(requirement.get("key")))
+            allowed[key] = allowed.get(key, values) & values
+    return any(not values for values in allowed.values())

@@ -1,0 +1,61 @@
+"""The function of policies over node pools: to which pools a pod's selectors lead. Plain JSON.
+
+What is malformed counts as not there: the API server says what is wrong with a pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.cel import Function
+
+Json = Any
+
+
+NODE_POOL = "kai.scheduler/node-pool"
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def reached(pod: Json, labels: Json, pools: Json) -> list[str]:
+    """`pools.reached(pod, gang.labels, cluster.nodePools)`: the names of the pools that a pod may go to.
+
+    A pool counts where each label of its selector is asked for: by the pod's node selector, by an `In` of its
+    required node affinity (each value, in each of its terms), or by the workload's label
+    `kai.scheduler/node-pool`. Who asks for no pool gets none.
+    """
+    asked = list(_alternatives(_map(_map(pod).get("spec")), str(_map(labels).get(NODE_POOL, ""))))
+    return [
+        name
+        for name, pool in _map(pools).items()
+        if pool["selector"]
+        and any(all(value in one.get(key, ()) for key, value in pool["selector"].items()) for one in asked)
+    ]
+
+
+def _alternatives(spec: Mapping[str, Json], labelled: str) -> Iterator[dict[str, set[str]]]:
+    """What is asked for, one entry for each term of the affinity: by label key the values that will do."""
+    stated = {str(key): {str(value)} for key, value in _map(spec.get("nodeSelector")).items()}
+    node = _map(_map(_map(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
+    for term in _maps(node.get("nodeSelectorTerms")) or [{}]:
+        asked = {key: set(values) for key, values in stated.items()}
+        for one in _maps(term.get("matchExpressions")):
+            if one.get("operator") == "In" and isinstance(one.get("values"), list):
+                asked.setdefault(str(one.get("key")), set()).update(map(str, one["values"]))
+        if labelled:
+            asked.setdefault(NODE_POOL, set()).add(labelled)
+        yield asked
+
+
+def _map(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _maps(value: Json) -> list[Mapping[str, Json]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+POOL_FUNCTIONS: Mapping[str, Function] = {"pools.reached": Function(reached, 3, 3)}
+"""Name in CEL → the function, the fewest and the most arguments."""

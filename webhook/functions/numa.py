@@ -1,0 +1,97 @@
+"""The function of policies over NUMA zones: plain JSON in, plain JSON out, by `planner.numa`.
+
+The kubelet's rules (facts of the CPU, Memory and Device Manager): cpu, memory and huge pages are aligned only
+for a Guaranteed pod, and a container's CPUs only where they are whole; devices always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.manifests.numa import PINNED, alignment_of
+from planner.manifests.pod import shape_of
+from planner.model.errors import Where
+from planner.model.labels import Taint
+from planner.model.node import Node
+from planner.model.pod import PodShape
+from planner.model.quantity import show
+from planner.node.eligibility import obstacle
+from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, misfit, most_in_one
+from webhook.cel import Function
+
+Json = Any
+
+
+NONE: Mapping[str, Json] = {}
+
+
+def numa_misfit(pod: Json, nodes: Json, chosen: Json) -> Mapping[str, Json]:
+    """`numa.misfit(pod, cluster.numa, names)`: why a kubelet would fail a pod, {} if it would not.
+
+    With names: on the first of those nodes that would refuse it, by what is left of its zones now. Without
+    any: on all nodes that the pod may go to and that have as much in sum; {} if a single empty one would take
+    it. The answer has `node`, `nodes` (how many), `policy`, `scope`, `container` ("" for the pod as a whole),
+    and as text `asked`, `fits` (the most of it in one zone) and `zones` (how many each resource takes).
+    """
+    spec = _map(_map(pod).get("spec"))
+    shape = shape_of(spec, Where())
+    alignment = alignment_of(spec, Where())
+    refused: list[Mapping[str, Json]] = []
+    for entry in nodes or ():
+        if (entry["node"] not in chosen) if chosen else not _may_go(shape, entry):
+            continue
+        node = _numa_node(entry)
+        found = misfit(node, alignment.asks(entry["scope"]), now=bool(chosen))
+        if found is None and not chosen:
+            return NONE
+        if found is not None:
+            refused.append(_told(node, found))
+    return {**refused[0], "nodes": len(refused)} if refused else NONE
+
+
+def _may_go(shape: PodShape, entry: Mapping[str, Json]) -> bool:
+    taints = tuple(Taint(**taint) for taint in entry["taints"])
+    allocatable = entry["allocatable"]
+    enough = all(allocatable.get(name, 0) >= amount for name, amount in shape.requests.items())
+    return enough and not obstacle(
+        shape, Node(entry["node"], entry["labels"], allocatable, taints), now=False
+    )
+
+
+def _numa_node(entry: Mapping[str, Json]) -> NumaNode:
+    zones = tuple(Zone(zone["name"], zone["allocatable"], zone["available"]) for zone in entry["zones"])
+    return NumaNode(entry["node"], entry["policy"], entry["scope"], zones)
+
+
+def _told(node: NumaNode, found: Misfit) -> dict[str, Json]:
+    asked = {name: found.ask.requests[name] for name in sorted(found.zones)}
+    spans = (f"{name} {count or 'more than all'}" for name, count in sorted(found.zones.items()))
+    return {
+        "node": node.name,
+        "policy": node.policy,
+        "scope": node.scope,
+        "container": found.ask.name,
+        "asked": _text(asked),
+        "fits": _text(most_in_one(node, sorted(found.zones))),
+        "zones": ", ".join(spans) if node.policy == RESTRICTED else "",
+    }
+
+
+def _text(amounts: Mapping[str, int]) -> str:
+    return ", ".join(
+        f"{show(name, amount)} {name}" if name in PINNED else f"{amount} × {name}"
+        for name, amount in amounts.items()
+    )
+
+
+def _map(value: Json) -> Mapping[str, Json]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError("expected a mapping")
+    return value
+
+
+NUMA_FUNCTIONS: Mapping[str, Function] = {"numa.misfit": Function(numa_misfit, 3, 3)}
+"""Name in CEL → the function, the fewest and the most arguments."""

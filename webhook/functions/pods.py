@@ -1,0 +1,154 @@
+"""Functions of policies over pods, containers and metadata: plain JSON in, plain JSON out.
+
+They share the planner's tables (which resources are GPUs) and the table of workload kinds, so that policies
+and plan count alike. Raises ValueError, in a few words, for what they cannot read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from planner.model.errors import Where
+from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
+from planner.model.quantity import parse
+from webhook.cel import Function
+from webhook.workloads import pod_templates
+
+Json = Any
+
+
+MOST_DEVICES = 10**6
+"""No container gets more devices than this; an absurd amount counts as so many, and shares stay countable."""
+
+
+_COMPUTE_SLICES = re.compile(r"(?:^|\.)(\d+)g\.")
+"""In a profile such as "3g.40gb" or "1c.3g.20gb": the GPU's compute slices that it has."""
+
+
+def templates(obj: Json) -> list[Json]:
+    """`workload.templates(object)`: each pod template of a workload as a Pod; a Pod is its own.
+
+    What it gives shares its parts with the object: expressions read, they do not write.
+    """
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": _at(obj, template.metadata_path) or {},
+            "spec": _at(obj, template.spec_path),
+        }
+        for template in pod_templates(_map(obj, "an object"))
+    ]
+
+
+def asked(pod: Json) -> bool:
+    """`gpus.asked(pod)`: whether some container of a pod asks for a whole GPU or a MIG slice."""
+    spec = _map(pod, "a pod").get("spec")
+    containers = [
+        container
+        for name in ("containers", "initContainers")
+        for container in _list(_map(spec, "spec").get(name))
+    ]
+    return any(count(container) or slices(container) for container in containers)
+
+
+def count(container: Json) -> int:
+    """`gpus.count(container)`: whole GPUs that a container asks for, whatever the maker."""
+    return sum(amount for name, amount in _devices(container).items() if name in GPU_RESOURCES)
+
+
+def slices(container: Json) -> int:
+    """`gpus.slices(container)`: compute slices of MIG that a container asks for; 2 × 3g.40gb are 6."""
+    total = 0
+    for name, amount in _devices(container).items():
+        if name.startswith(MIG_PREFIX):
+            size = _COMPUTE_SLICES.search(name.removeprefix(MIG_PREFIX))
+            total += amount * (int(size[1]) if size else 1)
+    return total
+
+
+def whole(quantity: Json, multiple: Json = 1) -> Json:
+    """`cpus.whole("1500m")` is "2", `cpus.whole("5", 4)` is "8": CPUs rounded up to a multiple of whole ones.
+
+    What is whole already comes back as it was written, and what is no quantity too: the API server says what
+    is wrong with it.
+    """
+    step = max(1, int(multiple))
+    try:
+        cores = parse(quantity, Where())
+    except ValueError:
+        return quantity
+    rounded = math.ceil(cores / step) * step
+    return quantity if rounded == cores else str(rounded)
+
+
+def add_annotations(metadata: Json, wanted: Json) -> dict[str, Json]:
+    """`annotations.add(metadata, {key: value})`: metadata with those annotations that they lack."""
+    return _added(metadata, "annotations", wanted)
+
+
+def add_labels(metadata: Json, wanted: Json) -> dict[str, Json]:
+    """`labels.add(metadata, {key: value})`: metadata with those labels that they lack."""
+    return _added(metadata, "labels", wanted)
+
+
+def _added(metadata: Json, part: str, wanted: Json) -> dict[str, Json]:
+    known = _map(metadata, "metadata")
+    given = _map(known.get(part), part)
+    lacking = {key: value for key, value in _map(wanted, "a map").items() if key not in given}
+    return {**known, part: {**given, **lacking}} if lacking else dict(known)
+
+
+def _devices(container: Json) -> dict[str, int]:
+    """GPUs and MIG slices by resource name; a limit counts before a request."""
+    resources = _map(_map(container, "a container").get("resources"), "resources")
+    stated = {**_map(resources.get("requests"), "requests"), **_map(resources.get("limits"), "limits")}
+    return {
+        name: _amount(value)
+        for name, value in stated.items()
+        if name in GPU_RESOURCES or str(name).startswith(MIG_PREFIX)
+    }
+
+
+def _amount(value: Json) -> int:
+    try:
+        return min(math.ceil(parse(value, Where())), MOST_DEVICES)
+    except ValueError:
+        return 0
+
+
+def _at(obj: Json, path: tuple[str | int, ...]) -> Json:
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, Mapping) else obj[step]
+    return obj
+
+
+def _map(value: Json, what: str) -> Mapping[str, Json]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{what} is no mapping")
+    return value
+
+
+def _list(value: Json) -> list[Json]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise ValueError("containers is no list")
+    return value
+
+
+POD_FUNCTIONS: Mapping[str, Function] = {
+    "workload.templates": Function(templates, 1, 1),
+    "gpus.asked": Function(asked, 1, 1),
+    "gpus.count": Function(count, 1, 1),
+    "gpus.slices": Function(slices, 1, 1),
+    "cpus.whole": Function(whole, 1, 2),
+    "annotations.add": Function(add_annotations, 2, 2),
+    "labels.add": Function(add_labels, 2, 2),
+}
+"""Name in CEL → the function, the fewest and the most arguments."""

@@ -1,0 +1,31 @@
+"""Functions that bayplan.dev policies may call beside Kubernetes' own: plain JSON in, plain JSON out.
+
+What CEL cannot say in a sentence stands here under a name. A new function is a new row in `FUNCTIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from webhook.cel import Function
+from webhook.functions.devices import DEVICE_FUNCTIONS
+from webhook.functions.limits import LIMIT_FUNCTIONS
+from webhook.functions.mig import MIG_FUNCTIONS
+from webhook.functions.node_affinity import prefer, require
+from webhook.functions.node_pools import POOL_FUNCTIONS
+from webhook.functions.numa import NUMA_FUNCTIONS
+from webhook.functions.pods import POD_FUNCTIONS
+from webhook.functions.workloads import WORKLOAD_FUNCTIONS
+
+FUNCTIONS: Mapping[str, Function] = {
+    "nodeAffinity.require": Function(require, 2, 2),
+    "nodeAffinity.prefer": Function(prefer, 3, 3),
+    **DEVICE_FUNCTIONS,
+    **LIMIT_FUNCTIONS,
+    **MIG_FUNCTIONS,
+    **NUMA_FUNCTIONS,
+    **POD_FUNCTIONS,
+    **POOL_FUNCTIONS,
+    **WORKLOAD_FUNCTIONS,
+}
+"""Name in CEL → the function, the fewest and the most arguments."""

@@ -1,0 +1,143 @@
+"""Functions of policies over workloads and levels: where templates lie, what a level's short name means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.topology import Topology
+from planner.request.levels import resolve
+from webhook.cel import Function
+from webhook.workloads import Workload, read
+
+Json = Any
+
+
+def places(obj: Json) -> list[Json]:
+    """`workload.places(object)`: each pod template with its path (a JSON Pointer), PodSet and wish.
+
+    `path` leads to what holds `metadata` and `spec`, "" for a Pod; `metadata` and `spec` are those that stand
+    there, {} for none. `podSet` is "" where one template serves all PodSets. `required`, `preferred`,
+    `sliceLevel` and `sliceSize` are what its pods ask for, by themselves or as part of their gang, in
+    whichever system's keys; "" and 0 for nothing. `count` pods of it belong to one gang, with `gpus` each.
+    """
+    return _places(obj, _read(obj))
+
+
+def _read(obj: Json) -> Workload:
+    if not isinstance(obj, Mapping):
+        raise ValueError("an object is no mapping")
+    return read(obj)
+
+
+def _places(obj: Json, workload: Workload) -> list[Json]:
+    group = workload.gangs[0] if workload.gangs else PodGroup("", ())
+    found = []
+    for template in workload.templates:
+        at: Any = obj
+        for step in template.path:
+            at = at[step]
+        sets = [one for one in group.pod_sets if template.pod_set in ("", one.name)]
+        found.append(
+            {
+                "path": "".join(
+                    f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in template.path
+                ),
+                "podSet": template.pod_set,
+                "metadata": at.get("metadata") or {},
+                "spec": at.get("spec") or {},
+                "count": sum(one.count for one in sets),
+                "gpus": max((one.shape.gpus for one in sets), default=0),
+                **_wish(sets, group.constraint),
+            }
+        )
+    return found
+
+
+def _wish(sets: list[PodSet], gang: Constraint, *, always: bool = False) -> dict[str, Json]:
+    own = sets[0].constraint if sets else Constraint()
+    gang = gang if sets or always else Constraint()
+    return {
+        "required": own.required or gang.required,
+        "preferred": own.preferred or gang.preferred,
+        "sliceLevel": own.slice_level,
+        "sliceSize": own.slice_size,
+    }
+
+
+def kai_places(obj: Json) -> list[Json]:
+    """`kai.places(object)`: each `metadata` where KAI reads topology keys, with the wish that belongs there.
+
+    On the object itself for its gang; on the group templates of Ray; on the templates of a JobSet's jobs as
+    well. `path` leads to the metadata; wishes are as in `workload.places`. `alone`: the names of PodSets that
+    have wishes of their own for which KAI has no place.
+    """
+    workload = _read(obj)
+    every = _places(obj, workload)
+    kind = obj.get("kind")
+    if str(kind).startswith("Ray"):
+        return [{**one, "path": one["path"] + "/metadata", "alone": []} for one in every]
+    linked = [one for one in every if one["gpus"]] or every
+    group = next(iter(workload.gangs), PodGroup("", ()))
+    wish = linked[0] if len(linked) == 1 else _wish([], group.constraint, always=True)
+    worker = next((one for one in linked if one["podSet"] in ("worker", "") and one["sliceLevel"]), wish)
+    top = {
+        "path": "/metadata",
+        "podSet": "",
+        "metadata": obj.get("metadata") or {},
+        **{key: wish[key] for key in ("required", "preferred")},
+        **{key: worker[key] for key in ("sliceLevel", "sliceSize")},
+    }
+    jobs = [
+        {**one, "path": one["path"].removesuffix("/spec/template") + "/metadata", "metadata": metadata}
+        for one, metadata in zip(every, _job_metadata(obj), strict=False)
+        if kind == "JobSet"
+    ]
+    told = kind == "JobSet" or len(linked) == 1
+    own = [one.name for one in group.pod_sets if one.constraint.required or one.constraint.preferred]
+    return [{**one, "alone": [] if told else own} for one in (top, *jobs)]
+
+
+def _job_metadata(obj: Json) -> list[Json]:
+    jobs = (obj.get("spec") or {}).get("replicatedJobs") or []
+    return [job["template"].get("metadata") or {} for job in jobs]
+
+
+def level(cluster: Json, topology: Json, word: Json) -> str:
+    """`topology.level(cluster, name, word)`: the label key that a word means in a topology, "" for none.
+
+    A word is a level's key, its alias (KAI's, or a level's name in its ConfigMap) or a short name ("rack").
+    """
+    levels = cluster["topologies"].get(topology)
+    if not levels or not isinstance(word, str) or not word:
+        return ""
+    aliases = cluster["aliases"].get(topology, {})
+    return resolve(Topology("", tuple(str(one) for one in levels), aliases=aliases), word)
+
+
+def kueue_queues(gang: Json, params: Json) -> bool:
+    """`kueue.queues(gang, params)`: whether a workload is for Kueue to start.
+
+    It is where it carries a label of Kueue's, or where there is a default queue (`kueue-topology.queue`) and
+    it names neither a queue nor a scheduler of another system.
+    """
+    labels = gang["labels"]
+    if any(name.startswith("kueue.x-k8s.io/") for name in labels):
+        return True
+    data = (params or {}).get("data") or {}
+    switched_on = str(data.get("kueue-topology.enabled", "true")).lower() != "false"
+    default = str(data.get("kueue-topology.queue") or "") if switched_on else ""
+    return bool(default) and not gang["schedulers"] and not any(name in labels for name in _OTHER_QUEUES)
+
+
+_OTHER_QUEUES = ("kai.scheduler/queue", "runai/queue")
+
+
+WORKLOAD_FUNCTIONS: Mapping[str, Function] = {
+    "workload.places": Function(places, 1, 1),
+    "kueue.queues": Function(kueue_queues, 2, 2),
+    "kai.places": Function(kai_places, 1, 1),
+    "topology.level": Function(level, 3, 3),
+}
+"""Name in CEL → the function, the fewest and the most arguments."""

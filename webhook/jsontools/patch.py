@@ -1,0 +1,140 @@
+"""JSON Patch as the API server applies it (evanphx/json-patch), where it differs from RFC 6902.
+
+- `replace` on a missing key of a map adds it; on a missing index of a list it is an error.
+- `add` at an existing key of a map replaces the value; `-` appends; an index past the end is an error.
+- `remove` of what is missing is an error.
+- `test` on a missing key compares with null. A `test` that fails raises TestFailedError, which the layer
+  above turns into a silent no-op of the whole patch.
+
+The object given stays as it is, also when an operation in the middle fails: containers are copied on the way
+to what is changed, and all others are shared with the result.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from webhook.jsontools.diff import equal
+
+OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
+
+
+class PatchError(ValueError):
+    """An operation that cannot be carried out. The message names the path, never a value."""
+
+
+class TestFailedError(PatchError):
+    """A `test` operation that does not hold."""
+
+    __test__ = False
+
+
+def apply(obj: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
+    """The object after all operations. Raises PatchError (TestFailedError for a failing `test`)."""
+    if not operations:
+        return obj
+    draft = _Draft(obj)
+    for operation in operations:
+        _apply_one(draft, operation)
+    return draft.holder[""]
+
+
+def tokens(pointer: str) -> list[str]:
+    """The steps of a JSON Pointer, unescaped."""
+    if pointer == "":
+        return []
+    if not pointer.startswith("/"):
+        raise PatchError(f"path {pointer!r} must begin with '/'")
+    return [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
+
+
+def _apply_one(draft: _Draft, operation: Mapping[str, Any]) -> None:
+    op, path = operation.get("op"), operation.get("path")
+    if not isinstance(path, str):
+        raise PatchError("an operation needs a path")
+    if op in ("add", "replace"):
+        _put(draft, path, operation.get("value"), insert=op == "add")
+    elif op == "remove":
+        _take(draft, path)
+    elif op == "test":
+        if not equal(_read(draft, path, missing=None), operation.get("value")):
+            raise TestFailedError(f"test at {path} does not hold")
+    elif op in ("move", "copy"):
+        source = operation.get("from")
+        if not isinstance(source, str):
+            raise PatchError(f"{op} to {path} needs from")
+        if op == "move" and path.startswith(source + "/"):
+            raise PatchError(f"cannot move {source} into itself")
+        value = _take(draft, source) if op == "move" else _read(draft, source)
+        _put(draft, path, value, insert=True)
+    else:
+        raise PatchError(f"unknown operation {str(op)[:20]!r}; known: {', '.join(OPERATIONS)}")
+
+
+class _Draft:
+    """An object on its way through a patch; `own` are the containers that are its alone, by id."""
+
+    __slots__ = ("holder", "own")
+
+    def __init__(self, obj: Any) -> None:
+        self.holder: dict[str, Any] = {"": obj}
+        self.own: dict[int, Any] = {}
+
+    def parent(self, path: str) -> tuple[Any, str]:
+        """The container that the last step of a path lies in, free to be changed, and that step."""
+        steps = ["", *tokens(path)]
+        node: Any = self.holder
+        for depth, step in enumerate(steps[:-1]):
+            key: Any = _index(node, step, len(node) - 1) if isinstance(node, list) else step
+            child = node[key] if isinstance(node, list) else node.get(key)
+            if not isinstance(child, (dict, list)):
+                raise PatchError(f"path {path}: nothing at {'/'.join(steps[: depth + 1]) or 'the root'}")
+            if id(child) not in self.own:
+                child = node[key] = copy.copy(child)
+                self.own[id(child)] = child
+            node = child
+        return node, steps[-1]
+
+
+def _index(node: list[Any], step: str, last: int) -> int:
+    if not (step.isascii() and step.isdigit()) or (len(step) > 1 and step[0] == "0"):
+        raise PatchError(f"{step[:40]!r} is no index of a list")
+    index = int(step) if len(step) < 10 else last + 1
+    if index > last:
+        raise PatchError(f"index {step[:12]} is past the end of a list of {len(node)}")
+    return index
+
+
+def _put(draft: _Draft, path: str, value: Any, *, insert: bool) -> None:
+    node, step = draft.parent(path)
+    if isinstance(node, dict):
+        node[step] = value
+    elif not insert:
+        node[_index(node, step, len(node) - 1)] = value
+    else:
+        node.insert(len(node) if step == "-" else _index(node, step, len(node)), value)
+
+
+def _take(draft: _Draft, path: str) -> Any:
+    node, step = draft.parent(path)
+    if isinstance(node, list):
+        return node.pop(_index(node, step, len(node) - 1))
+    if step not in node:
+        raise PatchError(f"path {path}: nothing to remove")
+    return node.pop(step)
+
+
+_NEVER = object()
+
+
+def _read(draft: _Draft, path: str, missing: Any = _NEVER) -> Any:
+    node, step = draft.parent(path)
+    if isinstance(node, list):
+        return node[_index(node, step, len(node) - 1)]
+    if step in node:
+        return node[step]
+    if missing is _NEVER:
+        raise PatchError(f"path {path}: nothing there")
+    return missing

@@ -1,0 +1,67 @@
+"""The CEL `authorizer` in a cluster: each check is a SubjectAccessReview for the user who asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from webhook.cel.libraries.authorizer import Access, Decision, Query
+from webhook.kube.api.client import Api, ApiError, Json
+from webhook.wire.request import UserInfo
+
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+SECONDS = 2.0
+"""Time for one review, well inside a webhook's deadline."""
+
+
+def asking(api: Api, loop: asyncio.AbstractEventLoop) -> Callable[[UserInfo], Access]:
+    """`Surroundings.access`: for a user, who answers. Decisions are made in threads, the calls on `loop`."""
+    return lambda user: _Reviews(api, loop, user)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reviews:
+    """Asks the API server, and waits for it; to be called from a thread that is not the loop's own."""
+
+    api: Api
+    loop: asyncio.AbstractEventLoop
+    user: UserInfo
+
+    def check(self, query: Query) -> Decision:
+        """The decision on one query; never raises."""
+        call = self.api.create(REVIEWS, review(query, self.user))
+        pending = asyncio.run_coroutine_threadsafe(call, self.loop)
+        try:
+            status = pending.result(SECONDS).get("status") or {}
+        except TimeoutError:
+            pending.cancel()
+            return Decision(False, error=f"the API server did not say within {SECONDS:g} s who may do that")
+        except ApiError as error:
+            return Decision(False, error=f"SubjectAccessReview: {error}")
+        return Decision(status.get("allowed") is True, str(status.get("reason", "")))
+
+
+def review(query: Query, user: UserInfo) -> Json:
+    """The SubjectAccessReview that a query means: for a service account where it names one."""
+    spec: Json = {"user": user.username, "uid": user.uid, "groups": list(user.groups)}
+    spec["extra"] = {key: list(values) for key, values in user.extra.items()}
+    if query.service_account is not None:
+        namespace, name = query.service_account
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+        spec = {"user": f"system:serviceaccount:{namespace}:{name}", "groups": groups}
+    if query.path:
+        spec["nonResourceAttributes"] = {"path": query.path, "verb": query.verb}
+    else:
+        attributes = {
+            "group": query.group,
+            "resource": query.resource,
+            "subresource": query.subresource,
+            "namespace": query.namespace,
+            "name": query.name,
+            "verb": query.verb,
+        }
+        spec["resourceAttributes"] = {key: value for key, value in attributes.items() if value}
+    return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}

@@ -1,0 +1,279 @@
+"""Calls to the API server: JSON in, JSON out, over the `kubernetes` package's asyncio client.
+
+The generated models are left aside: they cost a hundred times the parsing, and planner and webhook read plain
+documents already. What is used of the package is its configuration (kubeconfig, service account, tokens that
+are renewed) and its connection pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+import aiohttp
+import orjson
+import yaml
+from kubernetes.aio import client as generated
+from kubernetes.aio import config
+
+from planner.model.errors import InputError, Where
+
+Json = dict[str, Any]
+
+
+PAGE = 500
+"""Objects of one page of a list, as kubectl and client-go ask for."""
+
+
+CALL_SECONDS = 10.0
+"""Time for one call that is no watch."""
+
+
+WATCH_SECONDS = 60
+"""How long the server is asked to keep one watch open; then it is resumed where it ended."""
+
+
+SILENCE_SECONDS = 75.0
+"""A watch that says nothing for so long, not even that it ends, is taken for dead."""
+
+
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where Kubernetes mounts a pod's token and the API server's CA."""
+
+
+MERGE = "application/merge-patch+json"
+
+
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class ApiError(Exception):
+    """The API server's no: `status` is the HTTP status, `reason` its CamelCase token."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{message} ({status} {reason})" if reason else f"{message} ({status})")
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+
+class Unreachable(ApiError):  # noqa: N818 - it is a state of the world, not a fault of the call
+    """No answer: refused, reset, timed out. What a write did then is not known."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(0, "", message)
+
+    def __str__(self) -> str:
+        return f"the API server does not answer: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One watch event; a bookmark carries no more than a resource version.
+
+    `OPENED` is our own word, and the first: the server took the watch. It carries nothing.
+    """
+
+    type: Literal["OPENED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    object: Json
+
+
+class Api:
+    """The API server as one user sees it. Close it after use."""
+
+    def __init__(self, configuration: Any) -> None:
+        # A gang's 300 pods and a dozen watches go through one pool.
+        configuration.connection_pool_maxsize = 200
+        configuration.retries = False
+        self._client = generated.ApiClient(configuration)
+        self._client.user_agent = "bayplan"
+
+    @property
+    def host(self) -> str:
+        """The server's address."""
+        return str(self._client.configuration.host)
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._client.close()
+
+    async def get(self, path: str, **query: str) -> Json:
+        """One object. Without `resourceVersion` the read is consistent: it sees every finished write."""
+        return await self._call("GET", path, query)
+
+    async def create(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
+        """POST. Raises `ApiError` 409 AlreadyExists where the name is taken."""
+        return await self._call("POST", path, query, body)
+
+    async def replace(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
+        """PUT. With `metadata.resourceVersion` in it, 409 Conflict where the object changed since."""
+        return await self._call("PUT", path, query, body)
+
+    async def merge(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
+        """PATCH with a JSON merge patch; a `metadata.resourceVersion` in it is a precondition."""
+        return await self._call("PATCH", path, query, body, MERGE)
+
+    async def merge_lists(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
+        """PATCH with a strategic merge patch, for built-in kinds: entries of lists are found by their key."""
+        return await self._call("PATCH", path, query, body, STRATEGIC)
+
+    async def delete(self, path: str, *, version: str = "", uid: str = "") -> bool:
+        """DELETE, only this version or UID where they are given. False where it was not there (any more)."""
+        conditions = {"resourceVersion": version, "uid": uid}
+        body = {"preconditions": {key: value for key, value in conditions.items() if value}}
+        try:
+            await self._call("DELETE", path, {}, body)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+    async def list(
+        self, path: str, keep: Callable[[Json], Any] = dict, **query: str
+    ) -> tuple[list[Any], str]:
+        """What `keep` gives of every object, page by page, and the resource version of the whole.
+
+        Items lack apiVersion and kind.
+
+        Raises `ApiError` 410 where the list went stale between two pages.
+        """
+        items: list[Any] = []
+        asked = {"limit": str(PAGE), **query}
+        while True:
+            page = await self._call("GET", path, asked)
+            items += map(keep, page.get("items") or [])
+            metadata = page.get("metadata") or {}
+            if not metadata.get("continue"):
+                return items, str(metadata.get("resourceVersion", ""))
+            asked["continue"] = metadata["continue"]
+
+    async def watch(self, path: str, version: str, **query: str) -> AsyncIterator[Event]:
+        """Events after a resource version, bookmarks among them, until the server ends the watch.
+
+        Raises `ApiError` with 410 where the version is too old to go on from: then list again.
+        """
+        asked = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, **query}
+        asked.setdefault("timeoutSeconds", str(WATCH_SECONDS))
+        timeout = aiohttp.ClientTimeout(total=None, connect=CALL_SECONDS, sock_read=SILENCE_SECONDS)
+        response = await self._send("GET", path, asked, None, "", timeout)
+        try:
+            if response.status != 200:
+                raise _error(response.status, await response.read())
+            yield Event("OPENED", {})
+            async for line in _lines(response):
+                event = orjson.loads(line)
+                if event["type"] == "ERROR":
+                    status = event["object"]
+                    raise ApiError(
+                        int(status.get("code", 500)), status.get("reason", ""), status.get("message", "")
+                    )
+                yield Event(event["type"], event["object"])
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(_words(error)) from error
+        finally:
+            response.close()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+    ) -> Json:
+        timeout = aiohttp.ClientTimeout(total=CALL_SECONDS * (3 if method == "GET" else 1))
+        response = await self._send(method, path, query, body, content_type, timeout)
+        try:
+            data = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(_words(error)) from error
+        finally:
+            response.release()
+        if response.status >= 400:
+            raise _error(response.status, data)
+        found = orjson.loads(data) if data[:1] == b"{" else {"text": data.decode(errors="replace")}
+        return dict(found)
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Mapping[str, Any] | None,
+        content_type: str,
+        limits: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        headers = {"Accept": "application/json", "Content-Type": content_type or "application/json"}
+        headers["User-Agent"] = self._client.user_agent
+        await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        url = self.host + path + (f"?{urlencode(query)}" if query else "")
+        pool = self._client.rest_client
+        if pool.pool_manager is None:
+            pool.pool_manager = pool._create_pool_manager()
+        data = orjson.dumps(body) if body is not None else None
+        try:
+            response: aiohttp.ClientResponse = await pool.pool_manager.request(
+                method, url, data=data, headers=headers, timeout=limits, proxy=pool.proxy
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
+            raise Unreachable(_words(error)) from error
+        return response
+
+
+async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, account: Path = ACCOUNT) -> Api:
+    """A client from a kubeconfig (None: $KUBECONFIG, ~/.kube/config) or from the pod's service account, whose
+    token (read again each minute) and CA lie in the folder `account`.
+
+    Raises `InputError` where that is missing or malformed. Nothing is called yet.
+    """
+    configuration = generated.Configuration()
+    where = "--in-cluster" if in_cluster else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config")
+    try:
+        if in_cluster:
+            loader = config.incluster_config.InClusterConfigLoader(account / "token", account / "ca.crt")
+            loader.load_and_set(configuration)
+        else:
+            await config.load_kube_config(config_file=_there(where), client_configuration=configuration)
+        return Api(configuration)
+    except (TypeError, AttributeError, yaml.YAMLError):
+        raise InputError("is no kubeconfig", Where(where)) from None
+    except (config.ConfigException, OSError, ssl.SSLError, ValueError, KeyError) as error:
+        raise InputError(f"gives no way to a cluster: {error}", Where(where)) from None
+
+
+def _there(kubeconfig: str) -> str:
+    """The same paths, for the package takes a missing file for an empty one."""
+    if not any(Path(path).expanduser().exists() for path in kubeconfig.split(os.pathsep)):
+        raise InputError("no such file: give --kubeconfig, or set KUBECONFIG", Where(kubeconfig))
+    return kubeconfig
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Whole lines, however long: an event carries an object of up to 3 MiB."""
+    rest = b""
+    async for chunk in response.content.iter_any():
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if line:
+                yield line
+
+
+def _error(status: int, data: bytes) -> ApiError:
+    try:
+        found = orjson.loads(data)
+        return ApiError(status, str(found.get("reason", "")), str(found.get("message", ""))[:2000])
+    except (orjson.JSONDecodeError, AttributeError):
+        return ApiError(status, "", data.decode(errors="replace").strip()[:200])
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+        return "timed out"
+    return str(error) or type(error).__name__

@@ -1,0 +1,45 @@
+"""Several watches that start, end and are whole together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from webhook.kube.api.reflector import Reflector
+
+
+class Watches:
+    """`start` them, and `close` them after use."""
+
+    def __init__(self, reflectors: Sequence[Reflector]) -> None:
+        self.reflectors = list(reflectors)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin to watch; `waiting` tells when the first picture is whole."""
+        self._tasks = [asyncio.create_task(one.run()) for one in self.reflectors]
+
+    async def synced(self) -> None:
+        """Wait until all was read once."""
+        for reflector in self.reflectors:
+            await reflector.synced.wait()
+
+    async def close(self) -> None:
+        """Stop watching."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+    def waiting(self) -> str:
+        """What has not been read yet for the first time; "" once everything has."""
+        left = [one for one in self.reflectors if not one.synced.is_set()]
+        if not left:
+            return ""
+        return next((one.problem for one in left if one.problem), f"{left[0].path}: not read yet")
+
+    def problem(self) -> str:
+        """The watches that are broken now."""
+        return "; ".join(dict.fromkeys(one.problem for one in self.reflectors if one.problem))

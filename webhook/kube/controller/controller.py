@@ -1,0 +1,328 @@
+"""The controller: looks at the cluster, asks `reconcile` what to do, and does it. One replica at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.ledger.ledger import Conflict, LedgerUnavailable
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import Reservation
+from planner.planning.replay import answer_of
+from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.controller import reconcile as rules
+from webhook.kube.controller.events import Recorder
+from webhook.kube.controller.gang_history import Outcomes
+from webhook.kube.controller.gated_pods import let_in
+from webhook.kube.controller.node_taints import Fence
+from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.state.cluster_watch import ClusterWatch
+from webhook.kube.state.gangs import WATCHED, Gang, Ref, Unbound, gangs_of, seconds
+from webhook.kube.state.workload_watch import QueueWatch
+from webhook.placement.pod_affinity import host_of
+from webhook.placement.stamp import placement_note
+from webhook.placement.taints import tolerant
+from webhook.placement.workload_plan import Placed, WorkloadPlan
+from webhook.server.leaf_spine_metrics import recovery_histogram
+from webhook.server.service import HOLD_SECONDS
+from webhook.workloads import KINDS, Kind
+from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION
+
+SETTLE_SECONDS = 0.1
+"""After a change, so that what comes together is looked at together."""
+
+
+IDLE_SECONDS = 5.0
+"""Between two looks where nothing seems to change: time passes, and holds expire."""
+
+
+ORPHAN_SECONDS = 30.0
+"""Age from which a Reservation that no commit filled is taken for a dead writer's."""
+
+
+VANISHED_SECONDS = 8.0
+"""How long an admitted gang's reservation must be missing before it is made again: a deletion gives the place
+back a moment before the watch tells of it."""
+
+
+NEAR, NEAR_SECONDS, FAR_SECONDS = 8, 2.0, 60.0
+"""The first so many that wait are told a new position every so many seconds, those behind seldom: or each
+change of a long queue would be as many events as gangs wait."""
+
+
+MOST_REST = 3.0
+"""Seconds between two looks at most, while things change and each look takes long."""
+
+
+AT_ONCE = 16
+"""Pods that are let in at the same time."""
+
+
+log = logging.getLogger("bayplan")
+
+
+class Controller:
+    """`lead` works until it is cancelled. `clock` gives seconds since the epoch."""
+
+    def __init__(
+        self,
+        api: Api,
+        watch: ClusterWatch,
+        queue: QueueWatch,
+        ledger: KubeLedger,
+        outcomes: Outcomes,
+        clock: Callable[[], float] = time.time,
+        *,
+        fence: Fence | None = None,
+    ) -> None:
+        self._api = api
+        self._watch = watch
+        self._queue = queue
+        self._ledger = ledger
+        self._fence = fence
+        self._clock = clock
+        self._recorder = Recorder(api)
+        self._outcomes = outcomes
+        self.recoveries = recovery_histogram()
+        """How long gangs that lost a node waited for another place; for whoever shows metrics."""
+        self._broken: dict[str, float] = {}
+        """Since when each gang has been seen to have lost a node, on a clock that never goes back."""
+        self._seen: frozenset[str] = frozenset()
+        self._told: dict[str, float] = {}
+        """When each gang that waits was last told its position."""
+        self._missing: dict[str, float] = {}
+        """Since when each gang has named a reservation that is not in the book."""
+
+    async def lead(self) -> None:
+        """Look at workloads and waiting pods, and keep everything as it should be."""
+        await self._watch.synced()
+        await self._queue.synced()
+        try:
+            if self._fence is not None:
+                await self._fence.start()
+            while True:
+                await self._look()
+        finally:
+            if self._fence is not None:
+                await self._fence.close()
+
+    async def _look(self) -> None:
+        """A round, and a rest until there is news."""
+        began = time.monotonic()
+        await self._round()
+        took = time.monotonic() - began
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._watch.news.wait(), IDLE_SECONDS)
+        # A look at a long queue must leave the replica time to answer: a third of it at most is ours.
+        await asyncio.sleep(min(max(SETTLE_SECONDS, 2 * took), MOST_REST))
+
+    async def _round(self) -> None:
+        """One look and everything that follows from it; what fails is tried again at the next."""
+        self._watch.news.clear()
+        began = time.monotonic()
+        try:
+            now = self._clock()
+            await self._ledger.sweep(now, self._orphans(now))
+            world = await self._world(now)
+            actions = await asyncio.to_thread(rules.reconcile, world)
+            self._seen = (self._seen & {r.id for r in world.snapshot.reservations}) | rules.alive(world)
+            broken = {one.gang.name for one in actions if isinstance(one, (rules.MoveTo, rules.Stuck))}
+            self._broken = {name: self._broken.get(name, began) for name in broken}
+            for action in actions:
+                await self._do(action, world)
+            waiting = {action.gang.name for action in actions if isinstance(action, rules.Wait)}
+            self._told = {name: time_ for name, time_ in self._told.items() if name in waiting}
+            await self._tell_held(world)
+            await self._outcomes.write(world.snapshot)
+            if self._fence is not None:
+                book = await self._ledger.book(self._clock())
+                if not await self._fence.keep(world.snapshot.with_book(book)):
+                    self._watch.news.set()
+        except (Conflict, ApiError, LedgerUnavailable) as error:
+            log.info("controller: %s; looking again", error)
+            self._watch.news.set()
+            await asyncio.sleep(1)
+        except Exception as error:  # one bad object must not end the controller
+            log.error("controller: %s", type(error).__name__, exc_info=error)
+            await asyncio.sleep(IDLE_SECONDS)
+
+    async def _world(self, now: float) -> rules.World:
+        picture = self._watch.snapshot()
+        assert picture is not None, "the watch is synced"
+        kinds = frozenset(row.name for row in WATCHED)
+        book = await self._ledger.book(now)
+        works, pods = self._queue.works(), self._queue.unbound()
+        world = rules.World(picture.with_book(book), works, pods, kinds, self._seen, now)
+        self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
+        long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
+        return replace(world, missing=long)
+
+    def _orphans(self, now: float) -> list[str]:
+        made = self._ledger.uncommitted().items()
+        return [uid for uid, time_ in made if time_ and now - seconds(time_) > ORPHAN_SECONDS]
+
+    async def _do(self, action: rules.Action, world: rules.World) -> None:
+        match action:
+            case rules.Release(reservation, why, gang):
+                if await self._ledger.give_back(reservation):
+                    log.info("released %s: %s", reservation.gang, why)
+                    if gang is not None:
+                        if gang.finished:
+                            self._outcomes.note(world.snapshot, reservation, well=not gang.failed)
+                        await self._recorder.tell(
+                            gang.ref, "Released", f"{_place(reservation)} is free: {why}"
+                        )
+            case rules.ClaimFor(reservation, gang):
+                await self._ledger.claim(reservation.id, gang.ref.uid, self._clock())
+            case rules.MoveTo():
+                await self._move(action, world)
+            case rules.LetIn(gang, reservation, pods):
+                await self._let_in(world.snapshot, gang, reservation, pods)
+            case rules.Admit():
+                await self._admit(action, world)
+            case rules.Restore(gang, reservation):
+                await self._restore(gang, reservation, world)
+            case rules.Stuck(gang, why, answer):
+                text = f"lost {why}, and has no other place now: {answer.message}"
+                await self._recorder.tell(gang.ref, "Replanned", text, warning=True)
+            case rules.Wait(gang, position, of, answer):
+                if self._is_due(gang, position):
+                    waits = f"; waits for: {answer.message}" if answer is not None else ""
+                    await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
+
+    def _is_due(self, gang: Gang, position: int) -> bool:
+        """Whether a gang that waits is to be told its position now."""
+        now, pause = self._clock(), NEAR_SECONDS if position <= NEAR else FAR_SECONDS
+        if now - self._told.get(gang.name, 0.0) < pause:
+            return False
+        self._told[gang.name] = now
+        return True
+
+    async def _move(self, action: rules.MoveTo, world: rules.World) -> None:
+        gang, move = action.gang, action.move
+        await self._ledger.reserve(move.reservation, world.snapshot.revision, self._clock())
+        self.recoveries.observe(time.monotonic() - self._broken.pop(gang.name, time.monotonic()))
+        await self._note(gang, move.reservation, world)
+        text = f"lost {action.why}: {move.moved} of {gang.group.size} pods go to {', '.join(move.to)}"
+        log.info("replanned %s: %s", gang.name, text)
+        await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {_place(move.reservation)}")
+
+    async def _restore(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
+        await self._hold(gang, reservation, world)
+        text = f"its reservation was gone: {gang.group.size} pods hold {_place(reservation)} again"
+        log.info("restored %s: %s", gang.name, text)
+        await self._recorder.tell(gang.ref, "Replanned", text)
+
+    async def _admit(self, action: rules.Admit, world: rules.World) -> None:
+        """The reservation first: whatever breaks after it is made up for by the next look, which lets in."""
+        gang = action.gang
+        if action.reservation is not None:
+            await self._hold(gang, action.reservation, world)
+        log.info("admitted %s", gang.name)
+        await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
+
+    async def _hold(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
+        """Reserve, claim for the workload, and say so on it."""
+        now = self._clock()
+        hold = replace(reservation, created=now, expires=now + HOLD_SECONDS)
+        await self._ledger.reserve(hold, world.snapshot.revision, now)
+        await self._ledger.claim(hold.id, gang.ref.uid, now)
+        self._seen |= {hold.id}  # its Job may be deleted before the next look
+        await self._note(gang, hold, world)
+
+    async def _let_in(
+        self, snapshot: Snapshot, gang: Gang, reservation: Reservation | None, pods: Iterable[Unbound]
+    ) -> None:
+        limit = asyncio.Semaphore(AT_ONCE)
+        gated = [pod for pod in pods if pod.gated]
+        await asyncio.gather(*(self._open(snapshot, gang, reservation, pod, limit) for pod in gated))
+        where = f" in {_place(reservation)}" if reservation is not None else ""
+        await self._recorder.tell(gang.ref, "Admitted", f"{gang.group.size} pods have their place{where}")
+
+    async def _open(
+        self,
+        snapshot: Snapshot,
+        gang: Gang,
+        reservation: Reservation | None,
+        pod: Unbound,
+        limit: asyncio.Semaphore,
+    ) -> None:
+        path = f"/api/v1/namespaces/{pod.ref.namespace}/pods/{pod.ref.name}"
+        async with limit:
+            try:
+                stored = await self._api.get(path)
+                if stored["metadata"]["uid"] != pod.ref.uid:
+                    return
+                patch = _opened(stored, snapshot, gang.group, reservation, pod.pod_set)
+                if self._fence is not None and reservation is not None and reservation.mode == "domain":
+                    patch["spec"]["tolerations"] = tolerant(stored["spec"].get("tolerations"), [reservation])
+                await self._api.merge(path, patch)
+            except ApiError as error:
+                if error.status not in (404, 409):  # gone or changed: the next look sees what became of it
+                    raise
+
+    async def _note(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
+        """The workload's own annotations say where its gangs are now; templates are left as they are."""
+        row = KINDS.get((gang.ref.api_version.rpartition("/")[0], gang.ref.kind))
+        work = next((one for one in world.works if one.ref.uid == gang.ref.uid), None)
+        if not gang.whole or row is None or work is None:
+            return
+        book = world.snapshot.with_reservation(reservation)
+        held = [(group, one) for group in work.gangs if (one := book.holding(group.name)) is not None]
+        try:
+            await self._api.merge(
+                _path(gang.ref, row), {"metadata": {"annotations": _annotations(book, held)}}
+            )
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    async def _tell_held(self, world: rules.World) -> None:
+        """Each gang that holds a place is told so once, whoever reserved it."""
+        gangs = gangs_of(world.works, world.pods)
+        for reservation in world.snapshot.reservations:
+            gang = gangs.get(reservation.gang)
+            if gang is not None and reservation.expires is None:
+                text = f"{gang.group.size} pods hold {_place(reservation)} ({reservation.mode})"
+                await self._recorder.tell(gang.ref, "Reserved", text)
+
+
+def _opened(
+    stored: Json, snapshot: Snapshot, group: PodGroup, reservation: Reservation | None, name: str
+) -> Json:
+    """The merge patch for one stored pod."""
+    if reservation is None:
+        return let_in(stored, (), (), {})
+    nodes = reservation.nodes or {one.node for one in reservation.assignments}
+    hosts = sorted({host_of(snapshot, node) for node in nodes})
+    plan = _plan(snapshot, [(group, reservation)])
+    notes = _annotations(snapshot, [(group, reservation)]) | ({POD_SET: name} if name else {})
+    return let_in(stored, plan.terms(name), hosts, notes)
+
+
+def _plan(snapshot: Snapshot, held: Iterable[tuple[PodGroup, Reservation]]) -> WorkloadPlan:
+    return WorkloadPlan(
+        tuple(Placed(replace(group, reserve=one.mode), answer_of(one), one) for group, one in held), snapshot
+    )
+
+
+def _annotations(snapshot: Snapshot, held: list[tuple[PodGroup, Reservation]]) -> dict[str, str]:
+    """What says where gangs are: the note, and the ids in the order of an object's replicas."""
+    return {
+        PLACEMENT: placement_note(_plan(snapshot, held)),
+        RESERVATION: ",".join(one.id for _, one in held),
+    }
+
+
+def _place(reservation: Reservation) -> str:
+    nodes = {one.node for one in reservation.assignments}
+    return "/".join(reservation.domain) or f"{len(nodes)} nodes"
+
+
+def _path(ref: Ref, row: Kind) -> str:
+    return f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{row.resource}/{ref.name}"

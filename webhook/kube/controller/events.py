@@ -1,0 +1,67 @@
+"""What happens to a gang, told on its workload: `kubectl describe job` shows it.
+
+An event's name is a digest of what it says, so that a new leader that says the same again adds nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from webhook.kube.api.client import Api, ApiError
+from webhook.kube.state.gangs import Ref
+
+LONGEST = 1000
+"""Characters of a message; the API server takes 1,024."""
+
+
+KEPT = 10_000
+"""Messages that are remembered as said."""
+
+
+log = logging.getLogger("bayplan")
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Writes events; what cannot be written is logged and left."""
+
+    api: Api
+    _said: dict[str, None] = field(default_factory=dict)
+
+    async def tell(self, ref: Ref, reason: str, message: str, *, warning: bool = False) -> None:
+        """One event on an object, once."""
+        text = message if len(message) <= LONGEST else message[: LONGEST - 1] + "…"
+        digest = hashlib.sha256(f"{ref.uid}\0{reason}\0{text}".encode()).hexdigest()[:16]
+        if digest in self._said or not ref.uid:
+            return
+        self._said[digest] = None
+        while len(self._said) > KEPT:
+            del self._said[next(iter(self._said))]
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        body = {
+            "metadata": {"name": f"{ref.name[:200]}.{digest}", "namespace": ref.namespace},
+            "involvedObject": {
+                "apiVersion": ref.api_version,
+                "kind": ref.kind,
+                "namespace": ref.namespace,
+                "name": ref.name,
+                "uid": ref.uid,
+            },
+            "reason": reason,
+            "message": text,
+            "type": "Warning" if warning else "Normal",
+            "source": {"component": "bayplan"},
+            "reportingComponent": "bayplan",
+            "reportingInstance": "bayplan",
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        try:
+            await self.api.create(f"/api/v1/namespaces/{ref.namespace}/events", body)
+        except ApiError as error:
+            if error.status not in (404, 409):  # the namespace went; said already
+                log.warning("event %s on %s: %s", reason, ref.key, error)

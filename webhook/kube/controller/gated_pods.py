@@ -1,0 +1,71 @@
+"""A gated pod let in: its gate away and its place written, in one merge patch. Pure.
+
+The API server allows a gated pod's node affinity only to be tightened: requirements may be added to each
+existing term, terms may not. So a plan with several terms is said in one, by hostname, where the pod has
+terms of its own already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from planner.model.labels import NODE_NAME_FIELD, Requirement, Term
+from planner.model.topology import HOSTNAME
+from webhook.workloads.annotation_keys import QUEUED_GATE
+
+Json = dict[str, Any]
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def let_in(
+    pod: Mapping[str, Any], terms: Sequence[Term], hosts: Iterable[str], annotations: Mapping[str, str]
+) -> Json:
+    """The merge patch that opens our gate and pins the pod to `terms` (ORed); `hosts` say the same by name.
+
+    Other gates stay. It holds only for the pod's version that was read.
+    """
+    spec = pod["spec"]
+    gates = [gate for gate in spec.get("schedulingGates") or [] if gate.get("name") != QUEUED_GATE]
+    patch: Json = {"schedulingGates": gates or None}
+    node = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(REQUIRED) or {}
+    former = node.get("nodeSelectorTerms") or []
+    if terms:
+        wanted = tightened(former, terms, hosts)
+        patch["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": wanted}}}
+    version = pod["metadata"]["resourceVersion"]
+    return {"metadata": {"resourceVersion": version, "annotations": dict(annotations)}, "spec": patch}
+
+
+def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts: Iterable[str]) -> list[Json]:
+    """The terms after: each former one with our requirements, or ours alone."""
+    if not former:
+        return [term_json(term) for term in terms]
+    ours = terms[0] if len(terms) == 1 else (Requirement(HOSTNAME, "In", tuple(hosts)),)
+    return [_with(term, term_json(ours)) for term in former]
+
+
+def term_json(term: Term) -> Json:
+    """A NodeSelectorTerm: a node's name is a field, all else are labels."""
+    split = {
+        "matchExpressions": [_expression(one) for one in term if one.key != NODE_NAME_FIELD],
+        "matchFields": [_expression(one) for one in term if one.key == NODE_NAME_FIELD],
+    }
+    return {kind: stated for kind, stated in split.items() if stated}
+
+
+def _with(term: Mapping[str, Any], ours: Json) -> Json:
+    joined = dict(term)
+    for kind, stated in ours.items():
+        known = list(term.get(kind) or [])
+        joined[kind] = known + [one for one in stated if one not in known]
+    return joined
+
+
+def _expression(requirement: Requirement) -> Json:
+    expression: Json = {"key": requirement.key, "operator": requirement.operator}
+    if requirement.values:
+        expression["values"] = list(requirement.values)
+    return expression

@@ -1,0 +1,146 @@
+"""Which replica's controller works: whoever holds a Lease, by the rules that Kubernetes' own controllers use.
+
+A Lease is held while its holder renews it. It may be taken when it was not seen to change for its whole
+duration, by this replica's own clock, so clocks need not agree. A holder that cannot renew stops first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from webhook.kube.api.client import Api, ApiError, Json
+
+DURATION = 10.0
+"""Seconds after which a Lease that nobody renews may be taken."""
+
+
+RENEW_WITHIN = 6.0
+"""Seconds within which the holder must have renewed it, or it stops: well before anybody may take it."""
+
+
+PAUSE = 2.0
+"""Seconds between two looks."""
+
+
+log = logging.getLogger("bayplan")
+
+
+def identity() -> str:
+    """A name for this process that no other has."""
+    return f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
+
+
+@dataclass(slots=True)
+class Leader:
+    """Runs `work` while this replica holds the Lease; the work is cancelled when it no longer does."""
+
+    api: Api
+    namespace: str
+    work: Callable[[], Awaitable[None]]
+    name: str = "bayplan-controller"
+    me: str = field(default_factory=identity)
+    leads: bool = False
+    problem: str = ""
+    _task: asyncio.Future[None] | None = None
+    _seen: str = ""
+    _seen_at: float = 0.0
+    _renewed: float = 0.0
+
+    async def run(self) -> None:
+        """For ever; on cancellation the work ends and the Lease is given up."""
+        try:
+            while True:
+                await self._look()
+                await asyncio.sleep(PAUSE)
+        finally:
+            await self._stop()
+            with suppress(ApiError):
+                await asyncio.shield(self._give_up())
+
+    async def _look(self) -> None:
+        started = time.monotonic()
+        try:
+            holds = await asyncio.wait_for(self._hold(started), RENEW_WITHIN - PAUSE)
+            self.problem = ""
+        except (ApiError, TimeoutError) as error:
+            holds = self.leads and started - self._renewed < RENEW_WITHIN - PAUSE
+            if not self.problem:
+                log.warning("lease %s/%s: %s", self.namespace, self.name, error or "timed out")
+            self.problem = str(error) or "timed out"
+        else:
+            self._renewed = started
+        if holds and (self._task is None or self._task.done()):
+            log.info("controller: this replica leads (%s)", self.me)
+            self._task = asyncio.ensure_future(self.work())
+        elif not holds and self._task is not None:
+            log.info("controller: this replica leads no more")
+            await self._stop()
+        self.leads = holds
+
+    async def _hold(self, now: float) -> bool:
+        """Renew or take the Lease; False where another holds it."""
+        try:
+            lease = await self.api.get(self._path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return await self._write(self.api.create, self._folder, self._lease(None))
+        spec = lease.get("spec") or {}
+        version = lease["metadata"]["resourceVersion"]
+        if version != self._seen:
+            self._seen, self._seen_at = version, now
+        holder = spec.get("holderIdentity") or ""
+        if holder not in ("", self.me) and now - self._seen_at < float(spec.get("leaseDurationSeconds") or 0):
+            return False
+        return await self._write(self.api.replace, self._path, self._lease(lease))
+
+    async def _write(self, write: Callable[[str, Json], Awaitable[Json]], path: str, lease: Json) -> bool:
+        try:
+            stored = await write(path, lease)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            return False
+        self._seen, self._seen_at = stored["metadata"]["resourceVersion"], time.monotonic()
+        return True
+
+    def _lease(self, former: Json | None) -> Json:
+        spec: dict[str, Any] = dict((former or {}).get("spec") or {})
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        if spec.get("holderIdentity") != self.me:
+            spec |= {"acquireTime": now, "leaseTransitions": int(spec.get("leaseTransitions") or 0) + 1}
+        spec |= {"holderIdentity": self.me, "leaseDurationSeconds": int(DURATION), "renewTime": now}
+        metadata = (former or {}).get("metadata") or {"name": self.name, "namespace": self.namespace}
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+    async def _give_up(self) -> None:
+        """Let another take it at once."""
+        lease = await self.api.get(self._path)
+        if (lease.get("spec") or {}).get("holderIdentity") == self.me:
+            spec = {**lease["spec"], "holderIdentity": ""}
+            await self.api.replace(self._path, {**lease, "spec": spec})
+
+    async def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await self._task
+            self._task = None
+
+    @property
+    def _folder(self) -> str:
+        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+
+    @property
+    def _path(self) -> str:
+        return f"{self._folder}/{self.name}"

@@ -1,0 +1,81 @@
+"""Keeps the taints of reserved domains on their nodes: put on, taken away, put right."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.errors import Where
+from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.api.reflector import Reflector
+from webhook.kube.api.store import Store
+from webhook.placement.taints import changes, fenced_by, patch, wanted
+
+AT_ONCE = 16
+"""Nodes that are written at the same time."""
+
+
+log = logging.getLogger("bayplan")
+
+
+@dataclass(frozen=True, slots=True)
+class _Tainted:
+    """A node's taints, and the version of it that has them."""
+
+    version: str
+    taints: tuple[Json, ...]
+
+    @property
+    def value(self) -> str:
+        return fenced_by(self.taints)
+
+
+class Fence:
+    """Runs from `start` to `close`, in the replica that leads."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._nodes: Store[_Tainted] = Store(_tainted, "Node", lambda _: None, threading.Lock())
+        self._reflector = Reflector(api, "/api/v1/nodes", self._nodes)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to watch the nodes' taints, and wait until they are known."""
+        self._task = asyncio.create_task(self._reflector.run())
+        await self._reflector.synced.wait()
+
+    async def close(self) -> None:
+        """Stop watching; the taints stay, for the next leader."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def keep(self, snapshot: Snapshot) -> bool:
+        """Make the nodes' taints what the book says; False where some are not, which is logged."""
+        limit = asyncio.Semaphore(AT_ONCE)
+        there = {name: node.value for name, node in self._nodes.items.items()}
+        due = changes(there, wanted(snapshot))
+        written = [self._write(name, value, limit) for name, value in due.items() if name in there]
+        return all(await asyncio.gather(*written))
+
+    async def _write(self, name: str, value: str, limit: asyncio.Semaphore) -> bool:
+        node = self._nodes.items[name]
+        async with limit:
+            try:
+                await self._api.merge(f"/api/v1/nodes/{name}", patch(node.version, node.taints, value))
+            except ApiError as error:
+                if error.status == 404:
+                    return True
+                if error.status != 409:  # changed since it was read
+                    log.warning("taint of node %s: %s", name, error)
+                return False
+        return True
+
+
+def _tainted(item: Json, _: Where) -> _Tainted:
+    return _Tainted(item["metadata"]["resourceVersion"], tuple((item.get("spec") or {}).get("taints") or ()))

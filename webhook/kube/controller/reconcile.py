@@ -1,0 +1,268 @@
+"""What the controller should do now: from what is to a list of actions. Pure: no I/O, no clock.
+
+The rules, in their order:
+1. A reservation whose gang is finished or gone is released; a hold whose gang is there is claimed for it.
+2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods.
+3. A gang that was admitted and whose reservation has vanished is given its place again.
+4. Gated pods of a gang that holds a place are let in.
+5. Gangs that wait are planned in order of priority, then age. The first that has no place yet is never
+   delayed: what it would take on the emptied cluster is kept free of the gangs behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import Reservation, reservation_id
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
+from webhook.kube.controller.replan import Move, lost_nodes, replan
+from webhook.kube.controller.restore import restored
+from webhook.kube.state.gangs import Gang, Unbound, Work, gangs_of
+from webhook.placement.pod_affinity import Pins, pins_for, pins_in, unpinned
+from webhook.workloads.annotation_keys import POD_GANGS, kind_of
+
+GRACE_SECONDS = 60.0
+"""How long a reservation may be there before its workload: the validating pass comes before the storing."""
+
+
+MOST_PLANNED = 64
+"""Waiting gangs that one pass plans; those behind them are told their position only."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is known at one moment. `kinds`: the workload kinds that are watched and whole.
+
+    `seen`: the ids of reservations whose gang was once seen. `bound`: reservation ids that bound pods carry.
+    `missing`: the gangs that have named a reservation for a while which is not in the book (`bereft`).
+    """
+
+    snapshot: Snapshot
+    works: tuple[Work, ...]
+    pods: tuple[Unbound, ...]
+    kinds: frozenset[str]
+    seen: frozenset[str]
+    now: float
+    missing: frozenset[str] = frozenset()
+
+    @property
+    def bound(self) -> frozenset[str]:
+        """The reservations that pods on nodes name."""
+        return frozenset(one for pod in self.snapshot.pods for one in pod.reservation.split(",") if one)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give a reservation back. `gang` is None where nothing is left to tell about it."""
+
+    reservation: Reservation
+    why: str
+    gang: Gang | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFor:
+    """The hold's gang is there: it no longer expires."""
+
+    reservation: Reservation
+    gang: Gang
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTo:
+    """Replace a gang's reservation; planned on the snapshot's revision."""
+
+    gang: Gang
+    move: Move
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """An admitted gang's reservation has vanished: it shall hold this."""
+
+    gang: Gang
+    reservation: Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A gang lost nodes, or its reservation, and has no other place now."""
+
+    gang: Gang
+    why: str
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class LetIn:
+    """Open the gate of pods whose gang holds a place, or would rather start without one than wait."""
+
+    gang: Gang
+    reservation: Reservation | None
+    pods: tuple[Unbound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """A waiting gang has a place: reserve it, say so on the workload, and let its pods in."""
+
+    gang: Gang
+    answer: Answer
+    reservation: Reservation | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A gang waits: its position from 1, of how many; `answer` None where it was not planned this time."""
+
+    gang: Gang
+    position: int
+    of: int
+    answer: Answer | None
+
+
+Action = Release | ClaimFor | MoveTo | Restore | Stuck | LetIn | Admit | Wait
+
+
+def reconcile(world: World) -> list[Action]:
+    """Everything that is to be done now, in order."""
+    gangs = gangs_of(world.works, world.pods)
+    actions: list[Action] = []
+    snapshot = world.snapshot
+    for reservation in world.snapshot.reservations:
+        gang = gangs.get(reservation.gang)
+        why = _over(world, reservation, gang)
+        if why:
+            actions.append(Release(reservation, why, gang))
+            snapshot = snapshot.without(reservation.gang)
+        elif gang is not None and reservation.expires is not None and gang.ref.uid:
+            actions.append(ClaimFor(reservation, gang))
+    for reservation in snapshot.reservations:
+        gang = gangs.get(reservation.gang)
+        if gang is not None:
+            snapshot, more = _kept(snapshot, gang, reservation)
+            actions += more
+    for gang in gangs.values():
+        if gang.name in world.missing and _bereft(gang, snapshot):
+            snapshot, action = _restored(snapshot, gang)
+            actions.append(action)
+    left = [gang for gang in gangs.values() if not gang.finished and snapshot.holding(gang.name) is None]
+    actions += [
+        LetIn(gang, None, gated)
+        for gang in left
+        if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated))
+    ]
+    waiting = [gang for gang in left if gang.queued and gang.group.on_unavailable == "queue"]
+    return actions + queue(snapshot, [_freed(snapshot, gang) for gang in waiting])
+
+
+def bereft(world: World) -> frozenset[str]:
+    """The gangs that name a reservation which the book does not have now.
+
+    It may only seem so: a workload that is deleted gives its place back before the watch tells that it is
+    gone. So the controller acts on what stays so for a while (`World.missing`).
+    """
+    gangs = gangs_of(world.works, world.pods).values()
+    return frozenset(gang.name for gang in gangs if _bereft(gang, world.snapshot))
+
+
+def _bereft(gang: Gang, snapshot: Snapshot) -> bool:
+    if gang.finished or snapshot.holding(gang.name) is not None:
+        return False
+    return reservation_id(gang.name) in gang.ids
+
+
+def _restored(snapshot: Snapshot, gang: Gang) -> tuple[Snapshot, Action]:
+    found = restored(snapshot, gang.group, _freed(snapshot, gang).group)
+    if isinstance(found, Reservation):
+        return snapshot.with_reservation(found), Restore(gang, found)
+    return snapshot, Stuck(gang, "its reservation", found)
+
+
+def alive(world: World) -> frozenset[str]:
+    """The ids of the reservations whose gang is there now: the controller remembers them as seen."""
+    names = {gang.name for gang in gangs_of(world.works, world.pods).values()}
+    bound = world.bound
+    return frozenset(r.id for r in world.snapshot.reservations if r.gang in names or r.id in bound)
+
+
+def queue(snapshot: Snapshot, waiting: Iterable[Gang]) -> list[Action]:
+    """Who of those that wait is let in, and the position of the others."""
+    ordered = sorted(waiting, key=lambda gang: (-gang.priority, gang.created, gang.name))
+    actions: list[Action] = []
+    left: list[tuple[Gang, Answer | None]] = []
+    guarded = False
+    for number, gang in enumerate(ordered):
+        answer = plan(snapshot, gang.group) if number < MOST_PLANNED else None
+        if answer is not None and answer.decision == "admitted":
+            reservation = reservation_for(snapshot, gang.group, answer)
+            actions.append(Admit(gang, answer, reservation))
+            if reservation is not None:
+                snapshot = snapshot.with_reservation(reservation)
+            continue
+        if not guarded and answer is not None and answer.decision == "queued":
+            snapshot, guarded = _kept_free(snapshot, gang), True
+        left.append((gang, answer))
+    waits = (Wait(gang, place, len(left), answer) for place, (gang, answer) in enumerate(left, 1))
+    return [*actions, *waits]
+
+
+def _kept_free(snapshot: Snapshot, first: Gang) -> Snapshot:
+    """The snapshot in which the first waiting gang holds what it would take on the emptied cluster."""
+    emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
+    answer = plan(emptied, first.group)
+    shadow = reservation_for(emptied, first.group, answer)
+    return snapshot.with_reservation(shadow) if shadow is not None else snapshot
+
+
+def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
+    """Why a reservation has no more use; "" while it has."""
+    kind = kind_of(reservation.gang)
+    if gang is not None and gang.finished:
+        return "finished"
+    if gang is not None or reservation.id in world.bound:
+        return ""
+    if kind not in POD_GANGS and kind not in world.kinds:
+        return ""
+    if any(reservation.id in pod.ids for pod in world.pods):
+        return ""
+    known = reservation.id in world.seen or world.now - reservation.created > GRACE_SECONDS
+    return "deleted" if known and reservation.expires is None else ""
+
+
+def _kept(snapshot: Snapshot, gang: Gang, reservation: Reservation) -> tuple[Snapshot, list[Action]]:
+    """What a gang that holds a place needs: another place, its pods let in, or nothing."""
+    actions: list[Action] = []
+    lost = lost_nodes(snapshot, reservation)
+    if lost:
+        why = ", ".join(f"{name} ({reason})" for name, reason in lost.items())
+        found = replan(snapshot, free(snapshot, gang, reservation), reservation, lost)
+        if isinstance(found, Move):
+            snapshot = snapshot.with_reservation(found.reservation)
+            reservation = found.reservation
+            actions.append(MoveTo(gang, found, why))
+        else:
+            actions.append(Stuck(gang, why, found))
+    gated = tuple(pod for pod in gang.pods if pod.gated)
+    if gated:
+        actions.append(LetIn(gang, reservation, gated))
+    return snapshot, actions
+
+
+def free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
+    """The gang without what any of its plans wrote: its templates mostly tell the first one's for ever."""
+    return unpinned(_freed(snapshot, gang).group, pins_for(snapshot, held))
+
+
+def _freed(snapshot: Snapshot, gang: Gang) -> Gang:
+    """The gang without the places that its templates tell: where it was, or where other replicas are."""
+    pins = reduce(or_, (pins_in(snapshot, note) for note in gang.notes), Pins())
+    return replace(gang, group=unpinned(gang.group, pins))

@@ -1,0 +1,178 @@
+"""A gang whose nodes went: another place for the pods that stood there, as few moved as can be. Pure.
+
+First in the domain that the gang holds, then in each wider one, up to what its own rules demand; the pods
+that stand stay. Only when that fails is the whole gang planned anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer, Assignment
+from planner.model.labels import Requirement, Term
+from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.reservation import Reservation
+from planner.model.topology import HOSTNAME, Domain, Topology
+from planner.planning.plan import plan
+from planner.planning.replay import replay
+from planner.planning.reservation import reservation_for
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The new reservation, how many pods it moves, and from which nodes to which."""
+
+    reservation: Reservation
+    moved: int
+    gone: tuple[str, ...]
+    to: tuple[str, ...]
+
+
+def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
+    """The nodes that the gang uses and can use no more, each with the reason in a word or two."""
+    topology = _topology(snapshot, reservation.topology)
+    found: dict[str, str] = {}
+    for name in sorted({one.node for one in reservation.assignments}):
+        node = snapshot.nodes.get(name)
+        if node is None:
+            found[name] = "gone"
+        elif not node.ready:
+            found[name] = "not ready"
+        elif node.cordoned:
+            found[name] = "cordoned"
+        elif topology is not None and reservation.domains:
+            path = topology.path(name, node.labels)
+            if not any(path[: len(domain)] == domain for domain in (*reservation.domains,)):
+                found[name] = "relabelled"
+    return found
+
+
+def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterable[str]) -> Move | Answer:
+    """Where the gang goes now, or the planner's answer that it has no place."""
+    gone = frozenset(lost)
+    group = replace(group, reserve=held.mode)
+    around = snapshot.ended(held.gang)  # its pods that stand are seated below, and counted once
+    stays = tuple(one for one in held.assignments if one.node not in gone)
+    moving = Counter({pod_set.name: 0 for pod_set in group.pod_sets})
+    for one in held.assignments:
+        if one.node in gone:
+            moving[one.pod_set] += one.count
+    if stays:
+        for domain in _wider(held):
+            found = _fill(around, group, held, stays, moving, domain)
+            if found is not None:
+                return _move(held, found, sorted(gone))
+    answer = plan(around, group)
+    fresh = reservation_for(around, group, answer)
+    return _move(held, fresh, sorted(gone)) if fresh is not None else answer
+
+
+def _wider(held: Reservation) -> list[Domain]:
+    """The gang's domain and those around it, the narrowest first."""
+    return [held.domain[:length] for length in range(len(held.domain), -1, -1)]
+
+
+def _fill(
+    around: Snapshot,
+    group: PodGroup,
+    held: Reservation,
+    stays: tuple[Assignment, ...],
+    moving: Counter[str],
+    domain: Domain,
+) -> Reservation | None:
+    """The gang with its moved pods placed within a domain, None where they do not fit or break its rules."""
+    topology = _topology(around, held.topology)
+    if topology is None:
+        return None
+    inside = domain == held.domain and bool(held.domains)
+    used = replace(
+        held, id=held.id + "-stays", gang=f"{held.gang} ", mode="nodes", domains=(), assignments=stays
+    )
+    used = replace(used, nodes=frozenset(one.node for one in stays))
+    rest = replace(
+        group,
+        name=f"{held.gang}  ",
+        pod_sets=tuple(
+            _within(pod_set, topology, domain, moving[pod_set.name])
+            for pod_set in group.pod_sets
+            if moving[pod_set.name]
+        ),
+        constraint=Constraint(topology=group.constraint.topology),
+        reserve="nodes" if inside else held.mode,
+    )
+    answer = plan(around.with_reservation(used), rest)
+    if answer.decision != "admitted":
+        return None
+    taken = _merged(around, held, stays, answer, inside=inside)
+    return taken if replay(around, group, taken) is not None else None
+
+
+def _within(pod_set: PodSet, topology: Topology, domain: Domain, count: int) -> PodSet:
+    """The moved pods of a PodSet, demanded to lie in the domain."""
+    path: Term = tuple(
+        Requirement(level, "In", (value,))
+        for level, value in zip(topology.levels, domain, strict=False)
+        if value and level != HOSTNAME
+    )
+    shape = pod_set.shape
+    terms = tuple((*term, *path) for term in shape.affinity) or ((path,) if path else ())
+    own = replace(pod_set.constraint, preferred="", slice_level="", slice_size=0)
+    return PodSet(pod_set.name, count, replace(shape, affinity=terms), own)
+
+
+def _merged(
+    around: Snapshot,
+    held: Reservation,
+    stays: tuple[Assignment, ...],
+    answer: Answer,
+    *,
+    inside: bool,
+) -> Reservation:
+    """One reservation of those that stay and those that move."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for one in (*stays, *answer.assignments):
+        counts[one.pod_set, one.node] += one.count
+    assignments = tuple(Assignment(pod_set, node, count) for (pod_set, node), count in counts.items())
+    topology = _topology(around, held.topology)
+    assert topology is not None, "it was there a moment ago"
+    paths = [topology.path(one.node, around.nodes[one.node].labels) for one in assignments]
+    domain = common(paths)
+    domains = held.domains if inside else tuple(dict.fromkeys((*held.domains, *answer.reserves)))
+    used = tuple(d for d in domains if any(path[: len(d)] == d for path in paths))
+    tree = around.base.trees[topology.name]
+    branches = (tree.branch(d) for d in used)
+    inner = frozenset(name for branch in branches if branch for name in tree.names(branch))
+    level = topology.levels[len(domain) - 1] if domain else ""
+    return replace(held, domain=domain, level=level, domains=used, nodes=inner, assignments=assignments)
+
+
+def common(paths: list[Domain]) -> Domain:
+    """The finest domain that holds all of these paths."""
+    common = paths[0]
+    for path in paths[1:]:
+        same = 0
+        while same < min(len(common), len(path)) and common[same] == path[same]:
+            same += 1
+        common = common[:same]
+    while common and not common[-1]:
+        common = common[:-1]
+    return common
+
+
+def _move(held: Reservation, fresh: Reservation, gone: list[str]) -> Move:
+    """What a person wants to know of it; the fingerprint stays, so that the ledger moves it in one step."""
+    before = Counter({(one.pod_set, one.node): one.count for one in held.assignments})
+    after = Counter({(one.pod_set, one.node): one.count for one in fresh.assignments})
+    new = after - before
+    kept = replace(
+        fresh, fingerprint=held.fingerprint, created=held.created, expires=held.expires, state=held.state,
+        owner_uid=held.owner_uid,
+    )  # fmt: skip
+    return Move(kept, sum(new.values()), tuple(gone), tuple(sorted({node for _, node in new})))
+
+
+def _topology(snapshot: Snapshot, name: str) -> Topology | None:
+    return next((one for one in snapshot.topologies if one.name == name), None)

@@ -1,0 +1,115 @@
+"""A gang whose reservation has vanished (somebody deleted it): the same place again, or the nearest. Pure.
+
+Pods that stand stay where they are. What does not stand is placed beside them, as after a lost node; a gang
+of which nothing stands yet is planned where its templates pin it, and only then anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import Kept, in_the_way
+from planner.model.answer import Answer, Assignment
+from planner.model.node import BoundPod
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import Reservation, reservation_id
+from planner.planning.plan import plan
+from planner.planning.replay import fingerprint
+from planner.planning.reservation import reservation_for
+from webhook.kube.controller.replan import Move, common, replan
+
+
+def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservation | Answer:
+    """What the gang shall hold again, or the planner's answer that it has no place now.
+
+    `pinned` is the gang as its templates have it, `freed` the same without what its plan wrote there.
+    """
+    pods = own_pods(snapshot, pinned.name)
+    around = snapshot
+    for pod in pods:
+        around = around.without_pod(pod)
+    for group in (pinned, freed):
+        found = _beside(around, group, pods) if pods else _anew(around, group)
+        if isinstance(found, Reservation):
+            break
+    return found
+
+
+def own_pods(snapshot: Snapshot, gang: str) -> list[BoundPod]:
+    """The bound pods that name the gang's reservation."""
+    name = reservation_id(gang)
+    return [pod for pod in snapshot.pods if name in pod.reservation.split(",")]
+
+
+def _anew(around: Snapshot, group: PodGroup) -> Reservation | Answer:
+    answer = plan(around, group)
+    return reservation_for(around, group, answer) or answer
+
+
+def _beside(around: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservation | Answer:
+    """The gang around its standing pods; the planner's answer where that would break a rule, or a promise."""
+    answer = plan(around, group)
+    like = reservation_for(around, group, answer)
+    if like is None:
+        return answer
+    stands = _seated(group, pods)
+    if not stands:
+        return like
+    held = _around(around, group, like, stands)
+    if held is None:
+        return answer
+    kept = [Kept(one, 0) for one in around.reservations]
+    used = replace(held, mode="nodes", domains=(), nodes=frozenset(a.node for a in held.assignments))
+    for wanted in (held, used):
+        if in_the_way(wanted, around.revision, kept) is None:
+            return wanted
+    return answer
+
+
+def _around(
+    around: Snapshot, group: PodGroup, like: Reservation, stands: Counter[tuple[str, str]]
+) -> Reservation | None:
+    """A reservation of the standing pods' nodes, and of seats beside them for the others."""
+    topology = next(one for one in around.topologies if one.name == like.topology)
+    if not all(node in around.nodes for _, node in stands):
+        return None
+    paths = [topology.path(node, around.nodes[node].labels) for _, node in stands]
+    standing = Counter(name for name, _ in stands.elements())
+    absent = tuple(
+        Assignment(one.name, "", one.count - standing[one.name])
+        for one in group.pod_sets
+        if one.count > standing[one.name]
+    )
+    reserved = topology.reservable_index + 1
+    domain = common(paths)[:reserved] if absent else common(paths)
+    level = topology.levels[len(domain) - 1] if domain else ""
+    whole = (domain,) if len(domain) >= reserved else tuple(dict.fromkeys(p[:reserved] for p in paths))
+    seats = tuple(Assignment(name, node, count) for (name, node), count in stands.items())
+    held = replace(
+        like,
+        fingerprint=fingerprint(group),
+        domain=domain,
+        level=level,
+        domains=whole if like.mode == "domain" else (),
+        assignments=(*seats, *absent),
+    )
+    if not absent:
+        tree = around.base.trees[topology.name]
+        inner = (name for one in held.domains if (b := tree.branch(one)) for name in tree.names(b))
+        return replace(held, nodes=frozenset(inner) | {one.node for one in seats})
+    found = replan(around, group, held, [""])
+    return found.reservation if isinstance(found, Move) else None
+
+
+def _seated(group: PodGroup, pods: list[BoundPod]) -> Counter[tuple[str, str]]:
+    """How many pods of each PodSet stand on each node, told by what they ask for."""
+    found: Counter[tuple[str, str]] = Counter()
+    left = Counter({one.name: one.count for one in group.pod_sets})
+    for pod in sorted(pods, key=lambda one: one.name):
+        alike = (one for one in group.pod_sets if left[one.name] and one.shape.requests == pod.requests)
+        if (pod_set := next(alike, None)) is not None:
+            left[pod_set.name] -= 1
+            found[pod_set.name, pod.node] += 1
+    return found

@@ -1,0 +1,385 @@
+"""What `bayplan doctor` looks at: each check asks one thing of a cluster and says what to mend.
+
+Nothing is changed: what would be written is asked for as a dry run, which the webhook answers without acts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+
+from certs.authority import CertificateError, read_bundle
+from planner.cluster.snapshot import Snapshot
+from planner.model.labels import RESERVED_TAINT
+from planner.model.topology import HOSTNAME
+from webhook.kube.api.client import Api, ApiError, Json, Unreachable
+from webhook.kube.ledger.commits import RESERVATIONS
+from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch
+from webhook.kube.state.gangs import NOTED, WATCHED
+from webhook.placement.taints import fenced_by, holder
+from webhook.workloads.annotation_keys import PLACEMENT
+
+Grade = Literal["ok", "warn", "fail"]
+
+
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+
+
+OUR_KINDS = ("reservations", "ledgers", "topologies")
+
+
+RENEWAL = timedelta(days=15)
+"""Certificates are renewed so long before they end; one that is nearer to its end was not."""
+
+
+PROBES = 7
+
+
+SLOW_SECONDS = 1.0
+
+
+APPLY = "kubectl apply -k manifests/"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line: what was looked at, how it is, and what to do about it ("" where nothing)."""
+
+    subject: str
+    grade: Grade
+    message: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """The cluster and the installation in it that are looked at. `now` is aware, in UTC."""
+
+    api: Api
+    namespace: str
+    name: str
+    now: datetime
+
+
+Check = Callable[[Patient], Awaitable[list[Finding]]]
+
+
+async def examine(patient: Patient) -> list[Finding]:
+    """Every check, in an order in which the first failure explains the later ones."""
+    found: list[Finding] = []
+    for check in CHECKS:
+        try:
+            found += await check(patient)
+        except Unreachable as error:
+            return [*found, Finding("API server", "fail", str(error), "check the kubeconfig and the network")]
+        except ApiError as error:
+            subject = check.__name__.strip("_").replace("_", " ")
+            found.append(Finding(subject, "warn", f"cannot be looked at: {error}", "ask as an administrator"))
+    return found
+
+
+async def _api_server(patient: Patient) -> list[Finding]:
+    version = (await patient.api.get("/version")).get("gitVersion", "?")
+    return [Finding("API server", "ok", f"{patient.api.host}, {version}")]
+
+
+async def _kinds(patient: Patient) -> list[Finding]:
+    try:
+        listed = await patient.api.get("/apis/bayplan.dev/v1alpha1")
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        listed = {}
+    served = {one["name"] for one in listed.get("resources") or []}
+    missing = [name for name in OUR_KINDS if name not in served]
+    if missing:
+        return [Finding("CRDs", "fail", f"not served: {', '.join(missing)}.bayplan.dev", APPLY)]
+    return [Finding("CRDs", "ok", f"{', '.join(OUR_KINDS)}.bayplan.dev are served")]
+
+
+async def _webhooks(patient: Patient) -> list[Finding]:
+    found: list[Finding] = []
+    for kind in ("mutating", "validating"):
+        configuration = await _get(patient, f"{CONFIGURATIONS}/{kind}webhookconfigurations/{patient.name}")
+        subject = f"{kind} webhooks"
+        if configuration is None:
+            found.append(Finding(subject, "fail", f"there is no configuration {patient.name}", APPLY))
+            continue
+        flaws = [flaw for one in configuration.get("webhooks") or [] if (flaw := _flaw(one, patient))]
+        if flaws:
+            mend = "wait for a replica to publish its CA, or `bayplan certs bundle --base64` by hand"
+            found += [Finding(subject, "fail", flaw, mend) for flaw in dict.fromkeys(flaws)]
+        else:
+            count = len(configuration["webhooks"])
+            found.append(Finding(subject, "ok", f"{count} webhooks, each with a CA that is valid"))
+    return found
+
+
+def _flaw(webhook: Json, patient: Patient) -> str:
+    """What is wrong with one webhook's own words; "" where nothing is."""
+    try:
+        bundle = read_bundle(base64.b64decode(webhook["clientConfig"].get("caBundle") or ""))
+    except (CertificateError, binascii.Error, ValueError):
+        return f"{webhook['name']}: caBundle holds no certificate"
+    if all(one.not_valid_after_utc <= patient.now for one in bundle):
+        return f"{webhook['name']}: every CA in caBundle has ended"
+    return ""
+
+
+async def _certificate(patient: Patient) -> list[Finding]:
+    """The serving certificate in the Secret: its time, and whether the configurations trust it."""
+    subject, name = "certificate", f"{patient.name}-tls"
+    secret = await _get(patient, f"/api/v1/namespaces/{patient.namespace}/secrets/{name}")
+    data = (secret or {}).get("data") or {}
+    if not data.get("tls.crt"):
+        mend = "start a replica with --certificate-secret, or `bayplan certs init`"
+        return [Finding(subject, "fail", f"the Secret {patient.namespace}/{name} holds none", mend)]
+    try:
+        leaf = read_bundle(base64.b64decode(data["tls.crt"]))[0]
+    except (CertificateError, binascii.Error) as error:
+        return [
+            Finding(subject, "fail", f"the Secret {patient.namespace}/{name}: {error}", "delete its data")
+        ]
+    left = leaf.not_valid_after_utc - patient.now
+    if left <= timedelta(0):
+        return [
+            Finding(subject, "fail", f"it ended {-left.days} days ago", "restart the replicas; see their log")
+        ]
+    findings = [await _trusted(patient, leaf)]
+    if left < RENEWAL:
+        text = f"it ends in {left.days} days and should have been renewed"
+        findings.append(Finding(subject, "warn", text, "see the replicas' log"))
+    return findings
+
+
+async def _trusted(patient: Patient, leaf: x509.Certificate) -> Finding:
+    bundles: set[str] = set()
+    for kind in ("mutating", "validating"):
+        configuration = await _get(patient, f"{CONFIGURATIONS}/{kind}webhookconfigurations/{patient.name}")
+        for webhook in (configuration or {}).get("webhooks") or []:
+            bundles.add(webhook["clientConfig"].get("caBundle") or "")
+    ends = f"valid until {leaf.not_valid_after_utc:%Y-%m-%d}"
+    if not bundles:
+        return Finding("certificate", "warn", f"{ends}; no configuration says whom to trust", APPLY)
+    if all(_issued_by(leaf, bundle) for bundle in bundles):
+        return Finding("certificate", "ok", f"{ends}, and its CA is in every caBundle")
+    mend = "wait for a replica to publish its CA, or put in `bayplan certs bundle --base64`"
+    return Finding("certificate", "fail", f"{ends}, but its CA is not in every caBundle", mend)
+
+
+def _issued_by(leaf: x509.Certificate, bundle: str) -> bool:
+    try:
+        authorities = read_bundle(base64.b64decode(bundle))
+    except (CertificateError, binascii.Error):
+        return False
+    for authority in authorities:
+        try:
+            leaf.verify_directly_issued_by(authority)
+        except (ValueError, TypeError, InvalidSignature):
+            continue
+        return True
+    return False
+
+
+async def _replicas(patient: Patient) -> list[Finding]:
+    path = f"/apis/apps/v1/namespaces/{patient.namespace}/deployments/{patient.name}"
+    deployment = await _get(patient, path)
+    if deployment is None:
+        text = f"there is no Deployment {patient.namespace}/{patient.name}"
+        return [Finding("replicas", "warn", text, f"{APPLY}, unless it runs elsewhere")]
+    wanted = int((deployment.get("spec") or {}).get("replicas") or 0)
+    ready = int((deployment.get("status") or {}).get("readyReplicas") or 0)
+    text = f"{ready} of {wanted} are ready"
+    if not ready:
+        mend = f"kubectl -n {patient.namespace} describe pods; /readyz says what each waits for"
+        return [Finding("replicas", "fail", text, mend)]
+    return [Finding("replicas", "ok" if ready == wanted else "warn", text)]
+
+
+async def _leader(patient: Patient) -> list[Finding]:
+    folder = f"/apis/coordination.k8s.io/v1/namespaces/{patient.namespace}/leases"
+    lease = await _get(patient, f"{folder}/bayplan-controller")
+    spec = (lease or {}).get("spec") or {}
+    renewed = spec.get("renewTime")
+    age = (
+        (patient.now - datetime.fromisoformat(renewed.replace("Z", "+00:00"))).total_seconds()
+        if renewed
+        else 0
+    )
+    if not spec.get("holderIdentity") or age > 3 * float(spec.get("leaseDurationSeconds") or 10):
+        text = "no replica controls: queued gangs are not let in, and nothing is released"
+        return [Finding("controller", "fail", text, "start a replica without --no-controller")]
+    return [Finding("controller", "ok", f"{spec['holderIdentity']} leads")]
+
+
+async def _rights(patient: Patient) -> list[Finding]:
+    """What the service account may do, as RBAC answers for it."""
+    account = f"system:serviceaccount:{patient.namespace}:{patient.name}"
+    wanted = needed_rights(patient.namespace)
+    answers = await asyncio.gather(*(_may(patient, account, right) for right in wanted))
+    missing = [_right(one) for one, may in zip(wanted, answers, strict=True) if not may]
+    if missing:
+        text = f"{account} may not {', '.join(missing[:6])}{' …' if len(missing) > 6 else ''}"
+        return [Finding("RBAC", "fail", text, "kubectl apply -f manifests/30-rbac.yaml")]
+    return [Finding("RBAC", "ok", f"{account} may do all {len(wanted)} things that it has to")]
+
+
+def needed_rights(namespace: str) -> list[dict[str, str]]:
+    """The rights that a replica uses, as SubjectAccessReview spells them."""
+    reads = [("", name) for name in ("nodes", "pods", "namespaces", "configmaps")]
+    reads += [(one.group, one.resource) for one in EXTRAS]
+    workloads = [(row.group, row.resource) for row in WATCHED]
+    rows = [(group, resource, verb) for group, resource in [*reads, *workloads] for verb in ("list", "watch")]
+    rows += [(row.group, row.resource, "patch") for row in NOTED]
+    rows += [("", "pods", "get"), ("", "pods", "patch"), ("", "events", "create")]
+    verbs = ("get", "list", "watch", "create", "update", "patch", "delete")
+    rows += [("bayplan.dev", "reservations", verb) for verb in verbs]
+    rows += [("bayplan.dev", "ledgers", verb) for verb in ("get", "create", "update")]
+    found = [{"group": group, "resource": resource, "verb": verb} for group, resource, verb in rows]
+    lease = {"group": "coordination.k8s.io", "resource": "leases", "namespace": namespace}
+    named = [{**lease, "verb": verb, "name": "bayplan-controller"} for verb in ("get", "update")]
+    return [*found, {**lease, "verb": "create"}, *named]
+
+
+def _right(right: dict[str, str]) -> str:
+    group = f".{right['group']}" if right["group"] else ""
+    return f"{right['verb']} {right['resource']}{group}"
+
+
+async def _may(patient: Patient, account: str, right: dict[str, str]) -> bool:
+    body: dict[str, Any] = {"spec": {"user": account, "resourceAttributes": right}}
+    body |= {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{patient.namespace}", "system:authenticated"]
+    body["spec"]["groups"] = groups
+    said = await patient.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+    return bool((said.get("status") or {}).get("allowed"))
+
+
+async def _topology(patient: Patient) -> list[Finding]:
+    watch = ClusterWatch(patient.api)
+    await watch.start()
+    try:
+        await asyncio.wait_for(watch.synced(), 30)
+        snapshot = watch.snapshot()
+        left_out = watch.left_out()
+    except TimeoutError:
+        return [Finding("topology", "warn", f"not read within 30 s: {watch.waiting()}", "try again")]
+    finally:
+        await watch.close()
+    assert snapshot is not None, "it is synced"
+    bad = [Finding("objects", "warn", f"left out: {why}", "mend the object") for why in left_out.values()]
+    return [*_labels(snapshot), *bad[:10]]
+
+
+def _labels(snapshot: Snapshot) -> list[Finding]:
+    """Whether the GPU nodes carry the labels of the topologies' levels."""
+    gpus = [
+        node
+        for node in snapshot.nodes.values()
+        if any(amount and ("gpu" in name or "/mig-" in name) for name, amount in node.allocatable.items())
+    ]
+    if not gpus:
+        mend = "install the device plug-in, or wait for it"
+        return [Finding("GPU nodes", "warn", f"none of {len(snapshot.nodes)} nodes offers GPUs", mend)]
+    found = [Finding("GPU nodes", "ok", f"{len(gpus)} of {len(snapshot.nodes)} nodes offer GPUs")]
+    trees = snapshot.base.trees.values()
+    outside = [node.name for node in gpus if not any(node.name in tree.index for tree in trees)]
+    if outside:
+        text = f"{len(outside)} of {len(gpus)} GPU nodes are in no topology, as {outside[0]} is not"
+        found.append(Finding("topologies", "warn", text, "label them with a topology's levels"))
+    for topology in snapshot.topologies:
+        tree = snapshot.base.trees[topology.name]
+        levels = [level for level in topology.levels if level != HOSTNAME]
+        members = [node for node in gpus if node.name in tree.index]
+        bare = [node.name for node in members if not all(node.labels.get(level) for level in levels)]
+        subject = f"topology {topology.name}"
+        if not levels or not members:
+            text = "no level above the host" if not levels else "no GPU node belongs to it"
+            mend = "create a Topology, and label the nodes with where they stand"
+            found.append(Finding(subject, "warn", text, mend))
+        elif bare:
+            text = f"{len(bare)} of {len(members)} GPU nodes lack a level's label, as {bare[0]} does"
+            found.append(Finding(subject, "warn", text, f"label them with {', '.join(levels)}"))
+        else:
+            text = f"{len(members)} GPU nodes in {len(levels)} levels ({topology.source})"
+            found.append(Finding(subject, "ok", text))
+    return found
+
+
+async def _latency(patient: Patient) -> list[Finding]:
+    """A dry run of a GPU pod, some times: the way that every GPU pod goes."""
+    took: list[float] = []
+    stored: Json = {}
+    for number in range(PROBES):
+        started = time.perf_counter()
+        try:
+            stored = await patient.api.create("/api/v1/namespaces/default/pods", _probe(number), dryRun="All")
+        except ApiError as error:
+            if error.status in (401, 403) and "admission webhook" not in error.message:
+                raise
+            mend = "see the replicas' log; GPU workloads are refused while this lasts"
+            return [Finding("dry run", "fail", f"a GPU pod is refused: {error}", mend)]
+        took.append(time.perf_counter() - started)
+    middle, worst = statistics.median(took), max(took)
+    text = (
+        f"a GPU pod is admitted in {1000 * middle:.0f} ms (median of {PROBES}, worst {1000 * worst:.0f} ms)"
+    )
+    if PLACEMENT not in ((stored.get("metadata") or {}).get("annotations") or {}):
+        mend = "check that the Service reaches a replica, and the namespaces that are left out"
+        return [Finding("dry run", "fail", f"{text}, but no webhook planned it", mend)]
+    if worst > SLOW_SECONDS:
+        return [Finding("dry run", "warn", text, "give the replicas more CPU, or look at /metrics")]
+    return [Finding("dry run", "ok", text)]
+
+
+def _probe(number: int) -> Json:
+    container = {"name": "probe", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"bayplan-doctor-{number}", "namespace": "default"},
+        "spec": {"containers": [container]},
+    }
+
+
+async def _fence(patient: Patient) -> list[Finding]:
+    """Taints of gangs that hold nothing any more; nothing to tell where there is no taint of ours."""
+    nodes, _ = await patient.api.list("/api/v1/nodes")
+    values = {
+        node["metadata"]["name"]: fenced_by((node.get("spec") or {}).get("taints") or []) for node in nodes
+    }
+    fenced = {name: value for name, value in values.items() if value}
+    if not fenced:
+        return []
+    booked, _ = await patient.api.list(RESERVATIONS)
+    holders = {holder(str((one.get("spec") or {}).get("gang", ""))) for one in booked}
+    left = sorted(name for name, value in fenced.items() if value not in holders)
+    if left:
+        text = f"{len(left)} of {len(fenced)} fenced nodes are held by nobody, as {left[0]} is not"
+        mend = f"let a replica with --fence taint lead, or kubectl taint nodes --all {RESERVED_TAINT}-"
+        return [Finding("fence", "warn", text, mend)]
+    return [Finding("fence", "ok", f"{len(fenced)} nodes are fenced by taint, each for a gang that holds it")]
+
+
+async def _get(patient: Patient, path: str) -> Json | None:
+    try:
+        return await patient.api.get(path)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return None
+
+
+CHECKS: tuple[Check, ...] = (
+    _api_server, _kinds, _webhooks, _certificate, _replicas, _leader, _rights, _topology, _fence, _latency,
+)  # fmt: skip

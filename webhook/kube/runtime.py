@@ -1,0 +1,127 @@
+"""Everything that one replica keeps open toward its cluster: the picture, the book, and the controller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from prometheus_client import Histogram
+
+from planner.cluster.snapshot import Snapshot
+from webhook.admission.environment import Surroundings
+from webhook.cel.libraries.authorizer import Access
+from webhook.kube.api.access_reviews import asking
+from webhook.kube.api.client import ACCOUNT, Api, connect
+from webhook.kube.certificates import SecretCertificates
+from webhook.kube.controller.controller import Controller
+from webhook.kube.controller.gang_history import Outcomes
+from webhook.kube.controller.leader import Leader
+from webhook.kube.controller.node_taints import Fence
+from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.state.cluster_watch import ClusterWatch
+from webhook.kube.state.param_watch import ParamsWatch
+from webhook.kube.state.workload_watch import QueueWatch
+from webhook.policy.engine.model import PolicySet
+from webhook.wire.request import UserInfo
+
+NAMESPACE = "bayplan-system"
+"""Where Bayplan's own objects lie."""
+
+
+@dataclass(slots=True)
+class ClusterSide:
+    """`webhook.cluster.ClusterSource` of a cluster that is watched, with the ledger that lies in it."""
+
+    api: Api
+    watch: ClusterWatch
+    ledger: KubeLedger
+    queue: QueueWatch
+    params: ParamsWatch
+    access: Callable[[UserInfo], Access]
+    election: asyncio.Task[None] | None = None
+    certificates: SecretCertificates | None = None
+    """Where they lie in a Secret of the cluster."""
+    recoveries: Histogram | None = None
+    """The controller's metric, where it stands for election."""
+    taints: bool = False
+    """Whether reserved domains are fenced by taint."""
+
+    @classmethod
+    async def connect(
+        cls,
+        kubeconfig: str | None,
+        *,
+        in_cluster: bool,
+        account: Path = ACCOUNT,
+        namespace: str = NAMESPACE,
+        controls: bool = True,
+        taints: bool = False,
+    ) -> ClusterSide:
+        """Begin to watch, and with `controls` stand for election in `namespace`. Waits for nothing.
+        `taints`: reserved domains are fenced by taint.
+
+        Raises `InputError` for a kubeconfig or service account that cannot be used.
+        """
+        api = await connect(kubeconfig, in_cluster=in_cluster, account=account)
+        access = asking(api, asyncio.get_running_loop())
+        watch = ClusterWatch(api)
+        side = cls(api, watch, KubeLedger(api), QueueWatch(api, watch.news.set), ParamsWatch(api), access)
+        side.taints = taints
+        await side.watch.start()
+        await side.queue.start()
+        await side.ledger.start()
+        if controls:
+            outcomes = Outcomes(api, namespace)
+            fence = Fence(api) if taints else None
+            controller = Controller(api, side.watch, side.queue, side.ledger, outcomes, fence=fence)
+            side.recoveries = controller.recoveries
+            leader = Leader(api, namespace, controller.lead)
+            side.election = asyncio.create_task(leader.run())
+        return side
+
+    async def close(self) -> None:
+        """Stop, the last first; the Lease is given up, so that another replica leads at once."""
+        if self.election is not None:
+            self.election.cancel()
+            with suppress(asyncio.CancelledError):
+                await self.election
+        await self.params.close()
+        await self.ledger.close()
+        await self.queue.close()
+        await self.watch.close()
+        await self.api.close()
+
+    def snapshot(self) -> Snapshot | None:
+        """The picture, None until it is whole."""
+        return self.watch.snapshot()
+
+    def surroundings(self) -> Surroundings:
+        """What policies may look up there: namespaces, the parameters that they name, and who may do what."""
+        around = self.watch.surroundings()
+        return replace(
+            around,
+            params=self.params,
+            access=self.access,
+            waiting=self.queue.queue,
+            fenced=self.taints,
+        )
+
+    def follow(self, policies: PolicySet) -> None:
+        """Watch the kinds of which these policies take parameters."""
+        self.params.follow(policies)
+
+    def problem(self) -> str:
+        """What is broken now: the picture or the book may be older than they should be."""
+        certificates = self.certificates.problem if self.certificates else ""
+        return "; ".join(
+            filter(None, (self.watch.problem(), self.ledger.problem(), self.queue.problem(), certificates))
+        )
+
+    def waiting(self) -> str:
+        """What has not been read yet for the first time."""
+        watches = (self.watch, self.ledger, self.queue, self.params)
+        read = next((said for one in watches if (said := one.waiting())), "")
+        return read or (self.certificates.waiting() if self.certificates else "")

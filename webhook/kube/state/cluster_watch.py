@@ -1,0 +1,198 @@
+"""The picture of the cluster from watches: what the planner reads of nodes, pods, topologies and hardware.
+
+What changed is told to the `Picture`, which takes it in when it is next asked for. What cannot be read is
+left out with a reason, and never stops a watch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from planner.cluster.infrastructure import Fabric
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.cluster import node_from, pod_from, read
+from planner.manifests.fields import Kept
+from planner.manifests.settings import KNOWN
+from planner.model.errors import InputError, Where
+from planner.model.node import BoundPod, Node
+from webhook.admission.environment import Surroundings, pod_groups
+from webhook.kube.api.client import Api, Json
+from webhook.kube.api.reflector import Reflector, served_path
+from webhook.kube.api.store import Store
+from webhook.kube.api.watches import Watches
+from webhook.kube.state.live_snapshot import Picture
+
+log = logging.getLogger("bayplan")
+
+
+BOUND = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+"""Pods that use capacity; those that wait or have ended never travel."""
+
+
+CONFIG_SPACES = ("kube-system", "kai-scheduler", "bayplan-system")
+"""Where schedulers' ConfigMaps count; a tenant's of the same name says nothing for the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """A resource that describes the fabric, read by `planner.cluster.read`. Any of them may be missing.
+
+    `name`: only the objects of this name.
+    """
+
+    group: str
+    resource: str
+    kind: str
+    name: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What is asked for."""
+        return {"fieldSelector": f"metadata.name={self.name}"} if self.name else {}
+
+
+EXTRAS = (
+    Extra("bayplan.dev", "topologies", "Topology"),
+    Extra("kai.scheduler", "topologies", "Topology"),
+    Extra("kueue.x-k8s.io", "topologies", "Topology"),
+    Extra("kueue.x-k8s.io", "resourceflavors", "ResourceFlavor"),
+    Extra("topology.node.k8s.io", "noderesourcetopologies", "NodeResourceTopology"),
+    Extra("resource.k8s.io", "resourceclaims", "ResourceClaim"),
+    Extra("resource.k8s.io", "resourceclaimtemplates", "ResourceClaimTemplate"),
+    Extra("resource.k8s.io", "resourceslices", "ResourceSlice"),
+    Extra("resource.k8s.io", "deviceclasses", "DeviceClass"),
+    Extra("resource.nvidia.com", "computedomains", "ComputeDomain"),
+    Extra("", "limitranges", "LimitRange"),
+    Extra("", "resourcequotas", "ResourceQuota"),
+    *(Extra("", "configmaps", "ConfigMap", name) for name in KNOWN),
+)
+
+
+GANGS = (
+    Extra("scheduling.run.ai", "podgroups", "PodGroup"),
+    Extra("scheduling.k8s.io", "podgroups", "PodGroup"),
+    Extra("scheduling.k8s.io", "workloads", "Workload"),
+    Extra("scheduling.volcano.sh", "podgroups", "PodGroup"),
+)
+"""Resources that tell pods of their gang; none of them changes the picture."""
+
+
+class ClusterWatch(Watches):
+    """`webhook.cluster.ClusterSource` from watches. `start` it, and `close` it after use."""
+
+    def __init__(self, api: Api) -> None:
+        self._lock = threading.Lock()  # decisions are made in threads
+        self._nodes: Store[Node] = Store(node_from, "Node", self._node_moved, self._lock)
+        self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_moved, self._lock)
+        self._spaces: Store[Json] = Store(_namespace, "Namespace", self._redescribed, self._lock)
+        self._gangs = [Store(partial(_typed, one), one.kind, self._quiet, self._lock) for one in GANGS]
+        self._extras = [Store(_checked(one), one.kind, self._redescribed, self._lock) for one in EXTRAS]
+        self._static = read(()).base
+        self._static_problem = ""
+        self._picture = Picture(self._nodes.items, self._pods.items, self._described)
+        self.news = asyncio.Event()
+        """Set whenever the picture changed; whoever waits for it clears it."""
+        described = (
+            Reflector(
+                api,
+                f"{one.resource}.{one.group}",
+                store,
+                find=partial(served_path, api, one.group, one.resource),
+                query=one.query,
+            )
+            for one, store in zip((*EXTRAS, *GANGS), (*self._extras, *self._gangs), strict=True)
+        )
+        super().__init__(
+            [
+                Reflector(api, "/api/v1/nodes", self._nodes),
+                Reflector(api, "/api/v1/pods", self._pods, query={"fieldSelector": BOUND}),
+                Reflector(api, "/api/v1/namespaces", self._spaces),
+                *described,
+            ]
+        )
+
+    def problem(self) -> str:
+        """The watches that are broken now; what is left out does not make the picture old."""
+        return "; ".join(filter(None, (super().problem(), self._static_problem)))
+
+    def left_out(self) -> dict[str, str]:
+        """Why objects are not in the picture, by key."""
+        with self._lock:
+            stores = (self._nodes.bad, self._pods.bad, *(store.bad for store in self._extras))
+            return {key: why for bad in stores for key, why in bad.items()}
+
+    def surroundings(self) -> Surroundings:
+        """The namespaces, for policies that look at them, and the objects that pods name as their gang."""
+        with self._lock:
+            groups = pod_groups(item for store in self._gangs for item in store.items.values())
+            return Surroundings(dict(self._spaces.items), podgroups=groups)
+
+    def snapshot(self) -> Snapshot | None:
+        """The picture now, None until the first sync. Safe in any thread.
+
+        Which reservations it holds is left open: whoever plans puts the book in (`Snapshot.with_book`).
+        """
+        if self.waiting():
+            return None
+        with self._lock:
+            return self._picture.now()
+
+    def _described(self) -> Fabric:
+        """Topologies, hardware and limits as they are told now."""
+        try:
+            stores = (*self._extras, self._spaces)
+            self._static = read(("", item) for store in stores for item in store.items.values()).base
+            self._static_problem = ""
+        except InputError as error:  # two objects that contradict each other: the last good ones serve
+            self._static_problem = str(error)
+        return self._static
+
+    def _node_moved(self, key: str) -> None:
+        self._picture.node_moved(key)
+        self.news.set()
+
+    def _pod_moved(self, key: str) -> None:
+        self._picture.pod_moved(key)
+        self.news.set()
+
+    def _redescribed(self, _: str) -> None:
+        self._picture.redescribe()
+        self.news.set()
+
+    def _quiet(self, _: str) -> None:
+        """Nothing of the picture changed."""
+
+
+def _checked(extra: Extra) -> Callable[[Json, Where], Json | None]:
+    """Items of a list carry neither apiVersion nor kind. Raises `InputError` for what cannot be read."""
+
+    def check(item: Json, where: Where) -> Json | None:
+        if extra.name and item["metadata"].get("namespace") not in CONFIG_SPACES:
+            return None
+        document = Kept({**item, "apiVersion": _version(extra), "kind": extra.kind})
+        metadata = {key: value for key, value in item["metadata"].items() if key not in _FLEETING}
+        document["metadata"] = metadata
+        read([(where.file, document)])
+        return document
+
+    return check
+
+
+def _version(extra: Extra) -> str:
+    return f"{extra.group}/v1" if extra.group else "v1"
+
+
+_FLEETING = ("resourceVersion", "managedFields", "generation")
+
+
+def _typed(extra: Extra, item: Json, _: Where) -> Json:
+    return {**item, "apiVersion": _version(extra), "kind": extra.kind}
+
+
+def _namespace(item: Json, _: Where) -> Json:
+    return {"apiVersion": "v1", "kind": "Namespace", **item}

@@ -1,0 +1,273 @@
+"""Gangs as the controller sees them: from stored workloads and pods to who waits, runs, is done. Pure.
+
+A pod belongs to the gang of the topmost workload above it that is a gang (a JobSet's pod through its Job), or
+to one that it names itself, or is one by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from planner.model.errors import Where
+from planner.model.podgroup import PodGroup
+from webhook.placement.stamp import Note, note_in
+from webhook.placement.workload_plan import replica_of
+from webhook.workloads import KINDS, Workload, read, wants_plan
+from webhook.workloads.annotation_keys import POD_SET, QUEUED_GATE, RESERVATION
+from webhook.workloads.fields import Path
+
+Json = Mapping[str, Any]
+
+
+DONE = ("Complete", "Completed", "Failed", "Succeeded")
+"""Conditions that say that a Job, JobSet or training job will start no more pods."""
+
+
+DONE_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
+
+
+GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
+"""Kinds that are planned as a whole."""
+
+
+WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup", "CronJob"))
+"""Rows of the kinds that may be a gang, or stand between a gang and its pods."""
+
+
+NOTED = tuple(row for row in WATCHED if row.holds or row.each_pod)
+"""Rows of the kinds that may be a gang themselves, and are told where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An object, as an event or a patch points at it. `uid` is the object's own."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        """NAMESPACE/KIND/NAME."""
+        return f"{self.namespace}/{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A workload object. `queued`: its own note says that it waits; `ids`: the reservations that it names.
+
+    `notes`: what plans wrote onto it and its templates. `leaving`: it is being deleted. `failed`: it has
+    finished, and says that it failed.
+    """
+
+    ref: Ref
+    created: float
+    owner: str
+    gangs: tuple[PodGroup, ...]
+    queued: bool
+    ids: tuple[str, ...]
+    finished: bool
+    notes: tuple[Note, ...] = ()
+    leaving: bool = False
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unbound:
+    """A pod that no scheduler has bound. `gated`: it waits at our gate. `group`: the gang that it names.
+
+    `replica`: the gang of its replica where it belongs to one of an object's, "" otherwise.
+    """
+
+    ref: Ref
+    created: float
+    owner: str
+    gated: bool
+    ids: tuple[str, ...]
+    pod_set: str
+    replica: str
+    priority: int
+    group: PodGroup | None
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """One gang with all that waits of it. `ref` is what events are told about."""
+
+    group: PodGroup
+    ref: Ref
+    created: float
+    priority: int
+    queued: bool
+    finished: bool = False
+    failed: bool = False
+    whole: bool = True
+    """Whether `ref` is the workload itself (annotated when the gang is let in), and not one of its pods."""
+    notes: tuple[Note, ...] = ()
+    """What former plans wrote into the templates."""
+    ids: tuple[str, ...] = ()
+    """The reservations that the workload names."""
+    pods: tuple[Unbound, ...] = field(default=())
+
+    @property
+    def name(self) -> str:
+        """The gang's name, which its reservation carries."""
+        return self.group.name
+
+
+def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | None:
+    """A stored workload. Raises `InputError`; None for one that asks for no plan."""
+    document = {**item, "apiVersion": api_version, "kind": kind}
+    workload = read(document, namespace=item["metadata"].get("namespace", ""), where=where)
+    annotations = item["metadata"].get("annotations") or {}
+    ref = _ref(item, api_version, kind)
+    own = workload.gangs if workload.holds and wants_plan(workload) else ()
+    if not own and not workload.owner:
+        return None
+    return Work(
+        ref,
+        seconds(item["metadata"].get("creationTimestamp", "")),
+        _owner(item),
+        own,
+        note_in(annotations).decision == "queued",
+        ids_in(annotations),
+        finished(item),
+        _notes(item, workload),
+        bool(item["metadata"].get("deletionTimestamp")),
+        failed(item),
+    )
+
+
+def unbound_from(item: Json, where: Where) -> Unbound | None:
+    """A stored pod without a node, None for one that is being deleted. Raises `InputError`."""
+    if item["metadata"].get("deletionTimestamp"):
+        return None
+    document = {**item, "apiVersion": "v1", "kind": "Pod"}
+    metadata, spec = item["metadata"], item["spec"]
+    workload = read(document, namespace=metadata.get("namespace", ""), where=where)
+    annotations = metadata.get("annotations") or {}
+    replica = replica_of(item, metadata.get("namespace", ""))
+    # A Job's pod is never a gang by itself, not even when its Job is gone and it is about to go too.
+    alone = not replica and (not workload.owner or workload.owner.split("/")[1] not in GANG_KINDS)
+    return Unbound(
+        _ref(item, "v1", "Pod"),
+        seconds(metadata.get("creationTimestamp", "")),
+        _owner(item),
+        any(gate.get("name") == QUEUED_GATE for gate in spec.get("schedulingGates") or []),
+        ids_in(annotations),
+        str(annotations.get(POD_SET, "")),
+        replica,
+        int(spec.get("priority") or 0),
+        workload.gangs[0] if workload.gangs and alone else None,
+        tuple(note for note in (note_in(annotations),) if note.decision),
+    )
+
+
+def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
+    """Every gang by name, with its pods that are not bound."""
+    by_uid = {work.ref.uid: work for work in works}
+    found: dict[str, Gang] = {}
+    for work in by_uid.values():
+        for group in work.gangs:
+            found[group.name] = Gang(
+                group,
+                work.ref,
+                work.created,
+                _stated(group),
+                work.queued,
+                work.finished,
+                work.failed,
+                notes=work.notes,
+                ids=() if work.leaving else work.ids,
+            )
+    members: dict[str, list[Unbound]] = {}
+    for pod in pods:
+        name = pod.replica if pod.replica in found else _gang_of(pod, by_uid)
+        if name:
+            members.setdefault(name, []).append(pod)
+    for name, fellows in members.items():
+        known = found.get(name) or _of_pods(fellows)
+        priority = max(pod.priority for pod in fellows)
+        gated = any(pod.gated for pod in fellows)
+        ordered = tuple(sorted(fellows, key=lambda pod: (pod.created, pod.ref.name)))
+        found[name] = replace(known, pods=ordered, priority=priority, queued=known.queued or gated)
+    return found
+
+
+def finished(item: Json) -> bool:
+    """Whether a workload or pod will start nothing any more."""
+    status = item.get("status") or {}
+    done = any(
+        one.get("type") in DONE and one.get("status") == "True" for one in status.get("conditions") or []
+    )
+    return bool(done or status.get("jobStatus") in DONE_RAY or status.get("phase") in ("Succeeded", "Failed"))
+
+
+def failed(item: Json) -> bool:
+    """Whether a finished workload says of itself that it failed."""
+    status = item.get("status") or {}
+    said = (one.get("type") for one in status.get("conditions") or [] if one.get("status") == "True")
+    return "Failed" in said or "FAILED" in (status.get("jobStatus"), str(status.get("phase")).upper())
+
+
+def ids_in(annotations: Json) -> tuple[str, ...]:
+    """The reservations that an object names."""
+    return tuple(one for one in str(annotations.get(RESERVATION, "")).split(",") if one)
+
+
+def seconds(time: str) -> float:
+    """RFC 3339 to seconds since the epoch; 0 for none."""
+    return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() if time else 0.0
+
+
+def _gang_of(pod: Unbound, works: Mapping[str, Work]) -> str:
+    """The name of a pod's gang: its workload's, climbing owners; else its own."""
+    owner, steps = pod.owner, 0
+    while owner in works and steps < 8:
+        work = works[owner]
+        if work.gangs:
+            return work.gangs[0].name
+        owner, steps = work.owner, steps + 1
+    return pod.group.name if pod.group is not None else ""
+
+
+def _of_pods(fellows: list[Unbound]) -> Gang:
+    """A gang that has no object but its pods; the oldest speaks for it."""
+    first = min(fellows, key=lambda pod: (pod.created, pod.ref.name))
+    assert first.group is not None, "only pods with a group of their own come here"
+    notes = tuple(dict.fromkeys(note for pod in fellows for note in pod.notes))
+    return Gang(first.group, first.ref, first.created, first.priority, False, whole=False, notes=notes)
+
+
+def _ref(item: Json, api_version: str, kind: str) -> Ref:
+    metadata = item["metadata"]
+    return Ref(api_version, kind, metadata.get("namespace", ""), metadata["name"], metadata.get("uid", ""))
+
+
+def _owner(item: Json) -> str:
+    """The UID of the controller, "" for none."""
+    owners = item["metadata"].get("ownerReferences") or []
+    return str(next((one.get("uid", "") for one in owners if one.get("controller")), ""))
+
+
+def _notes(item: Json, workload: Workload) -> tuple[Note, ...]:
+    """What plans wrote onto the object and each of its templates."""
+    places = [("metadata",), *(one.metadata_path for one in workload.templates)]
+    found = (note_in((_at(item, place) or {}).get("annotations") or {}) for place in places)
+    return tuple(dict.fromkeys(note for note in found if note.decision))
+
+
+def _at(item: Any, path: Path) -> Any:
+    for step in path:
+        item = item.get(step) if isinstance(item, Mapping) else item[step]
+    return item
+
+
+def _stated(group: PodGroup) -> int:
+    return max((one.shape.priority for one in group.pod_sets), default=0)

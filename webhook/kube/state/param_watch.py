@@ -1,0 +1,94 @@
+"""Parameter objects of policies, from watches: one for each kind that the policies name now."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from planner.model.errors import Where
+from webhook.kube.api.client import Api, Json
+from webhook.kube.api.reflector import Reflector
+from webhook.kube.api.store import Store
+from webhook.policy.engine.model import ParamKind, PolicySet
+from webhook.wire.request import plural
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    store: Store[Json]
+    reflector: Reflector
+    task: asyncio.Task[None]
+
+
+class ParamsWatch:
+    """`webhook.policy.host.Params` from the API server; `follow` the policies at first and on a reload."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._lock = threading.Lock()
+        self._kinds: dict[ParamKind, _Followed] = {}
+
+    def follow(self, policies: PolicySet) -> None:
+        """Watch the kinds that these policies take parameters of, and no others. On the event loop."""
+        wanted = {policy.param_kind for policy in policies.policies if policy.param_kind is not None}
+        with self._lock:
+            for kind in [kind for kind in self._kinds if kind not in wanted]:
+                self._kinds.pop(kind).task.cancel()
+            for kind in wanted.difference(self._kinds):
+                self._kinds[kind] = self._begin(kind)
+
+    def objects(self, kind: ParamKind) -> Sequence[Json]:
+        """The objects of a kind, by namespace and name. Safe in any thread."""
+        with self._lock:
+            followed = self._kinds.get(kind)
+            items = dict(followed.store.items) if followed is not None else {}
+        return [items[key] for key in sorted(items)]
+
+    def waiting(self) -> str:
+        """Which kind has not been read yet; "" once each has."""
+        with self._lock:
+            left = [f for f in self._kinds.values() if not f.reflector.synced.is_set()]
+        return f"{left[0].reflector.path}: not read yet" if left else ""
+
+    async def close(self) -> None:
+        """Stop watching."""
+        with self._lock:
+            tasks = [followed.task for followed in self._kinds.values()]
+            self._kinds.clear()
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+    def _begin(self, kind: ParamKind) -> _Followed:
+        store: Store[Json] = Store(partial(_named, kind), kind.kind, _nothing, threading.Lock())
+        find = partial(_path, self._api, kind)
+        reflector = Reflector(self._api, f"{kind.kind}.{kind.api_version}", store, find=find)
+        return _Followed(store, reflector, asyncio.create_task(reflector.run()))
+
+
+def _named(kind: ParamKind, item: Json, _: Where) -> Json:
+    """Items of a list carry neither apiVersion nor kind."""
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **item}
+
+
+def _nothing(_: str) -> None:
+    """A changed parameter changes no picture."""
+
+
+async def _path(api: Api, kind: ParamKind) -> str:
+    """Where the kind's objects are listed, over all namespaces; "" where the API server does not serve it."""
+    root = "/apis" if "/" in kind.api_version else "/api"
+    served = await api.get(f"{root}/{kind.api_version}")
+    resource = _resource(served.get("resources") or (), kind.kind)
+    return f"{root}/{kind.api_version}/{resource}" if resource else ""
+
+
+def _resource(resources: Iterable[Json], kind: str) -> str:
+    names = [str(one["name"]) for one in resources if one.get("kind") == kind and "/" not in str(one["name"])]
+    return plural(kind) if plural(kind) in names else next(iter(names), "")

@@ -1,0 +1,81 @@
+"""The workloads and unbound pods of the cluster, and the gangs among them that wait for a place.
+
+Every replica watches them. One replica's controller acts on them; all must know who waits, so that what is
+newly applied does not take a place before them (`webhook.queue`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from planner.model.errors import Where
+from webhook.kube.api.client import Api, Json
+from webhook.kube.api.reflector import Reflector, served_path
+from webhook.kube.api.store import Store
+from webhook.kube.api.watches import Watches
+from webhook.kube.state.gangs import WATCHED, Unbound, Work, gangs_of, unbound_from, work_from
+from webhook.placement.queue import Waiting, in_order
+from webhook.workloads import Kind
+
+UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
+"""Pods that no scheduler has bound yet."""
+
+
+class QueueWatch(Watches):
+    """`start` it, and `close` it after use. `stirred` is called whenever something in it changed."""
+
+    def __init__(self, api: Api, stirred: Callable[[], None]) -> None:
+        self._api = api
+        self._stirred = stirred
+        self._lock = threading.Lock()
+        self._served: dict[str, str] = {}
+        """The path of each kind's objects, in the version that the server prefers; "" without CRD."""
+        self._works = [
+            Store(partial(self._read, row=row), row.name, self._changed, self._lock) for row in WATCHED
+        ]
+        self._pods: Store[Unbound] = Store(unbound_from, "Pod", self._changed, self._lock)
+        self._changes = 0
+        self._known: tuple[int, tuple[Waiting, ...]] = (-1, ())
+        """The queue, and after how many changes it was worked out."""
+        works = (
+            Reflector(api, f"{row.resource}.{row.group}", store, find=partial(self._find, row))
+            for row, store in zip(WATCHED, self._works, strict=True)
+        )
+        pods = Reflector(api, "/api/v1/pods", self._pods, query={"fieldSelector": UNBOUND})
+        super().__init__([pods, *works])
+
+    def works(self) -> tuple[Work, ...]:
+        """The workloads that are gangs, or stand between a gang and its pods."""
+        with self._lock:
+            return tuple(work for store in self._works for work in store.items.values())
+
+    def unbound(self) -> tuple[Unbound, ...]:
+        """The pods that no scheduler has bound."""
+        with self._lock:
+            return tuple(self._pods.items.values())
+
+    def queue(self) -> tuple[Waiting, ...]:
+        """Who waits, in order; whether one holds a place by now the book knows. Safe in any thread."""
+        changes, (known, queue) = self._changes, self._known
+        if known != changes:
+            queue = in_order(
+                Waiting(gang.group, gang.priority, gang.created)
+                for gang in gangs_of(self.works(), self.unbound()).values()
+                if gang.queued and not gang.finished and gang.group.on_unavailable == "queue"
+            )
+            self._known = changes, queue
+        return queue
+
+    async def _find(self, row: Kind) -> str:
+        self._served[row.name] = await served_path(self._api, row.group, row.resource)
+        return self._served[row.name]
+
+    def _read(self, item: Json, where: Where, row: Kind) -> Work | None:
+        version = self._served[row.name].removeprefix("/apis/").rpartition("/")[0]
+        return work_from(item, where, version, row.name)
+
+    def _changed(self, _: str) -> None:
+        self._changes += 1
+        self._stirred()

@@ -1,0 +1,79 @@
+"""What a gang's place is worth, in a sentence for people: beside a topology-blind one, or a better one. Pure.
+
+Always by one model, whose name is in the sentence (planner.bandwidth).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.bandwidth.comparison import Layout, Spread, Worth, placed, spread, worth
+from planner.cluster.snapshot import Snapshot
+from planner.model.topology import short
+from webhook.placement.workload_plan import Placed
+
+_NOTICED = 1.05
+"""How many times as long an all-reduce takes before it is worth a warning."""
+
+
+def sentence(value: Worth) -> str:
+    """The time of an all-reduce, beside that of a topology-blind placement."""
+    words = f"All-reduce of 1 GB: {milliseconds(value.here)}, topology-blind {_blind(value)}"
+    return f"{words}, by the model: {value.here.estimate.model}."
+
+
+def _blind(value: Worth) -> str:
+    if value.blind is None:
+        return f"room for only {value.blind_pods} pods"
+    times = ratio(value.blind, value.here)
+    return milliseconds(value.blind) + (f" ({times})" if times else "")
+
+
+def milliseconds(layout: Layout) -> str:
+    """The time of an all-reduce there."""
+    return f"{layout.estimate.seconds * 1000:.3g} ms"
+
+
+def ratio(one: Layout, other: Layout) -> str:
+    """How many times as long an all-reduce takes in one layout as in the other; "" for as long."""
+    times = one.estimate.seconds / other.estimate.seconds
+    return f"{times:.2f}×" if abs(times - 1) >= 0.005 else ""
+
+
+def of_place(snapshot: Snapshot, one: Placed) -> Worth | None:
+    """The worth of a gang's place; None where there is none to speak of. An elastic gang is taken with the
+    pods that it got."""
+    return worth(snapshot, placed(one.asked, one.answer), one.answer) if one.asked.size > 1 else None
+
+
+def properties(value: Worth) -> Mapping[str, str]:
+    """The same for machines, as strings: milliseconds, and the model."""
+    told = {"allReduceMs": f"{value.here.estimate.seconds * 1000:.3f}"}
+    if value.blind is not None:
+        told["allReduceMsTopologyBlind"] = f"{value.blind.estimate.seconds * 1000:.3f}"
+    return told | {"allReduceModel": value.here.estimate.model}
+
+
+def given_up(snapshot: Snapshot, one: Placed) -> str:
+    """The warning to a gang that is spread, though it prefers one domain, where that costs time: how much,
+    and what would be better. "" where the place is as good as any, or was promised before.
+
+    `snapshot` is the cluster in which it was planned.
+    """
+    if one.answer.decision != "admitted" or one.answer.replayed:
+        return ""
+    found = spread(snapshot, one.asked, one.answer)
+    if found is None or found.here.estimate.seconds < _NOTICED * found.best.estimate.seconds:
+        return ""
+    return _costs(one.group.name, found)
+
+
+def _costs(name: str, found: Spread) -> str:
+    what = short(found.level)
+    where = f"one {what}" if found.least == 1 else f"{found.least} {what}s"
+    better = "require it, and wait" if found.least == 1 else "wait until others have ended"
+    return (
+        f"{name}: in {found.domains} {what}s, for {where} has no room now. All-reduce of 1 GB: "
+        f"{milliseconds(found.here)}, in {where} {milliseconds(found.best)} "
+        f"({ratio(found.here, found.best)}), by the model: {found.here.estimate.model}. Better: {better}."
+    )

@@ -1,0 +1,53 @@
+"""Pods of one PodGroup of Kubernetes' own, wherever they are written: which scheduler each names. Pure.
+
+All pods of such a group must name the same one, or none of them starts; they may come from several objects
+(`spec.schedulingGroup` since 1.36, `spec.workloadRef` in 1.35).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.model.node import DEFAULT_SCHEDULER, BoundPod
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Pods of a group: the group's namespace and name, their scheduler, and what they come from."""
+
+    namespace: str
+    group: str
+    scheduler: str
+    who: str
+
+
+def members(obj: Json, namespace: str, specs: Iterable[Any]) -> Iterator[Member]:
+    """Those that an object's pod specs make. What is malformed makes none."""
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    namespace = str(metadata.get("namespace") or namespace)
+    who = f"{obj.get('kind')}/{metadata.get('name') or metadata.get('generateName') or '(no name)'}"
+    for spec in specs:
+        if isinstance(spec, Mapping) and (group := group_of(spec)):
+            yield Member(namespace, group, str(spec.get("schedulerName") or DEFAULT_SCHEDULER), who)
+
+
+def group_of(spec: Json) -> str:
+    """The group that a pod spec joins, "" for none."""
+    for field, key in (("schedulingGroup", "podGroupName"), ("workloadRef", "name")):
+        joined = spec.get(field)
+        if isinstance(joined, Mapping) and isinstance(joined.get(key), str) and joined[key]:
+            return str(joined[key])
+    return ""
+
+
+def running(pods: Iterable[BoundPod], namespace: str, groups: set[str]) -> Iterator[Member]:
+    """Those of these groups that are bound already."""
+    prefix = namespace + "/"
+    for pod in pods:
+        if pod.scheduling_group in groups and pod.name.startswith(prefix):
+            yield Member(namespace, pod.scheduling_group, pod.scheduler, f"Pod/{pod.name[len(prefix) :]}")

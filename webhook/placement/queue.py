@@ -1,0 +1,122 @@
+"""Gangs that wait come before one that is only now applied, if that would take a place from them. Pure.
+
+The same rules as the controller's (`webhook.kube.reconcile`), for one newcomer: those ahead of it, in order
+of priority and age, are first given what they could have now; for the first that can have nothing yet, what
+it would take on the emptied cluster is kept free. What is left is the newcomer's to choose from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import Reservation
+from planner.planning.plan import plan
+from planner.planning.replay import fingerprint
+from planner.planning.reservation import reservation_for
+from webhook.placement.workload_plan import Placed, WorkloadPlan, plan_workload
+from webhook.workloads import Workload
+
+MOST_PLANNED = 32
+"""Waiting gangs that are planned for one newcomer; those behind them are not thought of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A gang that waits for a place. `created`: since when, seconds since the epoch."""
+
+    group: PodGroup
+    priority: int = 0
+    created: float = 0.0
+
+
+def in_order(waiting: Iterable[Waiting]) -> tuple[Waiting, ...]:
+    """The queue: by priority, then age, then name."""
+    return tuple(sorted(waiting, key=lambda one: (-one.priority, one.created, one.group.name)))
+
+
+def plan_in_turn(
+    snapshot: Snapshot, workload: Workload, waiting: Callable[[], Sequence[Waiting]]
+) -> WorkloadPlan:
+    """The plan of a workload's gangs, where those that `waiting` gives are in the queue already, in order.
+
+    What it holds already is its own, and nobody is waited for. A gang that would fit but for those ahead is
+    queued behind them.
+    """
+    straight = plan_workload(snapshot, workload)
+    newcomers = [one.group for one in straight.placed if not one.answer.replayed]
+    if not newcomers or straight.decision != "admitted":
+        return straight
+    names = {one.group.name for one in straight.placed}
+    stated = max(map(_priority, newcomers))
+    ahead = [
+        one
+        for one in waiting()
+        if one.priority >= stated and one.group.name not in names and snapshot.holding(one.group.name) is None
+    ]
+    if not ahead:
+        return straight
+    turned = plan_workload(kept_for(snapshot, ahead), workload)
+    placed = tuple(
+        _behind(before, after, ahead) for before, after in zip(straight.placed, turned.placed, strict=True)
+    )
+    for one in placed:
+        if one.reservation is not None:
+            snapshot = snapshot.with_reservation(one.reservation)
+    return WorkloadPlan(placed, snapshot)
+
+
+def kept_for(snapshot: Snapshot, ahead: Iterable[Waiting]) -> Snapshot:
+    """The snapshot in which those that wait hold what is not to be taken from them."""
+    guarded = False
+    for one in list(ahead)[:MOST_PLANNED]:
+        answer = plan(snapshot, one.group)
+        if answer.decision == "admitted":
+            held = reservation_for(snapshot, one.group, answer)
+        elif answer.decision == "queued" and not guarded:
+            held, guarded = shadow(snapshot, one.group), True
+        else:
+            held = None
+        if held is not None:
+            snapshot = snapshot.with_reservation(held)
+    return snapshot
+
+
+def shadow(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
+    """What the gang would take on the emptied cluster; the same as long as the nodes are."""
+    key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
+    known = snapshot.base.kept.get("shadow")
+    if isinstance(known, tuple) and known[0] == key:
+        found: Reservation | None = known[1]
+        return found
+    emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
+    found = reservation_for(emptied, group, plan(emptied, group))
+    snapshot.base.kept["shadow"] = key, found
+    return found
+
+
+def _behind(before: Placed, after: Placed, ahead: Sequence[Waiting]) -> Placed:
+    """What is said of one gang: of one that would have its place but for the queue, that it waits in turn."""
+    if before.answer.decision != "admitted" or after.answer.decision == "admitted":
+        return after
+    first = ahead[0].group.name
+    others = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
+    where = "/".join(before.answer.domain) or "the free nodes"
+    message = f"would fit in {where}, which is kept for those that wait already: {first}{others}"
+    answer = Answer(
+        gang=before.answer.gang,
+        decision="queued",
+        reason="BehindOthers",
+        message=message,
+        warnings=before.answer.warnings,
+        obstacles=after.answer.obstacles,
+        attempts=after.answer.attempts,
+    )
+    return Placed(before.group, answer)
+
+
+def _priority(group: PodGroup) -> int:
+    return max((one.shape.priority for one in group.pod_sets), default=0)

@@ -1,0 +1,155 @@
+"""Writing a plan onto an object: Bayplan's own annotations, and the gate of a gang that waits. Pure.
+
+What a scheduler reads (its own annotations, affinity, schedulerName) is written by policies, not here.
+
+The annotation `bayplan.dev/placement`, read back: what a plan wrote onto an object or a template. Pure.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from planner.model.errors import InputError, Where
+from planner.model.natural_order import natural
+from planner.model.topology import HOSTNAME, Domain
+from webhook.placement.taints import tolerant
+from webhook.placement.workload_plan import WorkloadPlan
+from webhook.workloads import KINDS, Template, Workload
+from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
+
+Json = dict[str, Any]
+
+
+ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
+"""Kinds that may be annotated as one gang, and whose pods cannot be told by their owner's kind."""
+
+
+def stamp(
+    obj: Mapping[str, Any], workload: Workload, plan: WorkloadPlan, policies: str, *, fenced: bool = False
+) -> Json:
+    """A copy of the object that carries its plan; the same plan stamped twice changes nothing.
+
+    `policies` is the value of `bayplan.dev/policies`. Templates learn the reservation too, so that their
+    pods find it; a queued gang's templates get the scheduling gate, an admitted one's lose it. Where domains
+    are `fenced` by taint, a pod tolerates its own gang's when it comes.
+    """
+    stamped: Json = copy.deepcopy(dict(obj))
+    note = placement_note(plan)
+    ids = ",".join(reservation.id for reservation in plan.reservations)
+    own = {PLACEMENT: note, RESERVATION: ids, POLICIES: policies}
+    _annotate(stamped, own)
+    waits = plan.decision == "queued" and plan.first.group.on_unavailable == "queue"
+    for template in workload.templates:
+        pod = _at(stamped, template)
+        if template.path:
+            gang = (
+                workload.name if workload.kind in ONE_GANG and not workload.per_pod and (ids or waits) else ""
+            )
+            told = {PLACEMENT: note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
+            _annotate(pod, told)
+        _gate(pod, waits)
+        if fenced and not template.path and any(one.mode == "domain" for one in plan.reservations):
+            pod["spec"]["tolerations"] = tolerant(pod["spec"].get("tolerations"), plan.reservations)
+    return stamped
+
+
+def placement_note(plan: WorkloadPlan) -> str:
+    """The value of `bayplan.dev/placement`: the plan in short, keys sorted, one line."""
+    answer = plan.first.answer
+    note: Json = {"decision": plan.decision}
+    if plan.decision == "admitted":
+        domains = [list(domain) for placed in plan.placed for domain in placed.answer.reserves]
+        note |= {"topology": answer.topology, "level": answer.level, "domain": list(answer.domain)}
+        note |= {"reserves": domains}
+        if nodes := hosts_of(plan):
+            note |= {"nodes": nodes}
+    return orjson.dumps(note, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def hosts_of(plan: WorkloadPlan) -> list[str]:
+    """The hosts that gangs of mode `nodes` are pinned to, by hostname label (by name where there is none)."""
+    nodes = plan.snapshot.nodes
+    names = {
+        one.node
+        for placed in plan.placed
+        if placed.group.reserve == "nodes"
+        for one in placed.answer.assignments
+    }
+    labels = {name: nodes[name].labels.get(HOSTNAME) if name in nodes else "" for name in names}
+    return sorted((labels[name] or name for name in names), key=natural)
+
+
+def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -> str:
+    """The value of `bayplan.dev/policies`: the policies that changed the object, and their revision.
+
+    Those that the annotation names already stay, as long as the revision is the same; where none changes
+    anything now, what it says stays as it is.
+    """
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    said = str(annotations.get(POLICIES, "")) if isinstance(annotations, Mapping) else ""
+    new = set(names)
+    if not new:
+        return said
+    former, _, of_revision = said.rpartition("@")
+    known = former.split(",") if former and of_revision == revision else []
+    return f"{','.join(sorted(new.union(known)))}@{revision}"
+
+
+def _at(obj: Json, template: Template) -> Json:
+    place: Any = obj
+    for step in template.path:
+        place = place[step]
+    return place  # type: ignore[no-any-return]
+
+
+def _annotate(obj: Json, values: Mapping[str, str]) -> None:
+    metadata = obj.get("metadata") if isinstance(obj.get("metadata"), dict) else {}
+    annotations = dict(metadata.get("annotations") or {}) if metadata else {}
+    for key, value in values.items():
+        if value:
+            annotations[key] = value
+        else:
+            annotations.pop(key, None)
+    obj["metadata"] = {**(metadata or {}), "annotations": annotations}
+
+
+def _gate(pod: Json, waits: bool) -> None:
+    spec: Json = pod["spec"]
+    stated = spec.get("schedulingGates") or []
+    if not isinstance(stated, list) or not all(isinstance(gate, dict) for gate in stated):
+        raise InputError("expected a list of {name: …}", Where(field="spec.schedulingGates"))
+    gates = [gate for gate in stated if gate.get("name") != QUEUED_GATE]
+    if waits:
+        gates.append({"name": QUEUED_GATE})
+    if gates:
+        spec["schedulingGates"] = gates
+    else:
+        spec.pop("schedulingGates", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A plan in short. `decision` "" where there is none; `domains` are held whole; `nodes`: the hosts that
+    a gang of mode `nodes` is pinned to, by hostname (by name where a node has no such label)."""
+
+    decision: str = ""
+    topology: str = ""
+    domains: tuple[Domain, ...] = ()
+    nodes: frozenset[str] = frozenset()
+
+
+def note_in(annotations: Mapping[str, Any]) -> Note:
+    """What the annotation says; nothing where it does not read, for anybody can write there."""
+    try:
+        note = orjson.loads(str(annotations.get(PLACEMENT, "{}")))
+        domains = tuple(tuple(str(value) for value in domain) for domain in note.get("reserves") or [])
+        nodes = frozenset(str(name) for name in note.get("nodes") or [])
+        return Note(str(note.get("decision", "")), str(note.get("topology", "")), domains, nodes)
+    except (orjson.JSONDecodeError, AttributeError, TypeError):
+        return Note()

@@ -1,0 +1,207 @@
+"""From a workload to its plan: each gang in turn, each seeing what the former ones took. Pure.
+
+Within one request the plan that was made first is held tentatively in the snapshot. So when policies have
+changed the object since, the planner replays it while it still serves, instead of planning anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer, Verdict
+from planner.model.labels import Term
+from planner.model.podgroup import PodGroup, PodSet
+from planner.model.reservation import Reservation, reservation_id
+from planner.planning.node_affinity import requirements
+from planner.planning.plan import plan
+from planner.planning.replay import answer_of
+from planner.planning.reservation import reservation_for
+from planner.request.device_claims import with_devices
+from planner.request.validation import Refusal
+from webhook.workloads import Workload
+from webhook.workloads.annotation_keys import GANG_OF, POD_SET, RESERVATION
+
+_GRAVITY: dict[Verdict, int] = {"admitted": 0, "queued": 1, "rejected": 2}
+
+
+REPLICAS = (
+    ("LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
+    ("JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/job-global-index"),
+)
+"""Kinds whose replicas may be gangs of their own, with the labels that tell a pod its object and replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One gang with the planner's answer, and what it holds (None for nothing).
+
+    `first`: the gang as it was when the answer was first given, before policies pinned its pods to the place.
+    """
+
+    group: PodGroup
+    answer: Answer
+    reservation: Reservation | None = None
+    first: PodGroup | None = None
+
+    @property
+    def asked(self) -> PodGroup:
+        """The gang as it asked for a place."""
+        return self.first or self.group
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadPlan:
+    """The answers for all gangs of one object. `snapshot` is the cluster with what they hold."""
+
+    placed: tuple[Placed, ...]
+    snapshot: Snapshot
+
+    @property
+    def decision(self) -> Verdict:
+        """Rejected if any gang can never run, queued if none runs now, else admitted.
+
+        The gangs of one object share its pod template (the replicas of a LeaderWorkerSet), so an object of
+        which some replicas can start is let in, and the others wait at their own pods.
+        """
+        verdicts = [placed.answer.decision for placed in self.placed]
+        if "rejected" in verdicts:
+            return "rejected"
+        return "admitted" if "admitted" in verdicts or not verdicts else "queued"
+
+    @property
+    def first(self) -> Placed:
+        """The gang that tells the decision: the first rejected one, the first queued, the first of all."""
+        return next(placed for placed in self.placed if placed.answer.decision == self.decision)
+
+    @property
+    def reservations(self) -> tuple[Reservation, ...]:
+        """What the gangs hold, in their order."""
+        return tuple(placed.reservation for placed in self.placed if placed.reservation is not None)
+
+    def message(self) -> str:
+        """The planner's words; where several gangs fare differently, how many of each."""
+        counts = Counter(placed.answer.decision for placed in self.placed)
+        message = self.first.answer.message
+        if len(counts) > 1:
+            shares = ", ".join(f"{counts[v]} {v}" for v in sorted(counts, key=lambda v: _GRAVITY[v]))
+            return f"of {len(self.placed)} replicas {shares}: {message}"
+        return message
+
+    def terms(self, pod_set: str) -> tuple[Term, ...]:
+        """The node-selector terms (ORed) that pin a PodSet, or all of them for "", to its placement."""
+        terms: dict[Term, None] = {}
+        for placed in self.placed:
+            if placed.answer.decision == "admitted":
+                names = [pod_set] if pod_set else [one.name for one in placed.group.pod_sets]
+                for name in names:
+                    terms.update(
+                        dict.fromkeys(requirements(self.snapshot, placed.group, placed.answer, name))
+                    )
+        return tuple(terms)
+
+
+def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
+    """The workload with what its device claims come to in this cluster, where that can be told."""
+    if snapshot is None or not workload.claims:
+        return workload
+    try:
+        return replace(workload, gangs=tuple(with_devices(snapshot, group) for group in workload.gangs))
+    except Refusal:  # the plan will say so
+        return workload
+
+
+def plan_workload(snapshot: Snapshot, workload: Workload) -> WorkloadPlan:
+    """Plan every gang of a workload, in order."""
+    placed: list[Placed] = []
+    for group in with_claims(snapshot, workload).gangs:
+        answer = plan(snapshot, group)
+        reservation = reservation_for(snapshot, group, answer) if workload.holds else None
+        if reservation is not None:
+            snapshot = snapshot.with_reservation(reservation)
+        placed.append(Placed(group, answer, reservation))
+    return WorkloadPlan(tuple(placed), snapshot)
+
+
+def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
+    """The gang of a pod that belongs to one replica of an object, NAMESPACE/KIND/NAME/INDEX, or to a
+    Deployment or StatefulSet that is a gang; "" for others.
+
+    A LeaderWorkerSet's own webhook may label its leaders after us; their names end in the index as well.
+    """
+    metadata = _metadata(pod)
+    labels = metadata.get("labels") or {}
+    told = str((metadata.get("annotations") or {}).get(GANG_OF, ""))
+    if told.startswith(f"{namespace}/"):
+        return told
+    for kind, name_label, index_label in REPLICAS:
+        name = str(labels.get(name_label, ""))
+        index = str(labels.get(index_label, ""))
+        if name and not index and kind == "LeaderWorkerSet":
+            stem, _, index = str(metadata.get("name", "")).rpartition("-")
+            index = index if stem == name else ""
+        if name and index.isdecimal():
+            return f"{namespace}/{kind}/{name}/{index}"
+    return ""
+
+
+def held_for(
+    snapshot: Snapshot, pod: Mapping[str, Any], namespace: str
+) -> tuple[tuple[Reservation, ...], bool]:
+    """The reservations of a pod's gang, and whether its gang was planned at all.
+
+    They are those whose ids its template gave it, or that of its own replica alone. An id is a claim that
+    anybody can write into a manifest, so a reservation of another namespace is not believed. A replica whose
+    object was planned, and that holds nothing, waits for its place.
+    """
+    annotations = _metadata(pod).get("annotations") or {}
+    ids = [one for one in str(annotations.get(RESERVATION, "")).split(",") if one]
+    replica = replica_of(pod, namespace)
+    if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
+        held = tuple(one for one in snapshot.reservations if one.gang == replica)
+        return held, bool(held or ids or GANG_OF in annotations)
+    held = tuple(r for r in snapshot.reservations if r.id in ids and r.gang.startswith(f"{namespace}/"))
+    return held, bool(held)
+
+
+def replay_for_pod(
+    snapshot: Snapshot, pod: Mapping[str, Any], namespace: str, own: PodGroup
+) -> WorkloadPlan | None:
+    """The plan that a pod's gang already has, None where the book knows of none (`held_for`).
+
+    A replica that holds nothing yet, of an object that was let in for the sake of others, waits at its gate.
+    """
+    held, known = held_for(snapshot, pod, namespace)
+    if not held:
+        return _waiting(snapshot, replica_of(pod, namespace), own) if known else None
+    pod_set = str((_metadata(pod).get("annotations") or {}).get(POD_SET, ""))
+    return WorkloadPlan(tuple(_replayed(r, pod_set, own) for r in held), snapshot)
+
+
+def _metadata(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = pod.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _waiting(snapshot: Snapshot, gang: str, own: PodGroup) -> WorkloadPlan:
+    message = f"pod of {gang}, which has no place yet"
+    answer = Answer(gang=gang, decision="queued", reason="ReplicaWaits", message=message)
+    return WorkloadPlan((Placed(replace(own, name=gang, on_unavailable="queue"), answer),), snapshot)
+
+
+def _replayed(held: Reservation, pod_set: str, own: PodGroup) -> Placed:
+    names = [pod_set] if pod_set else sorted({a.pod_set for a in held.assignments})
+    shape = own.pod_sets[0].shape
+    group = replace(
+        own,
+        name=held.gang,
+        reserve=held.mode,
+        pod_sets=tuple(
+            PodSet(name, sum(a.count for a in held.assignments if a.pod_set == name), shape) for name in names
+        ),
+    )
+    message = f"pod of {held.gang}, which holds {'/'.join(held.domain) or 'its nodes'}"
+    return Placed(group, answer_of(held, message=message), held)

@@ -1,0 +1,89 @@
+"""ApplyConfiguration: server-side apply's structured merge of `Object{}` into the object.
+
+Lists that a schema keys (containers by name, env by name …) merge element by element, sets get what they
+lack, maps and objects merge field by field. What a schema calls atomic is refused, as upstream refuses it.
+A kind without a schema here (a CRD) has no known list keys: its lists are refused as atomic too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.cel.values.schema import Node
+from webhook.jsontools.path import Path, dotted
+
+IDENTITY = ("apiVersion", "kind")
+
+
+class MergeError(ValueError):
+    """A field that ApplyConfiguration may not set, or a value of the wrong shape."""
+
+
+def merge(schema: Node | None, current: Any, patch: Any, path: Path = ()) -> Any:
+    """`current` with the fields of `patch`. Raises MergeError, which names the field and says what to do."""
+    node = None if schema is None or schema.kind == "any" else schema
+    if isinstance(patch, Mapping):
+        return _merge_map(node, current, patch, path)
+    if isinstance(patch, list):
+        return _merge_list(node, current, patch, path)
+    return patch
+
+
+def _merge_map(node: Node | None, current: Any, patch: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    if node is not None and node.map_type == "atomic":
+        raise _atomic(path, "map")
+    base = dict(current) if isinstance(current, Mapping) else {}
+    for key, value in patch.items():
+        if not path and key in IDENTITY:
+            continue
+        base[key] = merge(_under(node, key), base.get(key), value, (*path, key))
+    return base
+
+
+def _under(node: Node | None, key: str) -> Node | None:
+    if node is None:
+        return None
+    return node.items if node.kind == "map" else node.fields.get(key)
+
+
+def _merge_list(node: Node | None, current: Any, patch: list[Any], path: Path) -> list[Any]:
+    base = list(current) if isinstance(current, list) else []
+    if node is None:
+        raise MergeError(f"{dotted(path)}: the keys of this list are not known here; use JSONPatch")
+    if node.list_type == "set":
+        return base + [item for item in patch if item not in base]
+    if node.list_type != "map":
+        raise _atomic(path, "list")
+    for index, item in enumerate(patch):
+        identity = _identity(node, item, (*path, index))
+        place = next((i for i, row in enumerate(base) if _keys(node, row) == identity), None)
+        if place is None:
+            base.append(merge(node.items, None, item, (*path, index)))
+        else:
+            base[place] = merge(node.items, base[place], item, (*path, place))
+    return base
+
+
+def _identity(node: Node, item: Any, path: Path) -> tuple[Any, ...]:
+    keys = _keys(node, item)
+    for name, value in zip(node.list_map_keys, keys, strict=True):
+        if value is None:
+            raise MergeError(f"{dotted(path)}: {name} is missing, by which this list merges")
+    return keys
+
+
+def _keys(node: Node, item: Any) -> tuple[Any, ...]:
+    fields = item if isinstance(item, Mapping) else {}
+    return tuple(
+        fields.get(
+            name, node.items.fields[name].default if node.items and name in node.items.fields else None
+        )
+        for name in node.list_map_keys
+    )
+
+
+def _atomic(path: Path, what: str) -> MergeError:
+    return MergeError(
+        f"{dotted(path)}: ApplyConfiguration may not change an atomic {what}; use JSONPatch for this field"
+    )

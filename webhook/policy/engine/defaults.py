@@ -1,0 +1,314 @@
+"""What the API server fills in before policies see an object (k8s.io/kubernetes pkg/apis/*/v1/defaults.go).
+
+`defaulted` gives a copy with defaults; `carry` takes what a policy changed in such a copy back to the object
+without them, so that an object from a file and the same object in a cluster are judged alike and nobody's
+manifest grows fields that no policy asked for. What admission plug-ins add (serviceAccountName, tolerations
+for node conditions, priority) is not among the defaults. A value of the wrong type is left as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from webhook.jsontools.diff import equal
+
+Json = dict[str, Any]
+
+
+MODE = 0o644
+
+
+POD_SPEC: Json = {
+    "restartPolicy": "Always",
+    "dnsPolicy": "ClusterFirst",
+    "terminationGracePeriodSeconds": 30,
+    "schedulerName": "default-scheduler",
+    "enableServiceLinks": True,
+    "securityContext": {},
+}
+
+
+CONTAINER: Json = {
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "resources": {},
+}
+
+
+PROBE: Json = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+
+
+ROLLING: Json = {"type": "RollingUpdate"}
+
+
+CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
+
+
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+def defaulted(obj: Mapping[str, Any], *, template: bool = False) -> Json:
+    """A copy with the defaults of its kind; of a kind that is not known, a shallow one.
+
+    A null field of a known kind is dropped: the API server decodes it as a field that is not there.
+    `template`: it is a pod template shown as a Pod, in which requests do not default to limits. So a policy
+    that writes both finds them missing there, and writes them.
+    """
+    fill = _template_pod if template else KINDS.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
+    if fill is None:
+        return dict(obj)
+    result: Json = _without_nulls(dict(obj))
+    fill(result)
+    return result
+
+
+def _without_nulls(value: Any) -> Any:
+    """A copy of every map and list, without the maps' nulls; the way most of the time goes, so it is lean."""
+    if isinstance(value, dict):
+        return {
+            key: _without_nulls(item) if isinstance(item, (dict, list)) else item
+            for key, item in value.items()
+            if item is not None
+        }
+    return [_without_nulls(item) if isinstance(item, (dict, list)) else item for item in value]
+
+
+def carry(raw: Any, before: Any, after: Any) -> Any:
+    """`raw` with the changes that lead from `before` (raw with defaults) to `after`; the rest is shared."""
+    if equal(before, after):
+        return raw
+    if isinstance(before, dict) and isinstance(after, dict):
+        return _carry_map(raw if isinstance(raw, dict) else {}, before, after)
+    if isinstance(before, list) and isinstance(after, list):
+        return _carry_list(raw if isinstance(raw, list) else before, before, after)
+    return after
+
+
+def _carry_map(raw: Json, before: Json, after: Json) -> Json:
+    result = {key: value for key, value in raw.items() if key in after or key not in before}
+    for key, value in after.items():
+        if key not in before:
+            result[key] = value
+        elif not equal(before[key], value):
+            result[key] = carry(raw.get(key), before[key], value)
+    return result
+
+
+def _carry_list(raw: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
+    """Elements that stayed keep their raw form; they are found by equality, then by name, then by place."""
+    if len(raw) != len(before):
+        return after
+    left = list(range(len(before)))
+    result: list[Any] = []
+    for index, item in enumerate(after):
+        match = _counterpart(item, index, before, after, left)
+        if match is None:
+            result.append(item)
+        else:
+            left.remove(match)
+            result.append(carry(raw[match], before[match], item))
+    return result
+
+
+def _counterpart(item: Any, index: int, before: list[Any], after: list[Any], left: list[int]) -> int | None:
+    for candidate in left:
+        if equal(before[candidate], item):
+            return candidate
+    name = item.get("name") if isinstance(item, dict) else None
+    if name is not None:
+        named = (i for i in left if isinstance(before[i], dict) and before[i].get("name") == name)
+        return next(named, None)
+    return index if len(before) == len(after) and index in left else None
+
+
+def _fill(target: Any, values: Json) -> None:
+    """Set what is missing or null."""
+    if isinstance(target, dict):
+        for key, value in values.items():
+            if target.get(key) is None:
+                target[key] = copy.deepcopy(value)
+
+
+def _maps(owner: Any, *names: str) -> list[Json]:
+    """The maps in the lists under some keys of a map."""
+    if not isinstance(owner, dict):
+        return []
+    lists = (owner.get(name) for name in names)
+    return [item for items in lists if isinstance(items, list) for item in items if isinstance(item, dict)]
+
+
+def _map(owner: Any, *path: str) -> Json | None:
+    for step in path:
+        owner = owner.get(step) if isinstance(owner, dict) else None
+    return owner if isinstance(owner, dict) else None
+
+
+def _pod(pod: Json) -> None:
+    spec = pod.get("spec")
+    _pod_spec(spec)
+    # Only on a Pod: templates keep limits without requests until their pods are made.
+    for container in _maps(spec, *CONTAINER_LISTS):
+        limits = _map(container, "resources", "limits")
+        if limits:
+            _fill(container["resources"], {"requests": {}})
+            _fill(container["resources"]["requests"], limits)
+
+
+def _template_pod(pod: Json) -> None:
+    _pod_spec(pod.get("spec"))
+
+
+def _pod_spec(spec: Any) -> None:
+    _fill(spec, POD_SPEC)
+    for container in _maps(spec, *CONTAINER_LISTS):
+        _container(container)
+        if spec.get("hostNetwork") is True:
+            for port in _maps(container, "ports"):
+                if "containerPort" in port:
+                    _fill(port, {"hostPort": port["containerPort"]})
+    for volume in _maps(spec, "volumes"):
+        _volume(volume)
+
+
+def _container(container: Json) -> None:
+    _fill(container, CONTAINER)
+    image = container.get("image")
+    if isinstance(image, str):
+        _fill(container, {"imagePullPolicy": _pull_policy(image)})
+    for port in _maps(container, "ports"):
+        _fill(port, {"protocol": "TCP"})
+    for variable in _maps(container, "env"):
+        _fill(_map(variable, "valueFrom", "fieldRef"), {"apiVersion": "v1"})
+    for name in PROBES:
+        probe = _map(container, name)
+        _fill(probe, PROBE)
+        _fill(_map(probe, "httpGet"), {"path": "/", "scheme": "HTTP"})
+        _fill(_map(probe, "grpc"), {"service": ""})
+    for hook in ("postStart", "preStop"):
+        _fill(_map(container, "lifecycle", hook, "httpGet"), {"path": "/", "scheme": "HTTP"})
+
+
+def _pull_policy(image: str) -> str:
+    """Always for `:latest` and for no tag, unless a digest pins the image."""
+    name = image.rpartition("/")[2]
+    if "@" in name:
+        return "IfNotPresent"
+    return "Always" if name.partition(":")[2] in ("", "latest") else "IfNotPresent"
+
+
+def _volume(volume: Json) -> None:
+    if set(volume) <= {"name"}:
+        volume["emptyDir"] = {}
+    for name in ("secret", "configMap", "downwardAPI", "projected"):
+        _fill(_map(volume, name), {"defaultMode": MODE})
+    _fill(_map(volume, "hostPath"), {"type": ""})
+    projected = _maps(_map(volume, "projected"), "sources")
+    for source in projected:
+        _fill(_map(source, "serviceAccountToken"), {"expirationSeconds": 3600})
+    for owner in (volume, *projected):
+        for item in _maps(_map(owner, "downwardAPI"), "items"):
+            _fill(_map(item, "fieldRef"), {"apiVersion": "v1"})
+
+
+def _template(owner: Any) -> None:
+    _pod_spec(_map(owner, "template", "spec"))
+
+
+def _job(job: Json) -> None:
+    spec = _map(job, "spec")
+    if spec is None:
+        return
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    per_index = spec.get("backoffLimitPerIndex") is not None
+    failing = spec.get("podFailurePolicy") is not None
+    _fill(
+        spec,
+        {
+            "parallelism": 1,
+            "backoffLimit": 2**31 - 1 if per_index else 6,
+            "completionMode": "NonIndexed",
+            "suspend": False,
+            "podReplacementPolicy": "Failed" if failing else "TerminatingOrFailed",
+        },
+    )
+    _template(spec)
+    labels = _map(spec, "template", "metadata", "labels")
+    if labels and isinstance(job.get("metadata"), dict) and not job["metadata"].get("labels"):
+        job["metadata"]["labels"] = dict(labels)
+
+
+def _cron_job(job: Json) -> None:
+    spec = _map(job, "spec")
+    _fill(
+        spec,
+        {
+            "concurrencyPolicy": "Allow",
+            "suspend": False,
+            "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 1,
+        },
+    )
+    _template(_map(spec, "jobTemplate", "spec"))
+
+
+def _deployment(deployment: Json) -> None:
+    spec = _map(deployment, "spec")
+    _fill(
+        spec,
+        {"replicas": 1, "strategy": ROLLING, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600},
+    )
+    strategy = _map(spec, "strategy")
+    _rolling(strategy, {"maxUnavailable": "25%", "maxSurge": "25%"})
+    _template(spec)
+
+
+def _rolling(strategy: Json | None, values: Json) -> None:
+    _fill(strategy, ROLLING)
+    if strategy and strategy["type"] == "RollingUpdate":
+        _fill(strategy, {"rollingUpdate": {}})
+        _fill(strategy["rollingUpdate"], values)
+
+
+def _replica_set(replica_set: Json) -> None:
+    _fill(_map(replica_set, "spec"), {"replicas": 1})
+    _template(_map(replica_set, "spec"))
+
+
+def _stateful_set(stateful_set: Json) -> None:
+    spec = _map(stateful_set, "spec")
+    kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    _fill(
+        spec,
+        {
+            "replicas": 1,
+            "podManagementPolicy": "OrderedReady",
+            "updateStrategy": ROLLING,
+            "revisionHistoryLimit": 10,
+            "persistentVolumeClaimRetentionPolicy": kept,
+        },
+    )
+    _fill(_map(spec, "persistentVolumeClaimRetentionPolicy"), kept)
+    _rolling(_map(spec, "updateStrategy"), {"partition": 0})
+    _template(spec)
+
+
+def _daemon_set(daemon_set: Json) -> None:
+    spec = _map(daemon_set, "spec")
+    _fill(spec, {"updateStrategy": ROLLING, "revisionHistoryLimit": 10})
+    _rolling(_map(spec, "updateStrategy"), {"maxUnavailable": 1, "maxSurge": 0})
+    _template(spec)
+
+
+KINDS: dict[tuple[Any, Any], Callable[[Json], None]] = {
+    ("v1", "Pod"): _pod,
+    ("batch/v1", "Job"): _job,
+    ("batch/v1", "CronJob"): _cron_job,
+    ("apps/v1", "Deployment"): _deployment,
+    ("apps/v1", "ReplicaSet"): _replica_set,
+    ("apps/v1", "StatefulSet"): _stateful_set,
+    ("apps/v1", "DaemonSet"): _daemon_set,
+}
+"""Kinds with defaults; a new kind is a new row."""

@@ -1,0 +1,120 @@
+"""Which requests a policy or a binding is for: rules, selectors, scope (facts: admission.md, schema).
+
+An exclude rule wins over every other rule. A selector on the object holds when either the object or the old
+object has the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.policy.engine.selectors import EVERYTHING, LabelSelector
+from webhook.wire.request import AdmissionRequest, GroupVersionKind, GroupVersionResource
+
+OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT", "*")
+
+
+SCOPES = ("Cluster", "Namespaced", "*")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One of resourceRules. `resources` may name subresources ("pods/status", "pods/*", "*/scale", "*/*")."""
+
+    operations: tuple[str, ...]
+    api_groups: tuple[str, ...]
+    api_versions: tuple[str, ...]
+    resources: tuple[str, ...]
+    resource_names: tuple[str, ...] = ()
+    scope: str = "*"
+
+    def matches(
+        self, request: AdmissionRequest, resource: GroupVersionResource, *, any_version: bool
+    ) -> bool:
+        """Whether the rule is for this request on `resource`."""
+        return (
+            _within(request.operation, self.operations)
+            and _within(resource.group, self.api_groups)
+            and (any_version or _within(resource.version, self.api_versions))
+            and any(_resource(row, resource.resource, request.sub_resource) for row in self.resources)
+            and (not self.resource_names or request.name in self.resource_names)
+            and self._in_scope(request)
+        )
+
+    def _in_scope(self, request: AdmissionRequest) -> bool:
+        # A Namespace is cluster-scoped, yet its request names itself as the namespace.
+        namespaced = bool(request.namespace) and request.resource.resource != "namespaces"
+        return self.scope == "*" or (self.scope == "Namespaced") == namespaced
+
+
+@dataclass(frozen=True, slots=True)
+class MatchResources:
+    """matchConstraints of a policy, or matchResources of a binding; without rules a binding matches all."""
+
+    namespace_selector: LabelSelector = EVERYTHING
+    object_selector: LabelSelector = EVERYTHING
+    equivalent: bool = True
+    rules: tuple[Rule, ...] = ()
+    exclude_rules: tuple[Rule, ...] = ()
+
+    def matches(
+        self, request: AdmissionRequest, obj: Mapping[str, Any] | None, *, empty_rules_match: bool = False
+    ) -> bool:
+        """Whether a request is meant. `obj` is the object as it is now, after former mutations."""
+        return (
+            self.namespace_selector_holds(request)
+            and self._object_selector_holds(request, obj)
+            and not self._any(self.exclude_rules, request)
+            and (self._any(self.rules, request) or (empty_rules_match and not self.rules))
+        )
+
+    def _any(self, rules: Sequence[Rule], request: AdmissionRequest) -> bool:
+        # Equivalent: the same resource in another version of its group is the same resource. The version
+        # that the caller named before a conversion counts as well as the one that was converted to.
+        named = request.request_resource
+        return any(
+            rule.matches(request, request.resource, any_version=self.equivalent)
+            or (named is not None and rule.matches(request, named, any_version=self.equivalent))
+            for rule in rules
+        )
+
+    def namespace_selector_holds(self, request: AdmissionRequest) -> bool:
+        """Whether the namespace is selected; cluster-scoped objects always pass, as upstream."""
+        if self.namespace_selector is EVERYTHING:
+            return True
+        if request.kind == GroupVersionKind("", "v1", "Namespace"):
+            return self.namespace_selector.matches(labels_of(request.object or request.old_object))
+        return not request.namespace or self.namespace_selector.matches(request.namespace_labels)
+
+    def _object_selector_holds(self, request: AdmissionRequest, obj: Mapping[str, Any] | None) -> bool:
+        if self.object_selector is EVERYTHING:
+            return True
+        present = [item for item in (obj, request.old_object) if item is not None]
+        return any(self.object_selector.matches(labels_of(item)) for item in present)
+
+
+EVERY_REQUEST = MatchResources()
+"""For a binding that narrows nothing."""
+
+
+def labels_of(obj: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """An object's labels; none where they are missing or malformed."""
+    metadata = (obj or {}).get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    return labels if isinstance(labels, Mapping) else {}
+
+
+def _within(value: str, options: tuple[str, ...]) -> bool:
+    return "*" in options or value in options
+
+
+def _resource(pattern: str, resource: str, sub_resource: str) -> bool:
+    """`*` is every resource but no subresource; `*/*` is both, `pods/*` every subresource of pods."""
+    if pattern == "*/*":
+        return True
+    wanted, _, sub = pattern.partition("/")
+    if wanted not in ("*", resource):
+        return False
+    return sub == sub_resource or (sub == "*" and bool(sub_resource))

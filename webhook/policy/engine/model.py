@@ -1,0 +1,160 @@
+"""Policies as they are run: what was read from a file, with every expression compiled.
+
+One document to a Policy or a Binding, field by field of the schema (facts: admission.md, Schema).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from webhook.cel import Budget, Program
+from webhook.policy.engine.match import EVERY_REQUEST, MatchResources
+from webhook.policy.engine.selectors import LabelSelector
+
+Action = Literal["Deny", "Warn", "Audit"]
+
+
+CLUSTER_FACTS = frozenset({"plan", "cluster"})
+"""Variables that need a cluster's snapshot."""
+
+
+FACTS = CLUSTER_FACTS | {"gang"}
+"""Variables of bayplan.dev policies, beyond upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A compiled expression. `label` is its field path in the policy ("spec.validations[0].expression")."""
+
+    policy: str
+    label: str
+    program: Program
+
+    def evaluate(self, bindings: Mapping[str, Any], budget: Budget) -> Any:
+        """The value. Raises CelError."""
+        return self.program.evaluate(bindings, budget)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedExpression:
+    """A match condition, a variable, or an audit annotation (its key is the name)."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One of `mutations`."""
+
+    patch_type: Literal["JSONPatch", "ApplyConfiguration"]
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """One of `validations`. `message` and `message_expression` may be missing."""
+
+    expression: Expression
+    message: str = ""
+    reason: str = "Invalid"
+    message_expression: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ParamKind:
+    """The kind of a policy's parameters."""
+
+    api_version: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParamRef:
+    """Which objects of the paramKind a binding gives: by name, or every one that a selector finds."""
+
+    name: str = ""
+    selector: LabelSelector | None = None
+    namespace: str = ""
+    deny_if_missing: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Puts a policy to work. `name` is "" for the binding that a policy without any is taken to have."""
+
+    name: str = ""
+    policy: str = ""
+    param_ref: ParamRef | None = None
+    match: MatchResources = EVERY_REQUEST
+    actions: tuple[Action, ...] = ("Deny",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What both kinds of policy share.
+
+    `uses`: root variables that any expression reads, through variables too. `on_templates`: it also runs on
+    pod templates inside workloads.
+    """
+
+    name: str
+    kind: str
+    api_version: str
+    file: str
+    description: str
+    match: MatchResources
+    param_kind: ParamKind | None
+    conditions: tuple[NamedExpression, ...]
+    variables: tuple[NamedExpression, ...]
+    ignore_failure: bool
+    on_templates: bool
+    uses: frozenset[str]
+    bindings: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutatingPolicy(Policy):
+    """A MutatingAdmissionPolicy."""
+
+    mutations: tuple[Mutation, ...]
+    reinvoke: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidatingPolicy(Policy):
+    """A ValidatingAdmissionPolicy."""
+
+    validations: tuple[Validation, ...]
+    audit_annotations: tuple[NamedExpression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """All policies that answer a request, in the order in which they run.
+
+    `mutating`: those that do not read `plan` first, then those that do, each part by name; a plan is thus
+    made of what the former left. `params`: the objects that lay beside the policies. `revision`: Git commit
+    or content hash of the files, "" where it was not given.
+    """
+
+    mutating: tuple[MutatingPolicy, ...] = ()
+    validating: tuple[ValidatingPolicy, ...] = ()
+    params: tuple[Mapping[str, Any], ...] = ()
+    revision: str = ""
+    files: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """Both kinds."""
+        return (*self.mutating, *self.validating)
+
+    @property
+    def uses_plan(self) -> bool:
+        """Whether any policy reads `plan`."""
+        return any("plan" in policy.uses for policy in self.policies)
+
+
+REASON_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}

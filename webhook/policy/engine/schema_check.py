@@ -1,0 +1,88 @@
+"""Schemas of known kinds, put to use: which kind a policy is about, and whether a patched object still fits.
+
+A kind that no schema describes (a CRD) is not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.cel.values import schema as schemas
+from webhook.cel.values.schema import Node
+from webhook.jsontools.path import Path, dotted
+from webhook.policy.engine.match import MatchResources
+from webhook.wire.request import plural
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "object": (Mapping,),
+    "map": (Mapping,),
+    "list": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "quantity": (str, int, float),
+    "int-or-string": (int, str),
+}
+
+
+def schema_of(match: MatchResources) -> Node | None:
+    """The schema of what a policy sees as `object`, None unless its rules are all for one known kind."""
+    wanted = {
+        (group, resource) for rule in match.rules for group in rule.api_groups for resource in rule.resources
+    }
+    if len(wanted) != 1:
+        return None
+    ((group, resource),) = wanted
+    for api_version, kind in schemas.kinds():
+        if api_version.rpartition("/")[0] == group and plural(kind) == resource:
+            return schemas.lookup(api_version, kind)
+    return None
+
+
+class ShapeError(ValueError):
+    """A mutation wrote what the object's kind cannot hold."""
+
+
+def check_shape(before: Mapping[str, Any], after: Any) -> None:
+    """Raise ShapeError for a field that the kind does not know, or a value of the wrong type.
+
+    Only what differs from `before` is looked at: an object that did not fit when it came is not the policy's
+    doing. Neither may a mutation make the object one of another kind.
+    """
+    if not isinstance(after, Mapping):
+        raise ShapeError("what comes out is no object")
+    for field in ("apiVersion", "kind"):
+        if after.get(field) != before.get(field):
+            raise ShapeError(f"{field} may not change")
+    schema = schemas.lookup(str(before.get("apiVersion", "")), str(before.get("kind", "")))
+    for problem in _misfits(schema, before, after, ()):
+        raise ShapeError(problem)
+
+
+def _misfits(node: Node | None, before: Any, after: Any, path: Path) -> Iterator[str]:
+    if node is None or node.kind == "any" or after is None or before is after:
+        return
+    if not isinstance(after, _KINDS[node.kind]) or (isinstance(after, bool) and node.kind != "boolean"):
+        if type(before) is not type(after) or before != after:
+            yield f"{dotted(path)} must be {_article(node.kind)}"
+    elif isinstance(after, Mapping):
+        old = before if isinstance(before, Mapping) else {}
+        for key, value in after.items():
+            known = node.items if node.kind == "map" else node.fields.get(key)
+            if known is not None:
+                yield from _misfits(known, old.get(key), value, (*path, key))
+            elif key not in old:
+                yield f"{dotted((*path, key))} is no field of this kind"
+    elif isinstance(after, list):
+        items = before if isinstance(before, list) else []
+        for index, value in enumerate(after):
+            if value not in items:
+                former = items[index] if index < len(items) else None
+                yield from _misfits(node.items, former, value, (*path, index))
+
+
+def _article(kind: str) -> str:
+    words = {"integer": "an integer", "object": "an object", "int-or-string": "an integer or a string"}
+    return words.get(kind, f"a {kind}")

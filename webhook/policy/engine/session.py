@@ -1,0 +1,199 @@
+"""Which runs a policy has in a request: one for each binding, parameter object, and target.
+
+A target is the object itself or, for a policy that runs on templates, a pod template inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+from webhook.cel import Budget, CelError
+from webhook.jsontools.path import Path
+from webhook.policy.engine.activation import Activation
+from webhook.policy.engine.context import FileParams, Host
+from webhook.policy.engine.defaults import defaulted
+from webhook.policy.engine.model import Binding, Expression, Policy, PolicySet
+from webhook.policy.engine.targets import Target, own_target, template_targets
+from webhook.wire.request import AdmissionRequest
+
+CONDITIONS_SHARE = 4
+"""Match conditions may cost a quarter of what the policies may (facts: admission.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A policy that could not be evaluated. `fatal`: its failurePolicy is Fail, so the request is refused."""
+
+    policy: str
+    binding: str
+    label: str
+    message: str
+    fatal: bool
+
+    def __str__(self) -> str:
+        at = f", {self.label}" if self.label else ""
+        return f"policy {self.policy!r}{at}: {self.message}"
+
+
+def failure(policy: Policy, binding: Binding, label: str, message: str) -> Failure:
+    """The one place where failurePolicy is read."""
+    return Failure(policy.name, binding.name, label, message, not policy.ignore_failure)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One binding of a policy with one parameter object (None without a paramRef)."""
+
+    policy: Policy
+    binding: Binding
+    params: Mapping[str, Any] | None
+
+
+@dataclass(slots=True)
+class Known:
+    """What was worked out of the object as it is now; begun anew as soon as it has changed."""
+
+    whole: Any = None
+    seen: dict[tuple[Path, bool], dict[str, Any]] = field(default_factory=dict)
+    facts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    templates: Sequence[Target] | None = None
+
+    def of(self, whole: Mapping[str, Any]) -> Known:
+        """What is known of this object."""
+        if whole is not self.whole:
+            self.whole = whole
+            self.seen.clear()
+            self.facts.clear()
+            self.templates = None
+        return self
+
+
+@dataclass(slots=True)
+class Session:
+    """One request's way through the policies: who called, and what it may still cost."""
+
+    policies: PolicySet
+    request: AdmissionRequest
+    host: Host
+    budget: Budget
+    conditions_budget: Budget
+    known: Known = field(default_factory=Known)
+
+    @classmethod
+    def begin(cls, policies: PolicySet, request: AdmissionRequest, host: Host) -> Session:
+        """A session with a fresh budget."""
+        budget = host.new_budget()
+        conditions = Budget(budget.limit // CONDITIONS_SHARE, budget.expression_limit)
+        return cls(policies, request, host, budget, conditions)
+
+    def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
+        """Where a policy runs on this object, if it matches it at all."""
+        targets = [own_target(self.request, obj)]
+        if policy.on_templates:
+            targets += self._templates(obj)
+        return [target for target in targets if policy.match.matches(target.matched, target.obj)]
+
+    def _templates(self, obj: Mapping[str, Any] | None) -> Sequence[Target]:
+        """The templates of an object; found once for each state of it."""
+        known = self.known.of(obj or {})
+        if known.templates is None:
+            known.templates = tuple(template_targets(self.request, obj, self.host))
+        return known.templates
+
+    def runs(self, policy: Policy, binding: Binding, target: Target) -> Iterator[Run | Failure]:
+        """A run for each parameter object of a binding that matches the target.
+
+        Where there is none and the binding allows that, upstream leaves the policy out. A bayplan.dev policy
+        runs all the same, with `params` null, on the defaults that its expressions have: a folder that is
+        given alone with `-p` would do nothing otherwise, and say nothing of it.
+        """
+        if not binding.match.matches(target.matched, target.obj, empty_rules_match=True):
+            return
+        if policy.param_kind is None or binding.param_ref is None:
+            yield Run(policy, binding, None)
+            return
+        found = self._params(policy, binding, target)
+        if not found and binding.param_ref.deny_if_missing and binding.name:
+            wanted = f"{policy.param_kind.kind} {binding.param_ref.name}".strip()
+            yield failure(policy, binding, "", f"no parameters: {wanted} was not found")
+        elif not found and not binding.name:
+            yield failure(policy, binding, "", f"no parameters: there is no {policy.param_kind.kind}")
+        elif not found and policy.api_version.startswith("bayplan.dev/"):
+            yield Run(policy, binding, None)
+        for params in found:
+            yield Run(policy, binding, params)
+
+    def _params(self, policy: Policy, binding: Binding, target: Target) -> Sequence[Mapping[str, Any]]:
+        """The parameter objects that a binding refers to.
+
+        Without a namespace in paramRef those of the request's namespace count, as upstream has it; an object
+        in a file that names no namespace serves every namespace.
+        """
+        ref = binding.param_ref
+        if ref is None or policy.param_kind is None:
+            return []
+        source = self.host.params or FileParams(self.policies.params)
+        unbound = not binding.name
+        return [
+            item
+            for item in source.objects(policy.param_kind)
+            if (not ref.name or _meta(item, "name") == ref.name)
+            and (ref.selector is None or ref.selector.matches(_meta(item, "labels") or {}))
+            and (unbound or _meta(item, "namespace") in (None, "", ref.namespace or target.request.namespace))
+        ]
+
+    def seen(self, target: Target, *, template: bool) -> dict[str, Any]:
+        """The target with the API server's defaults, as expressions see it; nobody may change it.
+
+        `template`: a template keeps limits without requests (`defaults.defaulted`).
+        """
+        known, key = self.known.of(target.whole).seen, (target.path, template)
+        if key not in known:
+            known[key] = defaulted(target.obj or {}, template=template)
+        return known[key]
+
+    def facts(self, whole: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
+        """`gang`, `plan` and `cluster` of an object; asked of the caller once for each state of it."""
+        known = self.known.of(whole).facts
+        if pod_set not in known:
+            known[pod_set] = self.host.facts_for(whole, pod_set)
+        return known[pod_set]
+
+    def activation(self, run: Run, target: Target, obj: Mapping[str, Any] | None) -> Activation:
+        """The variables of an expression about `obj`, which stands for the target as it is now."""
+        return Activation(
+            policy=run.policy,
+            request=target.request,
+            facts=partial(self.facts, target.whole, target.pod_set),
+            authorizer=self.host.authorizer,
+            budget=self.budget,
+            obj=obj,
+            old=target.old,
+            params=run.params,
+        )
+
+    def conditions_hold(self, run: Run, activation: Activation) -> Failure | bool:
+        """Whether every match condition holds. A false one wins over an error in another, as upstream."""
+        error: Failure | None = None
+        for condition in run.policy.conditions:
+            expression = condition.expression
+            try:
+                if activation.evaluate(expression, self.conditions_budget) is not True:
+                    return False
+            except CelError as reason:
+                error = error or failure_of(run, expression, reason)
+        return error if error is not None else True
+
+
+def failure_of(run: Run, expression: Expression, error: CelError) -> Failure:
+    """An evaluation error as a failure of its policy; the label is that of the expression that broke."""
+    label = error.origin.label if error.origin and error.origin.label else expression.label
+    return failure(run.policy, run.binding, label, error.message)
+
+
+def _meta(item: Mapping[str, Any], name: Literal["name", "namespace", "labels"]) -> Any:
+    metadata = item.get("metadata")
+    return metadata.get(name) if isinstance(metadata, Mapping) else None

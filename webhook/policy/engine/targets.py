@@ -1,0 +1,168 @@
+"""Where on an object a policy runs: on itself, or on each pod template, shown to it as a Pod.
+
+A Pod that arrives is shown as it is. A template is shown with `apiVersion`, `kind` and the workload's
+namespace added, and what a policy makes of it is written back without them. `request` then names the
+resource pods, and the operation of the original; for matching, a template is always a pod to be created.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from webhook.jsontools.path import Path
+from webhook.policy.engine.context import Host
+from webhook.wire.request import AdmissionRequest, GroupVersionKind, GroupVersionResource
+from webhook.workloads import Template, pod_of, write_pod
+
+POD = GroupVersionKind("", "v1", "Pod")
+
+
+PODS = GroupVersionResource("", "v1", "pods")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a policy sees as `object`; `path` is a template's in `whole`, `()` for the object itself.
+
+    `matched`: the request as rules and selectors match it: a template is always a pod to be created.
+    `inlined`: where the template is none of Kubernetes' form (a clique of Grove's), how to show and write it.
+    """
+
+    request: AdmissionRequest
+    matched: AdmissionRequest
+    path: Path
+    pod_set: str
+    whole: Mapping[str, Any]
+    obj: Mapping[str, Any] | None
+    old: Mapping[str, Any] | None
+    inlined: Template | None = None
+
+    def on(self, whole: Mapping[str, Any]) -> Target:
+        """The same target in the object as it is now."""
+        if whole is self.whole:
+            return self
+        obj: Mapping[str, Any] = whole
+        if self.inlined is not None:
+            obj = pod_of(self.inlined, whole)
+        elif self.path:
+            obj = as_pod(_at(whole, self.path) or {}, self.request.namespace)
+        return replace(self, whole=whole, obj=obj)
+
+    def write_back(self, changed: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The whole object with what a policy made of the target."""
+        if not self.path:
+            return changed
+        if self.inlined is not None:
+            return write_pod(self.whole, self.inlined, changed)
+        template = _as_template(changed, _at(self.whole, self.path) or {})
+        whole: Mapping[str, Any] = _with(self.whole, self.path, template)
+        return whole
+
+
+def own_target(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> Target:
+    """The object itself."""
+    return Target(request, request, (), "", obj or {}, obj, request.old_object)
+
+
+def template_targets(
+    request: AdmissionRequest, obj: Mapping[str, Any] | None, host: Host
+) -> Iterator[Target]:
+    """The templates in an object, for policies that run on templates.
+
+    Subresources (a Job's status, a Deployment's scale) have no templates to mend.
+    """
+    if obj is None or request.sub_resource or request.kind == POD:
+        return
+    if request.operation not in ("CREATE", "UPDATE"):
+        return
+    for path, pod_set in host.templates(obj):
+        template = _at(obj, path) if path else None
+        if template is not None:
+            old = _at(request.old_object, path) if request.old_object else None
+            yield _template_target(request, path, pod_set, obj, template, old)
+    for one in host.inlined(obj):
+        pod = pod_of(one, obj)
+        shown = _shown(request, pod)
+        yield Target(shown, _created(shown), one.path, one.pod_set, obj, pod, None, one)
+
+
+def _template_target(
+    request: AdmissionRequest,
+    path: Path,
+    pod_set: str,
+    whole: Mapping[str, Any],
+    template: Mapping[str, Any],
+    old: Mapping[str, Any] | None,
+) -> Target:
+    pod = as_pod(template, request.namespace)
+    old_pod = as_pod(old, request.namespace) if old is not None else None
+    shown = _shown(request, pod, old_pod)
+    return Target(shown, _created(shown), path, pod_set, whole, pod, old_pod)
+
+
+def _created(request: AdmissionRequest) -> AdmissionRequest:
+    return replace(request, operation="CREATE")
+
+
+def _shown(
+    request: AdmissionRequest, pod: Mapping[str, Any], old: Mapping[str, Any] | None = None
+) -> AdmissionRequest:
+    """The request as if the pod were what was sent."""
+    return replace(
+        request,
+        kind=POD,
+        resource=PODS,
+        request_kind=None,
+        request_resource=None,
+        name="",
+        object=pod,
+        old_object=old,
+    )
+
+
+def as_pod(template: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    """A pod template as the Pod that it would make."""
+    pod = {"apiVersion": "v1", "kind": "Pod", **template}
+    metadata = template.get("metadata")
+    if namespace and (metadata is None or isinstance(metadata, Mapping)):
+        pod["metadata"] = {**(metadata or {}), "namespace": namespace}
+    return pod
+
+
+def _as_template(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[str, Any]:
+    """Back from a Pod: what was added to show it is taken away again."""
+    added = {"apiVersion", "kind", "status"} - template.keys()
+    result = {key: value for key, value in pod.items() if key not in added}
+    before, shown = template.get("metadata"), pod.get("metadata")
+    if isinstance(shown, Mapping):
+        metadata = {key: value for key, value in shown.items() if key != "namespace"}
+        if isinstance(before, Mapping) and "namespace" in before:
+            metadata["namespace"] = before["namespace"]
+        if metadata or isinstance(before, Mapping):
+            result["metadata"] = metadata
+        elif "metadata" in template:
+            result["metadata"] = before
+        else:
+            del result["metadata"]
+    return {key: result[key] for key in (*template, *result) if key in result}
+
+
+def _at(obj: Any, path: Path) -> Mapping[str, Any] | None:
+    for step in path:
+        try:
+            obj = obj[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return obj if isinstance(obj, Mapping) else None
+
+
+def _with(obj: Any, path: Path, value: Any) -> Any:
+    """A copy of `obj` along a path, with another value at its end; the rest is shared."""
+    if not path:
+        return value
+    changed: Any = copy.copy(obj)
+    changed[path[0]] = _with(obj[path[0]], path[1:], value)
+    return changed

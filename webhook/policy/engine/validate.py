@@ -1,0 +1,233 @@
+"""Run the validating policies over one object: what is denied, what is warned of, what is noted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.cel import CelError
+from webhook.jsontools.sentences import joined
+from webhook.policy.engine.activation import Activation
+from webhook.policy.engine.context import Host
+from webhook.policy.engine.model import REASON_CODES, Action, Binding, PolicySet, ValidatingPolicy, Validation
+from webhook.policy.engine.mutate import Skipped, able_policies
+from webhook.policy.engine.session import Failure, Run, Session, failure_of
+from webhook.policy.engine.targets import Target
+from webhook.wire.request import AdmissionRequest
+
+MESSAGE_LIMIT = 5 * 1024
+"""Upstream's limit for what a messageExpression gives."""
+
+
+ANNOTATION_LIMIT = 10 * 1024
+"""Upstream's limit for one audit annotation; longer ones are cut."""
+
+
+KEY_LIMIT = 63
+
+
+FAILURE_KEY = "failure"
+"""Under which a finding with the action Audit is noted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One validation that does not hold. `code` is HTTP's for `reason` (Invalid 422, Forbidden 403 …)."""
+
+    policy: str
+    binding: str
+    label: str
+    message: str
+    reason: str
+    code: int
+    actions: tuple[Action, ...]
+
+    def __str__(self) -> str:
+        return f"policy {self.policy!r}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the validating policies say.
+
+    `denials` refuse the request, the first one gives it reason and code; `errors` (failures under
+    failurePolicy Fail and a binding that denies) refuse it too. `warnings` are shown, `audited` are recorded,
+    in `audit_annotations` as `POLICY.failure` beside the policies' own, `POLICY.KEY`. `passed` names the
+    policies that ran and found nothing.
+    """
+
+    denials: tuple[Finding, ...] = ()
+    warned: tuple[Finding, ...] = ()
+    audited: tuple[Finding, ...] = ()
+    errors: tuple[Failure, ...] = ()
+    ignored: tuple[Failure, ...] = ()
+    audit_annotations: Mapping[str, str] | None = None
+    passed: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    cost: int = 0
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request may go on."""
+        return not self.denials and not self.errors
+
+    @property
+    def message(self) -> str:
+        """Every reason for a refusal, for a person; "" when allowed."""
+        return joined(map(str, (*self.denials, *self.errors)))
+
+    @property
+    def reason(self) -> str:
+        """Of the refusal, as a Status has it."""
+        return self.denials[0].reason if self.denials else "Invalid" if self.errors else ""
+
+    @property
+    def code(self) -> int:
+        """HTTP status of the refusal, 200 when allowed."""
+        return self.denials[0].code if self.denials else 422 if self.errors else 200
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What kubectl shall show, one line each."""
+        return tuple(dict.fromkeys(map(str, (*self.warned, *self.ignored))))
+
+
+def run_validating(
+    policies: PolicySet, request: AdmissionRequest, obj: Mapping[str, Any] | None, host: Host | None = None
+) -> Findings:
+    """Run the validating policies of a set on an object (None on DELETE).
+
+    Never raises for what a policy or an object does wrong: see `Findings.errors`.
+    """
+    session = Session.begin(policies, request, host or Host())
+    able, skipped = able_policies(policies.validating, session.host)
+    collected = _Collected()
+    for policy in able:
+        collected.run(session, policy, obj)
+    audited = collected.acting("Audit")
+    for finding in audited:
+        collected.annotate(finding.policy, FAILURE_KEY, finding.message)
+    failures = list(dict.fromkeys(collected.failures))
+    return Findings(
+        denials=collected.acting("Deny"),
+        warned=collected.acting("Warn"),
+        audited=audited,
+        errors=tuple(row for row in failures if row.fatal),
+        ignored=tuple(row for row in failures if not row.fatal),
+        audit_annotations=dict(collected.annotations),
+        passed=tuple(collected.passed()),
+        skipped=skipped,
+        cost=session.budget.used,
+    )
+
+
+class _Collected:
+    """What has been found so far."""
+
+    __slots__ = ("annotations", "failures", "findings", "ran")
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.failures: list[Failure] = []
+        self.annotations: dict[str, str] = {}
+        self.ran: list[str] = []
+
+    def acting(self, action: Action) -> tuple[Finding, ...]:
+        """Findings whose binding asks for an action, each once."""
+        return tuple(dict.fromkeys(row for row in self.findings if action in row.actions))
+
+    def annotate(self, policy: str, name: str, text: str) -> None:
+        """Several bindings or parameters may each have something to say under one key.
+
+        The API server puts the webhook's name and a slash before the key, so it has none of its own, and it
+        takes at most 63 characters.
+        """
+        key = f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_")
+        known = self.annotations.get(key)
+        if known is None:
+            self.annotations[key] = text[:ANNOTATION_LIMIT]
+        elif text not in known:
+            self.annotations[key] = f"{known}, {text}"[:ANNOTATION_LIMIT]
+
+    def passed(self) -> list[str]:
+        """Policies that ran, and found and failed at nothing."""
+        bad = {row.policy for row in self.findings} | {row.policy for row in self.failures}
+        return [name for name in dict.fromkeys(self.ran) if name not in bad]
+
+    def run(self, session: Session, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
+        """One policy: each binding, each target, each parameter object."""
+        for target in session.targets(policy, obj):
+            for binding in policy.bindings:
+                for run in session.runs(policy, binding, target):
+                    if isinstance(run, Failure):
+                        self._fail(run, binding)
+                    else:
+                        self._validate(session, policy, run, target)
+
+    def _validate(self, session: Session, policy: ValidatingPolicy, run: Run, target: Target) -> None:
+        seen = None if target.obj is None else session.seen(target, template=False)
+        activation = session.activation(run, target, seen)
+        holds = session.conditions_hold(run, activation)
+        if isinstance(holds, Failure):
+            self._fail(holds, run.binding)
+        if holds is not True:
+            return
+        self.ran.append(policy.name)
+        for validation in policy.validations:
+            self._check(activation, run, validation)
+        self._annotate(activation, run, policy)
+
+    def _fail(self, failed: Failure, binding: Binding) -> None:
+        """A failure under Fail does what the binding says of findings: one that warns does not refuse."""
+        actions = binding.actions
+        if failed.fatal and "Deny" not in actions:
+            row = Finding(
+                failed.policy, failed.binding, failed.label, failed.message, "Invalid", 422, actions
+            )
+            self.findings.append(row)
+        else:
+            self.failures.append(failed)
+
+    def _check(self, activation: Activation, run: Run, validation: Validation) -> None:
+        try:
+            holds = activation.evaluate(validation.expression)
+        except CelError as error:
+            self._fail(failure_of(run, validation.expression, error), run.binding)
+            return
+        if holds is True:
+            return
+        self.findings.append(
+            Finding(
+                policy=run.policy.name,
+                binding=run.binding.name,
+                label=validation.expression.label,
+                message=_message(activation, validation),
+                reason=validation.reason,
+                code=REASON_CODES[validation.reason],
+                actions=run.binding.actions,
+            )
+        )
+
+    def _annotate(self, activation: Activation, run: Run, policy: ValidatingPolicy) -> None:
+        """The policy's own annotations; null and "" leave one out."""
+        for row in policy.audit_annotations:
+            try:
+                value = activation.evaluate(row.expression)
+            except CelError as error:
+                self._fail(failure_of(run, row.expression, error), run.binding)
+                continue
+            if isinstance(value, str) and value.strip():
+                self.annotate(policy.name, row.name, value.strip())
+
+
+def _message(activation: Activation, validation: Validation) -> str:
+    """The messageExpression's text; the message, where it gives none of use; else the expression itself."""
+    if validation.message_expression is not None:
+        try:
+            text = activation.evaluate(validation.message_expression)
+        except CelError:
+            text = None
+        if isinstance(text, str) and text.strip() and "\n" not in text and len(text) <= MESSAGE_LIMIT:
+            return text.strip()
+    return validation.message or f"failed expression: {' '.join(validation.expression.program.text.split())}"

@@ -1,0 +1,106 @@
+"""From the expressions of one policy to programs: what each may name, and what each must give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from webhook.cel import CelError, Declarations, Function, Origin, Program
+from webhook.cel import compile as compile_cel
+from webhook.cel.values.schema import ANY, Node
+from webhook.jsontools.path import dotted
+from webhook.policy.engine.model import FACTS, Expression, NamedExpression
+from webhook.policy.loading.errors import Problem
+from webhook.policy.loading.fields import Fields
+
+WHOLE = re.compile(r"(?<!\.)\bvariables\b(?!\s*\.)")
+"""`variables[name]` and the like: any of them may be read."""
+
+
+BASE_VARIABLES = ("object", "oldObject", "request", "namespaceObject", "authorizer")
+
+
+@dataclass(slots=True)
+class Compiler:
+    """Compiles the expressions of one policy; `variables` grows as the policy declares them, in order.
+
+    `ours`: the policy is of bayplan.dev and so sees our variables and functions. `uses` collects the roots
+    that each variable reads, its own variables included. `schema` describes `object`, where it is known.
+    """
+
+    policy: str
+    ours: bool
+    has_params: bool
+    functions: Mapping[str, Function]
+    schema: Node | None = None
+    variables: list[str] = field(default_factory=list)
+    uses_of: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def take(
+        self, fields: Fields, name: str, *, gives: str = "", mutations: bool = False, variables: bool = True
+    ) -> Expression | None:
+        """The expression in a field, None where it is missing or wrong (which is noted as a problem)."""
+        text = fields.text(name, required=True)
+        if not text:
+            return None
+        path = (*fields.path, name)
+        mark = fields.document.mark(path)
+        origin = Origin(fields.document.file, mark.line, mark.column, dotted(path), mark.indent)
+        try:
+            program = compile_cel(text, self._declared(mutations, variables), origin=origin)
+        except CelError as error:
+            fields.problems.append(_problem(fields, path, error))
+            return None
+        known = program.result_type
+        if gives and known not in ("", "dyn") and not known.startswith(gives):
+            fields.wrong(f"must give {gives}, gives {known}", name)
+        return Expression(self.policy, dotted(path), program)
+
+    def declare(self, name: str, expression: Expression) -> NamedExpression:
+        """Let the expressions that follow read `variables.name`."""
+        self.uses_of[name] = self.uses([expression])
+        self.variables.append(name)
+        return NamedExpression(name, expression)
+
+    def uses(self, expressions: Iterable[Expression]) -> frozenset[str]:
+        """Root variables that expressions read, through `variables` too."""
+        found: set[str] = set()
+        for expression in expressions:
+            program = expression.program
+            found |= program.references
+            if "variables" in program.references:
+                named = read_variables(program)
+                for name in self.variables if named is None else named:
+                    found |= self.uses_of.get(name, frozenset())
+        return frozenset(found)
+
+    def _declared(self, mutations: bool, variables: bool) -> Declarations:
+        names = [*BASE_VARIABLES]
+        if self.has_params:
+            names.append("params")
+        if self.ours:
+            names.extend(sorted(FACTS))
+        hints: dict[str, Node | str | None] = dict.fromkeys(names)
+        hints["object"] = hints["oldObject"] = self.schema
+        if variables:
+            hints["variables"] = Node("object", fields=dict.fromkeys(self.variables, ANY))
+        functions = self.functions if self.ours else {}
+        return Declarations(variables=hints, mutations=mutations, functions=functions)
+
+
+def read_variables(program: Program) -> set[str] | None:
+    """Names read as `variables.NAME`; None where the expression reads them in no such plain way."""
+    if WHOLE.search(program.text):
+        return None
+    paths = (path.split(".") for path in program.reads)
+    return {steps[1] for steps in paths if steps[0] == "variables" and len(steps) > 1} or None
+
+
+def _problem(fields: Fields, path: tuple[str | int, ...], error: CelError) -> Problem:
+    """A compile error with the line of the expression and the caret under the place."""
+    source = "\n".join(error.render().split("\n")[1:])
+    document = fields.document
+    return Problem(
+        document.file, error.line, error.column, document.name, dotted(path), error.message, source
+    )

@@ -1,0 +1,227 @@
+"""Policies on disk: read them, name their revision, notice that they changed. The engine's only I/O.
+
+Nothing here is asynchronous. A server calls `PolicyStore.reload_if_changed` from a thread every few seconds;
+git-sync and ConfigMap mounts change a folder by swapping a symlink, which counts as a change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.loading.document import MAX_BYTES
+from webhook.policy.loading.errors import PolicyError, Problem
+from webhook.policy.loading.load import TEST_FILES, Functions, load
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+SCHEMA_SUFFIX = ".schema.json"
+"""A JSON schema beside parameters, which are held to it; it is no policy."""
+
+
+GIT_SECONDS = 5
+
+
+COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""A whole Git commit, SHA-1 or SHA-256, as git-sync names the folder that it checks one out into."""
+
+
+COMMIT_SHOWN = 12
+
+
+READS = 3
+"""How often a set is read anew because it changed while it was read."""
+
+
+def find(paths: Sequence[str | Path]) -> list[Path]:
+    """Policy files among files and folders (recursively, sorted; hidden folders and test cases left out).
+
+    A ConfigMap mount keeps its files behind a hidden `..data` symlink and shows them beside it once more, so
+    leaving hidden names out reads each file once. Raises PolicyError for a path that is not there.
+    """
+    found: dict[Path, None] = {}
+    for given in map(Path, paths):
+        if given.is_dir():
+            found.update(dict.fromkeys(_walk(given)))
+        elif given.exists():
+            found[given] = None
+        else:
+            raise PolicyError([Problem(str(given), 0, 0, "", "", "no such file or folder")])
+    return list(found)
+
+
+def _walk(folder: Path) -> list[Path]:
+    files = []
+    visited: set[str] = set()
+    # A mounted ConfigMap or git-sync shows folders as symlinks too; `visited` ends a circle of them.
+    for root, folders, names in os.walk(folder, followlinks=True):
+        place = os.path.realpath(root)
+        fresh = place not in visited
+        visited.add(place)
+        folders[:] = sorted(name for name in folders if not name.startswith(".")) if fresh else []
+        files += [Path(root, name) for name in sorted(names) if fresh and _is_policy(name)]
+    return files
+
+
+def _is_policy(name: str) -> bool:
+    if name.startswith(".") or name in TEST_FILES or name.endswith(SCHEMA_SUFFIX):
+        return False
+    return name.endswith(SUFFIXES)
+
+
+def read(files: Sequence[Path]) -> list[tuple[str, str]]:
+    """(path, text) of each file. Raises PolicyError for what cannot be read or is no UTF-8."""
+    texts, problems = [], []
+    for file in files:
+        try:
+            if file.stat().st_size > MAX_BYTES:
+                raise OSError(0, f"larger than {MAX_BYTES} bytes")
+            texts.append((str(file), file.read_bytes().decode()))
+        except UnicodeDecodeError as error:
+            problems.append(Problem(str(file), 0, 0, "", "", f"is not UTF-8 (byte {error.start})"))
+        except OSError as error:
+            problems.append(Problem(str(file), 0, 0, "", "", f"cannot be read: {error.strerror}"))
+    if problems:
+        raise PolicyError(problems)
+    return texts
+
+
+def load_paths(paths: Sequence[str | Path], *, functions: Functions | None = None) -> PolicySet:
+    """The policies in files and folders, with their revision. Raises PolicyError with all problems."""
+    texts = read(find(paths))
+    if not texts:
+        shown = ", ".join(map(str, paths))
+        raise PolicyError([Problem(shown, 0, 0, "", "", "no policy file (.yaml, .yml, .json) in here")])
+    return load(texts, functions=functions, revision=revision(paths, texts), schemas=_schemas(texts))
+
+
+def _schemas(texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The JSON schemas that lie beside files (`parameters.schema.json`), by the path of the file."""
+    found = {}
+    for path, _ in texts:
+        beside = Path(path).with_suffix(SCHEMA_SUFFIX)
+        if beside.is_file():
+            ((_, text),) = read([beside])
+            try:
+                found[path] = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise PolicyError([Problem(str(beside), 0, 0, "", "", f"no JSON: {error}")]) from None
+    return found
+
+
+def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> str:
+    """The Git commit of the folder (with `-dirty` where files differ from it), else a hash of the content.
+
+    What git-sync published needs no Git: the commit is the name of the folder that its link leads to, which
+    is part of its contract. Several paths share a commit only within one repository; otherwise, and for
+    untracked files, the content is hashed.
+    """
+    if commit := _published(path for path, _ in texts):
+        return commit
+    commits = {_commit(Path(path)) for path in paths}
+    if len(commits) == 1 and (commit := commits.pop()):
+        return commit
+    digest = hashlib.sha256()
+    for path, text in sorted(texts):
+        digest.update(os.fsencode(f"{Path(path).name}\0{len(text)}\0{text}"))
+    return f"sha256:{digest.hexdigest()[:12]}"
+
+
+def _published(files: Iterable[str]) -> str:
+    """The commit whose folder holds every file, where links lead there; "" where there is none such."""
+    commits: set[str] = set()
+    for file in files:
+        named = [part for part in Path(os.path.realpath(file)).parts if COMMIT.fullmatch(part)]
+        given = Path(os.path.abspath(file)).parts
+        commits.add(named[-1] if named and named[-1] not in given else "")
+    return commits.pop()[:COMMIT_SHOWN] if len(commits) == 1 else ""
+
+
+def _commit(path: Path) -> str:
+    """Short commit of the repository that tracks a path, "" where none does."""
+    folder, target = (path, ".") if path.is_dir() else (path.parent, path.name)
+    if not _git(folder, "ls-files", "--", target):
+        return ""
+    head = _git(folder, "rev-parse", "--short=12", "HEAD")
+    if not head:
+        return ""
+    return f"{head}-dirty" if _git(folder, "status", "--porcelain", "--", target) else head
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """Output of a Git command, "" where it fails or there is no Git."""
+    command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=GIT_SECONDS, check=False, env=environment
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+class PolicyStore:
+    """The set that answers now. A reload that fails keeps the last good one and says why in `error`."""
+
+    def __init__(self, paths: Sequence[str | Path], *, functions: Functions | None = None) -> None:
+        """Load for the first time. Raises PolicyError: a server does not start on bad policies."""
+        self.paths = tuple(paths)
+        self.functions = functions
+        self._seen: tuple[Any, ...] = ()
+        self.current: PolicySet = self._load()
+        self.error: PolicyError | None = None
+
+    def reload_if_changed(self) -> bool:
+        """Load again if a file changed, came or went; True where a new set answers from now on."""
+        if self._fingerprint() == self._seen:
+            return False
+        try:
+            self.current = self._load()
+        except PolicyError as error:
+            self.error = error
+            return False
+        self.error = None
+        return True
+
+    def _load(self) -> PolicySet:
+        """The set as it lay there at one moment: read again where a link was swapped in the middle of it."""
+        for _ in range(READS):
+            self._seen = self._fingerprint()
+            found: PolicySet | PolicyError
+            try:
+                found = load_paths(self.paths, functions=self.functions)
+            except PolicyError as error:
+                found = error
+            if self._fingerprint() == self._seen:
+                break
+        else:
+            shown = ", ".join(map(str, self.paths))
+            found = PolicyError([Problem(shown, 0, 0, "", "", "changed each time while it was read")])
+        if isinstance(found, PolicyError):
+            raise found
+        return found
+
+    def _fingerprint(self) -> tuple[Any, ...]:
+        """What changes when a file does: where it really lies, its inode, size and time of change."""
+        try:
+            files = find(self.paths)
+        except PolicyError:
+            return ()
+        return tuple(row for file in files for row in (str(file), *_stat(file)))
+
+
+def _stat(file: Path) -> tuple[Any, ...]:
+    try:
+        state = file.stat()
+        return (os.path.realpath(file), state.st_ino, state.st_size, state.st_mtime_ns)
+    except OSError:
+        return ("gone",)

@@ -1,0 +1,188 @@
+"""Policy files to a PolicySet: all of it or nothing, with every problem found at once.
+
+A file holds policies, bindings, and objects of any other kind: those of a policy's `paramKind` are its
+parameters, the rest (a case's manifests, Kustomize's own files) is passed over. So are test cases
+(`tests.yaml`), which `bayplan test` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from webhook.cel import Function
+from webhook.functions.table import FUNCTIONS
+from webhook.policy.engine.model import Binding, MutatingPolicy, Policy, PolicySet, ValidatingPolicy
+from webhook.policy.loading.document import Document, Mark, parse
+from webhook.policy.loading.errors import PolicyError, Problem
+from webhook.policy.loading.parameters import faults
+from webhook.policy.loading.read import BINDING_KINDS, POLICY_KINDS, Names, read_binding, read_policy
+
+Functions = Mapping[str, Function]
+
+
+_NO_SCHEMAS: Mapping[str, Any] = {}
+
+
+TEST_FILES = ("tests.yaml", "tests.yml")
+
+
+VERSIONS = {
+    "admissionregistration.k8s.io": ("v1", "v1beta1", "v1alpha1"),
+    "bayplan.dev": ("v1alpha1",),
+}
+
+
+def load(
+    files: Iterable[tuple[str, str]],
+    *,
+    functions: Functions | None = None,
+    revision: str = "",
+    schemas: Mapping[str, Any] = _NO_SCHEMAS,
+) -> PolicySet:
+    """The policies in files given as (path, text); `schemas` are those of parameters, by their path.
+
+    `functions` are those that bayplan.dev policies may call beyond Kubernetes' own, by name; without it
+    they are those of `webhook.functions`. Raises PolicyError with every problem found.
+    """
+    functions = FUNCTIONS if functions is None else functions
+    problems: list[Problem] = []
+    documents: list[Document] = []
+    paths = []
+    for path, text in files:
+        if PurePosixPath(path).name in TEST_FILES:
+            continue
+        paths.append(path)
+        try:
+            found = [item for document in parse(path, text) for item in _unfold(document)]
+            if not found:
+                problems.append(Problem(path, 0, 0, "", "", "holds nothing; a policy may have been cut off"))
+            documents.extend(found)
+        except PolicyError as error:
+            problems.extend(error.problems)
+    sorted_out = _sort_out(documents, problems)
+    _once([*sorted_out["policy"], *sorted_out["binding"]], problems)
+    bindings = [read_binding(document, problems) for document in sorted_out["binding"]]
+    policies = _read_policies(sorted_out["policy"], bindings, functions, problems)
+    problems.extend(_orphans(sorted_out["binding"], bindings, sorted_out["policy"]))
+    params = _params(sorted_out["param"], policies)
+    _once(params, problems)
+    for document in params:
+        if document.file in schemas:
+            problems.extend(faults(document, schemas[document.file]))
+    if problems:
+        raise PolicyError(problems)
+    return PolicySet(
+        mutating=in_order(policy for policy in policies if isinstance(policy, MutatingPolicy)),
+        validating=tuple(
+            sorted((p for p in policies if isinstance(p, ValidatingPolicy)), key=lambda policy: policy.name)
+        ),
+        params=tuple(document.value for document in params),
+        revision=revision,
+        files=tuple(paths),
+    )
+
+
+def in_order(policies: Iterable[MutatingPolicy]) -> tuple[MutatingPolicy, ...]:
+    """Those that do not read `plan` first, then those that do, each part by name."""
+    return tuple(sorted(policies, key=lambda policy: ("plan" in policy.uses, policy.name)))
+
+
+def _unfold(document: Document) -> list[Document]:
+    """The items of a List as documents of their own."""
+    value = document.value
+    items = value.get("items") if isinstance(value, dict) and value.get("kind") == "List" else None
+    if not isinstance(items, list):
+        return [document]
+    result = []
+    for index, item in enumerate(items):
+        head = ("items", index)
+        marks: dict[tuple[str | int, ...], Mark] = {
+            path[2:]: mark for path, mark in document.marks.items() if path[:2] == head
+        }
+        result.append(Document(document.file, item, marks))
+    return result
+
+
+def _sort_out(documents: Sequence[Document], problems: list[Problem]) -> dict[str, list[Document]]:
+    result: dict[str, list[Document]] = {"policy": [], "binding": [], "param": []}
+    for document in documents:
+        if role := _role(document, problems):
+            result[role].append(document)
+    return result
+
+
+def _once(documents: Sequence[Document], problems: list[Problem]) -> None:
+    """Note every object that stands there a second time."""
+    seen: dict[tuple[str, ...], Document] = {}
+    for document in documents:
+        first = seen.setdefault(_identity(document), document)
+        if first is not document:
+            problems.append(document.problem((), f"stands twice; the first is in {first.file}"))
+
+
+def _params(documents: Sequence[Document], policies: Sequence[Policy]) -> list[Document]:
+    """The objects of the kinds that policies take as parameters."""
+    kinds = {
+        (policy.param_kind.api_version, policy.param_kind.kind) for policy in policies if policy.param_kind
+    }
+    return [row for row in documents if (row.value["apiVersion"], row.value["kind"]) in kinds]
+
+
+def _role(document: Document, problems: list[Problem]) -> str:
+    """policy, binding or param; "" for what is passed over or wrong (then a problem is noted)."""
+    value = document.value
+    kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
+    if not isinstance(kind, str) or not isinstance(version, str):
+        problems.append(document.problem((), "is no Kubernetes object: apiVersion and kind are missing"))
+        return ""
+    group, _, short = version.rpartition("/")
+    if group.endswith("kustomize.config.k8s.io"):
+        return ""
+    if kind not in POLICY_KINDS and kind not in BINDING_KINDS:
+        return "param"
+    if short not in VERSIONS.get(group, ()):
+        known = ", ".join(f"{name}/{row}" for name, rows in VERSIONS.items() for row in rows)
+        problems.append(document.problem(("apiVersion",), f"not a version of {kind}; known: {known}"))
+        return ""
+    return "policy" if kind in POLICY_KINDS else "binding"
+
+
+def _identity(document: Document) -> tuple[str, ...]:
+    value = document.value
+    metadata = value.get("metadata")
+    names = metadata if isinstance(metadata, dict) else {}
+    group = "" if value["kind"] in POLICY_KINDS + BINDING_KINDS else value["apiVersion"]
+    return (group, value["kind"], str(names.get("namespace", "")), str(names.get("name", "")))
+
+
+def _read_policies(
+    documents: Sequence[Document],
+    bindings: Sequence[tuple[str, Binding]],
+    functions: Functions,
+    problems: list[Problem],
+) -> list[Policy]:
+    policies = []
+    for document in documents:
+        names = Names.of(document)
+        own = tuple(
+            sorted(
+                (row for kind, row in bindings if (kind, row.policy) == (names.kind, names.name)),
+                key=lambda binding: binding.name,
+            )
+        )
+        policies.append(read_policy(document, own, functions, problems))
+    return [policy for policy in policies if policy is not None]
+
+
+def _orphans(
+    documents: Sequence[Document],
+    bindings: Sequence[tuple[str, Binding]],
+    policies: Sequence[Document],
+) -> Iterable[Problem]:
+    """A binding that names a policy which is not there is most likely a slip of the pen."""
+    known = {(names.kind, names.name) for names in map(Names.of, policies)}
+    for document, (kind, binding) in zip(documents, bindings, strict=True):
+        if binding.policy and (kind, binding.policy) not in known:
+            yield document.problem(("spec", "policyName"), f"no {kind} of this name in the files")

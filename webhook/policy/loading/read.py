@@ -1,0 +1,315 @@
+"""One document to a Policy or a Binding, field by field of the schema (facts: admission.md, Schema)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from webhook.cel import Function
+from webhook.policy.engine.match import MatchResources
+from webhook.policy.engine.model import (
+    REASON_CODES,
+    Action,
+    Binding,
+    Expression,
+    MutatingPolicy,
+    Mutation,
+    NamedExpression,
+    ParamKind,
+    ParamRef,
+    Policy,
+    ValidatingPolicy,
+    Validation,
+)
+from webhook.policy.engine.schema_check import schema_of
+from webhook.policy.engine.selectors import EVERYTHING
+from webhook.policy.loading.document import Document
+from webhook.policy.loading.errors import Problem
+from webhook.policy.loading.expressions import Compiler
+from webhook.policy.loading.fields import Fields
+from webhook.policy.loading.read_match import read_match, read_selector
+
+MUTATING, VALIDATING = "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"
+
+
+POLICY_KINDS = (MUTATING, VALIDATING)
+
+
+BINDING_KINDS = tuple(f"{kind}Binding" for kind in POLICY_KINDS)
+
+
+OUR_GROUP = "bayplan.dev"
+
+
+TEMPLATES_ANNOTATION = "bayplan.dev/templates"
+
+
+DESCRIPTION_ANNOTATION = "bayplan.dev/description"
+
+
+BOOKKEEPING = ("namespace", "creationTimestamp", "resourceVersion", "uid", "generation", "managedFields")
+
+
+MOST_CONDITIONS = 64
+
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a document calls itself."""
+
+    kind: str
+    name: str
+    api_version: str
+    annotations: Mapping[str, str]
+
+    @classmethod
+    def of(cls, document: Document) -> Names:
+        """Lenient: what is missing or of the wrong type is empty here and a problem when it is read."""
+        value = document.value
+        metadata = value.get("metadata")
+        fields = metadata if isinstance(metadata, dict) else {}
+        name, annotations = fields.get("name"), fields.get("annotations")
+        return cls(
+            value["kind"],
+            name if isinstance(name, str) else "",
+            value["apiVersion"],
+            annotations if isinstance(annotations, dict) else {},
+        )
+
+
+def read_binding(document: Document, problems: list[Problem]) -> tuple[str, Binding]:
+    """The kind of policy that a binding is for, and the binding."""
+    names, spec = _open(document, problems)
+    kind = names.kind.removesuffix("Binding")
+    if spec is None:
+        return kind, Binding(names.name)
+    binding = Binding(
+        name=names.name,
+        policy=spec.text("policyName", required=True),
+        param_ref=_read_param_ref(spec.child("paramRef")),
+        match=read_match(spec.child("matchResources"), rules_required=False),
+        actions=_read_actions(spec) if kind == VALIDATING else ("Deny",),
+    )
+    spec.done()
+    return kind, binding
+
+
+def read_policy(
+    document: Document,
+    bindings: tuple[Binding, ...],
+    functions: Mapping[str, Function],
+    problems: list[Problem],
+) -> Policy | None:
+    """A policy with its bindings; None where a problem was noted that leaves nothing to run."""
+    before = len(problems)
+    names, spec = _open(document, problems)
+    if spec is None:
+        return None
+    ours = names.api_version.partition("/")[0] == OUR_GROUP
+    param_kind = _read_param_kind(spec.child("paramKind"))
+    match = _read_constraints(spec)
+    compiler = Compiler(names.name, ours, param_kind is not None, functions, schema_of(match))
+    if param_kind is None and any(binding.param_ref for binding in bindings):
+        spec.wrong("a binding gives paramRef, and the policy has no paramKind")
+    head = {
+        "name": names.name,
+        "kind": names.kind,
+        "api_version": names.api_version,
+        "file": document.file,
+        "description": str(names.annotations.get(DESCRIPTION_ANNOTATION, "")),
+        "match": match,
+        "param_kind": param_kind,
+        "conditions": _read_conditions(spec, compiler),
+        "variables": _read_variables(spec, compiler),
+        "ignore_failure": spec.choice("failurePolicy", ("Fail", "Ignore"), "Fail") == "Ignore",
+        "on_templates": ours or names.annotations.get(TEMPLATES_ANNOTATION) == "true",
+        "bindings": bindings or (_unbound(param_kind),),
+    }
+    read_body = _read_mutating if names.kind == MUTATING else _read_validating
+    policy = read_body(spec, compiler, head)
+    spec.done()
+    return policy if len(problems) == before else None
+
+
+def _unbound(param_kind: ParamKind | None) -> Binding:
+    """How a policy without a binding runs: on everything it matches, with every parameter object there is."""
+    return Binding(param_ref=ParamRef(selector=EVERYTHING) if param_kind else None)
+
+
+def _open(document: Document, problems: list[Problem]) -> tuple[Names, Fields | None]:
+    """Check the outer fields; the map `spec`, None where it is missing."""
+    names = Names.of(document)
+    top = Fields(document, (), document.value, problems)
+    top.ignore("apiVersion", "kind", "status")
+    metadata = top.child("metadata")
+    if metadata is None:
+        top.wrong("metadata is required, with a name")
+    else:
+        metadata.text("name", required=True)
+        metadata.labels("labels")
+        metadata.labels("annotations")
+        metadata.ignore(*BOOKKEEPING)
+        metadata.done()
+    spec = top.child("spec")
+    if spec is None:
+        top.wrong("spec is required")
+    top.done()
+    return names, spec
+
+
+def _read_constraints(spec: Fields) -> MatchResources:
+    constraints = spec.child("matchConstraints")
+    if constraints is None:
+        spec.wrong("matchConstraints is required")
+    return read_match(constraints, rules_required=True)
+
+
+def _read_conditions(spec: Fields, compiler: Compiler) -> tuple[NamedExpression, ...]:
+    """Match conditions; `variables` is not visible to them."""
+    result: list[NamedExpression] = []
+    for row in spec.children("matchConditions", most=MOST_CONDITIONS):
+        name = row.text("name", required=True)
+        _unique(row, "name", name, [condition.name for condition in result])
+        expression = compiler.take(row, "expression", gives="bool", variables=False)
+        row.done()
+        if expression:
+            result.append(NamedExpression(name, expression))
+    return tuple(result)
+
+
+def _read_variables(spec: Fields, compiler: Compiler) -> tuple[NamedExpression, ...]:
+    """Variables in their order; each sees those before it."""
+    result: list[NamedExpression] = []
+    for row in spec.children("variables"):
+        name = row.text("name", required=True)
+        if name and not IDENTIFIER.fullmatch(name):
+            row.wrong("must be an identifier: letters, digits and _", "name")
+        _unique(row, "name", name, compiler.variables)
+        expression = compiler.take(row, "expression")
+        row.done()
+        if expression:
+            result.append(compiler.declare(name, expression))
+        else:
+            # Declared all the same, so that one bad variable is one problem and not one for each reader.
+            compiler.variables.append(name)
+    return tuple(result)
+
+
+def _unique(row: Fields, field: str, name: str, others: list[str]) -> None:
+    if name in others:
+        row.wrong(f"{name} stands twice", field)
+
+
+def _read_mutating(spec: Fields, compiler: Compiler, head: dict[str, Any]) -> MutatingPolicy:
+    rows = [_read_mutation(row, compiler) for row in spec.children("mutations")]
+    mutations = tuple(row for row in rows if row)
+    if not spec.value.get("mutations"):
+        spec.wrong("mutations is required: at least one")
+    reinvoke = spec.choice("reinvocationPolicy", ("Never", "IfNeeded"), "Never") == "IfNeeded"
+    uses = compiler.uses([*_expressions(head), *(row.expression for row in mutations)])
+    return MutatingPolicy(**head, uses=uses, mutations=mutations, reinvoke=reinvoke)
+
+
+def _read_mutation(row: Fields, compiler: Compiler) -> Mutation | None:
+    patch_type = row.choice("patchType", ("JSONPatch", "ApplyConfiguration"), "")
+    if not patch_type:
+        row.wrong("patchType is required: JSONPatch or ApplyConfiguration")
+        return None
+    field, other, gives = (
+        ("jsonPatch", "applyConfiguration", "list")
+        if patch_type == "JSONPatch"
+        else ("applyConfiguration", "jsonPatch", "Object")
+    )
+    if row.child(other) is not None:
+        row.wrong(f"stands beside patchType {patch_type}, which takes {field}", other)
+    body = row.child(field)
+    if body is None:
+        row.wrong(f"{field} is required with patchType {patch_type}")
+        return None
+    expression = compiler.take(body, "expression", gives=gives, mutations=True)
+    body.done()
+    row.done()
+    return Mutation(patch_type, expression) if expression else None  # type: ignore[arg-type]
+
+
+def _read_validating(spec: Fields, compiler: Compiler, head: dict[str, Any]) -> ValidatingPolicy:
+    validations = _each(spec, "validations", lambda row: _read_validation(row, compiler))
+    annotations = _each(spec, "auditAnnotations", lambda row: _read_annotation(row, compiler))
+    if not spec.value.get("validations") and not spec.value.get("auditAnnotations"):
+        spec.wrong("validations or auditAnnotations is required: at least one")
+    expressions = [*_expressions(head), *(row.expression for row in (*validations, *annotations))]
+    expressions += [row.message_expression for row in validations if row.message_expression]
+    return ValidatingPolicy(
+        **head, uses=compiler.uses(expressions), validations=validations, audit_annotations=annotations
+    )
+
+
+def _each(spec: Fields, name: str, read: Callable[[Fields], Any]) -> tuple[Any, ...]:
+    rows = [read(row) for row in spec.children(name)]
+    return tuple(row for row in rows if row)
+
+
+def _read_validation(row: Fields, compiler: Compiler) -> Validation | None:
+    expression = compiler.take(row, "expression", gives="bool")
+    given = bool(row.value.get("messageExpression"))
+    message_expression = compiler.take(row, "messageExpression", gives="string") if given else None
+    row.ignore("messageExpression")
+    message = row.text("message")
+    if "\n" in message:
+        row.wrong("must be one line", "message")
+    reason = row.choice("reason", tuple(REASON_CODES), "Invalid")
+    row.done()
+    return Validation(expression, message, reason, message_expression) if expression else None
+
+
+def _read_annotation(row: Fields, compiler: Compiler) -> NamedExpression | None:
+    key = row.text("key", required=True)
+    expression = compiler.take(row, "valueExpression")
+    row.done()
+    return NamedExpression(key, expression) if expression else None
+
+
+def _expressions(head: Mapping[str, Any]) -> list[Expression]:
+    return [row.expression for row in (*head["conditions"], *head["variables"])]
+
+
+def _read_param_kind(fields: Fields | None) -> ParamKind | None:
+    if fields is None:
+        return None
+    kind = ParamKind(fields.text("apiVersion", required=True), fields.text("kind", required=True))
+    fields.done()
+    return kind
+
+
+def _read_param_ref(fields: Fields | None) -> ParamRef | None:
+    if fields is None:
+        return None
+    selector = fields.child("selector")
+    name = fields.text("name")
+    if bool(name) == (selector is not None):
+        fields.wrong("needs name or selector, and not both")
+    missing = fields.choice("parameterNotFoundAction", ("Allow", "Deny"), "Deny")
+    ref = ParamRef(
+        name=name,
+        selector=read_selector(selector) if selector else None,
+        namespace=fields.text("namespace"),
+        deny_if_missing=missing == "Deny",
+    )
+    fields.done()
+    return ref
+
+
+def _read_actions(spec: Fields) -> tuple[Action, ...]:
+    actions = spec.texts("validationActions", ("Deny", "Warn", "Audit"))
+    if not actions:
+        spec.wrong("validationActions is required: Deny, Warn or Audit")
+    if len(set(actions)) < len(actions):
+        spec.wrong("an action stands twice", "validationActions")
+    if {"Deny", "Warn"} <= set(actions):
+        spec.wrong("Deny and Warn do not go together: a denial is shown anyway", "validationActions")
+    return cast("tuple[Action, ...]", actions)

@@ -1,0 +1,73 @@
+"""Which requests a policy or a binding is for: rules, selectors, scope (facts: admission.md, schema).
+
+An exclude rule wins over every other rule. A selector on the object holds when either the object or the old
+object has the labels.
+
+Label selectors, as apimachinery matches them: every label and every expression must hold.
+"""
+
+from __future__ import annotations
+
+from webhook.policy.engine.match import EVERY_REQUEST, OPERATIONS, SCOPES, MatchResources, Rule
+from webhook.policy.engine.selectors import EVERYTHING, OPERATORS, LabelRequirement, LabelSelector
+from webhook.policy.loading.fields import Fields
+
+
+def read_match(fields: Fields | None, *, rules_required: bool) -> MatchResources:
+    """matchConstraints or matchResources from its map."""
+    if fields is None:
+        return EVERY_REQUEST
+    match = MatchResources(
+        namespace_selector=read_selector(fields.child("namespaceSelector")),
+        object_selector=read_selector(fields.child("objectSelector")),
+        equivalent=fields.choice("matchPolicy", ("Equivalent", "Exact"), "Equivalent") == "Equivalent",
+        rules=_read_rules(fields, "resourceRules"),
+        exclude_rules=_read_rules(fields, "excludeResourceRules"),
+    )
+    if rules_required and not match.rules and not fields.problems:
+        fields.wrong("resourceRules is required: at least one rule")
+    fields.done()
+    return match
+
+
+def _read_rules(fields: Fields, name: str) -> tuple[Rule, ...]:
+    rules = []
+    for row in fields.children(name):
+        rule = Rule(
+            operations=row.texts("operations", OPERATIONS),
+            api_groups=row.texts("apiGroups"),
+            api_versions=row.texts("apiVersions"),
+            resources=row.texts("resources"),
+            resource_names=row.texts("resourceNames"),
+            scope=row.choice("scope", SCOPES, "*"),
+        )
+        for field, values in (
+            ("operations", rule.operations),
+            ("apiGroups", rule.api_groups),
+            ("apiVersions", rule.api_versions),
+            ("resources", rule.resources),
+        ):
+            if not values:
+                row.wrong(f"{field} is required: at least one entry, '*' for all")
+        row.done()
+        rules.append(rule)
+    return tuple(rules)
+
+
+def read_selector(fields: Fields | None) -> LabelSelector:
+    """A selector from its map; a missing one selects everything."""
+    if fields is None:
+        return EVERYTHING
+    labels = fields.labels("matchLabels")
+    requirements = []
+    for row in fields.children("matchExpressions"):
+        requirement = LabelRequirement(
+            row.text("key", required=True), row.choice("operator", OPERATORS, "In"), row.texts("values")
+        )
+        if (requirement.operator in ("In", "NotIn")) != bool(requirement.values):
+            need = "needs values" if not requirement.values else "takes no values"
+            row.wrong(f"{requirement.operator} {need}", "values")
+        row.done()
+        requirements.append(requirement)
+    fields.done()
+    return LabelSelector(labels, tuple(requirements))

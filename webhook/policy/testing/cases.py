@@ -1,0 +1,313 @@
+"""`tests.yaml`: named cases for policies, and how an outcome is held against what a case expects. Pure.
+
+The format is in docs/policies.md. Who runs a case is not known here: a runner takes a Case and a PolicySet
+and gives an Outcome, so that `bayplan test` can send it the webhook's own way.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import yaml
+
+from webhook.jsontools.diff import equal
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.loading.document import Document
+from webhook.policy.loading.errors import PolicyError, Problem
+from webhook.policy.loading.fields import Fields
+from webhook.wire.request import AdmissionRequest, Operation, UserInfo, from_object, namespace_named
+
+Objects = Sequence[Mapping[str, Any]]
+
+
+Resolve = Callable[[str], Objects]
+"""From a path, as a case writes it, to the objects in that file; raises ValueError in words."""
+
+
+OPERATIONS = ("CREATE", "UPDATE", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a case expects; None and () mean that nothing is said about it."""
+
+    allowed: bool | None = None
+    message_contains: tuple[str, ...] = ()
+    object: Mapping[str, Any] | None = None
+    patch: Sequence[Mapping[str, Any]] | None = None
+    warnings: tuple[str, ...] | None = None
+    unchanged: bool | None = None
+    absent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case. `about` names the policies it is a case of, () for all that stand in its folder.
+
+    `cluster`: what the cluster holds, None where the case has none (policies that need one are left out).
+    """
+
+    name: str
+    file: str
+    line: int
+    about: tuple[str, ...]
+    request: AdmissionRequest
+    params: Objects
+    cluster: Objects | None
+    expect: Expectation
+
+    def with_params(self, policies: PolicySet) -> PolicySet:
+        """The set with the case's parameter objects, each in place of one of the same kind and name."""
+        own = {_identity(item): item for item in self.params}
+        kept = tuple(item for item in policies.params if _identity(item) not in own)
+        return replace(policies, params=(*kept, *own.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFile:
+    """One `tests.yaml`. `policies`: the paths it names, () for its own folder."""
+
+    file: str
+    policies: tuple[str, ...]
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a case went."""
+
+    allowed: bool
+    message: str
+    warnings: tuple[str, ...]
+    object: Mapping[str, Any] | None
+    patch: tuple[Mapping[str, Any], ...]
+
+
+def read_cases(documents: Sequence[Document], resolve: Resolve) -> CaseFile:
+    """The cases of one file. Raises PolicyError with all problems, each with its line."""
+    problems: list[Problem] = []
+    if len(documents) != 1 or not isinstance(documents[0].value, dict):
+        file = documents[0].file if documents else "tests.yaml"
+        raise PolicyError([Problem(file, 0, 0, "", "", "must be one document: a map with `cases`")])
+    top = Fields(documents[0], (), documents[0].value, problems)
+    policies = top.texts("policies")
+    cases = [_read_case(row, resolve) for row in top.children("cases")]
+    if not top.value.get("cases"):
+        top.wrong("cases is required: at least one")
+    top.done()
+    names = [case.name for case in cases if case]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        top.wrong(f"two cases have the name {name!r}", "cases")
+    if problems:
+        raise PolicyError(problems)
+    return CaseFile(documents[0].file, policies, tuple(case for case in cases if case))
+
+
+def _read_case(row: Fields, resolve: Resolve) -> Case | None:
+    obj, old = _object(row, "object", resolve), _object(row, "oldObject", resolve)
+    operation = cast(
+        Operation, row.choice("operation", OPERATIONS, "UPDATE" if old is not None else "CREATE")
+    )
+    subject = old if operation == "DELETE" and obj is None else obj
+    namespace = row.text("namespace") or "default"
+    labels = row.labels("namespaceLabels")
+    user = _user(row.child("user"))
+    case = Case(
+        name=row.text("name", required=True),
+        file=row.document.file,
+        line=row.document.mark(row.path).line,
+        about=row.texts("policy") if isinstance(row.value.get("policy"), list) else _one(row, "policy"),
+        request=from_object(
+            subject or {},
+            operation,
+            old_object=old,
+            namespace=namespace,
+            namespace_object=None,
+            user_info=user,
+            uid="00000000-0000-0000-0000-000000000000",
+            dry_run=bool(row.flag("dryRun")),
+        ),
+        params=_objects(row, "params", resolve) or (),
+        cluster=_objects(row, "cluster", resolve),
+        expect=_expectation(row, row.child("expect")),
+    )
+    row.done()
+    if subject is None:
+        if "object" not in row.value:
+            row.wrong("object is required: a manifest, or the path of one")
+        return None
+    if labels and case.request.namespace:
+        named = namespace_named(case.request.namespace, labels)
+        case = replace(case, request=replace(case.request, namespace_object=named))
+    return case
+
+
+def _one(row: Fields, name: str) -> tuple[str, ...]:
+    text = row.text(name)
+    return (text,) if text else ()
+
+
+def _user(fields: Fields | None) -> UserInfo:
+    if fields is None:
+        return UserInfo("kubernetes-admin", groups=("system:authenticated",))
+    user = UserInfo(fields.text("username"), fields.text("uid"), fields.texts("groups"))
+    fields.done()
+    return user
+
+
+def _object(row: Fields, name: str, resolve: Resolve) -> Mapping[str, Any] | None:
+    """One object: a map, or the path of a file that holds it (`file.yaml#name` where it holds several)."""
+    row.ignore(name)
+    value = row.value.get(name)
+    if value is None or isinstance(value, dict):
+        return value
+    if not isinstance(value, str):
+        row.wrong("must be a manifest, or the path of one", name)
+        return None
+    path, _, wanted = value.partition("#")
+    found = [item for item in _resolved(row, name, path, resolve) if not wanted or _name(item) == wanted]
+    if len(found) == 1:
+        return found[0]
+    if not any(problem.message.startswith("cannot read") for problem in row.problems):
+        row.wrong(f"{value} holds {len(found)} objects; a case takes one (path#name picks it)", name)
+    return None
+
+
+def _objects(row: Fields, name: str, resolve: Resolve) -> Objects | None:
+    """Several objects: a list of maps and paths, or one of either."""
+    row.ignore(name)
+    value = row.value.get(name)
+    if value is None:
+        return None
+    result: list[Mapping[str, Any]] = []
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, dict):
+            result.append(item)
+        elif isinstance(item, str):
+            result.extend(_resolved(row, name, item, resolve))
+        else:
+            row.wrong("must be objects, or paths of files", name)
+    return result
+
+
+def _resolved(row: Fields, name: str, path: str, resolve: Resolve) -> Objects:
+    try:
+        return resolve(path)
+    except ValueError as error:
+        row.wrong(f"cannot read it: {error}", name)
+        return []
+
+
+def _expectation(row: Fields, fields: Fields | None) -> Expectation:
+    if fields is None:
+        row.wrong("expect is required")
+        return Expectation()
+    many = isinstance(fields.value.get("messageContains"), list)
+    fields.ignore("object", "patch")
+    patch, obj = fields.value.get("patch"), fields.value.get("object")
+    if patch is not None and not isinstance(patch, list):
+        fields.wrong("must be a list of operations", "patch")
+    if obj is not None and not isinstance(obj, dict):
+        fields.wrong("must be a map: the part of the object that is expected", "object")
+    expectation = Expectation(
+        allowed=fields.flag("allowed"),
+        message_contains=fields.texts("messageContains") if many else _one(fields, "messageContains"),
+        object=obj,
+        patch=patch,
+        warnings=fields.texts("warnings") if "warnings" in fields.value else None,
+        unchanged=fields.flag("unchanged"),
+        absent=fields.texts("absent"),
+    )
+    fields.done()
+    if not any(value is not None for value in fields.value.values()):
+        fields.wrong("says nothing")
+    return expectation
+
+
+def differences(expect: Expectation, outcome: Outcome) -> list[str]:
+    """What differs from what was expected, each as text for a person (a diff where there are two sides)."""
+    found: list[str] = []
+    if expect.allowed is not None and expect.allowed != outcome.allowed:
+        found.append(
+            f"expected {_verdict(expect.allowed)}, got {_verdict(outcome.allowed)}: {outcome.message}"
+        )
+    elif expect.allowed is None and not outcome.allowed:
+        found.append(f"denied, which was not expected: {outcome.message}")
+    lacking = [text for text in expect.message_contains if text not in outcome.message]
+    found += [f"the message lacks {text!r}: {outcome.message!r}" for text in lacking]
+    found += _warning_differences(expect.warnings, outcome.warnings)
+    if expect.unchanged is not None and expect.unchanged != (not outcome.patch):
+        wanted = "no change" if expect.unchanged else "a change"
+        found.append(f"expected {wanted}, got the patch:\n{_dump(list(outcome.patch))}")
+    if expect.object is not None:
+        found += _diff("object", expect.object, project(outcome.object, expect.object))
+    if expect.patch is not None:
+        found += _diff("patch", list(expect.patch), list(outcome.patch))
+    found += [f"{path} is there, and should not be" for path in expect.absent if _there(outcome.object, path)]
+    return found
+
+
+def _verdict(allowed: bool) -> str:
+    return "allowed" if allowed else "denied"
+
+
+def _warning_differences(expected: tuple[str, ...] | None, got: tuple[str, ...]) -> list[str]:
+    """Each expected text must be part of a warning, and `[]` means that there is none."""
+    if expected is None:
+        return []
+    if not expected and got:
+        return [f"expected no warnings, got: {'; '.join(got)}"]
+    missing = [text for text in expected if not any(text in warning for warning in got)]
+    return [f"no warning says {text!r}; got: {'; '.join(got) or 'none'}" for text in missing]
+
+
+def project(actual: Any, expected: Any) -> Any:
+    """The part of `actual` that `expected` speaks of: its keys; of lists of one length, each element."""
+    if isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        return {key: project(actual[key], value) for key, value in expected.items() if key in actual}
+    if isinstance(actual, list) and isinstance(expected, list) and len(actual) == len(expected):
+        return [project(one, other) for one, other in zip(actual, expected, strict=True)]
+    return actual
+
+
+def _diff(title: str, expected: Any, actual: Any) -> list[str]:
+    if equal(expected, actual):
+        return []
+    lines = difflib.unified_diff(
+        _dump(expected).splitlines(),
+        _dump(actual).splitlines(),
+        f"expected {title}",
+        f"actual {title}",
+        lineterm="",
+    )
+    return ["\n".join(lines)]
+
+
+def _there(obj: Any, path: str) -> bool:
+    """Whether a JSON Pointer leads to something."""
+    node = obj
+    for step in path.strip("/").split("/"):
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(node, Mapping) and key in node:
+            node = node[key]
+        elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
+            node = node[int(key)]
+        else:
+            return False
+    return True
+
+
+def _dump(value: Any) -> str:
+    return yaml.safe_dump(value, sort_keys=True, allow_unicode=True, width=100)
+
+
+def _name(obj: Mapping[str, Any]) -> str:
+    metadata = obj.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
+
+
+def _identity(obj: Mapping[str, Any]) -> tuple[str, ...]:
+    return str(obj.get("apiVersion")), str(obj.get("kind")), _name(obj)

@@ -1,0 +1,88 @@
+"""Which expressions of a policy set were reached: every one of them, watched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from webhook.cel import Budget
+from webhook.policy.engine.model import (
+    Expression,
+    MutatingPolicy,
+    NamedExpression,
+    Policy,
+    PolicySet,
+    ValidatingPolicy,
+)
+
+Key = tuple[str, str]
+"""Policy name and the field path of an expression in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(Expression):
+    """An expression that tells when it is evaluated."""
+
+    tell: Callable[[Key], None]
+
+    def evaluate(self, bindings: Mapping[str, Any], budget: Budget) -> Any:
+        """The value; the evaluation is told first, so that one that fails counts as reached."""
+        self.tell((self.policy, self.label))
+        return self.program.evaluate(bindings, budget)
+
+
+def expressions_of(policy: Policy) -> Iterator[Expression]:
+    """Every expression of a policy, in the order of its fields."""
+    yield from (row.expression for row in (*policy.conditions, *policy.variables))
+    if isinstance(policy, MutatingPolicy):
+        yield from (row.expression for row in policy.mutations)
+    if isinstance(policy, ValidatingPolicy):
+        for row in policy.validations:
+            yield row.expression
+            if row.message_expression is not None:
+                yield row.message_expression
+        yield from (row.expression for row in policy.audit_annotations)
+
+
+def watch(policies: PolicySet, tell: Callable[[Key], None]) -> PolicySet:
+    """The same set, with `tell` called for every expression that is evaluated."""
+    return replace(
+        policies,
+        mutating=tuple(_mutating(policy, tell) for policy in policies.mutating),
+        validating=tuple(_validating(policy, tell) for policy in policies.validating),
+    )
+
+
+def _watched(expression: Expression, tell: Callable[[Key], None]) -> Watched:
+    return Watched(expression.policy, expression.label, expression.program, tell)
+
+
+def _named(rows: tuple[NamedExpression, ...], tell: Callable[[Key], None]) -> tuple[NamedExpression, ...]:
+    return tuple(NamedExpression(row.name, _watched(row.expression, tell)) for row in rows)
+
+
+def _mutating(policy: MutatingPolicy, tell: Callable[[Key], None]) -> MutatingPolicy:
+    return replace(
+        policy,
+        conditions=_named(policy.conditions, tell),
+        variables=_named(policy.variables, tell),
+        mutations=tuple(replace(row, expression=_watched(row.expression, tell)) for row in policy.mutations),
+    )
+
+
+def _validating(policy: ValidatingPolicy, tell: Callable[[Key], None]) -> ValidatingPolicy:
+    return replace(
+        policy,
+        conditions=_named(policy.conditions, tell),
+        variables=_named(policy.variables, tell),
+        audit_annotations=_named(policy.audit_annotations, tell),
+        validations=tuple(
+            replace(
+                row,
+                expression=_watched(row.expression, tell),
+                message_expression=_watched(row.message_expression, tell) if row.message_expression else None,
+            )
+            for row in policy.validations
+        ),
+    )

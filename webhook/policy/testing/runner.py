@@ -1,0 +1,150 @@
+"""Find `tests.yaml` files, run their cases with a given runner, and sum up. Reads files; measures nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from planner.model.errors import InputError
+from webhook.files.reader import objects
+from webhook.policy.engine.model import Policy, PolicySet
+from webhook.policy.loading.document import parse
+from webhook.policy.loading.errors import PolicyError, Problem
+from webhook.policy.loading.files import find, load_paths, read
+from webhook.policy.loading.load import TEST_FILES, Functions
+from webhook.policy.testing.cases import Case, CaseFile, Outcome, differences, read_cases
+from webhook.policy.testing.coverage import Key, expressions_of, watch
+
+Runner = Callable[[Case, PolicySet], Outcome]
+"""Sends one case the webhook's way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One case and what differed; nothing did where it passed."""
+
+    case: Case
+    differences: tuple[str, ...]
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether all was as expected."""
+        return not self.differences
+
+
+@dataclass(slots=True)
+class Summary:
+    """All results, which policies had a case, and which of their expressions were reached."""
+
+    results: list[Result] = field(default_factory=list)
+    policies: dict[str, Policy] = field(default_factory=dict)
+    covered: set[str] = field(default_factory=set)
+    reached: set[Key] = field(default_factory=set)
+
+    @property
+    def failed(self) -> list[Result]:
+        """Cases in which something differed."""
+        return [result for result in self.results if not result.passed]
+
+    @property
+    def without_case(self) -> list[Policy]:
+        """Policies that no case is about."""
+        return [policy for name, policy in self.policies.items() if name not in self.covered]
+
+    @property
+    def expressions(self) -> list[Key]:
+        """Every expression there is."""
+        return [(e.policy, e.label) for policy in self.policies.values() for e in expressions_of(policy)]
+
+    @property
+    def unreached(self) -> list[Key]:
+        """Expressions that no case reached."""
+        return [key for key in self.expressions if key not in self.reached]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What `bayplan test` works on: the policies under some paths; the case files, each with its policies."""
+
+    policies: PolicySet
+    files: tuple[tuple[CaseFile, PolicySet], ...]
+
+    @classmethod
+    def load(cls, paths: Sequence[str | Path], functions: Functions | None = None) -> Suite:
+        """Read everything. Raises PolicyError for bad policies and for bad cases alike."""
+        problems: list[Problem] = []
+        files = []
+        for path in case_files(paths):
+            try:
+                files.append(_read_file(path))
+            except PolicyError as error:
+                problems.extend(error.problems)
+        if problems:
+            raise PolicyError(problems)
+        folders = [Path(path).parent if Path(path).name in TEST_FILES else path for path in paths]
+        policies = load_paths(folders, functions=functions)
+        return cls(policies, tuple((file, _policies_of(file, policies, functions)) for file in files))
+
+    def run(self, runner: Runner, clock: Callable[[], float]) -> Iterator[tuple[Result, Summary]]:
+        """Run every case; each result comes with the summary so far."""
+        summary = Summary(policies={policy.name: policy for policy in self.policies.policies})
+        for file, own in self.files:
+            policies = watch(own, summary.reached.add)
+            for case in file.cases:
+                began = clock()
+                found = _run_case(case, policies, runner)
+                summary.covered |= set(case.about) or {policy.name for policy in policies.policies}
+                summary.results.append(Result(case, tuple(found), clock() - began))
+                yield summary.results[-1], summary
+
+
+def _run_case(case: Case, policies: PolicySet, runner: Runner) -> list[str]:
+    known = {policy.name for policy in policies.policies}
+    if missing := [name for name in case.about if name not in known]:
+        return [f"no policy {', '.join(missing)} runs here; known: {', '.join(sorted(known)) or 'none'}"]
+    return differences(case.expect, runner(case, case.with_params(policies)))
+
+
+def _policies_of(file: CaseFile, policies: PolicySet, functions: Functions | None) -> PolicySet:
+    """The policies that a case file is for: those it names, else those that lie beside or below it."""
+    folder = Path(file.file).parent
+    if file.policies:
+        return load_paths([folder / path for path in file.policies], functions=functions)
+    return replace(
+        policies,
+        mutating=tuple(policy for policy in policies.mutating if _below(policy.file, folder)),
+        validating=tuple(policy for policy in policies.validating if _below(policy.file, folder)),
+    )
+
+
+def _below(file: str, folder: Path) -> bool:
+    return folder.resolve() in Path(file).resolve().parents
+
+
+def case_files(paths: Sequence[str | Path]) -> list[Path]:
+    """The `tests.yaml` files among files and folders."""
+    found: dict[Path, None] = {}
+    for given in map(Path, paths):
+        if given.is_dir():
+            names = sorted(path for name in TEST_FILES for path in given.rglob(name))
+            found.update(dict.fromkeys(names))
+        elif given.name in TEST_FILES:
+            find([given])
+            found[given] = None
+    return list(found)
+
+
+def _read_file(path: Path) -> CaseFile:
+    ((name, text),) = read([path])
+    documents = parse(name, text)
+
+    def resolve(relative: str) -> list[Mapping[str, Any]]:
+        try:
+            return [document.value for document in objects([str(path.parent / relative)])]
+        except InputError as error:
+            raise ValueError(str(error)) from None
+
+    return read_cases(documents, resolve)

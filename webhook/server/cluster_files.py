@@ -1,0 +1,92 @@
+"""Where the webhook gets its picture of the cluster from, when that is files: read again when they change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.cluster import read
+from planner.model.errors import InputError, Where
+from webhook.admission.environment import Surroundings
+from webhook.files.reader import SUFFIXES, documents
+
+
+def picture(paths: Sequence[str]) -> tuple[Snapshot, Surroundings]:
+    """What cluster files show. Raises `InputError` for what cannot be read.
+
+    No node at all is an error too: a file that is just being written looks like that, and every workload
+    would be refused for good.
+    """
+    found = documents(paths)
+    snapshot = read((document.file, document.value) for document in found)
+    if not snapshot.nodes:
+        raise InputError("no Node in it; a cluster has at least one", Where(", ".join(paths)))
+    return snapshot, Surroundings.of_objects(_objects(document.value for document in found))
+
+
+def _objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    for value in values:
+        if isinstance(value, dict) and isinstance(value.get("items"), list):
+            yield from _objects(value["items"])
+        elif isinstance(value, dict):
+            yield value
+
+
+class ClusterFiles:
+    """Cluster files as `kubectl get -o yaml` prints them; a bad change keeps the last good picture."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        """Reads the files. Raises `InputError` for what cannot be read at the start."""
+        self._paths = tuple(paths)
+        self._lock = threading.Lock()
+        self._seen = self._stamp()
+        self._snapshot, self._around = self._read()
+        self._problem = ""
+
+    def snapshot(self) -> Snapshot:
+        """The picture, read again if a file changed since."""
+        with self._lock:
+            seen = self._stamp()
+            if seen != self._seen:
+                self._seen = seen
+                try:
+                    self._snapshot, self._around = self._read()
+                    self._problem = ""
+                except InputError as error:
+                    self._problem = str(error)
+            return self._snapshot
+
+    def surroundings(self) -> Surroundings:
+        """Namespaces and parameters in the files that the picture was read from."""
+        return self._around
+
+    def problem(self) -> str:
+        """The last bad change, "" when the newest files were good."""
+        return self._problem
+
+    def waiting(self) -> str:
+        """Nothing: the files were read at the start."""
+        return ""
+
+    def _read(self) -> tuple[Snapshot, Surroundings]:
+        return picture(self._paths)
+
+    def _stamp(self) -> tuple[tuple[str, int, int], ...]:
+        files = [file for path in self._paths for file in _found(Path(path))]
+        stats = []
+        for file in files:
+            try:
+                stat = file.stat()
+            except OSError:
+                continue
+            stats.append((str(file), stat.st_mtime_ns, stat.st_size))
+        return tuple(stats)
+
+
+def _found(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
+    return [path]

@@ -1,0 +1,48 @@
+"""Where the webhook gets its picture of the cluster from, when that is files: read again when they change."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from planner.cluster.snapshot import Snapshot
+from webhook.admission.environment import Surroundings
+
+
+class ClusterSource(Protocol):
+    """Something that knows the nodes, pods and topologies; reservations come from the ledger."""
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest picture, None where no cluster is known."""
+        ...
+
+    def surroundings(self) -> Surroundings:
+        """What policies may look up there."""
+        ...
+
+    def problem(self) -> str:
+        """Why the picture is older than it should be; "" where all is well."""
+        ...
+
+    def waiting(self) -> str:
+        """What the first picture still lacks, so that no request should come yet; "" once it is whole."""
+        ...
+
+
+class NoCluster:
+    """No cluster: policies run, nothing is planned."""
+
+    def snapshot(self) -> None:
+        """Nothing is known."""
+        return
+
+    def surroundings(self) -> Surroundings:
+        """Nothing around."""
+        return Surroundings()
+
+    def problem(self) -> str:
+        """Nothing can be wrong with it."""
+        return ""
+
+    def waiting(self) -> str:
+        """Nothing is waited for."""
+        return ""

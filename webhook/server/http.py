@@ -1,0 +1,231 @@
+"""The webhook over HTTP: /mutate, /validate, /healthz, /readyz, /metrics. Nothing is decided here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import orjson
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from planner.cluster.snapshot import Snapshot
+from planner.ledger.ledger import LedgerUnavailable
+from planner.model.reservation import Book
+from webhook.admission.decision import Decision, Phase
+from webhook.server.metrics import Metrics, metrics
+from webhook.server.service import Service
+from webhook.wire.request import AdmissionRequest
+from webhook.wire.review import BODY_LIMIT, BadCall, decode, encode
+
+DEADLINE = 4.0
+"""Seconds for one call: inside the `timeoutSeconds: 5` of the webhook configurations."""
+
+
+STOP_SECONDS = 10.0
+"""Seconds that calls in flight get to finish when the server stops."""
+
+
+log = logging.getLogger("bayplan")
+
+
+@dataclass(slots=True)
+class Webhook:
+    """The handlers. `stopping` turns readiness off while what is in flight is finished.
+
+    `begun`: the cluster was known once, so calls are answered.
+    """
+
+    service: Service
+    deadline: float = DEADLINE
+    metrics: Metrics = field(default_factory=metrics)
+    stopping: bool = False
+    begun: bool = False
+
+    def app(self) -> web.Application:
+        """The aiohttp application."""
+        app = web.Application(client_max_size=BODY_LIMIT + 1, middlewares=[self._middleware()])
+        app.router.add_post("/mutate", self._handler("mutate"))
+        app.router.add_post("/validate", self._handler("validate"))
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._metrics)
+        return app
+
+    def _handler(self, phase: Phase) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(call: web.Request) -> web.Response:
+            started = time.perf_counter()
+            self._check_begun()
+            request = decode(await _body(call))
+            read = time.perf_counter()
+            async with asyncio.timeout(self.deadline):
+                decision = await self.service.answer(request, phase)
+            seconds, deciding = time.perf_counter() - started, time.perf_counter() - read
+            self.metrics.observe(phase, decision, seconds, deciding)
+            log.info(log_line(phase, request, decision, seconds))
+            return web.Response(body=encode(request.uid, decision.response), content_type="application/json")
+
+        return handle
+
+    def _check_begun(self) -> None:
+        """Before the first whole picture nothing can be planned, so nothing is let in unplanned.
+
+        A Service sends nothing to a replica that is not ready; a connection may be older than that. Raises
+        `BadCall` 503: the caller's failurePolicy decides.
+        """
+        if not self.begun:
+            waiting = self.service.cluster.waiting()
+            if waiting:
+                raise BadCall(f"not ready: {waiting}", 503)
+            self.begun = True
+
+    def _middleware(self) -> Middleware:
+        @web.middleware
+        async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+            """The road of bad calls: a status and one line of text, never a traceback."""
+            answer = await guarded(request, handler)
+            if self.stopping:  # the caller's next call goes to another replica
+                answer.force_close()
+            return answer
+
+        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+            try:
+                return await handler(request)
+            except BadCall as error:
+                return self._plain(error.status, str(error))
+            except web.HTTPRequestEntityTooLarge:
+                return self._plain(413, f"the body is larger than the limit of {BODY_LIMIT} bytes")
+            except web.HTTPException as error:
+                return self._plain(error.status, error.reason)
+            except TimeoutError:
+                return self._plain(504, f"no decision within {self.deadline:g} s")
+            except Exception as error:  # the last station: the caller gets a line, the log the rest
+                log.error(_json(event="error", path=request.path, error=type(error).__name__), exc_info=error)
+                return self._plain(500, "an internal error; the server's log has it")
+
+        return errors
+
+    def _plain(self, status: int, text: str) -> web.Response:
+        self.metrics.bad_calls.labels(str(status)).inc()
+        log.warning(_json(event="bad call", status=status, message=text))
+        return web.Response(status=status, text=text + "\n")
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        """Ready once the cluster is known and while it serves; the detail tells what is old or missing."""
+        problems, waiting = [*self.problems(), *await self._ledger_problem()], self.service.cluster.waiting()
+        detail = {"revision": self.service.policies.current.revision, "problems": problems}
+        if waiting:
+            detail["waiting"] = waiting
+        status = 503 if self.stopping or waiting else 200
+        return web.Response(status=status, body=orjson.dumps(detail) + b"\n", content_type="application/json")
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        revision = self.service.policies.current.revision
+        try:
+            book: Book | None = await self.service.ledger.book(self.service.clock())
+        except LedgerUnavailable:  # the counters still tell; a picture without the book would not be true
+            book = None
+
+        def text() -> bytes:
+            return self.metrics.exposition(revision, not self.problems(), self._picture(book))
+
+        return web.Response(body=await asyncio.to_thread(text), content_type="text/plain")
+
+    def _picture(self, book: Book | None) -> Snapshot | None:
+        picture = self.service.cluster.snapshot() if book is not None else None
+        return picture.with_book(book) if picture is not None and book is not None else None
+
+    async def _ledger_problem(self) -> list[str]:
+        """Why nothing can be reserved now. It does not make the server unready: it says so to who asks."""
+        try:
+            await self.service.ledger.book(self.service.clock())
+        except LedgerUnavailable as error:
+            return [str(error)]
+        return []
+
+    def problems(self) -> list[str]:
+        """What is older than it should be: policies or cluster files whose newest version is bad."""
+        error = self.service.policies.error
+        found = (str(error) if error else "", self.service.cluster.problem())
+        return [problem for problem in found if problem]
+
+
+async def _body(call: web.Request) -> bytes:
+    if call.content_type != "application/json":
+        raise BadCall(f"expected content type application/json, found {call.content_type}", 415)
+    return await call.read()
+
+
+def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, seconds: float) -> str:
+    """One line a decision: who, what, the verdict, the plan in short. Nothing of the pods' own content."""
+    response = decision.response
+    plan = decision.plan.first.answer if decision.plan is not None else None
+    return _json(
+        event="decision",
+        phase=phase,
+        uid=request.uid,
+        operation=request.operation,
+        kind=request.kind.kind,
+        namespace=request.namespace,
+        name=request.name or _generated(request),
+        user=request.user_info.username,
+        dryRun=request.dry_run,
+        allowed=response.allowed,
+        reason=response.reason,
+        patches=len(response.patch),
+        warnings=len(response.warnings),
+        plan=decision.plan.decision if decision.plan is not None else None,
+        planReason=plan.reason if plan is not None else None,
+        domain="/".join(plan.domain) if plan is not None else None,
+        reservations=[r.id for r in decision.plan.reservations] if decision.plan is not None else [],
+        revision=decision.revision,
+        seconds=round(seconds, 6),
+    )
+
+
+def _generated(request: AdmissionRequest) -> str:
+    metadata = (request.object or {}).get("metadata")
+    name = metadata.get("name") or metadata.get("generateName") if isinstance(metadata, dict) else ""
+    return name if isinstance(name, str) else ""
+
+
+def _json(**fields: object) -> str:
+    return orjson.dumps({"time": round(time.time(), 3), **fields}).decode()
+
+
+@dataclass(slots=True)
+class Running:
+    """A server that listens; `port` is the one that it was given."""
+
+    runner: web.AppRunner
+    webhook: Webhook
+    port: int
+
+    async def drain(self, seconds: float) -> None:
+        """Say no to readiness and serve on for a while: callers learn later than we that we stop.
+
+        Each connection is closed after the next answer, so that none is cut when the listener goes.
+        """
+        self.webhook.stopping = True
+        await asyncio.sleep(seconds)
+
+    async def stop(self) -> None:
+        """Say no to readiness, stop listening, finish what is in flight."""
+        self.webhook.stopping = True
+        await self.runner.cleanup()
+
+
+async def start(webhook: Webhook, host: str, port: int, tls: ssl.SSLContext | None) -> Running:
+    """Listen on `host:port` (0 picks a free port), over TLS where a context is given."""
+    runner = web.AppRunner(webhook.app(), access_log=None, shutdown_timeout=STOP_SECONDS)
+    await runner.setup()
+    site = web.TCPSite(runner, host, port, ssl_context=tls)
+    await site.start()
+    return Running(runner, webhook, runner.addresses[0][1])

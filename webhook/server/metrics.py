@@ -1,0 +1,64 @@
+"""What /metrics shows. One registry a server, so that tests and a reload never share counters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from planner.cluster.snapshot import Snapshot
+from webhook.admission.decision import Decision
+from webhook.server.leaf_spine_metrics import TopologyMetrics, topology_metrics
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The server's counters and histograms."""
+
+    registry: CollectorRegistry
+    decisions: Counter
+    seconds: Histogram
+    plans: Counter
+    bad_calls: Counter
+    policy_set: Gauge
+    reload_failed: Gauge
+    topology: TopologyMetrics
+
+    def observe(self, phase: str, decision: Decision, seconds: float, deciding: float) -> None:
+        """Count one answered request: seconds for all of it, and for deciding and reserving."""
+        self.decisions.labels(phase, "true" if decision.response.allowed else "false").inc()
+        self.seconds.labels(phase).observe(seconds)
+        if decision.plan is not None:
+            for placed in decision.plan.placed:
+                self.plans.labels(phase, placed.answer.decision).inc()
+            if phase == "mutate":
+                self.topology.observe(decision.plan, seconds, deciding)
+
+    def exposition(self, revision: str, healthy: bool, snapshot: Snapshot | None) -> bytes:
+        """The text that Prometheus scrapes; `snapshot` is the cluster with the book as they are now."""
+        self.topology.look(snapshot)
+        self.policy_set.clear()
+        self.policy_set.labels(revision).set(1)
+        self.reload_failed.set(0 if healthy else 1)
+        return generate_latest(self.registry)
+
+
+def metrics() -> Metrics:
+    """Fresh metrics on a registry of their own."""
+    registry = CollectorRegistry()
+    return Metrics(
+        registry,
+        Counter("bayplan_decisions", "Admission requests answered", ["phase", "allowed"], registry=registry),
+        Histogram(
+            "bayplan_decision_seconds", "Time to answer", ["phase"], buckets=BUCKETS, registry=registry
+        ),
+        Counter("bayplan_plans", "Gangs planned, by answer", ["phase", "decision"], registry=registry),
+        Counter("bayplan_bad_calls", "Calls answered with a 4xx or 5xx", ["status"], registry=registry),
+        Gauge("bayplan_policy_set_info", "The policy set that answers", ["revision"], registry=registry),
+        Gauge(
+            "bayplan_reload_failed", "1 while the newest policies or cluster files are bad", registry=registry
+        ),
+        topology_metrics(registry),
+    )

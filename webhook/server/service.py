@@ -1,0 +1,144 @@
+"""One admission call, from bytes to bytes: decode, decide, keep the promise in the ledger, encode.
+
+The decision is pure and made in a thread; only here does it meet the ledger. On a conflict (somebody else
+took the place in between) the picture is taken anew and decided again, as long as there is time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable
+from planner.model.reservation import Book, Reservation
+from webhook.admission.decision import Claim, Decision, Phase, Release, Reserve, decide, promise
+from webhook.policy.loading.files import PolicyStore
+from webhook.server.cluster_source import ClusterSource, NoCluster
+from webhook.server.in_flight import Promises
+from webhook.wire.request import AdmissionRequest
+from webhook.wire.review import Response
+
+TRY_SECONDS = 3.0
+"""How long a call whose place was taken is decided anew before it is answered with "try again"."""
+
+
+HOLD_SECONDS = 300.0
+"""Time to live of a hold that no validating pass has claimed."""
+
+
+WORKERS = 2
+"""Threads that decide. More would make each decision slower, since Python runs one at a time, and would keep
+the event loop waiting between them; the second is there so that one slow decision does not hold up all."""
+
+
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(WORKERS, thread_name_prefix="decide")
+
+
+def _again() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="decide-again")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What answers admission requests. `clock` gives seconds since the epoch."""
+
+    policies: PolicyStore
+    ledger: Ledger
+    cluster: ClusterSource = field(default_factory=NoCluster)
+    clock: Callable[[], float] = time.time
+    promises: Promises = field(default_factory=Promises)
+    workers: ThreadPoolExecutor = field(default_factory=_workers)
+    again: ThreadPoolExecutor = field(default_factory=_again)
+    """What was overtaken does not wait behind all that came meanwhile, or it would be overtaken for ever."""
+
+    async def answer(self, request: AdmissionRequest, phase: Phase) -> Decision:
+        """Decide, and unless it is a dry run do what the decision says in the ledger.
+
+        Never raises for an object or a ledger that is in a bad state: that becomes a refusal in words.
+        """
+        started = time.monotonic()
+        holder = ""
+        while not holder or time.monotonic() - started < TRY_SECONDS:
+            try:
+                decision = await self._try(request, phase, self.again if holder else self.workers)
+            except Conflict as conflict:
+                holder = conflict.holder
+                continue
+            except LedgerUnavailable as error:
+                return _refused(503, "ServiceUnavailable", f"no place can be reserved now: {error}", self)
+            return decision
+        message = (
+            f"the place was taken again and again for {TRY_SECONDS:g} s while it was being reserved, "
+            f"last by {holder}; apply again"
+        )
+        return _refused(409, "Conflict", message, self)
+
+    async def _try(self, request: AdmissionRequest, phase: Phase, workers: ThreadPoolExecutor) -> Decision:
+        """One decision, done. Raises `Conflict` where the ledger will not have it any more."""
+        loop = asyncio.get_running_loop()
+        while True:
+            read = time.monotonic()
+            book = await self.ledger.book(self.clock())
+            decision = await loop.run_in_executor(workers, self._decide, request, phase, book, read)
+            if request.dry_run:
+                return decision
+            new = frozenset(step.reservation.id for step in decision.steps if isinstance(step, Reserve))
+            held = decision.plan.reservations if decision.plan is not None else ()
+            if await self.promises.awaited(one.id for one in held if one.id not in new):
+                continue  # another call has the same gang under way: its outcome is this one's too
+            kept = False
+            try:
+                await self._do(decision, book)
+                kept = True
+            finally:
+                self.promises.settle(new, kept=kept)
+            return decision
+
+    def _decide(self, request: AdmissionRequest, phase: Phase, book: Book, read: float) -> Decision:
+        while True:
+            began = time.monotonic()
+            picture: Snapshot | None = self.cluster.snapshot()
+            snapshot = self.promises.over(picture.with_book(book), read) if picture is not None else None
+            decision = decide(request, self.policies.current, snapshot, phase, self.cluster.surroundings())
+            wanted = [step.reservation for step in decision.steps if isinstance(step, Reserve)]
+            if request.dry_run or not wanted or self.promises.make(wanted, began):
+                return decision
+
+    async def _do(self, decision: Decision, book: Book) -> None:
+        """Every step, or none of the reservations that this call would be the first to make."""
+        now = self.clock()
+        known = {held.id for held in book.reservations}
+        new: list[str] = []
+        try:
+            for step in decision.steps:
+                match step:
+                    case Reserve(reservation, planned_on):
+                        await self._reserve(reservation, planned_on, now)
+                        if reservation.id not in known:
+                            new.append(reservation.id)
+                    case Claim(reservation_id, owner_uid):
+                        await self.ledger.claim(reservation_id, owner_uid, now)
+                    case Release(reservation_id):
+                        await self.ledger.release(reservation_id)
+        except (Conflict, LedgerUnavailable):
+            for reservation_id in new:
+                await self.ledger.release(reservation_id)
+            raise
+
+    async def _reserve(self, reservation: Reservation, planned_on: int, now: float) -> None:
+        """Take it. Where another call has taken the gang's place already, elsewhere, that is a conflict too:
+        the answer must tell the place that the book holds."""
+        hold = replace(reservation, created=now, expires=now + HOLD_SECONDS)
+        held = await self.ledger.reserve(hold, planned_on, now)
+        if promise(held) != promise(hold):
+            raise Conflict(held.gang)
+
+
+def _refused(code: int, reason: str, message: str, service: Service) -> Decision:
+    response = Response(False, code=code, reason=reason, message=message)
+    return Decision(response, revision=service.policies.current.revision)

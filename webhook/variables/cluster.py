@@ -1,0 +1,199 @@
+"""What policies may know of the cluster: plain JSON, the CEL variable `cluster`.
+
+`known`: true, for there is one. `topologies`: name to levels; `aliases`: by topology, other names of levels
+with their label keys; `hostless`: topologies whose object does not list the hostname, which is added.
+`levels`: every level key. `nodePools`: name to nodes, selector and topology.
+`largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
+when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
+(`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
+`gpuShare`: by product and GPU resource, what one GPU's share of its node is (`planner.shares`). `domains`:
+every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their labels (`planner.inventory`).
+`numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`planner.hardware`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate, chain
+from typing import cast
+
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tree import Tree
+from planner.manifests.label_presets import NODE_POOL
+from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
+from planner.model.quantity import Resources
+from planner.model.topology import Topology
+from planner.node.mig import profiles_of
+from webhook.variables.cluster_hardware import HARDWARE
+from webhook.variables.cluster_inventory import domains, gpu_nodes
+from webhook.variables.gpu_shares import gpu_shares
+
+PRODUCT = "nvidia.com/gpu.product"
+
+
+class Facts(Mapping[str, object]):
+    """The facts of one snapshot, each worked out when it is first asked for.
+
+    Those that nodes, topologies and hardware alone tell are kept with these, so that a pod, a reservation or
+    the next request finds them there.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._now: dict[str, object] = {}
+
+    def __getitem__(self, name: str) -> object:
+        if name in _LASTING:
+            kept, key = self._snapshot.base.kept, ("fact", name)
+            if key not in kept:
+                kept[key] = _LASTING[name](self._snapshot)
+            return kept[key]
+        if name not in self._now:
+            self._now[name] = _PASSING[name](self._snapshot)
+        return self._now[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(_LASTING, _PASSING)
+
+    def __len__(self) -> int:
+        return len(_LASTING) + len(_PASSING)
+
+
+def cluster_facts(snapshot: Snapshot) -> Facts:
+    """The facts of a snapshot; the caller must not change them."""
+    known = snapshot.__dict__.get("_facts")
+    if known is None:
+        known = snapshot.__dict__["_facts"] = Facts(snapshot)
+    return cast(Facts, known)
+
+
+def _topologies(snapshot: Snapshot) -> list[Topology]:
+    return [topology for topology in snapshot.topologies if topology.source != "none"]
+
+
+def _all_largest(snapshot: Snapshot) -> dict[str, object]:
+    free = {name: _free(snapshot, name) for name in snapshot.nodes}
+    return {t.name: _largest(snapshot.base.trees[t.name], free) for t in _topologies(snapshot)}
+
+
+def _free(snapshot: Snapshot, name: str) -> dict[str, int]:
+    """What the node can give now; nothing where it is cordoned, not ready or held whole."""
+    node = snapshot.nodes[name]
+    if node.cordoned or not node.ready or name in snapshot.holders:
+        return {}
+    taken = snapshot.taken.get(name, {})
+    return {
+        resource: max(0, amount - taken.get(resource, 0)) for resource, amount in node.allocatable.items()
+    }
+
+
+def _gpus(amounts: Resources) -> int:
+    return sum(amounts.get(name, 0) for name in GPU_RESOURCES)
+
+
+def _largest(tree: Tree, free: Mapping[str, Resources]) -> dict[str, object]:
+    """By level: the domain with the most free GPUs, and how many any has when empty."""
+    now = [0]
+    empty = [0]
+    for node in tree.nodes:
+        now.append(now[-1] + _gpus(free[node.name]))
+        empty.append(empty[-1] + _gpus(node.allocatable))
+    found: dict[str, object] = {}
+    for level, branches in zip(tree.topology.levels, tree.levels, strict=True):
+        ends = accumulate(map(len, branches), initial=0)
+        spans = [(at, at + len(b), b) for at, b in zip(ends, branches, strict=False) if b.named]
+        best = max(spans, key=lambda span: (now[span[1]] - now[span[0]], -span[0]), default=None)
+        if best is not None:
+            found[level] = {
+                "gpus": now[best[1]] - now[best[0]],
+                "domain": list(best[2].path),
+                "gpusWhenEmpty": max(empty[end] - empty[start] for start, end, _ in spans),
+            }
+    return found
+
+
+def _pools(snapshot: Snapshot) -> dict[str, object]:
+    """Node pools: those of topologies with a selector, and those of KAI's label (`byLabel`), which have a
+    topology where all of their nodes belong to one and the same."""
+    pools: dict[str, object] = {
+        t.name: {
+            "nodes": len(snapshot.base.trees[t.name].nodes),
+            "selector": dict(t.node_selector),
+            "topology": t.name,
+            "byLabel": False,
+        }
+        for t in snapshot.topologies
+        if t.node_selector
+    }
+    labelled: dict[str, list[str]] = {}
+    for node in snapshot.nodes.values():
+        if pool := node.labels.get(NODE_POOL, ""):
+            labelled.setdefault(pool, []).append(node.name)
+    homes = _homes(snapshot) if labelled else {}
+    for pool, names in sorted(labelled.items()):
+        shared = set.intersection(*(homes.get(name, set()) for name in names))
+        entry = {"nodes": len(names), "selector": {NODE_POOL: pool}, "byLabel": True}
+        pools.setdefault(pool, {**entry, "topology": next(iter(shared)) if len(shared) == 1 else ""})
+    return pools
+
+
+def _homes(snapshot: Snapshot) -> dict[str, set[str]]:
+    """The topologies to which each node belongs."""
+    homes: dict[str, set[str]] = {}
+    for topology in snapshot.topologies:
+        if topology.source != "none":
+            for node in snapshot.base.trees[topology.name].nodes:
+                homes.setdefault(node.name, set()).add(topology.name)
+    return homes
+
+
+def _resources(snapshot: Snapshot) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for node in snapshot.nodes.values():
+        for name, amount in {**node.allocatable, **node.pending}.items():
+            found[name] = max(found.get(name, 0), amount)
+    return dict(sorted(found.items()))
+
+
+def _mig(snapshot: Snapshot) -> dict[str, object]:
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for name, node in snapshot.nodes.items():
+        product = node.labels.get(PRODUCT, "")
+        offers = {**node.allocatable, **node.pending}
+        slices = {r.removeprefix(MIG_PREFIX): n for r, n in offers.items() if r.startswith(MIG_PREFIX)}
+        if not product and not slices:
+            continue
+        facts = found.setdefault(product, {"most": {}, "free": {}})
+        free = _free(snapshot, name) if slices else {}
+        for profile, count in slices.items():
+            facts["most"][profile] = max(facts["most"].get(profile, 0), count)
+            now = free.get(MIG_PREFIX + profile, 0)
+            facts["free"][profile] = max(facts["free"].get(profile, 0), now)
+    return {
+        product: {"profiles": list(profiles_of(product)), **facts} for product, facts in sorted(found.items())
+    }
+
+
+_Maker = Callable[[Snapshot], object]
+
+
+_LASTING: dict[str, _Maker] = {
+    "known": lambda snapshot: True,
+    "topologies": lambda snapshot: {t.name: list(t.levels) for t in _topologies(snapshot)},
+    "aliases": lambda snapshot: {t.name: dict(t.aliases) for t in _topologies(snapshot) if t.aliases},
+    "hostless": lambda snapshot: [t.name for t in _topologies(snapshot) if t.hostless],
+    "levels": lambda snapshot: sorted({level for t in _topologies(snapshot) for level in t.levels}),
+    "nodePools": _pools,
+    "resources": _resources,
+    "gpuShare": lambda snapshot: gpu_shares(snapshot.nodes.values()),
+    "domains": domains,
+    "gpuNodes": lambda snapshot: gpu_nodes(snapshot.nodes.values()),
+    "nodes": lambda snapshot: len(snapshot.nodes),
+    "gpus": lambda snapshot: sum(_gpus(node.allocatable) for node in snapshot.nodes.values()),
+    **HARDWARE,
+}
+"""What stays while nodes, topologies and hardware do."""
+
+
+_PASSING: dict[str, _Maker] = {"largestFree": _all_largest, "mig": _mig}
+"""What pods and reservations change."""

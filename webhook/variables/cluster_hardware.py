@@ -1,0 +1,108 @@
+"""What policies may know of the cluster's hardware, as parts of the CEL variable `cluster`. Plain JSON.
+
+`numa`: of every node, where any has a NodeResourceTopology, its labels, taints and allocatable, the Topology
+Manager's `policy` and `scope` ("none" where it has none) and its `zones`. `claims`: by NAMESPACE/NAME what
+ResourceClaims and ResourceClaimTemplates ask for, and the template of each ComputeDomain. `cliques`: of each
+node on multi-node NVLink its clique (`<ClusterUUID>.<CliqueID>`, a label of GPU feature discovery).
+`limits`: by namespace its LimitRanges' bounds (`ranges`) and what its ResourceQuotas have left (`quotas`).
+`migNodes`: each way in which nodes are split into MIG slices, with how many nodes are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.cluster.infrastructure import Fabric
+from planner.cluster.snapshot import Snapshot
+from planner.devices.claims import Claim, Claims
+from planner.model.node import Node
+from planner.model.pod import MIG_PREFIX
+from webhook.variables.gpu_shares import PRODUCT
+
+CLIQUE = "nvidia.com/gpu.clique"
+
+
+def _all_numa(snapshot: Snapshot) -> list[dict[str, object]]:
+    base = snapshot.base
+    return [_numa(node, base) for node in snapshot.nodes.values()] if base.numa or base.aligns else []
+
+
+def _cliques(snapshot: Snapshot) -> dict[str, str]:
+    labelled = ((name, node.labels.get(CLIQUE, "")) for name, node in snapshot.nodes.items())
+    return {name: clique for name, clique in labelled if clique}
+
+
+def _numa(node: Node, base: Fabric) -> dict[str, object]:
+    refusing, published = base.aligned(node), base.numa.get(node.name)
+    zones = refusing or published
+    return {
+        "node": node.name,
+        "labels": node.labels,
+        "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in node.taints],
+        "allocatable": {**node.allocatable, **node.pending},
+        "policy": refusing.policy if refusing else "none",
+        "scope": refusing.scope if refusing else "container",
+        "zones": [
+            {"name": zone.name, "allocatable": zone.allocatable, "available": zone.available}
+            for zone in (zones.zones if zones else ())
+        ],
+    }
+
+
+def _mig_nodes(snapshot: Snapshot) -> list[dict[str, object]]:
+    """Each way in which some nodes are split, once, in the order of the nodes."""
+    found: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
+    for node in snapshot.nodes.values():
+        offers = {**node.allocatable, **node.pending}
+        slices = sorted(
+            (name.removeprefix(MIG_PREFIX), count) for name, count in offers.items() if _is_slice(name, count)
+        )
+        if slices:
+            key = (node.labels.get(PRODUCT, ""), tuple(slices))
+            found[key] = found.get(key, 0) + 1
+    return [
+        {"product": product, "slices": dict(slices), "nodes": count}
+        for (product, slices), count in found.items()
+    ]
+
+
+def _is_slice(resource: str, count: int) -> bool:
+    return resource.startswith(MIG_PREFIX) and count > 0
+
+
+def _limits(snapshot: Snapshot) -> dict[str, dict[str, list[dict[str, object]]]]:
+    found: dict[str, dict[str, list[dict[str, object]]]] = {}
+    for key, bounds in snapshot.base.bounds.items():
+        for one in bounds:
+            entry: dict[str, object] = {"name": one.name, "type": one.type, "min": one.least, "max": one.most}
+            _of(found, key)["ranges"].append(entry)
+    for key, quota in snapshot.base.quotas.items():
+        _of(found, key)["quotas"].append({"name": quota.name, "hard": quota.hard, "left": quota.left})
+    return found
+
+
+def _of(found: dict[str, dict[str, list[dict[str, object]]]], key: str) -> dict[str, list[dict[str, object]]]:
+    return found.setdefault(key.split("/")[0], {"ranges": [], "quotas": []})
+
+
+def claims_json(claims: Claims) -> dict[str, object]:
+    """`{"claims": {name: [{class, count}]}, "templates": …, "domains": {name: template}}`."""
+    return {
+        "claims": {name: _requests(claim) for name, claim in claims.claims.items()},
+        "templates": {name: _requests(claim) for name, claim in claims.templates.items()},
+        "domains": dict(claims.domains),
+    }
+
+
+def _requests(claim: Claim) -> list[dict[str, object]]:
+    return [{"class": one.device_class, "count": one.count} for one in claim.requests]
+
+
+HARDWARE: dict[str, Callable[[Snapshot], object]] = {
+    "numa": _all_numa,
+    "claims": lambda snapshot: claims_json(snapshot.base.claims),
+    "limits": _limits,
+    "migNodes": _mig_nodes,
+    "cliques": _cliques,
+}
+"""The facts by name; all of them stay while nodes and hardware do."""

@@ -1,0 +1,95 @@
+"""What there is to choose from: the domains of each topology by name, and the kinds of GPU nodes by label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tree import Branch, Tree
+from planner.model.node import Node
+from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
+
+GPU_LABELS = {
+    "product": "nvidia.com/gpu.product",
+    "family": "nvidia.com/gpu.family",
+    "memory": "nvidia.com/gpu.memory",
+    "count": "nvidia.com/gpu.count",
+    "sharing": "nvidia.com/gpu.sharing-strategy",
+    "mig": "nvidia.com/mig.strategy",
+    "config": "nvidia.com/mig.config",
+    "nvswitch": "nvidia.com/nvswitch.present",
+    "interconnect": "gpu.topology/interconnect",
+}
+"""What GPU feature discovery (and, for the last, a hand) writes on nodes. Every value is text."""
+
+
+CLIQUE = "nvidia.com/gpu.clique"
+
+
+def domains(snapshot: Snapshot) -> list[dict[str, object]]:
+    """Each named domain above the hosts: topology, level, name, path, nodes and the uplink in Gb/s.
+
+    The uplink is the slowest cable of the switch that is called as the domain is (`Topology` `spec.links`),
+    0.0 where none is known. In the order of topologies and their trees.
+    """
+    found: list[dict[str, object]] = []
+    for topology in snapshot.topologies:
+        if topology.source == "none":
+            continue
+        tree = snapshot.base.trees[topology.name]
+        speeds = _slowest(snapshot, topology.name)
+        found.extend(
+            {
+                "topology": topology.name,
+                "level": topology.levels[branch.level],
+                "name": branch.path[-1],
+                "path": list(branch.path),
+                "nodes": len(branch),
+                "gbps": speeds.get(branch.path[-1], 0.0),
+            }
+            for branch in _above_hosts(tree, tree.root)
+        )
+    return found
+
+
+def _above_hosts(tree: Tree, branch: Branch) -> Iterator[Branch]:
+    if 0 <= branch.level < tree.topology.host_index and branch.named:
+        yield branch
+    for child in branch.children:
+        yield from _above_hosts(tree, child)
+
+
+def _slowest(snapshot: Snapshot, topology: str) -> dict[str, float]:
+    speeds: dict[str, float] = {}
+    for link in snapshot.base.links.get(topology, ()):
+        for end in (link.one, link.other):
+            speeds[end] = min(speeds.get(end, link.gbps), link.gbps)
+    return speeds
+
+
+def gpu_nodes(nodes: Iterable[Node]) -> list[dict[str, object]]:
+    """The kinds of nodes that have GPUs or slices, by what their labels say, with how many there are of each.
+
+    `memory` (MiB) and `count` are numbers, 0 where the label is missing or no number; other labels are text,
+    "" where missing. `clique` tells whether the node is in a multi-node NVLink domain; `gpus` how many whole
+    GPUs it gives, `slices` whether it gives slices of MIG.
+    """
+    counts: dict[tuple[tuple[str, object], ...], int] = {}
+    for node in nodes:
+        gpus = sum(node.allocatable.get(name, 0) for name in GPU_RESOURCES)
+        slices = [amount for name, amount in node.allocatable.items() if name.startswith(MIG_PREFIX)]
+        if gpus or slices:
+            own = (("clique", bool(node.labels.get(CLIQUE))), ("gpus", gpus), ("slices", any(slices)))
+            kind = (*_labelled(node), *own)
+            counts[kind] = counts.get(kind, 0) + 1
+    return [{**dict(kind), "nodes": count} for kind, count in sorted(counts.items(), key=str)]
+
+
+def _labelled(node: Node) -> Iterator[tuple[str, object]]:
+    for name, key in GPU_LABELS.items():
+        value = node.labels.get(key, "")
+        yield name, _number(value) if name in ("memory", "count") else value
+
+
+def _number(value: str) -> int:
+    return int(value) if value.isdecimal() and len(value) < 12 else 0

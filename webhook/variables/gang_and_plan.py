@@ -1,0 +1,249 @@
+"""The variables that bayplan.dev policies see beside upstream's: `gang`, `plan`, `cluster`. Plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from planner.model.labels import Requirement, Term
+from planner.model.node import DEFAULT_SCHEDULER
+from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.reservation import Reservation
+from webhook.placement.group_members import Member
+from webhook.placement.service_roles import beside, role_of
+from webhook.placement.workload_plan import Placed, WorkloadPlan
+from webhook.variables.rank_order import ranks
+from webhook.workloads import Template, Workload
+
+NO_CLUSTER: Mapping[str, Any] = {
+    "known": False,
+    "topologies": {},
+    "aliases": {},
+    "hostless": [],
+    "levels": [],
+    "nodePools": [],
+    "mig": {},
+    "resources": {},
+    "gpuShare": [],
+    "largestFree": {},
+    "domains": [],
+    "gpuNodes": [],
+    "numa": [],
+    "claims": {"claims": {}, "templates": {}, "domains": {}},
+    "cliques": {},
+    "limits": {},
+    "migNodes": [],
+}
+"""What `cluster` is where nothing is known of one: the same keys, all empty."""
+
+
+_OBJECT = Template((), "", 0, ("metadata",), ("spec",))
+
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+def gang_variable(
+    workload: Workload,
+    namespace: str,
+    pod_set: str,
+    obj: Mapping[str, Any] = _NOTHING,
+    fellows: Iterable[Member] = (),
+    reservations: Iterable[Reservation] = (),
+) -> dict[str, Any]:
+    """`gang`: who asks and for how much. Several gangs of one object are alike; the first speaks for them.
+
+    Amounts are per pod, cpu in millicores, the rest in base units. `podSet` is the PodSet whose template is
+    shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases.
+    `queue` is that of the PodGroup which a pod names; `schedulers` are those that its templates name, the
+    default one left out. A PodSet's `constraint` is what it asks for besides the gang. `fellows` are further
+    pods of its PodGroups of Kubernetes' own; `role` is prefill, decode or router, by label or name, and
+    `beside` the places of the same service's other roles (`webhook.roles`).
+    """
+    group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=workload.left)
+    return {
+        "name": group.name,
+        "namespace": namespace,
+        "kind": workload.kind,
+        "podSet": pod_set,
+        "queue": workload.queue,
+        **_size(workload, group),
+        **_said(workload, obj),
+        **_neighbours(workload, fellows, reservations),
+        **_asked(group),
+    }
+
+
+def _size(workload: Workload, group: PodGroup) -> dict[str, Any]:
+    """How many pods and GPUs, in which PodSets, how many times over."""
+    return {
+        "size": group.size,
+        "gpus": group.gpus,
+        "replicas": len(workload.gangs),
+        "perPod": workload.per_pod or bool(workload.left),
+        "podSets": [_pod_set_json(one) for one in group.pod_sets],
+    }
+
+
+def _pod_set_json(pod_set: PodSet) -> dict[str, Any]:
+    return {
+        "name": pod_set.name,
+        "count": pod_set.count,
+        "gpus": pod_set.shape.gpus,
+        "resources": dict(pod_set.shape.requests),
+        "mig": pod_set.shape.mig_slices,
+        "constraint": _constraint_json(pod_set.constraint),
+    }
+
+
+def _said(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
+    """What the object and its templates say of themselves."""
+    metadata = obj.get("metadata")
+    return {
+        "labels": _texts(metadata, "labels"),
+        "annotations": _texts(metadata, "annotations"),
+        "schedulers": _schedulers(workload, obj),
+        "role": role_of(workload.name.rpartition("/")[2], *_all_labels(workload, obj)),
+    }
+
+
+def _neighbours(
+    workload: Workload, fellows: Iterable[Member], reservations: Iterable[Reservation]
+) -> dict[str, Any]:
+    """Who else belongs to it: pods of its PodGroups, the places of the same service's other roles."""
+    gangs = (one.name for one in workload.gangs)
+    return {
+        "fellows": [{"group": one.group, "scheduler": one.scheduler, "who": one.who} for one in fellows],
+        "beside": beside(workload.name, gangs, reservations) if workload.name else [],
+    }
+
+
+def _asked(group: PodGroup) -> dict[str, Any]:
+    """Which place the gang wants, where that was written, and what becomes of it."""
+    return {
+        "constraint": _constraint_json(group.constraint),
+        "topologies": sorted({value for _, kind, value in group.origins if kind == "topology"}),
+        "keys": [{"field": field, "kind": kind, "value": value} for field, kind, value in group.origins],
+        "reserve": group.reserve,
+        "onUnavailable": group.on_unavailable,
+    }
+
+
+def _texts(metadata: Any, part: str) -> dict[str, str]:
+    found = metadata.get(part) if isinstance(metadata, Mapping) else None
+    return {key: str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}
+
+
+def _schedulers(workload: Workload, obj: Any) -> list[str]:
+    """The schedulers that pod templates name, in order, each once."""
+    named = dict.fromkeys(str(spec.get("schedulerName") or "") for spec in pod_specs(workload, obj))
+    return [name for name in named if name not in ("", DEFAULT_SCHEDULER)]
+
+
+def _all_labels(workload: Workload, obj: Any) -> Iterator[Any]:
+    """The labels of the object and of its templates."""
+    for path in ((*one.metadata_path, "labels") for one in (_OBJECT, *workload.templates)):
+        found = obj
+        for step in path:
+            found = found.get(step) if isinstance(found, Mapping) else None if found is None else found[step]
+        yield found
+
+
+def pod_specs(workload: Workload, obj: Any) -> list[Any]:
+    """The PodSpecs of an object's templates, where they stand."""
+    found = []
+    for template in (*workload.templates, *workload.inlined):
+        spec = obj
+        for step in template.spec_path:
+            spec = spec[step]
+        found.append(spec)
+    return found
+
+
+def _constraint_json(constraint: Constraint) -> dict[str, Any]:
+    return {
+        "topology": constraint.topology,
+        "required": constraint.required,
+        "preferred": constraint.preferred,
+        "sliceLevel": constraint.slice_level,
+        "sliceSize": constraint.slice_size,
+    }
+
+
+NO_PLAN: Mapping[str, Any] = {
+    "decision": "none",
+    "topology": "",
+    "level": "",
+    "domain": [],
+    "reserves": [],
+    "nodes": [],
+    "ranks": [],
+    "gangs": [],
+    "requirements": [],
+    "reservation": "",
+    "reason": "",
+    "message": "",
+}
+"""What `plan` is for an object that has nothing to plan (no GPU, no topology key): decision `none`."""
+
+
+def plan_variable(plan: WorkloadPlan | None, pod_set: str) -> Mapping[str, Any]:
+    """`plan`: what the planner says, for the PodSet whose template is shown or for the whole object.
+
+    `ranks`: the node of each rank of that PodSet, in the order of the topology; empty for the whole object.
+    `gangs`: each gang (each replica of a LeaderWorkerSet) with its name, decision, level, domain and nodes.
+    """
+    if plan is None:
+        return NO_PLAN
+    answer = plan.first.answer
+    nodes = {
+        a.node: None
+        for placed in plan.placed
+        for a in placed.answer.assignments
+        if not pod_set or a.pod_set == pod_set
+    }
+    return {
+        "decision": plan.decision,
+        "topology": answer.topology,
+        "level": answer.level,
+        "domain": list(answer.domain),
+        "reserves": [list(domain) for placed in plan.placed for domain in placed.answer.reserves],
+        "nodes": list(nodes),
+        "ranks": list(ranks(answer, pod_set)) if pod_set else [],
+        "gangs": [_placed_json(placed, pod_set) for placed in plan.placed],
+        "requirements": [term_json(term) for term in plan.terms(pod_set)],
+        "reservation": ",".join(r.id for r in plan.reservations),
+        "reason": answer.reason,
+        "message": plan.message(),
+    }
+
+
+def _placed_json(placed: Placed, pod_set: str) -> dict[str, Any]:
+    answer = placed.answer
+    nodes = {a.node: None for a in answer.assignments if not pod_set or a.pod_set == pod_set}
+    return {
+        "name": placed.group.name,
+        "decision": answer.decision,
+        "level": answer.level,
+        "domain": list(answer.domain),
+        "nodes": list(nodes),
+    }
+
+
+def term_json(term: Term) -> dict[str, Any]:
+    """A NodeSelectorTerm as core/v1 writes it; `metadata.name` is a field, all else labels."""
+    fields = [requirement for requirement in term if requirement.key == "metadata.name"]
+    labels = [requirement for requirement in term if requirement.key != "metadata.name"]
+    json: dict[str, Any] = {}
+    if labels:
+        json["matchExpressions"] = [_requirement_json(one) for one in labels]
+    if fields:
+        json["matchFields"] = [_requirement_json(one) for one in fields]
+    return json
+
+
+def _requirement_json(requirement: Requirement) -> dict[str, Any]:
+    json: dict[str, Any] = {"key": requirement.key, "operator": requirement.operator}
+    if requirement.values:
+        json["values"] = list(requirement.values)
+    return json

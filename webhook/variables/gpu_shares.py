@@ -1,0 +1,60 @@
+"""A GPU's share of its node: what a container gets per GPU when it states no cpu and memory.
+
+Shares are taken from empty nodes, so that as many pods fit as a node has GPUs, whatever runs there now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from planner.model.node import Node
+from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
+
+GPU = "nvidia.com/gpu"
+
+
+PRODUCT = "nvidia.com/gpu.product"
+
+
+COUNT = "nvidia.com/gpu.count"
+
+
+RESERVE_CPU = 2_000
+"""Millicores of each node that shares leave to DaemonSets (drivers, exporters, network agents)."""
+
+
+RESERVE_MEMORY = 4 * 2**30
+"""Bytes of each node that shares leave to them."""
+
+
+def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:
+    """For each product and GPU resource: GPUs per node, and whole cores and bytes per GPU.
+
+    Where nodes of one product differ, the smallest share counts, so that it fits on each of them. GPUs that a
+    node offers by device claims only are known by the label of GPU feature discovery.
+    """
+    found: dict[tuple[str, str], tuple[int, int, int]] = {}
+    for node in nodes:
+        for resource in GPU_RESOURCES:
+            gpus = node.allocatable.get(resource, 0) or (claimable(node) if resource == GPU else 0)
+            if gpus > 0:
+                cpu = max(0, node.allocatable.get("cpu", 0) - RESERVE_CPU) // (1000 * gpus)
+                memory = max(0, node.allocatable.get("memory", 0) - RESERVE_MEMORY) // gpus
+                key = (node.labels.get(PRODUCT, ""), resource)
+                least = found.get(key, (gpus, cpu, memory))
+                found[key] = (min(gpus, least[0]), min(cpu, least[1]), min(memory, least[2]))
+    return _listed(found)
+
+
+def claimable(node: Node) -> int:
+    """GPUs of a node whose device plugin offers none: its label says how many there are to claim."""
+    offered = any(name in GPU_RESOURCES or name.startswith(MIG_PREFIX) for name in node.allocatable)
+    count = node.labels.get(COUNT, "")
+    return int(count) if count.isdecimal() and len(count) < 4 and not offered else 0
+
+
+def _listed(found: Mapping[tuple[str, str], tuple[int, int, int]]) -> list[dict[str, object]]:
+    return [
+        {"product": product, "resource": resource, "gpus": gpus, "cpu": cpu, "memory": memory}
+        for (product, resource), (gpus, cpu, memory) in sorted(found.items())
+    ]

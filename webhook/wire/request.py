@@ -1,0 +1,213 @@
+"""What the API server asks: one admission request, as the policies see it.
+
+The wire form is decoded elsewhere (`webhook/review.py`); a manifest from a file becomes a request with
+`from_object`. Field names follow `admission.k8s.io/v1`, in Python's spelling; `as_cel` spells them as
+policies do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+
+
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+"""Every Namespace carries its own name under this label; the API server sees to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersionKind:
+    """`group` is "" for the core group."""
+
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+    @classmethod
+    def of(cls, obj: Mapping[str, Any]) -> GroupVersionKind:
+        """The kind that an object names; a part that is missing or is no string is ""."""
+        api_version, kind = obj.get("apiVersion"), obj.get("kind")
+        group, _, version = (api_version if isinstance(api_version, str) else "").rpartition("/")
+        return cls(group, version, kind if isinstance(kind, str) else "")
+
+    @property
+    def api_version(self) -> str:
+        """As manifests write it: "v1", "batch/v1"."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def as_cel(self) -> dict[str, str]:
+        """The map that `request.kind` is."""
+        return {"group": self.group, "version": self.version, "kind": self.kind}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersionResource:
+    """`resource` is the lower-case plural of the kind."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+    def as_cel(self) -> dict[str, str]:
+        """The map that `request.resource` is."""
+        return {"group": self.group, "version": self.version, "resource": self.resource}
+
+
+@dataclass(frozen=True, slots=True)
+class UserInfo:
+    """Who asks."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def as_cel(self) -> dict[str, Any]:
+        """The map that `request.userInfo` is."""
+        extra = {key: list(values) for key, values in self.extra.items()}
+        return {"username": self.username, "uid": self.uid, "groups": list(self.groups), "extra": extra}
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRequest:
+    """One request. `object` is None on DELETE, `old_object` is None on CREATE.
+
+    `namespace` is "" for cluster-scoped kinds. `namespace_object` is the Namespace (its `metadata.labels`
+    are what a namespaceSelector reads), None where it is not known; `request_kind` and `request_resource`
+    are what the caller named before a conversion, None where they are the same as `kind` and `resource`.
+    """
+
+    uid: str
+    operation: Operation
+    kind: GroupVersionKind
+    resource: GroupVersionResource
+    sub_resource: str = ""
+    request_kind: GroupVersionKind | None = None
+    request_resource: GroupVersionResource | None = None
+    request_sub_resource: str = ""
+    name: str = ""
+    namespace: str = ""
+    user_info: UserInfo = UserInfo()
+    object: Mapping[str, Any] | None = None
+    old_object: Mapping[str, Any] | None = None
+    dry_run: bool = False
+    options: Mapping[str, Any] | None = None
+    namespace_object: Mapping[str, Any] | None = None
+
+    @property
+    def namespace_labels(self) -> Mapping[str, str]:
+        """Labels of the namespace; `kubernetes.io/metadata.name` is among them even when nothing is known."""
+        metadata = (self.namespace_object or {}).get("metadata")
+        labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+        known = labels if isinstance(labels, Mapping) else {}
+        return {**known, NAMESPACE_NAME_LABEL: self.namespace} if self.namespace else known
+
+    def as_cel(self) -> dict[str, Any]:
+        """The map that the variable `request` is. `object` and `oldObject` are variables of their own."""
+        request_kind = self.request_kind or self.kind
+        request_resource = self.request_resource or self.resource
+        return {
+            "uid": self.uid,
+            "kind": self.kind.as_cel(),
+            "resource": self.resource.as_cel(),
+            "subResource": self.sub_resource,
+            "requestKind": request_kind.as_cel(),
+            "requestResource": request_resource.as_cel(),
+            "requestSubResource": self.request_sub_resource or self.sub_resource,
+            "name": self.name,
+            "namespace": self.namespace,
+            "operation": self.operation,
+            "userInfo": self.user_info.as_cel(),
+            "dryRun": self.dry_run,
+            "options": self.options or {},
+        }
+
+
+IRREGULAR_PLURALS = {
+    "Endpoints": "endpoints",
+    "Ingress": "ingresses",
+    "IngressClass": "ingressclasses",
+    "NetworkPolicy": "networkpolicies",
+    "PriorityClass": "priorityclasses",
+    "RuntimeClass": "runtimeclasses",
+    "StorageClass": "storageclasses",
+    "DeviceClass": "deviceclasses",
+    "PodSecurityPolicy": "podsecuritypolicies",
+    "CSIStorageCapacity": "csistoragecapacities",
+}
+"""Kinds whose plural follows no rule below, or is worth saying."""
+
+
+CLUSTER_SCOPED = frozenset(
+    {
+        "APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterQueue", "ClusterRole",
+        "ClusterRoleBinding", "CustomResourceDefinition", "DeviceClass", "FlowSchema", "IngressClass",
+        "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+        "Namespace", "Node", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration",
+        "ResourceFlavor", "ResourceSlice", "RuntimeClass", "StorageClass", "Topology",
+        "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration", "VolumeAttachment",
+    }
+)  # fmt: skip
+"""Built-in kinds, and those of the schedulers read here, that live outside namespaces."""
+
+
+def plural(kind: str) -> str:
+    """The resource name of a kind: Pod → pods, Ingress → ingresses, NetworkPolicy → networkpolicies."""
+    if kind in IRREGULAR_PLURALS:
+        return IRREGULAR_PLURALS[kind]
+    lower = kind.lower()
+    if lower.endswith(("ss", "x", "ch", "sh")):
+        return lower + "es"
+    if lower.endswith("y") and lower[-2:-1] not in ("a", "e", "o", "u", ""):
+        return lower[:-1] + "ies"
+    return lower if lower.endswith("s") else lower + "s"
+
+
+def namespace_named(name: str, labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A Namespace object of which only the name (and perhaps its labels) is known."""
+    metadata = {"name": name, "labels": {**(labels or {}), NAMESPACE_NAME_LABEL: name}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def from_object(
+    obj: Mapping[str, Any],
+    operation: Operation = "CREATE",
+    *,
+    old_object: Mapping[str, Any] | None = None,
+    namespace: str = "default",
+    namespace_object: Mapping[str, Any] | None = None,
+    user_info: UserInfo | None = None,
+    uid: str = "",
+    dry_run: bool = False,
+    sub_resource: str = "",
+) -> AdmissionRequest:
+    """The request that applying a manifest would cause.
+
+    `namespace` serves where a namespaced object names none. On DELETE, `obj` is what is deleted: the request
+    then has it as `old_object` and no `object`, as the API server sends it.
+    """
+    kind = GroupVersionKind.of(obj)
+    raw = obj.get("metadata")
+    metadata: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+    scoped = kind.kind in CLUSTER_SCOPED
+    own_name, own_namespace = metadata.get("name"), metadata.get("namespace")
+    place = "" if scoped else own_namespace if isinstance(own_namespace, str) and own_namespace else namespace
+    deleted = operation == "DELETE"
+    return AdmissionRequest(
+        uid=uid,
+        operation=operation,
+        kind=kind,
+        resource=GroupVersionResource(kind.group, kind.version, plural(kind.kind)),
+        sub_resource=sub_resource,
+        name=own_name if isinstance(own_name, str) else "",
+        namespace=place,
+        user_info=user_info or UserInfo(),
+        object=None if deleted else obj,
+        old_object=obj if deleted else old_object,
+        dry_run=dry_run,
+        namespace_object=namespace_object or (namespace_named(place) if place else None),
+    )

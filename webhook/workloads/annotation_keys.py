@@ -1,0 +1,39 @@
+"""The names that Bayplan itself writes into objects; what policies write is theirs."""
+
+from __future__ import annotations
+
+RESERVATION = "bayplan.dev/reservation"
+"""Annotation: the gang's reservation id (comma-separated, in replica order, where there are several)."""
+
+
+PLACEMENT = "bayplan.dev/placement"
+"""Annotation: the plan in short, as JSON: decision, topology, level, domain, reserves, nodes."""
+
+
+POLICIES = "bayplan.dev/policies"
+"""Annotation: the policies that ran, `name,name@revision`."""
+
+
+POD_SET = "bayplan.dev/pod-set"
+"""Annotation on a pod template: which PodSet of the plan its pods are."""
+
+
+GANG_OF = "bayplan.dev/gang-of"
+"""Annotation on the template of a Deployment or StatefulSet that is one gang: the gang's name."""
+
+
+QUEUED_GATE = "bayplan.dev/queued"
+"""Scheduling gate: the gang waits for a place; its pods are not scheduled one by one meanwhile."""
+
+
+SKIP = "bayplan.dev/skip"
+"""Annotation, "true": no plan and no mutation; validating policies still speak."""
+
+
+POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")
+"""Kinds in gangs' names whose gangs live as long as their pods."""
+
+
+def kind_of(gang: str) -> str:
+    """The KIND of a gang's name, NAMESPACE/KIND/NAME; "" where it has none."""
+    return gang.split("/")[1] if gang.count("/") >= 2 else ""

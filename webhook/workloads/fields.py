@@ -1,0 +1,166 @@
+"""A value in a manifest with the path that leads to it, so that every complaint can name its field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.model.errors import InputError, Where
+
+Path = tuple[str | int, ...]
+"""Steps from an object's root: map keys and list indexes."""
+
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+
+
+_NOWHERE = Where()
+
+
+LARGEST_COUNT = 2**31 - 1
+"""Counts are int32 in every workload API; the API server refuses more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A cursor into a manifest. Missing and null are the same: `value` is None."""
+
+    value: object
+    path: Path = ()
+    root: Where = _NOWHERE
+
+    @property
+    def where(self) -> Where:
+        """File, object and field, for an error."""
+        return self.root.at(dotted(self.path))
+
+    def error(self, message: str) -> InputError:
+        """An error that names this field."""
+        return InputError(message, self.where)
+
+    def get(self, *keys: str) -> Field:
+        """The field at `keys` below this one. Raises `InputError` where one on the way is no mapping."""
+        here = self
+        for key in keys:
+            here = Field(here.map().get(key), (*here.path, key), here.root)
+        return here
+
+    def map(self) -> Mapping[str, object]:
+        """The mapping that stands here, {} for none. Raises `InputError` for anything else."""
+        if self.value is None:
+            return {}
+        if not isinstance(self.value, Mapping):
+            raise self.error(f"expected a mapping, found {kind_of(self.value)}")
+        return self.value
+
+    def needed_map(self) -> Field:
+        """This field, of which a mapping must stand there. Raises `InputError` where it is missing or not."""
+        if self.value is None:
+            raise self.error("is missing")
+        self.map()
+        return self
+
+    def entries(self) -> list[tuple[str, Field]]:
+        """The mapping's entries in their order. Raises `InputError` where a key is no text."""
+        found = []
+        for key, value in self.map().items():
+            if not isinstance(key, str):
+                raise self.error(f"has a key that is no text ({kind_of(key)})")
+            found.append((key, Field(value, (*self.path, key), self.root)))
+        return found
+
+    def items(self) -> list[Field]:
+        """The list's items, [] for none. Raises `InputError` where it is no list."""
+        if self.value is None:
+            return []
+        if not isinstance(self.value, list):
+            raise self.error(f"expected a list, found {kind_of(self.value)}")
+        return [Field(value, (*self.path, index), self.root) for index, value in enumerate(self.value)]
+
+    def count(self, default: int, *, least: int = 0) -> int:
+        """The whole number that stands here. Raises `InputError` for text, fractions and int32 overflow."""
+        if self.value is None:
+            return default
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise self.error(f"expected a whole number, found {kind_of(self.value)}")
+        return self._bounded(self.value, least)
+
+    def count_in_text(self) -> int | None:
+        """The number, 1 or more, in an annotation's text; None for no text. Raises `InputError` otherwise."""
+        text = self.text()
+        if not text:
+            return None
+        if not (text.isascii() and text.isdecimal() and len(text) <= 12):
+            raise self.error(f"expected a whole number such as 4, found {shown(text)}")
+        return self._bounded(int(text), 1)
+
+    def _bounded(self, value: int, least: int) -> int:
+        if not least <= value <= LARGEST_COUNT:
+            raise self.error(f"{shown(str(value))} is out of range; use {least} to {LARGEST_COUNT}")
+        return value
+
+    def text(self, default: str = "") -> str:
+        """The text that stands here. Raises `InputError` for anything else."""
+        if self.value is None:
+            return default
+        if not isinstance(self.value, str):
+            raise self.error(f"expected text, found {kind_of(self.value)}; quote it")
+        return self.value
+
+    def name(self) -> str:
+        """The object name that stands here, "" for none. Raises `InputError` for one that could not be.
+
+        Admission comes before the API server's own check of names, and a gang is known by its name: one with
+        a slash could pass for another's.
+        """
+        text = self.text()
+        if text and not _NAME.fullmatch(text):
+            raise self.error(f"{shown(text)} is no name; use letters, digits, - and ., at most 253 of them")
+        return text
+
+    def flag(self) -> bool:
+        """The truth value that stands here, False for none. Raises `InputError` for anything else."""
+        if self.value is None:
+            return False
+        if not isinstance(self.value, bool):
+            raise self.error(f"expected true or false, found {kind_of(self.value)}")
+        return self.value
+
+    def choice(self, valid: tuple[str, ...]) -> str:
+        """One of `valid`, or "" where nothing stands here. Raises `InputError` naming the valid values."""
+        text = self.text()
+        if text and text not in valid:
+            raise self.error(f"{shown(text)} is not one of {', '.join(valid)}")
+        return text
+
+
+def dotted(path: Path) -> str:
+    """A path as people write it: `spec.replicatedJobs[0].template`, `metadata.annotations[a.b/c]`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int) or any(mark in step for mark in "./"):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+def shown(text: str) -> str:
+    """A value quoted for a message, cut where it is long."""
+    return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}…"'
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in a manifest author's words; never the value itself."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, (int, float)):
+        return "a number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    return "a mapping" if isinstance(value, Mapping) else "something else"

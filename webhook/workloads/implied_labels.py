@@ -1,0 +1,34 @@
+"""Labels that a workload's controller will give its pods, for templates have none of them yet.
+
+Pod affinity and anti-affinity often select by them. Sources: the Job controller of Kubernetes, JobSet,
+LeaderWorkerSet, Kubeflow's training operator and MPI operator, KubeRay.
+"""
+
+from __future__ import annotations
+
+_JOB = ("job-name", "batch.kubernetes.io/job-name")
+
+
+_TRAINING = "training.kubeflow.org/job-name"
+
+
+_BY_KIND: dict[str, tuple[str, ...]] = {
+    "Job": _JOB,
+    "JobSet": ("jobset.sigs.k8s.io/jobset-name",),
+    "LeaderWorkerSet": ("leaderworkerset.sigs.k8s.io/name",),
+    "RayCluster": ("ray.io/cluster",),
+    **dict.fromkeys(("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "MPIJob"), (_TRAINING,)),
+}
+"""Labels whose value is the workload's name."""
+
+
+_BY_SET = {"JobSet": "jobset.sigs.k8s.io/replicatedjob-name"}
+"""Labels whose value is the PodSet's name."""
+
+
+def given_labels(kind: str, name: str, pod_set: str) -> dict[str, str]:
+    """The labels of the pods of a workload's PodSet besides those of its template."""
+    found = dict.fromkeys(_BY_KIND.get(kind, ()), name)
+    if kind in _BY_SET:
+        found[_BY_SET[kind]] = pod_set
+    return found

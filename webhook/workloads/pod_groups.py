@@ -1,0 +1,128 @@
+"""Which gang a single pod belongs to, by every scheduler's way of saying so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.model.errors import Where
+from webhook.workloads.fields import Field
+from webhook.workloads.options import Options
+from webhook.workloads.subgroups import NO_SUBGROUPS, Subgroups, subgroups
+
+PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
+"""PodGroup and Workload objects by (namespace, name), as far as they are known."""
+
+
+_GROUP_ANNOTATIONS = ("pod-group-name", "scheduling.run.ai/pod-group", "scheduling.k8s.io/group-name")
+"""KAI's own PodGroup, Run:ai's older recipe, Volcano's (and the coscheduling plug-in's)."""
+
+
+KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
+
+
+KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
+
+
+SUBGROUPS = ("kai.scheduler/subgroup-name", "scheduling.run.ai/topology-role")
+"""Labels, or annotations, that name the part of its gang that a pod plays: prefill, decode, worker."""
+
+
+_MINIMUM = (
+    ("minMember",),
+    ("minCount",),
+    ("schedulingPolicy", "gang", "minCount"),
+    ("policy", "gang", "minCount"),
+)
+"""Where PodGroups say how many start together: KAI, Run:ai and Volcano; Kubernetes' own since 1.36."""
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A gang's KIND/NAME, its size in pods, and the PodGroup object where it is known.
+
+    `name` is "" where the size is not known: then each pod is planned for itself and under its own name, or
+    two pods of one gang would be given the same one place. `subgroups`: those of KAI's PodGroup.
+    """
+
+    name: str = ""
+    size: int = 1
+    group: Field | None = None
+    warnings: tuple[str, ...] = ()
+    subgroups: Subgroups = NO_SUBGROUPS
+
+
+def membership(pod: Field, chosen: Options, namespace: str, groups: PodGroups) -> Membership | None:
+    """The gang that a pod names, None for a pod of its own. Raises `InputError` for malformed names."""
+    if chosen.gang:
+        return _own(chosen)
+    name = _group_name(pod)
+    if name:
+        return _of_group(f"PodGroup/{name}", _known(groups, namespace, name), name)
+    reference = pod.get("spec", "workloadRef")
+    if reference.get("name").text():
+        return _of_workload(reference, namespace, groups)
+    return _kueue(pod.get("metadata"))
+
+
+def subgroup(metadata: Field) -> str:
+    """The name of a pod's PodSet in a wider gang; "main" where it states none."""
+    stated = (metadata.get(place, key).text() for key in SUBGROUPS for place in ("labels", "annotations"))
+    return next((name for name in stated if name), "main")
+
+
+def _alone(why: str) -> Membership:
+    return Membership(warnings=(f"{why}: this pod is planned as a gang of 1",))
+
+
+def _own(chosen: Options) -> Membership:
+    if chosen.gang_size is None:
+        return _alone(f'gang "{chosen.gang}" has no bayplan.dev/gang-size')
+    return Membership(f"Gang/{chosen.gang}", chosen.gang_size)
+
+
+def _group_name(pod: Field) -> str:
+    metadata = pod.get("metadata")
+    named = [metadata.get("annotations", key).name() for key in _GROUP_ANNOTATIONS]
+    named.append(metadata.get("labels", _GROUP_ANNOTATIONS[1]).name())
+    named.append(pod.get("spec", "schedulingGroup", "podGroupName").name())
+    return next((name for name in named if name), "")
+
+
+def _known(groups: PodGroups, namespace: str, name: str) -> Field | None:
+    group = groups.get((namespace, name))
+    return None if group is None else Field(group, (), Where(object=f"{namespace}/{name}"))
+
+
+def _of_group(gang: str, group: Field | None, name: str) -> Membership:
+    if group is None:
+        return _alone(f'PodGroup "{name}" is not known here')
+    parts = subgroups(group)
+    return Membership(gang, max(_minimum(group.get("spec")), parts.size), group, subgroups=parts)
+
+
+def _minimum(spec: Field) -> int:
+    return next((n for place in _MINIMUM if (n := spec.get(*place).count(0))), 1)
+
+
+def _of_workload(reference: Field, namespace: str, groups: PodGroups) -> Membership:
+    """`spec.workloadRef` (Kubernetes 1.35): a named pod group inside a Workload object."""
+    name, part = reference.get("name").name(), reference.get("podGroup").name()
+    gang = f"Workload/{name}/{part}" if part else f"Workload/{name}"
+    workload = _known(groups, namespace, name)
+    if workload is None:
+        return _alone(f'Workload "{name}" is not known here')
+    for group in workload.get("spec", "podGroups").items():
+        if group.get("name").text() == part:
+            return Membership(gang, _minimum(group))
+    return _alone(f'Workload "{name}" has no pod group "{part}"')
+
+
+def _kueue(metadata: Field) -> Membership | None:
+    name = metadata.get("labels", KUEUE_GROUP).name() or metadata.get("annotations", KUEUE_GROUP).name()
+    if not name:
+        return None
+    total = metadata.get("annotations", KUEUE_TOTAL).count_in_text()
+    if total is None:
+        return _alone(f'pod group "{name}" has no {KUEUE_TOTAL}')
+    return Membership(f"PodGroup/{name}", total)

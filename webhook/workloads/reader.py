@@ -1,0 +1,285 @@
+"""A manifest read as a workload: its pod templates, its gangs, and what becomes of them. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.model.errors import InputError, Where
+from planner.model.podgroup import PodGroup, PodSet
+from webhook.workloads.fields import Field, Path
+from webhook.workloads.gangs import Shaped, asks_for_gpus, default_reserve, gangs, shaped
+from webhook.workloads.implied_labels import given_labels
+from webhook.workloads.kinds import Kind, row_of
+from webhook.workloads.layouts import Layout
+from webhook.workloads.options import Options, options
+from webhook.workloads.pod_groups import Membership, PodGroups, membership, subgroup
+from webhook.workloads.topology_keys import (
+    BOTH,
+    OBJECT,
+    SCOPES,
+    Asked,
+    asked,
+    asked_by_pod_group,
+    merged,
+    scope_asked,
+)
+
+OLD_SCOPE = "scheduling.run.ai/topology-policy"
+"""The older recipe's annotation on pods: a scope, or the name of a policy of KAI's ConfigMap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A pod template: `path` leads to it (`()` is a Pod itself), `count` pods of it start with the gang(s).
+
+    `metadata_path` and `spec_path` lead to the pod's metadata and PodSpec, which most kinds keep in the
+    template under those names. `pod_set` is "" for one template that serves all PodSets (a LeaderWorkerSet
+    without a leader template).
+    """
+
+    path: Path
+    pod_set: str
+    count: int
+    metadata_path: Path
+    spec_path: Path
+
+    @property
+    def is_pod_template(self) -> bool:
+        """Whether `metadata` and `spec` lie directly under `path`."""
+        return self.spec_path == (*self.path, "spec") and self.metadata_path == (*self.path, "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What an object asks for. `kind` is "" for one that the table does not have, `name` NAMESPACE/KIND/NAME.
+
+    `templates` are PodTemplateSpecs; `inlined` are pods written in another way (Grove's cliques have a
+    podSpec and keep labels beside it), which only `pod_of` and `write_pod` know to show and put back.
+    `gangs`: each starts wholly or not at all. `per_pod`: each pod is a gang of its own. `holds`: applying the
+    object reserves its gangs; otherwise another object will (the Job of a CronJob, the pods of a Deployment,
+    the owner of a child object). A bound pod has no gang: it has its place. `left`: the pods whose gangs are
+    another system's to plan (Grove's). `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `asks`: a
+    topology or bayplan.dev key is there. `claims`: some pod claims a device. `queue`: that of
+    the PodGroup which a pod names, "" for none.
+    """
+
+    kind: str = ""
+    name: str = ""
+    templates: tuple[Template, ...] = ()
+    inlined: tuple[Template, ...] = ()
+    gangs: tuple[PodGroup, ...] = ()
+    left: tuple[PodSet, ...] = ()
+    per_pod: bool = False
+    skip: bool = False
+    holds: bool = False
+    template_immutable: bool = False
+    owner: str = ""
+    asks: bool = False
+    claims: bool = False
+    queue: str = ""
+
+
+def read(
+    obj: Mapping[str, Any],
+    *,
+    namespace: str = "default",
+    request_uid: str = "",
+    where: Where | None = None,
+    podgroups: PodGroups | None = None,
+) -> Workload:
+    """Read any object; one of an unknown kind is a Workload without templates or gangs.
+
+    `namespace` serves where the object names none; `request_uid` makes a name where there is only a
+    generateName; `podgroups` are PodGroup objects that pods may refer to. Raises `InputError`, naming the
+    field, for a malformed object of a known kind.
+    """
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        return Workload()
+    row = row_of(api_version, kind)
+    if row is None:
+        return Workload()
+    try:
+        return _Reader(obj, row, namespace, request_uid, where or Where(), podgroups or {}).workload()
+    except RecursionError:
+        raise InputError("is nested too deeply", where) from None
+
+
+def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
+    """The templates that `read` finds, without a look at what their pods ask for.
+
+    Raises `InputError` where an object of a known kind has them in no form that can be read.
+    """
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    row = row_of(api_version, kind) if isinstance(api_version, str) and isinstance(kind, str) else None
+    if row is None:
+        return ()
+    return tuple(one for one in _templates(row.layout(Field(obj, (), Where()))) if one.is_pod_template)
+
+
+def wants_plan(workload: Workload) -> bool:
+    """Whether the planner has anything to say: some pod asks for GPUs, MIG slices or a device claim, or a
+    topology or bayplan.dev key is there. A claim counts whatever its class: the class is in another object.
+    """
+    if not workload.gangs or workload.skip:
+        return False
+    shapes = (one.shape for group in workload.gangs for one in group.pod_sets)
+    return workload.asks or workload.claims or any(asks_for_gpus(shape) for shape in shapes)
+
+
+class _Reader:
+    """The parts of one object, each read once."""
+
+    def __init__(
+        self, obj: Mapping[str, Any], row: Kind, namespace: str, uid: str, where: Where, groups: PodGroups
+    ) -> None:
+        self.row = row
+        plain = Field(obj, (), where)
+        self.metadata = plain.get("metadata")
+        self.namespace = self.metadata.get("namespace").name() or namespace
+        self.name = _name(self.metadata, uid)
+        label = where.object or f"{self.namespace}/{row.name}/{self.name}"
+        self.obj = Field(obj, (), Where(where.file, label, where.field))
+        self.metadata = self.obj.get("metadata")
+        self.groups = groups
+
+    def workload(self) -> Workload:
+        row, layout = self.row, self.row.layout(self.obj)
+        chosen = options(self.metadata, *(one.metadata for one in layout.members))
+        owner, owned = self._owner()
+        gang = membership(self.obj, chosen, self.namespace, self.groups) if row.name == "Pod" else None
+        if gang is not None and gang.group is not None:
+            chosen = options(self.metadata, gang.group.get("metadata"))
+        together = row.each_pod and bool(chosen.gang)
+        layout = _as_one(layout, chosen) if together else _joined(layout, gang, self.obj)
+        per_pod = row.each_pod and not together
+        top = self._top(gang)
+        within = gang.subgroups.within if gang else ()
+        sets = _of_subgroups(self._shapes(layout), gang)
+        parts = list(sets.values())
+        reserve = default_reserve(per_pod or (row.name == "Pod" and bool(owner)), parts)
+        # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
+        # all the same, for itself, unless its template carries the reservation.
+        # A pod that is bound has its place.
+        bound = row.name == "Pod" and bool(self.obj.get("spec", "nodeName").text())
+        child = bound or (owned and row.name != "Pod")
+        templates = _templates(layout)
+        name = f"{self.namespace}/{gang.name if gang and gang.name else f'{row.name}/{self.name}'}"
+        return Workload(
+            kind=row.name,
+            name=f"{self.namespace}/{row.name}/{self.name}",
+            templates=tuple(one for one in templates if one.is_pod_template),
+            inlined=tuple(one for one in templates if not one.is_pod_template),
+            gangs=() if child else gangs(layout, name, chosen, top, sets, reserve, within),
+            left=() if child or layout.gangs else tuple(one.pod_set for one in parts),
+            per_pod=per_pod,
+            skip=chosen.skip,
+            holds=(row.holds or together) and not child,
+            template_immutable=row.template_immutable,
+            owner=owner,
+            asks=chosen.stated or top.stated or any(one.asked.stated for one in parts),
+            claims=any(one.claims for one in parts),
+            queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
+        )
+
+    def _owner(self) -> tuple[str, bool]:
+        """The controller, and whether it is a gang itself."""
+        for reference in self.metadata.get("ownerReferences").items():
+            if reference.get("controller").flag():
+                kind, name = reference.get("kind").name(), reference.get("name").name()
+                row = row_of(reference.get("apiVersion").text(), kind)
+                owned = row is not None and (row.holds or row.each_pod)
+                return f"{self.namespace}/{kind}/{name}", owned
+        return "", False
+
+    def _top(self, gang: Membership | None) -> Asked:
+        """What the object asks for as a whole, its PodGroup's request after its own."""
+        if self.row.name != "Pod":
+            return asked(OBJECT, self.metadata)
+        found = [asked(BOTH, self.metadata)]
+        scope = self.metadata.get("annotations", OLD_SCOPE)
+        if scope.text() in SCOPES:
+            found.append(scope_asked(scope))
+        elif scope.text():
+            found.append(Asked(policy=scope.text(), stated=True))
+        if gang is not None:
+            found.append(Asked(warnings=gang.warnings))
+            found += gang.subgroups.asked
+            if gang.group is not None:
+                found.append(asked_by_pod_group(gang.group))
+        return merged(found)
+
+    def _shapes(self, layout: Layout) -> dict[tuple[str, int], Shaped]:
+        members = {(one.pod_set, one.count): one for gang in layout.gangs for one in gang}
+        for one in layout.members:  # templates that start no pod are read too, so that errors in them show
+            members.setdefault((one.pod_set, one.count), one)
+        own = self.row.name == "Pod"
+        name, kind = self.metadata.get("name").text(), self.row.name
+        return {key: shaped(one, own, given_labels(kind, name, one.pod_set)) for key, one in members.items()}
+
+
+def _name(metadata: Field, uid: str) -> str:
+    name = metadata.get("name").name()
+    if name:
+        return name
+    prefix = metadata.get("generateName").text()
+    if not prefix:
+        raise metadata.get("name").error("is missing, and generateName too; give the object a name")
+    Field(prefix.rstrip("-."), (*metadata.path, "generateName"), metadata.root).name()
+    return prefix + hashlib.sha256(uid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _as_one(layout: Layout, chosen: Options) -> Layout:
+    """A StatefulSet (or Deployment) annotated as a gang: all its replicas, or as many as it says."""
+    members = [replace(one, count=chosen.gang_size or one.count) for one in layout.members if one.count]
+    return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
+
+
+def _joined(layout: Layout, gang: Membership | None, pod: Field) -> Layout:
+    """A pod as one of a gang's `size` pods, under its subgroup's name where it has one.
+
+    Of other subgroups only the sizes are known: their pods are taken to be like this one.
+    """
+    if gang is None:
+        return layout
+    name, parts = subgroup(pod.get("metadata")), gang.subgroups.parts
+    left = gang.size - gang.subgroups.size
+    count = parts[name].count if name in parts else max(1, left)
+    own = replace(layout.members[0], pod_set=name, count=count)
+    others = {other: part.count for other, part in parts.items() if other != name}
+    if left and name in parts:
+        others.setdefault("main", left)
+    gangs = tuple(replace(own, pod_set=other, count=n) for other, n in others.items() if n)
+    return Layout((own,), ((own, *gangs),))
+
+
+def _of_subgroups(
+    sets: dict[tuple[str, int], Shaped], gang: Membership | None
+) -> dict[tuple[str, int], Shaped]:
+    """The PodSets with what the subgroups of their names ask for."""
+    parts = gang.subgroups.parts if gang else {}
+    return {
+        key: replace(
+            one,
+            pod_set=replace(one.pod_set, constraint=parts[key[0]].asked.constraint),
+            asked=parts[key[0]].asked,
+        )
+        if key[0] in parts
+        else one
+        for key, one in sets.items()
+    }
+
+
+def _templates(layout: Layout) -> tuple[Template, ...]:
+    found: dict[Path, Template] = {}
+    for one in layout.members:
+        path, name, count = one.template.path, one.pod_set, one.count
+        if (other := found.get(path)) is not None:
+            # The leader's pods and the workers' are told apart only by their index.
+            name = other.pod_set if not count else ""
+            count += other.count
+        found[path] = Template(path, name, count, one.metadata.path, one.spec.path)
+    return tuple(found.values())

@@ -1,0 +1,69 @@
+"""A pod template shown as a v1 Pod, and put back. Pure; the object given is never changed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.workloads.fields import Path
+from webhook.workloads.reader import Template
+
+Json = dict[str, Any]
+
+
+def pod_of(template: Template, obj: Mapping[str, Any]) -> Json:
+    """The template as a v1 Pod of its own, in the object's namespace where it names one.
+
+    A Pod shows itself. What is no part of a pod's metadata or spec stays behind.
+    """
+    if not template.path:
+        return copy.deepcopy(dict(obj))
+    metadata = copy.deepcopy(_at(obj, template.metadata_path)) or {}
+    if template.metadata_path == template.path:  # Grove keeps labels and annotations beside the spec
+        metadata = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
+    namespace = (obj.get("metadata") or {}).get("namespace")
+    if namespace and "namespace" not in metadata:
+        metadata["namespace"] = namespace
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": copy.deepcopy(_at(obj, template.spec_path)),
+    }
+
+
+def write_pod(obj: Mapping[str, Any], template: Template, pod: Mapping[str, Any]) -> Json:
+    """A copy of the object whose template says what the pod says; put back unchanged it changes nothing."""
+    if not template.path:
+        return copy.deepcopy(dict(pod))
+    written: Json = copy.deepcopy(dict(obj))
+    _put(written, template.spec_path, copy.deepcopy(pod["spec"]))
+    metadata = _own_metadata(written, template, copy.deepcopy(dict(pod.get("metadata") or {})))
+    if template.metadata_path == template.path:
+        clique = _at(written, template.path)
+        clique.update({key: metadata[key] for key in ("labels", "annotations") if key in metadata})
+    elif metadata or "metadata" in _at(written, template.path):
+        before = _at(written, template.metadata_path)
+        _put(written, template.metadata_path, metadata if metadata or before is not None else None)
+    return written
+
+
+def _own_metadata(obj: Json, template: Template, metadata: Json) -> Json:
+    """The pod's metadata without the namespace that `pod_of` lent it."""
+    before = _at(obj, template.metadata_path) or {}
+    lent = (obj.get("metadata") or {}).get("namespace")
+    if "namespace" not in before and metadata.get("namespace") == lent:
+        metadata.pop("namespace", None)
+    return metadata
+
+
+def _at(obj: Any, path: Path) -> Any:
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, Mapping) else obj[step]
+    return obj
+
+
+def _put(obj: Json, path: Path, value: Any) -> None:
+    parent = _at(obj, path[:-1])
+    parent[path[-1]] = value

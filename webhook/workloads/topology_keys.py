@@ -1,0 +1,273 @@
+"""Topology requests in every dialect that is read: which annotation means what, and where it may stand.
+
+Sources: KAI Scheduler's topology annotations; Kueue's Topology-Aware Scheduling; JobSet's and
+LeaderWorkerSet's exclusive placement; nod-ai's leaf-spine scheduler; Run:ai's PodGroup.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from planner.model.labels import Requirement
+from planner.model.podgroup import Constraint, FabricStrategy, FabricWish
+from planner.model.topology import HOSTNAME
+from planner.node.gpu_sharing import DEVICES, FRACTION, MEMORY
+from webhook.workloads.fields import Field
+
+Meaning = Literal[
+    "topology", "required", "preferred", "unconstrained", "slice", "slice-preferred", "slice-size",
+    "together", "gpu-count", "preferred-domain", "bandwidth", "latency", "strategy", "part",
+]  # fmt: skip
+
+
+Place = Literal["object", "template"]
+
+
+Origin = tuple[str, str, str]
+"""A field, what it says (one of `NAMED`) and its value."""
+
+
+NAMED: tuple[Meaning, ...] = ("topology", "required", "preferred", "slice")
+"""What origins tell of: the keys that name a topology or a level of one."""
+
+
+_LEAF_SPINE: tuple[Meaning, ...] = ("gpu-count", "preferred-domain", "bandwidth", "latency", "strategy")
+"""The meanings of nod-ai's interface: whoever states one is placed by its leaf-spine rules."""
+
+
+_BANDWIDTH = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(?:([MGT])(?:b|bps|b/s|bit|bit/s))?")
+
+
+_GIGABITS = {"M": 0.001, "G": 1.0, "T": 1000.0, None: 1.0}
+
+
+_NO_CONSTRAINT = Constraint()
+
+
+_NO_WISH = FabricWish()
+
+
+BOTH: frozenset[Place] = frozenset({"object", "template"})
+
+
+OBJECT: frozenset[Place] = frozenset({"object"})
+
+
+TEMPLATE: frozenset[Place] = frozenset({"template"})
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An annotation: its name, its meaning, where its own system reads it, and its valid values if few."""
+
+    name: str
+    meaning: Meaning
+    places: frozenset[Place] = BOTH
+    values: tuple[str, ...] = ()
+
+
+STRATEGIES = ("consolidated", "distributed", "balanced")
+
+
+KEYS: tuple[Key, ...] = (
+    Key("kai.scheduler/topology", "topology"),
+    Key("kai.scheduler/topology-required-placement", "required"),
+    Key("kai.scheduler/topology-preferred-placement", "preferred"),
+    Key("kai.scheduler/segment-size", "slice-size"),
+    Key("kai.scheduler/segment-topology-required-placement", "slice"),
+    Key("kai.scheduler/segment-topology-preferred-placement", "slice-preferred"),
+    Key("kueue.x-k8s.io/podset-required-topology", "required", TEMPLATE),
+    Key("kueue.x-k8s.io/podset-preferred-topology", "preferred", TEMPLATE),
+    Key("kueue.x-k8s.io/podset-unconstrained-topology", "unconstrained", TEMPLATE, ("true", "false")),
+    Key("kueue.x-k8s.io/podset-slice-required-topology", "slice", TEMPLATE),
+    Key("kueue.x-k8s.io/podset-slice-size", "slice-size", TEMPLATE),
+    Key("kueue.x-k8s.io/podset-group-name", "together", TEMPLATE),
+    Key("alpha.jobset.sigs.k8s.io/exclusive-topology", "required", OBJECT),
+    Key("leaderworkerset.sigs.k8s.io/exclusive-topology", "required", OBJECT),
+    Key(FRACTION, "part", TEMPLATE),
+    Key(MEMORY, "part", TEMPLATE),
+    Key(DEVICES, "part", TEMPLATE),
+    Key("topology.scheduler/gpu-count", "gpu-count"),
+    Key("topology.scheduler/preferred-domain", "preferred-domain"),
+    Key("topology.scheduler/network-bandwidth", "bandwidth"),
+    Key("topology.scheduler/latency-sensitive", "latency", BOTH, ("true", "false")),
+    Key("topology.scheduler/placement-strategy", "strategy", BOTH, STRATEGIES),
+)
+
+
+_BY_NAME: Mapping[str, Key] = {key.name: key for key in KEYS}
+
+
+SCOPES: Mapping[str, str] = {
+    "gpu": HOSTNAME,
+    "nvlink-domain": "nvlink-domain",
+    "node": HOSTNAME,
+    "rack": "rack",
+    "zone": "zone",
+}
+"""Run:ai's `topologyPolicy.scope` as a level: a node-label key, or the short name that the planner resolves
+in the topology at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the metadata of one place ask for. `together`: the PodSet group's name; `gpus`: nod-ai's count
+    with its field. `affinity`: node requirements that every pod must meet. `stated`: any key is there.
+    `fabric`: nod-ai's wishes. `policy`: the name of a policy of KAI's ConfigMap."""
+
+    constraint: Constraint = _NO_CONSTRAINT
+    origins: tuple[Origin, ...] = ()
+    warnings: tuple[str, ...] = ()
+    together: str = ""
+    gpus: tuple[str, int] | None = None
+    affinity: tuple[Requirement, ...] = ()
+    stated: bool = False
+    fabric: FabricWish = _NO_WISH
+    policy: str = ""
+
+
+def asked(places: frozenset[Place], *metadata: Field) -> Asked:
+    """What these metadata ask for together; the first that says something is followed, all are in `origins`.
+
+    `places`: what carries the metadata; both for a Pod, which is an object and a template at once.
+    Raises `InputError` for a value that is no text, no number or not among the valid ones.
+    """
+    said: dict[Meaning, list[Field]] = {}
+    warnings: list[str] = []
+    for one in metadata:
+        for name, value in one.get("annotations").entries():
+            key = _BY_NAME.get(name)
+            if key is None or not value.text():
+                continue
+            if not places & key.places:
+                right = "pod templates" if key.places == TEMPLATE else "the object itself"
+                warnings.append(f"{value.where.field} has no effect there: {name} belongs on {right}")
+                continue
+            if key.values:
+                value.choice(key.values)
+            said.setdefault(key.meaning, []).append(value)
+    return _sum_up(said, warnings)
+
+
+def _sum_up(said: Mapping[Meaning, list[Field]], warnings: list[str]) -> Asked:
+    def first(meaning: Meaning) -> str:
+        return said[meaning][0].text() if meaning in said else ""
+
+    size = said["slice-size"][0].count_in_text() if "slice-size" in said else None
+    level = first("slice")
+    if level and not size:
+        raise said["slice"][0].error("names a level for slices, but nothing says how many pods make one")
+    if size and not level and not first("slice-preferred"):
+        raise said["slice-size"][0].error("says how many pods make a slice, but nothing names their level")
+    if not level and first("slice-preferred"):
+        wish = f"preferred segment level {first('slice-preferred')}"
+        warnings.append(f"{wish} is not followed; only a required segment level is")
+    of_slice = size if level and size else 0
+    gpus = said["gpu-count"][0].count_in_text() if "gpu-count" in said else None
+    return Asked(
+        Constraint(first("topology"), first("required"), first("preferred"), level, of_slice),
+        tuple(_origin(field, meaning) for meaning in NAMED for field in said.get(meaning, ())),
+        tuple(warnings),
+        first("together"),
+        (said["gpu-count"][0].where.field, gpus) if gpus is not None else None,
+        stated=bool(said),
+        fabric=_fabric(said),
+    )
+
+
+def _fabric(said: Mapping[Meaning, list[Field]]) -> FabricWish:
+    """nod-ai's wishes. Raises `InputError` for a bandwidth that is none."""
+
+    def first(meaning: Meaning) -> str:
+        return said[meaning][0].text() if meaning in said else ""
+
+    return FabricWish(
+        first("preferred-domain"),
+        _gigabits(said["bandwidth"][0]) if "bandwidth" in said else 0.0,
+        cast(FabricStrategy, first("strategy")),
+        first("latency") == "true",
+        any(meaning in said for meaning in _LEAF_SPINE),
+    )
+
+
+def _gigabits(field: Field) -> float:
+    """Gigabits a second: "200Gb", "200Gbps", "0.4Tb", or a number of gigabits."""
+    found = _BANDWIDTH.fullmatch(field.text().strip())
+    if found is None:
+        raise field.error(f"{field.text()!r} is no bandwidth; write for example 200Gb")
+    return float(found[1]) * _GIGABITS[found[2]]
+
+
+def _origin(field: Field, meaning: Meaning) -> Origin:
+    return field.where.field, meaning, field.text()
+
+
+def asked_by_pod_group(group: Field) -> Asked:
+    """What a PodGroup object asks for: KAI's `topologyConstraint`, Run:ai's `topologyPolicy`, Kubernetes'
+    `schedulingConstraints`, and the annotations on it. Raises `InputError` for malformed ones."""
+    spec = group.get("spec")
+    said = _said(spec)
+    for level in spec.get("schedulingConstraints", "topology").items():
+        said.setdefault("required", []).append(level.get("key"))
+    policy = spec.get("topologyPolicy")
+    scope = policy.get("scope")
+    found = _sum_up(said, [])
+    annotated = asked(OBJECT, group.get("metadata"))
+    by_scope = scope_asked(scope) if scope.text() else Asked()
+    return merged((found, by_scope, annotated), _affinity(policy.get("affinity")))
+
+
+def asked_by_constraint(part: Field) -> Asked:
+    """What KAI's `topologyConstraint` in this field asks for."""
+    return _sum_up(_said(part), [])
+
+
+def _said(part: Field) -> dict[Meaning, list[Field]]:
+    fields = ((meaning, part.get(*place)) for meaning, place in _POD_GROUP_FIELDS)
+    return {meaning: [field] for meaning, field in fields if field.text()}
+
+
+_POD_GROUP_FIELDS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
+    ("topology", ("topologyConstraint", "topology")),
+    ("required", ("topologyConstraint", "requiredTopologyLevel")),
+    ("preferred", ("topologyConstraint", "preferredTopologyLevel")),
+)
+
+
+def scope_asked(scope: Field) -> Asked:
+    """A Run:ai scope as a required level. Raises `InputError` naming the valid scopes."""
+    level = SCOPES[scope.choice(tuple(SCOPES))]
+    return Asked(Constraint(required=level), ((scope.where.field, "required", level),), stated=True)
+
+
+def _affinity(affinity: Field) -> tuple[Requirement, ...]:
+    found = []
+    for one in affinity.get("required").items():
+        operator = one.get("operator").choice(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")) or "In"
+        values = tuple(value.text() for value in one.get("values").items())
+        found.append(Requirement(one.get("key").text(), operator, values))
+    return tuple(found)
+
+
+def merged(parts: Iterable[Asked], affinity: tuple[Requirement, ...] = ()) -> Asked:
+    """Several requests for the same pods as one: for each part of a constraint the first that states it."""
+    listed = list(parts)
+
+    def first(name: str) -> str:
+        return next((text for one in listed if (text := getattr(one.constraint, name))), "")
+
+    size = next((one.constraint.slice_size for one in listed if one.constraint.slice_level), 0)
+    return Asked(
+        Constraint(first("topology"), first("required"), first("preferred"), first("slice_level"), size),
+        tuple(origin for one in listed for origin in one.origins),
+        tuple(warning for one in listed for warning in one.warnings),
+        next((one.together for one in listed if one.together), ""),
+        next((one.gpus for one in listed if one.gpus is not None), None),
+        affinity or next((one.affinity for one in listed if one.affinity), ()),
+        any(one.stated for one in listed),
+        next((one.fabric for one in listed if one.fabric), _NO_WISH),
+        next((one.policy for one in listed if one.policy), ""),
+    )
