@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from zlib import crc32
 
 from planner.cluster.snapshot import Snapshot
-from planner.devices.availability import Stock
+from planner.devices.availability import AvailableDevices
 from planner.devices.pools import on_node
 from planner.model.answer import Assignment
 from planner.model.node import Node
@@ -36,7 +36,7 @@ def topology_blind(snapshot: Snapshot, group: PodGroup) -> tuple[Assignment, ...
     `snapshot` must not hold the gang itself.
     """
     taken: dict[str, Resources] = {}
-    stocks: dict[str, Stock] = {}
+    stocks: dict[str, AvailableDevices] = {}
     found: list[Assignment] = []
     for pod_set in group.pod_sets:
         counts = _spread(snapshot, pod_set, taken, stocks)
@@ -45,7 +45,7 @@ def topology_blind(snapshot: Snapshot, group: PodGroup) -> tuple[Assignment, ...
 
 
 def _spread(
-    snapshot: Snapshot, pod_set: PodSet, taken: dict[str, Resources], stocks: dict[str, Stock]
+    snapshot: Snapshot, pod_set: PodSet, taken: dict[str, Resources], stocks: dict[str, AvailableDevices]
 ) -> dict[str, int]:
     """Pods of one PodSet by node; what they take is added to `taken`, and of devices to `stocks`, by node."""
     shape, counts = pod_set.shape, dict[str, int]()
@@ -78,7 +78,9 @@ def _spread(
     return counts
 
 
-def _room(snapshot: Snapshot, node: Node, used: Resources, shape: PodShape, stocks: dict[str, Stock]) -> int:
+def _room(
+    snapshot: Snapshot, node: Node, used: Resources, shape: PodShape, stocks: dict[str, AvailableDevices]
+) -> int:
     """Whether the node has room for one more pod; its devices for claims are looked up once."""
     if (
         (shape.bundles or shape.stand_ins)

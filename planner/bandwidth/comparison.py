@@ -26,7 +26,7 @@ NVIDIA = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class GangLayout:
     """One way to lay the gang out: GPUs in each NVLink domain, the nodes and the links, and the estimate."""
 
     nodes: int
@@ -49,8 +49,8 @@ class Layout:
 class Worth:
     """The placement and the blind one; `blind` is None where it finds room for `blind_pods` pods only."""
 
-    here: Layout
-    blind: Layout | None
+    here: GangLayout
+    blind: GangLayout | None
     blind_pods: int
 
     def to_json(self) -> dict[str, object]:
@@ -83,7 +83,7 @@ def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
     return Worth(here, _layout(snapshot, _topology(snapshot, answer), group, blind) if whole else None, there)
 
 
-def _here(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Layout | None:
+def _here(snapshot: Snapshot, group: PodGroup, answer: Answer) -> GangLayout | None:
     each = _gpus(group)
     if sum(each.get(a.pod_set, 0) * a.count for a in answer.assignments) < 2:
         return None
@@ -101,15 +101,15 @@ def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class PodDistribution:
     """A gang in several domains of a level that it prefers to be in one of: `here` and in how many, `best`
     and in how many at the least, when the cluster is empty."""
 
     level: str
     domains: int
-    here: Layout
+    here: GangLayout
     least: int
-    best: Layout
+    best: GangLayout
 
 
 def placed(group: PodGroup, answer: Answer) -> PodGroup:
@@ -121,7 +121,7 @@ def placed(group: PodGroup, answer: Answer) -> PodGroup:
     return replace(group, pod_sets=tuple(sets))
 
 
-def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Spread | None:
+def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> PodDistribution | None:
     """How an admitted gang lies in the level that it, or the first of its PodSets, prefers and did not get.
 
     None where each got what it prefers, or has no links to speak of. `snapshot` is the cluster in which it
@@ -139,7 +139,9 @@ def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Spread | None
         best = when_empty(snapshot.without(group.name), placed(group, answer))
         ideal = _here(snapshot, group, best)
         if here is not None and ideal is not None:
-            return Spread(level, domains, here, _domains(snapshot, topology, level, names, best), ideal)
+            return PodDistribution(
+                level, domains, here, _domains(snapshot, topology, level, names, best), ideal
+            )
     return None
 
 
@@ -161,7 +163,7 @@ def _domains(
 
 def _layout(
     snapshot: Snapshot, topology: Topology, group: PodGroup, assignments: Iterable[Assignment]
-) -> Layout:
+) -> GangLayout:
     each = _gpus(group)
     gpus: dict[str, int] = {}
     for one in assignments:
@@ -169,4 +171,4 @@ def _layout(
             gpus[one.node] = gpus.get(one.node, 0) + each[one.pod_set] * one.count
     domains = nvlink_domains(snapshot.nodes, gpus)
     rates = rates_of(snapshot, topology, list(gpus))
-    return Layout(len(gpus), domains, rates, all_reduce(domains, GB, rates.links))
+    return GangLayout(len(gpus), domains, rates, all_reduce(domains, GB, rates.links))

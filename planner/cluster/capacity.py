@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from planner.devices.availability import Stock
+from planner.devices.availability import AvailableDevices
 from planner.model.labels import Taint
 from planner.model.pod import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
 from planner.model.quantity import Resources
 from planner.node.gpu_sharing import Gpus
-from planner.node.numa_state import Zones
+from planner.node.numa_state import NumaState
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ MOST_CORES = 4095
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Content:
+class DomainCapacity:
     """A domain's content. `size`: its nodes. `opened`: not pristine. `gang`: one that touches it, "" none.
 
     `worth`: free devices in 4096ths, the rest being free cores. Of a host `free` is what is left of it,
@@ -45,20 +45,20 @@ class Content:
     opened: bool
     gang: str
     worth: int
-    children: tuple[Content, ...] = ()
+    children: tuple[DomainCapacity, ...] = ()
     free: Resources | None = None
     held: str = ""
     taints: tuple[Taint, ...] = ()
     cordoned: bool = False
     ready: bool = True
     gpus: Gpus | None = None
-    zones: Zones | None = None
+    zones: NumaState | None = None
     """NUMA zones, of a host whose kubelet refuses what does not fit them."""
-    stock: Stock | None = None
+    stock: AvailableDevices | None = None
     """Its devices as claims see them, where ResourceSlices tell them."""
     inner: int = 0
     """GPUs of each NVLink domain inside a host; 0 where it is one domain."""
-    parts: tuple[Content, ...] = ()
+    parts: tuple[DomainCapacity, ...] = ()
     part: bool = False
     span: int = 1
     """How many of the domain's children a part has; 1 of what is no part."""
@@ -69,7 +69,7 @@ class Content:
         return self.level + self.part
 
 
-def hosts(content: Content) -> Iterator[Content]:
+def hosts(content: DomainCapacity) -> Iterator[DomainCapacity]:
     """The contents of a domain's hosts, in the order of the nodes."""
     if content.free is not None:
         yield content
@@ -94,7 +94,7 @@ WIDE, PART = 24, 12
 """The longest row that is left whole, and the length of a part."""
 
 
-def in_parts(row: Sequence[Item], join: Callable[[tuple[Item, ...]], Item]) -> tuple[Item, ...]:
+def chunked(row: Sequence[Item], join: Callable[[tuple[Item, ...]], Item]) -> tuple[Item, ...]:
     """The row's parts, few enough to be looked at one by one; () where the row itself is.
 
     `join` makes one of several neighbours, of parts too. The parts hang on the row alone, so two rows of one

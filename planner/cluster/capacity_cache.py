@@ -14,13 +14,13 @@ from functools import partial
 from threading import RLock
 from weakref import WeakValueDictionary
 
-from planner.cluster.capacity import Content, T, in_parts, worth
-from planner.cluster.tree import Branch, Place, Tree, key_at
-from planner.devices.availability import Stock
+from planner.cluster.capacity import DomainCapacity, T, chunked, worth
+from planner.cluster.tree import Place, Subtree, TopologyTree, key_at
+from planner.devices.availability import AvailableDevices
 from planner.model.node import Node
 from planner.model.quantity import Resources
 from planner.node.gpu_sharing import Gpus
-from planner.node.numa_state import Zones
+from planner.node.numa_state import NumaState
 from planner.node.nvlink import stated_size
 
 _MOST_KEPT = 64
@@ -35,17 +35,17 @@ def _one(_: object) -> int:
     return 1
 
 
-class Memory:
+class PlanCache:
     """What plans share: the contents there are, and what was worked out about them. Hold `lock` meanwhile."""
 
     def __init__(self) -> None:
         self.lock = RLock()
-        self._contents: WeakValueDictionary[object, Content] = WeakValueDictionary()
+        self._contents: WeakValueDictionary[object, DomainCapacity] = WeakValueDictionary()
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
 
     def host(
         self,
-        branch: Branch,
+        branch: Subtree,
         node: Node,
         free: Resources,
         *,
@@ -53,9 +53,9 @@ class Memory:
         gang: str,
         held: str,
         gpus: Gpus | None = None,
-        zones: Zones | None = None,
-        stock: Stock | None = None,
-    ) -> Content:
+        zones: NumaState | None = None,
+        stock: AvailableDevices | None = None,
+    ) -> DomainCapacity:
         """The content of a host of these; `node` says its taints, cordon and readiness."""
         amounts = tuple(sorted(free.items()))
         inner = stated_size(node)
@@ -76,25 +76,30 @@ class Memory:
         )
         found = self._contents.get(key)
         if found is None:
-            found = self._contents[key] = Content(
+            found = self._contents[key] = DomainCapacity(
                 branch.level, branch.named, 1, opened, gang, worth(free), (), free,
                 held, node.taints, node.cordoned, node.ready, gpus, zones, stock, inner,
             )  # fmt: skip
         return found
 
-    def domain(self, branch: Branch, children: tuple[Content, ...]) -> Content:
+    def domain(self, branch: Subtree, children: tuple[DomainCapacity, ...]) -> DomainCapacity:
         """The content of a domain with these inside."""
-        parts = in_parts(children, partial(self._joined, branch, parts=(), part=True))
+        parts = chunked(children, partial(self._joined, branch, parts=(), part=True))
         return self._joined(branch, children, parts=parts, part=False)
 
     def _joined(
-        self, branch: Branch, children: tuple[Content, ...], *, parts: tuple[Content, ...], part: bool
-    ) -> Content:
+        self,
+        branch: Subtree,
+        children: tuple[DomainCapacity, ...],
+        *,
+        parts: tuple[DomainCapacity, ...],
+        part: bool,
+    ) -> DomainCapacity:
         key = (branch.level, branch.named, part, parts or children)
         found = self._contents.get(key)
         if found is None:
             row = parts or children
-            found = self._contents[key] = Content(
+            found = self._contents[key] = DomainCapacity(
                 branch.level,
                 branch.named,
                 sum([one.size for one in row]),
@@ -108,7 +113,7 @@ class Memory:
             )
         return found
 
-    def deeper(self, host: Content) -> Content:
+    def deeper(self, host: DomainCapacity) -> DomainCapacity:
         """The same host one level deeper."""
         key = ("deeper", host)
         found = self._contents.get(key)
@@ -151,19 +156,20 @@ class _Kept:
         return self.entries
 
 
-class Contents:
+class CapacityIndex:
     """The contents of trees at one moment, worked out when they are asked for.
 
-    After a change they are another `Contents`: the roots of before, with the nodes that have changed since.
+    After a change they are another `CapacityIndex`: the roots of before, with the nodes that have changed
+    since.
     """
 
     __slots__ = ("_memory", "_roots")
 
-    def __init__(self, memory: Memory, roots: dict[object, _Root] | None = None) -> None:
+    def __init__(self, memory: PlanCache, roots: dict[object, _Root] | None = None) -> None:
         self._memory = memory
         self._roots = roots or {}
 
-    def of(self, tree: Tree, host: Callable[[Branch], Content]) -> Content:
+    def of(self, tree: TopologyTree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:
         """The content of a whole tree; `host` makes that of one host."""
         with self._memory.lock:
             known = self._roots.get(tree.lasting)
@@ -176,18 +182,18 @@ class Contents:
             self._roots[tree.lasting] = (tree.root, content, frozenset())
             return content
 
-    def after(self, stirred: Set[str]) -> Contents:
+    def after(self, stirred: Set[str]) -> CapacityIndex:
         """After something has changed on these nodes, or they have come or gone."""
         with self._memory.lock:
             roots = {at: (root, c, before | stirred) for at, (root, c, before) in self._roots.items()}
-        return Contents(self._memory, roots)
+        return CapacityIndex(self._memory, roots)
 
 
-_Root = tuple[Branch, Content, frozenset[str]]
+_Root = tuple[Subtree, DomainCapacity, frozenset[str]]
 """A tree's root at one time, its content then, and the nodes that have changed since."""
 
 
-def build(memory: Memory, branch: Branch, host: Callable[[Branch], Content]) -> Content:
+def build(memory: PlanCache, branch: Subtree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:
     """The content of a branch from those of its hosts."""
     if branch.node:
         return host(branch)
@@ -195,13 +201,13 @@ def build(memory: Memory, branch: Branch, host: Callable[[Branch], Content]) -> 
 
 
 def rebuild(
-    memory: Memory,
-    former: Branch,
-    branch: Branch,
-    old: Content,
+    memory: PlanCache,
+    former: Subtree,
+    branch: Subtree,
+    old: DomainCapacity,
     places: Sequence[Place],
-    host: Callable[[Branch], Content],
-) -> Content:
+    host: Callable[[Subtree], DomainCapacity],
+) -> DomainCapacity:
     """The content of what a former branch with the old content has become, with changed hosts at places."""
     if branch.node:
         return host(branch)
@@ -231,13 +237,13 @@ def rebuild(
 
 
 def _renewed(
-    memory: Memory,
-    parent: Branch,
-    child: Branch,
-    before: Mapping[Branch, Content],
+    memory: PlanCache,
+    parent: Subtree,
+    child: Subtree,
+    before: Mapping[Subtree, DomainCapacity],
     places: Sequence[Place],
-    host: Callable[[Branch], Content],
-) -> Content:
+    host: Callable[[Subtree], DomainCapacity],
+) -> DomainCapacity:
     """The content of a child that is new in its parent, or not as it was."""
     at, there = parent.find(child.key)
     if not there:

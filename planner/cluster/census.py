@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import Branch, Tree
+from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.natural_order import natural
 from planner.model.pod import GPU_RESOURCES
 from planner.model.quantity import Resources
@@ -55,7 +55,7 @@ def census(snapshot: Snapshot, name: str) -> Count:
     return _count(snapshot, tree, tree.root, holders)
 
 
-def _count(snapshot: Snapshot, tree: Tree, branch: Branch, holders: Mapping[str, set[str]]) -> Count:
+def _count(snapshot: Snapshot, tree: TopologyTree, branch: Subtree, holders: Mapping[str, set[str]]) -> Count:
     inside = tuple(_count(snapshot, tree, child, holders) for child in branch.children)
     names = tree.names(branch)
     level = tree.topology.levels[branch.level] if branch.level >= 0 else ""

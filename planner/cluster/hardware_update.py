@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from planner.cluster.infrastructure import Fabric
+from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
 from planner.devices.bound_claims import claim_names
-from planner.devices.claims import Claim, Claims
-from planner.devices.node_devices import Layouts
+from planner.devices.claims import Claims, ResourceClaim
+from planner.devices.node_devices import NodeDevicesByName
 
 _SAME = ("trees", "wide_trees", "divided")
 """What was worked out from nodes and topologies alone."""
 
 
-def with_hardware(there: Snapshot, hardware: Fabric) -> Snapshot:
+def with_hardware(there: Snapshot, hardware: Infrastructure) -> Snapshot:
     """The same nodes, pods and reservations, with NUMA zones, claims, limits and settings of `hardware`."""
     base = there.base
     made = replace(
@@ -37,7 +37,7 @@ def with_hardware(there: Snapshot, hardware: Fabric) -> Snapshot:
     stirred |= _with_other_devices(there, hardware.claims)
     made.__dict__.update({name: base.__dict__[name] for name in _SAME if name in base.__dict__})
     if "layouts" in base.__dict__:
-        made.__dict__["layouts"] = Layouts(hardware.claims, base.layouts)
+        made.__dict__["layouts"] = NodeDevicesByName(hardware.claims, base.layouts)
     if "devices" in base.__dict__ and base.claims.slices == hardware.claims.slices:
         made.__dict__["devices"] = base.devices.told(hardware.claims, made.layouts)
     made.__dict__["empty"] = base.empty.after(stirred)
@@ -64,12 +64,12 @@ def _with_other_devices(there: Snapshot, claims: Claims) -> set[str]:
     return moved | {pod.node for pod in there.bound if pod.claims and not told.isdisjoint(claim_names(pod))}
 
 
-def _homes(there: Snapshot, claims: Iterable[Claim | None]) -> set[str]:
+def _homes(there: Snapshot, claims: Iterable[ResourceClaim | None]) -> set[str]:
     """The nodes whose devices these claims have been given."""
     layouts = there.base.layouts
     homes = {layouts.home(one) for claim in claims if claim for one in claim.allocated}
     return {name for name in homes if name in there.nodes}
 
 
-def _changed(old: Mapping[str, Claim], new: Mapping[str, Claim]) -> set[str]:
+def _changed(old: Mapping[str, ResourceClaim], new: Mapping[str, ResourceClaim]) -> set[str]:
     return {name for name in {*old, *new} if old.get(name) != new.get(name)}

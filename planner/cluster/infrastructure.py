@@ -10,16 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from planner.cluster.capacity import Content
-from planner.cluster.capacity_cache import Contents, Memory
+from planner.cluster.capacity import DomainCapacity
+from planner.cluster.capacity_cache import CapacityIndex, PlanCache
 from planner.cluster.occupancy import add
-from planner.cluster.persistent_map import Layered
-from planner.cluster.tree import Branch, Tree, belongs, grow
-from planner.devices.availability import Stock
+from planner.cluster.persistent_map import PersistentMap
+from planner.cluster.tree import Subtree, TopologyTree, belongs, grow
+from planner.devices.availability import AvailableDevices
 from planner.devices.bound_claims import empty_stock
 from planner.devices.catalog import Devices
 from planner.devices.claims import NO_CLAIMS, Claims
-from planner.devices.node_devices import Layouts
+from planner.devices.node_devices import NodeDevicesByName
 from planner.devices.pools import GPU, labelled_devices, offered
 from planner.model.labels import PASSING_TAINTS, PRODUCT
 from planner.model.natural_order import natural
@@ -37,7 +37,7 @@ NO_TOPOLOGY = Topology("none", (HOSTNAME,), source="none")
 
 
 @dataclass(frozen=True)
-class Fabric:
+class Infrastructure:
     """What does not change between plans: topologies, nodes, links, and the trees that they make."""
 
     topologies: tuple[Topology, ...]
@@ -50,7 +50,7 @@ class Fabric:
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     spaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     settings: Settings = DEFAULTS
-    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
+    memory: PlanCache = field(default_factory=PlanCache, repr=False, compare=False)
 
     @cached_property
     def kept(self) -> dict[object, object]:
@@ -74,7 +74,7 @@ class Fabric:
         return aligned(node, self.numa.get(node.name))
 
     @cached_property
-    def trees(self) -> dict[str, Tree]:
+    def trees(self) -> dict[str, TopologyTree]:
         """The tree of each topology over the nodes that belong to it, by topology name."""
         members: dict[str, list[Node]] = {topology.name: [] for topology in self.topologies}
         for node in self.nodes.values():
@@ -85,9 +85,9 @@ class Fabric:
         }
 
     @cached_property
-    def wide_trees(self) -> dict[str, Tree]:
+    def wide_trees(self) -> dict[str, TopologyTree]:
         """The tree of each topology over all nodes; those that do not belong to it are bare hosts."""
-        wide: dict[str, Tree] = {}
+        wide: dict[str, TopologyTree] = {}
         for topology in self.topologies:
             own = self.trees[topology.name]
             outside = (bare(node) for node in self.nodes.values() if node.name not in own.places)
@@ -95,14 +95,14 @@ class Fabric:
         return wide
 
     @cached_property
-    def empty(self) -> Contents:
+    def empty(self) -> CapacityIndex:
         """The trees' contents when the cluster is empty."""
-        return Contents(self.memory)
+        return CapacityIndex(self.memory)
 
-    def content(self, tree: Tree) -> Content:
+    def content(self, tree: TopologyTree) -> DomainCapacity:
         """What a tree holds in the empty cluster: no pods, no reservations, every node ready."""
 
-        def host(branch: Branch) -> Content:
+        def host(branch: Subtree) -> DomainCapacity:
             node = tree.cluster[branch.node]
             empty, free = when_empty(node, self.offers(node))
             numa = self.aligned(node)
@@ -119,11 +119,11 @@ class Fabric:
         return Devices.of(self.nodes.values(), self.claims, self.layouts)
 
     @cached_property
-    def layouts(self) -> Layouts:
+    def layouts(self) -> NodeDevicesByName:
         """The devices of each node that has ResourceSlices."""
-        return Layouts(self.claims)
+        return NodeDevicesByName(self.claims)
 
-    def stock(self, node: Node) -> Stock | None:
+    def stock(self, node: Node) -> AvailableDevices | None:
         """The node's devices when no claim has any; None where slices offer none."""
         return empty_stock(node, self.layouts) if self.claims.slices else None
 
@@ -136,22 +136,22 @@ class Fabric:
         gone = [name for name in self.claims.extended if not offers.get(name, 1)]
         return {name: amount for name, amount in offers.items() if name not in gone} if gone else offers
 
-    def with_node(self, node: Node) -> Fabric:
+    def with_node(self, node: Node) -> Infrastructure:
         """The same nodes with this one in the place of the one of its name, or besides them.
 
         What was worked out of the others goes over; of the trees only the way to this node is made anew.
         """
         return self._changed(self.nodes.get(node.name), node)
 
-    def without_node(self, name: str) -> Fabric:
+    def without_node(self, name: str) -> Infrastructure:
         """The same nodes without this one."""
         there = self.nodes.get(name)
         return self if there is None else self._changed(there, None)
 
-    def _changed(self, old: Node | None, new: Node | None) -> Fabric:
+    def _changed(self, old: Node | None, new: Node | None) -> Infrastructure:
         """With the new node in the place of the old one; where one of them is None, one more or one less."""
         name = (new or old).name  # type: ignore[union-attr]
-        nodes = self.nodes if isinstance(self.nodes, Layered) else Layered(self.nodes, natural)
+        nodes = self.nodes if isinstance(self.nodes, PersistentMap) else PersistentMap(self.nodes, natural)
         made = replace(self, nodes=nodes.changed(name, new))
         for which in ("trees", "wide_trees"):
             if which in self.__dict__:
@@ -163,7 +163,7 @@ class Fabric:
         made.__dict__["empty"] = self.empty.after({name})
         return made
 
-    def _hand_over(self, made: Fabric, old: Node | None, new: Node | None) -> None:
+    def _hand_over(self, made: Infrastructure, old: Node | None, new: Node | None) -> None:
         """What was worked out of all nodes, where these two make no difference to it."""
         known = self.__dict__
         if "layouts" in known:
@@ -184,13 +184,13 @@ class Fabric:
 
 
 def _moved(
-    trees: Mapping[str, Tree], made: Fabric, old: Node | None, new: Node | None, *, wide: bool
-) -> dict[str, Tree] | None:
+    trees: Mapping[str, TopologyTree], made: Infrastructure, old: Node | None, new: Node | None, *, wide: bool
+) -> dict[str, TopologyTree] | None:
     """The trees after a node has changed; None where they have to be grown anew."""
     if old and new and old.labels == new.labels:
         return {name: tree.over(made.nodes) for name, tree in trees.items()}
     there = belongs(new, made.topologies) if new else []
-    moved: dict[str, Tree] = {}
+    moved: dict[str, TopologyTree] = {}
     for topology in made.topologies:
         member = new if topology in there else bare(new) if new and wide else None
         tree = _with(trees[topology.name], made.nodes, old.name if old else "", member)
@@ -200,7 +200,9 @@ def _moved(
     return moved
 
 
-def _with(tree: Tree, cluster: Mapping[str, Node], name: str, member: Node | None) -> Tree | None:
+def _with(
+    tree: TopologyTree, cluster: Mapping[str, Node], name: str, member: Node | None
+) -> TopologyTree | None:
     """The tree with a member in the place of the node of this name, None where it has to be grown anew."""
     was = name in tree.places
     if not was and member is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from planner.cluster.persistent_map import Layered
+from planner.cluster.persistent_map import PersistentMap
 from planner.model.natural_order import NaturalKey, natural
 from planner.model.node import BoundPod
 from planner.model.quantity import Resources
@@ -20,9 +20,9 @@ class Pods(Collection[BoundPod]):
     """Bound pods by node. `carriers`: the nodes on which pods carry a reservation's id, by id. `wary`: those
     pods, by node, that have anti-affinity of their own."""
 
-    by_node: Layered[str, tuple[BoundPod, ...]] = field(default_factory=Layered)
-    carriers: Layered[str, frozenset[str]] = field(default_factory=Layered)
-    wary: Layered[str, tuple[BoundPod, ...]] = field(default_factory=Layered)
+    by_node: PersistentMap[str, tuple[BoundPod, ...]] = field(default_factory=PersistentMap)
+    carriers: PersistentMap[str, frozenset[str]] = field(default_factory=PersistentMap)
+    wary: PersistentMap[str, tuple[BoundPod, ...]] = field(default_factory=PersistentMap)
 
     @staticmethod
     def of(pods: Iterable[BoundPod]) -> Pods:
@@ -35,9 +35,9 @@ class Pods(Collection[BoundPod]):
                 carriers.setdefault(one, set()).add(pod.node)
         wary = {node: tuple(pod for pod in there if pod.terms) for node, there in by_node.items()}
         return Pods(
-            Layered({node: tuple(there) for node, there in by_node.items()}),
-            Layered({one: frozenset(nodes) for one, nodes in carriers.items()}),
-            Layered({node: there for node, there in wary.items() if there}),
+            PersistentMap({node: tuple(there) for node, there in by_node.items()}),
+            PersistentMap({one: frozenset(nodes) for one, nodes in carriers.items()}),
+            PersistentMap({node: there for node, there in wary.items() if there}),
         )
 
     def __iter__(self) -> Iterator[BoundPod]:
@@ -121,11 +121,11 @@ class Holds:
     `wary`: those of them, by gang, whose pods have anti-affinity. `by_domain`: gangs by what they hold whole.
     """
 
-    by_gang: Layered[str, Reservation] = field(default_factory=Layered)
-    gangs: Layered[str, str] = field(default_factory=Layered)
-    by_node: Layered[str, tuple[Hold, ...]] = field(default_factory=Layered)
-    wary: Layered[str, Reservation] = field(default_factory=Layered)
-    by_domain: Layered[Held, tuple[str, ...]] = field(default_factory=Layered)
+    by_gang: PersistentMap[str, Reservation] = field(default_factory=PersistentMap)
+    gangs: PersistentMap[str, str] = field(default_factory=PersistentMap)
+    by_node: PersistentMap[str, tuple[Hold, ...]] = field(default_factory=PersistentMap)
+    wary: PersistentMap[str, Reservation] = field(default_factory=PersistentMap)
+    by_domain: PersistentMap[Held, tuple[str, ...]] = field(default_factory=PersistentMap)
 
     def updated(
         self,

@@ -20,7 +20,7 @@ _LARGE = 1024
 """Entries from which on there is a layer in the middle."""
 
 
-class Layered(Mapping[K, V], Generic[K, V]):
+class PersistentMap(Mapping[K, V], Generic[K, V]):
     """An immutable mapping with cheap changes. Entries keep their order; a replaced one keeps its place.
 
     New ones come last; with an `order`, entries are in the order of that key instead.
@@ -41,17 +41,17 @@ class Layered(Mapping[K, V], Generic[K, V]):
         self._changes: dict[K, V | None] = {}
         self._most = 16 + int(self._length ** (self._layer / 3))
         middle = self._layer == 1 and self._length > _LARGE
-        self._base: Mapping[K, V] = Layered(entries, layer=2) if middle else entries
+        self._base: Mapping[K, V] = PersistentMap(entries, layer=2) if middle else entries
 
-    def changed(self, key: K, value: V | None) -> Layered[K, V]:
+    def changed(self, key: K, value: V | None) -> PersistentMap[K, V]:
         """This mapping with the entry, or without it where the value is None."""
         return self.updated({key: value})
 
-    def updated(self, changes: Mapping[K, V | None]) -> Layered[K, V]:
+    def updated(self, changes: Mapping[K, V | None]) -> PersistentMap[K, V]:
         """This mapping with all these entries; None takes one out."""
         if not changes:
             return self
-        made: Layered[K, V] = Layered.__new__(Layered)
+        made: PersistentMap[K, V] = PersistentMap.__new__(PersistentMap)
         made._base, made._layer, made._most = self._base, self._layer, self._most
         made._order, made._sorted = self._order, None
         made._changes = {**self._changes, **changes}
@@ -65,7 +65,7 @@ class Layered(Mapping[K, V], Generic[K, V]):
 
     def _merge(self) -> None:
         """Puts the changes into the layer below, which is another one then."""
-        if isinstance(self._base, Layered):
+        if isinstance(self._base, PersistentMap):
             self._base, self._changes = self._base.updated(self._changes), {}
             return
         base = dict(self._base)

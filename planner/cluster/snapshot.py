@@ -1,6 +1,7 @@
 """What the cluster looked like at one moment: nodes, what is used on them, and who holds what.
 
-Static apart from moving: `Fabric` (topologies, nodes, their trees) is built once and shared; a snapshot adds
+Static apart from moving: `Infrastructure` (topologies, nodes, their trees) is built once and shared; a
+snapshot adds
 what changes from one reservation or pod to the next. The invariant kept here:
 2. On every node, for every resource: used plus reserved is what `taken` says, nothing counted twice. A bound
    pod that carries the id of a reservation in the book is accounted for by its seats on the pod's node.
@@ -14,12 +15,12 @@ from functools import cached_property
 
 import networkx as nx
 
-from planner.cluster.capacity import Content
-from planner.cluster.capacity_cache import Contents
-from planner.cluster.infrastructure import NO_TOPOLOGY, Fabric, ordered
+from planner.cluster.capacity import DomainCapacity
+from planner.cluster.capacity_cache import CapacityIndex
+from planner.cluster.infrastructure import NO_TOPOLOGY, Infrastructure, ordered
 from planner.cluster.occupancy import Holds, Pods, add, carried, unaccounted
-from planner.cluster.tree import Branch, Tree
-from planner.devices.availability import Stock
+from planner.cluster.tree import Subtree, TopologyTree
+from planner.devices.availability import AvailableDevices
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.pools import CLAIMED_GPU, CLAIMED_MIG, is_claimed, on_node
 from planner.model.claim_spec import PREFIX, is_bundle
@@ -30,7 +31,7 @@ from planner.model.reservation import Book, Reservation
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Domain, Link, Topology
 from planner.node.gpu_sharing import SHARED, Gpus, gpus_of, settled, shares_gpus
-from planner.node.numa_state import Zones, seats, zones_now
+from planner.node.numa_state import NumaState, seats, zones_now
 from planner.node.topology_manager import NumaNode
 
 _APART = frozenset({SHARED, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
@@ -46,7 +47,7 @@ class Snapshot:
     snapshot made anew.
     """
 
-    base: Fabric
+    base: Infrastructure
     pods: Collection[BoundPod] = ()
     reservations: tuple[Reservation, ...] = ()
     revision: int = 0
@@ -72,14 +73,14 @@ class Snapshot:
         return Holds().updated((), self.reservations, self.held_nodes)
 
     @cached_property
-    def _contents(self) -> Contents:
-        return Contents(self.base.memory)
+    def _contents(self) -> CapacityIndex:
+        return CapacityIndex(self.base.memory)
 
-    def content(self, tree: Tree) -> Content:
+    def content(self, tree: TopologyTree) -> DomainCapacity:
         """What a tree holds now."""
         return self._contents.of(tree, lambda branch: self._host(branch, tree.cluster[branch.node]))
 
-    def _host(self, branch: Branch, node: Node) -> Content:
+    def _host(self, branch: Subtree, node: Node) -> DomainCapacity:
         holds = self.holds.on(node.name)
         pods = self.bound.on(node.name)
         if holds or pods or self.base.claims.slices:
@@ -98,13 +99,13 @@ class Snapshot:
             stock=stock,
         )
 
-    def free_on(self, node: Node) -> tuple[Resources, Gpus | None, Stock | None]:
+    def free_on(self, node: Node) -> tuple[Resources, Gpus | None, AvailableDevices | None]:
         """What is left of a node, of its GPUs for those who share one, and of its devices for claims."""
         used, gpus, stock = self._settled_on(node)
         free = {name: amount - used.get(name, 0) for name, amount in self.base.offers(node).items()}
         return free, gpus, stock
 
-    def _zones(self, node: Node) -> Zones | None:
+    def _zones(self, node: Node) -> NumaState | None:
         numa = self.base.aligned(node)
         if numa is None:
             return None
@@ -125,7 +126,7 @@ class Snapshot:
             add(taken, uses)
         return taken
 
-    def _settled_on(self, node: Node) -> tuple[dict[str, int], Gpus | None, Stock | None]:
+    def _settled_on(self, node: Node) -> tuple[dict[str, int], Gpus | None, AvailableDevices | None]:
         taken, gpus, stock = self._promised_on(node.name), gpus_of(node), None
         if self.base.claims.slices:
             stock, taken = self._stock_on(node, taken)
@@ -138,7 +139,7 @@ class Snapshot:
             taken, gpus = settled(taken, self.bound.on(node.name), gpus)
         return taken, gpus, stock
 
-    def _stock_on(self, node: Node, promised: Resources) -> tuple[Stock | None, dict[str, int]]:
+    def _stock_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
         """The devices that slices offer, and what is promised on the node with those that cannot be given."""
         if (
             not self.bound.on(node.name)
@@ -284,7 +285,7 @@ class Snapshot:
         """The same cluster without this node; its pods count again if it comes back."""
         return self if name not in self.base.nodes else self._with_base(self.base.without_node(name), name)
 
-    def _with_base(self, base: Fabric, node: str) -> Snapshot:
+    def _with_base(self, base: Infrastructure, node: str) -> Snapshot:
         """After a node has changed, come or gone. What holds its domain holds it too."""
         if "trees" not in base.__dict__:
             return Snapshot(base, self.bound, self.reservations, self.revision)
@@ -308,11 +309,11 @@ class Snapshot:
         near: Snapshot = self.__dict__.get("_latest", self)
         return near
 
-    def over(self, base: Fabric, stirred: Collection[str]) -> Snapshot:
+    def over(self, base: Infrastructure, stirred: Collection[str]) -> Snapshot:
         """The same on nodes of the same names and places, of which those that are `stirred` may differ."""
         return self._moved(base, self.bound, *stirred)
 
-    def _moved(self, base: Fabric, bound: Pods, *nodes: str) -> Snapshot:
+    def _moved(self, base: Infrastructure, bound: Pods, *nodes: str) -> Snapshot:
         made = Snapshot(base, bound, self.reservations, self.revision)
         made.__dict__["bound"] = bound
         made.__dict__["holds"] = self.holds
@@ -333,7 +334,7 @@ class Snapshot:
         return graph
 
 
-def _grow_graph(graph: nx.Graph[Domain | str], tree: Tree, branch: Branch) -> None:
+def _grow_graph(graph: nx.Graph[Domain | str], tree: TopologyTree, branch: Subtree) -> None:
     graph.add_node(branch.path, level=tree.topology.levels[branch.level] if branch.level >= 0 else "")
     for child in branch.children:
         _grow_graph(graph, tree, child)
@@ -366,7 +367,7 @@ def snapshot(
     offers: dict[tuple[tuple[str, int], ...], Resources] = {}
     by_name = ordered(_sharing(node, offers) for node in nodes)
     known = tuple(sorted(topologies, key=lambda t: natural(t.name))) or (NO_TOPOLOGY,)
-    base = Fabric(
+    base = Infrastructure(
         known,
         by_name,
         links or {},

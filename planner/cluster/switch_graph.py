@@ -15,7 +15,7 @@ import networkx as nx
 
 from planner.cluster.census import gpus_of
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import Branch
+from planner.cluster.tree import Subtree
 from planner.model.topology import HOSTNAME, Domain, Topology
 
 _LEAF_WORDS = ("leaf", "leafgroup", "tier-0", "local_block_id")
@@ -184,7 +184,7 @@ def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
     return LeafSpine(topology, tuple(leaves), graph, any(link.gbps for link in links), gpus)
 
 
-def _at(branch: Branch, level: int, way: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Branch]]:
+def _at(branch: Subtree, level: int, way: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Subtree]]:
     """The branches of a level with the ways to them, in the order of the tree."""
     if branch.level == level:
         yield way, branch

@@ -16,7 +16,7 @@ from itertools import accumulate, groupby
 from operator import attrgetter
 from typing import overload
 
-from planner.cluster.persistent_map import Layered
+from planner.cluster.persistent_map import PersistentMap
 from planner.model.labels import selects
 from planner.model.natural_order import natural
 from planner.model.node import Node
@@ -34,7 +34,7 @@ _MOST_VALUES = 2**16
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Branch:
+class Subtree:
     """A domain. `level` -1 is the root; `key` its order among its siblings; `size` its nodes.
 
     `path` is the domain's path of label values, `named` False where its own level's label is absent. A host
@@ -46,7 +46,7 @@ class Branch:
     key: SortKey
     named: bool
     size: int
-    children: tuple[Branch, ...] = ()
+    children: tuple[Subtree, ...] = ()
     node: str = ""
     _starts: tuple[int, ...] = ()
 
@@ -61,7 +61,7 @@ class Branch:
             object.__setattr__(self, "_starts", starts)
         return self._starts
 
-    def leaf(self, at: int) -> Branch:
+    def leaf(self, at: int) -> Subtree:
         """The host at this place among the branch's nodes."""
         branch = self
         while branch.children:
@@ -70,7 +70,7 @@ class Branch:
             branch, at = branch.children[place], at - starts[place]
         return branch
 
-    def leaves_at(self, places: Iterable[int]) -> Iterator[Branch]:
+    def leaves_at(self, places: Iterable[int]) -> Iterator[Subtree]:
         """The hosts at these places; of neighbours only the first is looked for."""
         parent, start = self, self.size
         for at in places:
@@ -78,7 +78,7 @@ class Branch:
                 parent, start = self.above(at)
             yield parent.children[at - start]
 
-    def above(self, at: int) -> tuple[Branch, int]:
+    def above(self, at: int) -> tuple[Subtree, int]:
         """The domain right above the host at this place, and where its hosts start."""
         branch, start = self, 0
         while branch.children[0].children:
@@ -86,7 +86,7 @@ class Branch:
             branch, start = branch.children[place], start + branch.starts[place]
         return branch, start
 
-    def leaves(self) -> Iterator[Branch]:
+    def leaves(self) -> Iterator[Subtree]:
         """The hosts, in order."""
         if self.node:
             yield self
@@ -102,12 +102,12 @@ class Branch:
         at = bisect_left(self.children, key, key=_key_of)
         return at, at < len(self.children) and self.children[at].key == key
 
-    def with_children(self, children: tuple[Branch, ...], size: int | None = None) -> Branch:
+    def with_children(self, children: tuple[Subtree, ...], size: int | None = None) -> Subtree:
         """The same domain with other children; `size` where it is known."""
         whole = sum([child.size for child in children]) if size is None else size
-        return Branch(self.level, self.path, self.key, self.named, whole, children)
+        return Subtree(self.level, self.path, self.key, self.named, whole, children)
 
-    def with_child(self, at: int, child: Branch | None, *, instead: bool) -> Branch:
+    def with_child(self, at: int, child: Subtree | None, *, instead: bool) -> Subtree:
         """The same domain with this child at the place, `instead` of the one there; None for none."""
         former = self.children[at].size if instead else 0
         new = (child,) if child else ()
@@ -115,7 +115,7 @@ class Branch:
         return self.with_children(children, self.size - former + (child.size if child else 0))
 
 
-_key_of: Callable[[Branch], SortKey] = attrgetter("key")
+_key_of: Callable[[Subtree], SortKey] = attrgetter("key")
 
 
 class Row(Sequence[Node]):
@@ -123,7 +123,7 @@ class Row(Sequence[Node]):
 
     __slots__ = ("_branch", "_cluster")
 
-    def __init__(self, branch: Branch, cluster: Mapping[str, Node]) -> None:
+    def __init__(self, branch: Subtree, cluster: Mapping[str, Node]) -> None:
         self._branch, self._cluster = branch, cluster
 
     def __len__(self) -> int:
@@ -143,7 +143,7 @@ class Row(Sequence[Node]):
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class TopologyTree:
     """A topology over its nodes. `places` says where each is; `cluster` has every node of it, by name.
 
     `lasting` is the same object for as long as the tree goes over into another by changes. `clashing`: two
@@ -152,8 +152,8 @@ class Tree:
 
     topology: Topology
     cluster: Mapping[str, Node]
-    root: Branch
-    places: Layered[str, Place]
+    root: Subtree
+    places: PersistentMap[str, Place]
     clashing: bool = False
     lasting: object = field(default_factory=object, repr=False)
 
@@ -168,10 +168,10 @@ class Tree:
         return self.places
 
     @cached_property
-    def levels(self) -> tuple[tuple[Branch, ...], ...]:
+    def levels(self) -> tuple[tuple[Subtree, ...], ...]:
         """The branches of each level, in order; hosts are the last."""
-        found: list[tuple[Branch, ...]] = []
-        row: tuple[Branch, ...] = (self.root,)
+        found: list[tuple[Subtree, ...]] = []
+        row: tuple[Subtree, ...] = (self.root,)
         for _ in self.topology.levels:
             row = tuple([child for branch in row for child in branch.children])
             found.append(row)
@@ -187,19 +187,19 @@ class Tree:
         domains = [one.path for one in self.levels[self.topology.index(key)] if one.named]
         return len({path[-1] for path in domains}) < len(domains)
 
-    def branch(self, domain: Domain) -> Branch | None:
+    def branch(self, domain: Domain) -> Subtree | None:
         """The named branch of a domain (`()` is the root), or None where there is none."""
         return _down(self.root, domain)
 
-    def names(self, branch: Branch) -> list[str]:
+    def names(self, branch: Subtree) -> list[str]:
         """The names of the nodes in a branch, in order."""
         return [leaf.node for leaf in branch.leaves()]
 
-    def over(self, cluster: Mapping[str, Node]) -> Tree:
+    def over(self, cluster: Mapping[str, Node]) -> TopologyTree:
         """The same places with these nodes, of the same names."""
         return self._become(cluster, self.root, self.places)
 
-    def ancestor(self, name: str, level: int) -> Branch:
+    def ancestor(self, name: str, level: int) -> Subtree:
         """The branch of a level (-1 the root) that holds a node of the tree."""
         return next(branch for branch in self.way(name) if branch.level == level)
 
@@ -209,7 +209,7 @@ class Tree:
         some = next(iter(self.places), None)
         return some is None or len(self.places[some]) == len(self.topology.levels)
 
-    def way(self, name: str) -> Iterator[Branch]:
+    def way(self, name: str) -> Iterator[Subtree]:
         """The branches that hold a node of the tree, from the root down to its host."""
         place, branch = self.places[name], self.root
         yield branch
@@ -221,17 +221,17 @@ class Tree:
         """Where the labels of a node put it."""
         return _place(self.topology.path(member.name, member.labels), self.topology.host_index)
 
-    def without(self, name: str, cluster: Mapping[str, Node]) -> Tree:
+    def without(self, name: str, cluster: Mapping[str, Node]) -> TopologyTree:
         """The tree without a node that is in it."""
         place = self.places[name]
         root = _pruned(self.root, place) or self.root.with_children(())
         return self._become(cluster, root, self.places.changed(name, None))
 
-    def anew(self, name: str, cluster: Mapping[str, Node]) -> Tree:
+    def anew(self, name: str, cluster: Mapping[str, Node]) -> TopologyTree:
         """The tree in which all branches that hold this node are new ones, at the same place."""
         return self._become(cluster, _anew(self.root, self.places[name]), self.places)
 
-    def with_member(self, member: Node, cluster: Mapping[str, Node]) -> Tree | None:
+    def with_member(self, member: Node, cluster: Mapping[str, Node]) -> TopologyTree | None:
         """The tree with one node more, at the place that its labels tell; None where another is there."""
         path = self.topology.path(member.name, member.labels)
         place = _place(path, self.topology.host_index)
@@ -240,16 +240,18 @@ class Tree:
             return None
         return self._become(cluster, root, self.places.changed(member.name, place))
 
-    def _become(self, cluster: Mapping[str, Node], root: Branch, places: Layered[str, Place]) -> Tree:
-        return Tree(self.topology, cluster, root, places, self.clashing, self.lasting)
+    def _become(
+        self, cluster: Mapping[str, Node], root: Subtree, places: PersistentMap[str, Place]
+    ) -> TopologyTree:
+        return TopologyTree(self.topology, cluster, root, places, self.clashing, self.lasting)
 
 
-def key_at(place: Place, branch: Branch) -> SortKey:
+def key_at(place: Place, branch: Subtree) -> SortKey:
     """Which child of a branch the way to a place goes through."""
     return _key(place[branch.level + 1])
 
 
-def _down(branch: Branch, domain: Domain) -> Branch | None:
+def _down(branch: Subtree, domain: Domain) -> Subtree | None:
     depth = branch.level + 1
     if depth == len(domain):
         return branch if branch.named else None
@@ -260,7 +262,7 @@ def _down(branch: Branch, domain: Domain) -> Branch | None:
     return next((found for child in unnamed if (found := _down(child, domain))), None)
 
 
-def _pruned(branch: Branch, place: Place) -> Branch | None:
+def _pruned(branch: Subtree, place: Place) -> Subtree | None:
     """The branch without the host at this place; None where nothing is left of it."""
     if branch.node:
         return None
@@ -269,14 +271,14 @@ def _pruned(branch: Branch, place: Place) -> Branch | None:
     return branch.with_child(at, left, instead=True) if left or len(branch.children) > 1 else None
 
 
-def _anew(branch: Branch, place: Place) -> Branch:
+def _anew(branch: Subtree, place: Place) -> Subtree:
     if branch.node:
         return replace(branch)
     at, _ = branch.find(key_at(place, branch))
     return branch.with_child(at, _anew(branch.children[at], place), instead=True)
 
 
-def _grafted(branch: Branch, path: Domain, place: Place, name: str) -> Branch | None:
+def _grafted(branch: Subtree, path: Domain, place: Place, name: str) -> Subtree | None:
     """The branch with a host at this place; None where there is one."""
     if branch.node:
         return None
@@ -291,12 +293,12 @@ def _grafted(branch: Branch, path: Domain, place: Place, name: str) -> Branch | 
     return branch.with_child(at, child, instead=there)
 
 
-def _chain(path: Domain, place: Place, depth: int, name: str) -> Branch:
+def _chain(path: Domain, place: Place, depth: int, name: str) -> Subtree:
     """The branch of this depth that holds one host and nothing more."""
     host = len(path) - 1
-    branch = Branch(host, path, _key(place[host]), True, 1, node=name)
+    branch = Subtree(host, path, _key(place[host]), True, 1, node=name)
     for level in range(host - 1, depth - 1, -1):
-        bare = Branch(level, path[: level + 1], _key(place[level]), bool(path[level]), 0)
+        bare = Subtree(level, path[: level + 1], _key(place[level]), bool(path[level]), 0)
         branch = bare.with_children((branch,), 1)
     return branch
 
@@ -314,7 +316,7 @@ def _key(value: str) -> SortKey:
     return (1 if value[:1] == "\0" else 0, 0, natural(value))
 
 
-def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node]) -> Tree:
+def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node]) -> TopologyTree:
     """The tree of these nodes; a node's host value is its own, so that no two nodes share a host.
 
     The labels of `members` say where a node is, `cluster` what it is otherwise.
@@ -324,21 +326,23 @@ def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node
     rows = [(_place(path, host), path, name) for path, name in paths]
     rows.sort(key=lambda row: (tuple(map(_key, row[0])), row[2]))
 
-    def build(level: int, start: int, end: int, path: Domain) -> Branch:
+    def build(level: int, start: int, end: int, path: Domain) -> Subtree:
         key = _key(rows[start][0][level]) if level >= 0 else (0, 0, "")
         if level == host:
-            return Branch(level, path, key, True, 1, node=rows[start][2])
-        children: list[Branch] = []
+            return Subtree(level, path, key, True, 1, node=rows[start][2])
+        children: list[Subtree] = []
         at = start
         for _, below in groupby(rows[start:end], key=lambda row: row[0][: level + 2]):
             inside = list(below)
             children.append(build(level + 1, at, at + len(inside), inside[0][1][: level + 2]))
             at += len(inside)
         named = level < 0 or bool(path[-1])
-        return Branch(level, path, key, named, 0).with_children(tuple(children))
+        return Subtree(level, path, key, named, 0).with_children(tuple(children))
 
     root = build(-1, 0, len(rows), ())
-    return Tree(topology, cluster, root, Layered({name: place for place, _, name in rows}), clashing)
+    return TopologyTree(
+        topology, cluster, root, PersistentMap({name: place for place, _, name in rows}), clashing
+    )
 
 
 def _paths(topology: Topology, nodes: Iterable[Node]) -> tuple[bool, list[tuple[Domain, str]]]:

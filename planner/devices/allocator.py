@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, product
 
-from planner.devices.node_devices import Layout, bits
+from planner.devices.node_devices import NodeDevices, bits
 from planner.devices.partitions import MOST_STEPS, Cell, Item, Tie, Vector, fills, options
-from planner.model.claim_spec import Bundle, Want
-from planner.model.work_budget import Budget, BudgetEnded
+from planner.model.claim_spec import ClaimSpec, DeviceRequest
+from planner.model.work_budget import BudgetEnded, WorkBudget
 
 _MOST_FORMS = 512
 """Ways to choose among the alternatives of requests that a rule ties together; more are not looked at."""
 
 
-Wanted = tuple[tuple[Bundle, int], ...]
+Wanted = tuple[tuple[ClaimSpec, int], ...]
 """Claims, each so many times, by name."""
 
 
@@ -40,7 +40,7 @@ class Group:
 
 
 @lru_cache(maxsize=65_536)
-def fits(layout: Layout, busy: int, wanted: Wanted, plugged: int) -> bool:
+def fits(layout: NodeDevices, busy: int, wanted: Wanted, plugged: int) -> bool:
     """Whether all these claims can be given devices that are not in use, each its own."""
     groups: Counter[tuple[Demand, ...]] = Counter()
     for bundle, count in wanted:
@@ -51,17 +51,17 @@ def fits(layout: Layout, busy: int, wanted: Wanted, plugged: int) -> bool:
         demand[Group((layout.gpus(),), (1,))] = plugged
     try:
         by_forms = sorted(groups.items(), key=lambda one: len(one[0]))
-        return all(groups) and _chosen(layout, busy, by_forms, demand, Budget(MOST_STEPS))
+        return all(groups) and _chosen(layout, busy, by_forms, demand, WorkBudget(MOST_STEPS))
     except BudgetEnded:
         return False
 
 
 def _chosen(
-    layout: Layout,
+    layout: NodeDevices,
     busy: int,
     groups: Sequence[tuple[tuple[Demand, ...], int]],
     demand: Counter[Group],
-    budget: Budget,
+    budget: WorkBudget,
 ) -> bool:
     """Whether some choice among the claims' alternatives has a place; the smallest ones are tried first."""
     if not groups:
@@ -91,7 +91,7 @@ def _splits(count: int, ways: int) -> Iterator[Vector]:
 
 
 @lru_cache(maxsize=16_384)
-def _forms(layout: Layout, bundle: Bundle) -> tuple[tuple[Demand, ...], ...]:
+def _forms(layout: NodeDevices, bundle: ClaimSpec) -> tuple[tuple[Demand, ...], ...]:
     """For each part of the claim that no rule ties to another, what each choice among its alternatives comes
     to here; those that never fit are left out."""
     rules = [sorted({request for request, _ in rule.whose}) for rule in bundle.rules if rule.whose]
@@ -108,7 +108,7 @@ def _forms(layout: Layout, bundle: Bundle) -> tuple[tuple[Demand, ...], ...]:
     return tuple(found)
 
 
-def _alternatives(layout: Layout, bundle: Bundle, request: int) -> list[tuple[int, ...]]:
+def _alternatives(layout: NodeDevices, bundle: ClaimSpec, request: int) -> list[tuple[int, ...]]:
     """The alternatives of a request. Those that take one device each are one: any of their devices; and those
     that take more of the same devices are never better."""
     choice = bundle.choices[request]
@@ -132,7 +132,7 @@ def _alternatives(layout: Layout, bundle: Bundle, request: int) -> list[tuple[in
     return list(found)
 
 
-def _any_of(layout: Layout, choice: Sequence[Want], places: Sequence[int]) -> int:
+def _any_of(layout: NodeDevices, choice: Sequence[DeviceRequest], places: Sequence[int]) -> int:
     """The devices that any of these alternatives may have."""
     found = 0
     for place in places:
@@ -140,7 +140,7 @@ def _any_of(layout: Layout, choice: Sequence[Want], places: Sequence[int]) -> in
     return found
 
 
-def _possible_forms(layout: Layout, forms: Sequence[Demand]) -> list[Demand]:
+def _possible_forms(layout: NodeDevices, forms: Sequence[Demand]) -> list[Demand]:
     """The forms that the devices serve when nothing is in use, those of the fewest devices first; where this
     takes long to tell, the rest too."""
     left, found = MOST_STEPS, []
@@ -175,7 +175,7 @@ def _single(form: Demand) -> bool:
     return len(form) == 1 and not form[0][0].rules
 
 
-def _form(layout: Layout, bundle: Bundle, chosen: Mapping[int, tuple[int, ...]]) -> Demand | None:
+def _form(layout: NodeDevices, bundle: ClaimSpec, chosen: Mapping[int, tuple[int, ...]]) -> Demand | None:
     """What these requests come to, each with one of these alternatives; None where they never fit."""
     wants = {request: bundle.choices[request][places[0]] for request, places in chosen.items()}
     rules = [
@@ -218,11 +218,11 @@ def _form(layout: Layout, bundle: Bundle, chosen: Mapping[int, tuple[int, ...]])
     return tuple(sorted(demand.items()))
 
 
-def _having(layout: Layout, attribute: str) -> int:
+def _having(layout: NodeDevices, attribute: str) -> int:
     return sum(1 << place for place, unit in enumerate(layout.units) if unit.value(attribute) is not None)
 
 
-def _all_differ(layout: Layout, masks: Sequence[int], attribute: str) -> bool:
+def _all_differ(layout: NodeDevices, masks: Sequence[int], attribute: str) -> bool:
     """Whether no two of the devices have the same value, so that any of them are distinct."""
     every = 0
     for mask in masks:
@@ -231,7 +231,7 @@ def _all_differ(layout: Layout, masks: Sequence[int], attribute: str) -> bool:
     return len(set(values)) == len(values)
 
 
-def free_to_share(layout: Layout, mask: int) -> bool:
+def free_to_share(layout: NodeDevices, mask: int) -> bool:
     """Whether some of the devices may be given to several claims; these are never used up here."""
     return any(layout.units[unit].device.shareable for unit in bits(mask))
 
@@ -247,7 +247,7 @@ def _linked(requests: Sequence[int], rules: Sequence[Sequence[int]]) -> list[lis
     return found
 
 
-def _placed(layout: Layout, busy: int, demand: Demand, budget: Budget) -> bool:
+def _placed(layout: NodeDevices, busy: int, demand: Demand, budget: WorkBudget) -> bool:
     """Whether all of it has devices, each its own. Raises `BudgetEnded`."""
     found, steps = _placing(layout, busy, demand)
     budget.spend(steps + 1)
@@ -257,8 +257,8 @@ def _placed(layout: Layout, busy: int, demand: Demand, budget: Budget) -> bool:
 
 
 @lru_cache(maxsize=65_536)
-def _placing(layout: Layout, busy: int, demand: Demand) -> tuple[bool | None, int]:
-    budget = Budget(MOST_STEPS)
+def _placing(layout: NodeDevices, busy: int, demand: Demand) -> tuple[bool | None, int]:
+    budget = WorkBudget(MOST_STEPS)
     try:
         found = _covered(layout, busy, demand, budget)
     except BudgetEnded:
@@ -266,7 +266,7 @@ def _placing(layout: Layout, busy: int, demand: Demand) -> tuple[bool | None, in
     return found, MOST_STEPS - budget.left
 
 
-def _covered(layout: Layout, busy: int, demand: Demand, budget: Budget) -> bool:
+def _covered(layout: NodeDevices, busy: int, demand: Demand, budget: WorkBudget) -> bool:
     """The cells' largest sets, added up until all is covered."""
     free = layout.open(busy)
     groups = [(_within(group, free), number) for group, number in demand]
@@ -312,7 +312,7 @@ def _least_left(found: set[Vector]) -> set[Vector]:
     return set(kept)
 
 
-def _cells(layout: Layout, busy: int, free: int, groups: Sequence[Group]) -> list[Cell]:
+def _cells(layout: NodeDevices, busy: int, free: int, groups: Sequence[Group]) -> list[Cell]:
     """The devices that are asked for, those together that counters or rules tie."""
     asked = 0
     for group in groups:
@@ -336,7 +336,7 @@ def _cells(layout: Layout, busy: int, free: int, groups: Sequence[Group]) -> lis
 
 
 def _cell(
-    layout: Layout,
+    layout: NodeDevices,
     units: Sequence[int],
     attributes: Sequence[str],
     left: Sequence[int],

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from planner.devices.availability import Stock
-from planner.devices.node_devices import Layouts
+from planner.devices.availability import AvailableDevices
+from planner.devices.node_devices import NodeDevicesByName
 from planner.devices.pools import CLAIMED_GPU, CLAIMED_MIG, plugged
 from planner.model.node import BoundPod, Node
 
 
-def empty_stock(node: Node, layouts: Layouts) -> Stock | None:
+def empty_stock(node: Node, layouts: NodeDevicesByName) -> AvailableDevices | None:
     """The node's devices when no claim has any; None where its drivers offer none."""
     layout = layouts.of(node.name)
-    return None if layout is None else Stock(layout, shared=plugged(node, CLAIMED_GPU))
+    return None if layout is None else AvailableDevices(layout, shared=plugged(node, CLAIMED_GPU))
 
 
 def amounts(pools: Counter[str]) -> Counter[str]:

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from planner.devices.availability import Stock
+from planner.devices.availability import AvailableDevices
 from planner.devices.bound_claims import amounts, empty_stock
-from planner.devices.claims import CHANNEL_CLASS, Claim, Claims, DeviceRequest
-from planner.devices.node_devices import Alike, Layouts, by_labels, by_layout, meets, met
+from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, Claims, ResourceClaim
+from planner.devices.node_devices import Alike, NodeDevicesByName, by_labels, by_layout, meets, met
 from planner.devices.pools import CLAIMED_GPU, CLAIMED_MIG, DRIVER, GPU, pool_of, pools_of
 from planner.devices.slices import CHANNEL_DRIVER, Device
-from planner.model.claim_spec import PREFIX, UNKNOWN, Bundle, ClaimUse, Want, bundle_of
+from planner.model.claim_spec import PREFIX, UNKNOWN, ClaimSpec, ClaimUse, DeviceRequest, bundle_of
 from planner.model.labels import NODE_NAME_FIELD, PRODUCT, Requirement
 from planner.model.natural_order import natural
 from planner.model.node import BoundPod, Node
@@ -41,28 +41,28 @@ class Devices:
     """Every node's devices; nodes with the same ones are looked at once. `claims`: what the cluster says."""
 
     claims: Claims
-    layouts: Layouts
+    layouts: NodeDevicesByName
     alike: tuple[Alike, ...]
-    _bundles: dict[tuple[bool, str], Bundle | None] = field(default_factory=dict)
-    _least: dict[Bundle, dict[str, int]] = field(default_factory=dict)
-    _stand_ins: dict[str, Bundle] | None = None
+    _bundles: dict[tuple[bool, str], ClaimSpec | None] = field(default_factory=dict)
+    _least: dict[ClaimSpec, dict[str, int]] = field(default_factory=dict)
+    _stand_ins: dict[str, ClaimSpec] | None = None
 
     @staticmethod
-    def of(nodes: Iterable[Node], claims: Claims, layouts: Layouts) -> Devices:
+    def of(nodes: Iterable[Node], claims: Claims, layouts: NodeDevicesByName) -> Devices:
         """The devices of these nodes."""
         found = by_layout(nodes, layouts) if claims.slices else by_labels(nodes)
         return Devices(claims, layouts, found)
 
-    def told(self, claims: Claims, layouts: Layouts) -> Devices:
+    def told(self, claims: Claims, layouts: NodeDevicesByName) -> Devices:
         """The same devices, where only what claims ask of them has changed."""
         return Devices(claims, layouts, self.alike)
 
-    def find(self, use: ClaimUse, namespace: str) -> Claim | None:
+    def find(self, use: ClaimUse, namespace: str) -> ResourceClaim | None:
         """The claim that a pod means, None where the cluster does not show it."""
         known = self.claims.templates if use.template else self.claims.claims
         return known.get(f"{namespace}/{use.source}")
 
-    def holder(self, claim: Claim) -> str:
+    def holder(self, claim: ResourceClaim) -> str:
         """The node whose devices the claim has been given, "" for none, or where that cannot be told."""
         return next((home for one in claim.allocated if (home := self.layouts.home(one))), "")
 
@@ -73,7 +73,7 @@ class Devices:
             for domain, template in self.claims.domains.items()
         )
 
-    def want(self, request: DeviceRequest) -> Want | None:
+    def want(self, request: ClaimRequest) -> DeviceRequest | None:
         """What the devices of a request must meet, None for a class of which nothing is known."""
         if request.device_class in self.claims.classes:
             own = self.claims.classes[request.device_class].selectors
@@ -82,7 +82,7 @@ class Devices:
             own = (f"device.driver == '{DRIVER}'", f"device.attributes['{DRIVER}'].type == '{kind}'")
         else:
             return None
-        return Want(
+        return DeviceRequest(
             request.device_class,
             own,
             request.selectors,
@@ -92,7 +92,7 @@ class Devices:
             request.least,
         )
 
-    def planned(self, request: DeviceRequest) -> bool:
+    def planned(self, request: ClaimRequest) -> bool:
         """Whether the devices of a request are counted: not a ComputeDomain's channels, nor devices that are
         not one node's, nor a class of which nothing is known."""
         for one in (request, *request.others):
@@ -103,14 +103,14 @@ class Devices:
                 return False
         return True
 
-    def _elsewhere(self, want: Want) -> bool:
+    def _elsewhere(self, want: DeviceRequest) -> bool:
         """Whether devices that no layout has are meant: a ComputeDomain's, or such as are not one node's."""
         afar = self.claims.slices.afar
         return any(CHANNEL_DRIVER in text for text in want.expressions) or any(
             all(met(text, device) for text in want.expressions) for device in afar
         )
 
-    def bundle(self, claim: Claim) -> Bundle | None:
+    def bundle(self, claim: ResourceClaim) -> ClaimSpec | None:
         """What the claim asks for of the devices that slices offer; None where nothing of it is counted."""
         places = [place for place, request in enumerate(claim.requests) if self.planned(request)]
         choices = [
@@ -124,16 +124,16 @@ class Devices:
         ]
         return bundle_of(choices, rules) if choices else None
 
-    def matching(self, want: Want, one: Alike) -> Counter[Device]:
+    def matching(self, want: DeviceRequest, one: Alike) -> Counter[Device]:
         """The devices of such a node that meet a want, or may: what is not understood is granted."""
         return Counter({device: count for device, count in one.devices.items() if meets(device, want)})
 
-    def everywhere(self, want: Want) -> list[tuple[Alike, Counter[Device]]]:
+    def everywhere(self, want: DeviceRequest) -> list[tuple[Alike, Counter[Device]]]:
         """The kinds of nodes that have such devices, with these."""
         found = [(one, self.matching(want, one)) for one in self.alike]
         return [(one, devices) for one, devices in found if devices]
 
-    def not_understood(self, want: Want, devices: Iterable[Device]) -> list[str]:
+    def not_understood(self, want: DeviceRequest, devices: Iterable[Device]) -> list[str]:
         """The expressions whose truth for some of these devices cannot be told."""
         known = list(devices)
         return [text for text in want.expressions if any(met(text, device) is None for device in known)]
@@ -165,7 +165,7 @@ class Devices:
         return sorted(said, key=natural)
 
     @property
-    def stand_ins(self) -> Mapping[str, Bundle]:
+    def stand_ins(self) -> Mapping[str, ClaimSpec]:
         """By extended resource what is claimed for one piece of it, where no device plugin gives it."""
         if self._stand_ins is None:
             self._stand_ins = _stand_ins(self.claims) if self.claims.slices else {}
@@ -173,7 +173,7 @@ class Devices:
 
     # -- amounts -------------------------------------------------------------------------------------------
 
-    def least(self, bundle: Bundle) -> dict[str, int]:
+    def least(self, bundle: ClaimSpec) -> dict[str, int]:
         """What a bundle takes of each pool at least, wherever it finds its devices."""
         found = self._least.get(bundle)
         if found is None:
@@ -184,7 +184,7 @@ class Devices:
             found = self._least[bundle] = {name: count for name, count in taken.items() if count}
         return found
 
-    def _pools(self, want: Want) -> Counter[str]:
+    def _pools(self, want: DeviceRequest) -> Counter[str]:
         found = [] if want.watching else self.everywhere(want)
         pools = {pool_of(device) for _, there in found for device in there}
         if not pools or "" in pools or (CLAIMED_GPU in pools and len(pools) > 1):
@@ -196,7 +196,7 @@ class Devices:
 
     # -- nodes ---------------------------------------------------------------------------------------------
 
-    def stock(self, node: Node) -> Stock | None:
+    def stock(self, node: Node) -> AvailableDevices | None:
         """The node's devices when no claim has any."""
         return empty_stock(node, self.layouts)
 
@@ -205,8 +205,8 @@ class Devices:
         node: Node,
         pods: Sequence[BoundPod],
         promised: Resources,
-        bundles: Mapping[str, Bundle],
-    ) -> tuple[Stock | None, dict[str, int]]:
+        bundles: Mapping[str, ClaimSpec],
+    ) -> tuple[AvailableDevices | None, dict[str, int]]:
         """The node's devices now, and what is promised there as amounts of pools.
 
         `promised`: what bound pods use and gangs have reserved, bundles by name; `bundles`: what the names of
@@ -241,7 +241,7 @@ class Devices:
         return replace(empty, busy=busy, waiting=waiting, plugged=promised.get(GPU, 0)), amounts_
 
     def _standing(
-        self, node: Node, pods: Sequence[BoundPod], promised: Resources, known: dict[str, Bundle]
+        self, node: Node, pods: Sequence[BoundPod], promised: Resources, known: dict[str, ClaimSpec]
     ) -> Counter[str]:
         """What is claimed on the node in the place of extended resources, what has its devices left out."""
         found: Counter[str] = Counter()
@@ -270,7 +270,7 @@ class Devices:
             for pod in known
         ]
 
-    def _claims_on(self, pods: Iterable[BoundPod]) -> Iterator[tuple[BoundPod, ClaimUse, Claim]]:
+    def _claims_on(self, pods: Iterable[BoundPod]) -> Iterator[tuple[BoundPod, ClaimUse, ResourceClaim]]:
         """The claims that one node's pods have, as they were made for them; each shared one once."""
         seen: set[str] = set()
         for pod in pods:
@@ -286,7 +286,7 @@ class Devices:
                 if claim is not None:
                     yield pod, use, claim
 
-    def _taken(self, use: ClaimUse, claim: Claim, pod: BoundPod) -> Counter[str]:
+    def _taken(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> Counter[str]:
         if not self.claims.slices:
             return self._by_labels(claim, pod.node)
         bundle = self._bundle(use, claim, pod)
@@ -297,7 +297,7 @@ class Devices:
         found[bundle.name] += 1
         return found
 
-    def _by_labels(self, claim: Claim, node: str) -> Counter[str]:
+    def _by_labels(self, claim: ResourceClaim, node: str) -> Counter[str]:
         there = next((one for one in self.alike if node in one.names), None)
         taken: Counter[str] = Counter()
         for request in claim.requests:
@@ -309,27 +309,27 @@ class Devices:
                     taken.update(amounts(Counter({min(pools): count})))
         return taken
 
-    def _bundle(self, use: ClaimUse, claim: Claim, pod: BoundPod) -> Bundle | None:
+    def _bundle(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> ClaimSpec | None:
         """A bound pod's claim as a bundle; claims that were made of one template are worked out once."""
         key = (use.template, f"{pod.name.partition('/')[0]}/{use.source}")
         if key not in self._bundles:
             self._bundles[key] = self.bundle(self.find(use, key[1].partition("/")[0]) or claim)
         return self._bundles[key]
 
-    def _given(self, claim: Claim, node: str) -> dict[str, int] | None:
+    def _given(self, claim: ResourceClaim, node: str) -> dict[str, int] | None:
         """The devices that the claim has been given on this node, as amounts of pools; None for none."""
         units = [self.layouts.unit(one) for one in claim.allocated if self.layouts.home(one) == node]
         known = [unit.device for unit in units if unit is not None]
         return pools_of(known) if known else None
 
 
-def _stand_ins(claims: Claims) -> dict[str, Bundle]:
+def _stand_ins(claims: Claims) -> dict[str, ClaimSpec]:
     """Of classes for one resource the younger holds, of equally old ones the first by name."""
     by_name = sorted(claims.classes.items(), key=lambda one: one[0], reverse=True)
     named = sorted(by_name, key=lambda one: one[1].created)
     found = {one.extended: name for name, one in named if one.extended}
     found |= {IMPLICIT + name: name for name in claims.classes}
     return {
-        resource: bundle_of([[Want(name, claims.classes[name].selectors, (), 1)]])
+        resource: bundle_of([[DeviceRequest(name, claims.classes[name].selectors, (), 1)]])
         for resource, name in found.items()
     }

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.devices.slices import NO_SLICES, DeviceId, Slices
-from planner.model.claim_spec import Rule, Toleration
+from planner.model.claim_spec import DeviceConstraint, Toleration
 
 GPU_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com")
 """Classes whose devices are GPUs or parts of one."""
@@ -26,7 +26,7 @@ CLAIM_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "Compute
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceRequest:
+class ClaimRequest:
     """`count` devices of a class; -1 for all that the node has.
 
     `selectors`: CEL expressions that each of them must meet. `others`: alternatives, in order of preference.
@@ -37,23 +37,23 @@ class DeviceRequest:
     device_class: str
     count: int
     selectors: tuple[str, ...] = ()
-    others: tuple[DeviceRequest, ...] = ()
+    others: tuple[ClaimRequest, ...] = ()
     watching: bool = False
     tolerations: tuple[Toleration, ...] = ()
     least: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ResourceClaim:
     """A ResourceClaim or ResourceClaimTemplate. Of alternatives (`firstAvailable`) the first comes first.
 
     `allocated`: the devices that a claim has been given, with their driver, pool and name. `rules`: what its
     devices must have in common, or must not.
     """
 
-    requests: tuple[DeviceRequest, ...]
+    requests: tuple[ClaimRequest, ...]
     allocated: tuple[DeviceId, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[DeviceConstraint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ class Claims:
     `slices`: what the ResourceSlices offer. `classes`: each DeviceClass, by its name.
     """
 
-    claims: Mapping[str, Claim]
-    templates: Mapping[str, Claim]
+    claims: Mapping[str, ResourceClaim]
+    templates: Mapping[str, ResourceClaim]
     domains: Mapping[str, str]
     slices: Slices = NO_SLICES
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)

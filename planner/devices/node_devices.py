@@ -1,6 +1,7 @@
 """A node's devices as claims see them: which serve what, what they have in common, what they draw from.
 
-Nodes with the same devices in the same order share one `Layout`, whatever their devices are called; so equal
+Nodes with the same devices in the same order share one `NodeDevices`, whatever their devices are called;
+so equal
 nodes are looked at once.
 
 Nodes with the same devices, which claims look at once.
@@ -17,12 +18,12 @@ from planner.devices.claims import Claims
 from planner.devices.pools import CLAIMED_GPU, labelled_devices, pool_of, pools_of
 from planner.devices.selectors import holds
 from planner.devices.slices import Device, DeviceId, NodeSlices, Offer, Taint, Value, own_name
-from planner.model.claim_spec import UNKNOWN, Toleration, Want
+from planner.model.claim_spec import UNKNOWN, DeviceRequest, Toleration
 from planner.model.labels import PRODUCT
 from planner.model.natural_order import natural
 from planner.model.node import Node
 
-Draws = tuple[tuple[int, int], ...]
+CounterUse = tuple[tuple[int, int], ...]
 """What a device consumes: the place of a counter, and how much of it."""
 
 
@@ -31,13 +32,13 @@ _NO_EFFECT = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class NodeDevice:
     """One device of a node. `marks`: attributes that tell it from its equals; those that have the same number
     have the same value. `draws`: on the node's counters."""
 
     device: Device
     marks: tuple[tuple[str, int], ...] = ()
-    draws: Draws = ()
+    draws: CounterUse = ()
     taints: tuple[Taint, ...] = ()
 
     def value(self, attribute: str) -> tuple[str, Value] | None:
@@ -50,13 +51,13 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class NodeDevices:
     """The devices of nodes that are alike, and their counters. Masks have a bit for each device, in order."""
 
-    units: tuple[Unit, ...]
+    units: tuple[NodeDevice, ...]
     counters: tuple[int, ...] = ()
     pools: Mapping[str, int] = field(default_factory=dict)
-    _met: dict[Want, tuple[int, int]] = field(default_factory=dict, repr=False)
+    _met: dict[DeviceRequest, tuple[int, int]] = field(default_factory=dict, repr=False)
     _open: dict[int, int] = field(default_factory=dict, repr=False)
 
     @property
@@ -64,7 +65,7 @@ class Layout:
         """The mask of every device."""
         return (1 << len(self.units)) - 1
 
-    def meeting(self, want: Want) -> tuple[int, int]:
+    def meeting(self, want: DeviceRequest) -> tuple[int, int]:
         """The devices that meet a want, or may (what is not understood is granted); and those of them that no
         taint keeps from it."""
         found = self._met.get(want)
@@ -77,7 +78,7 @@ class Layout:
             found = self._met[want] = selected, allowed
         return found
 
-    def count(self, want: Want) -> int:
+    def count(self, want: DeviceRequest) -> int:
         """How many devices a want takes here; more than there are where it can never be met."""
         selected, _ = self.meeting(want)
         return want.count if want.count != UNKNOWN else selected.bit_count() or len(self.units) + 1
@@ -125,7 +126,7 @@ def met(expression: str, device: Device) -> bool | None:
     return holds(expression, device)
 
 
-def meets(device: Device, want: Want) -> bool:
+def meets(device: Device, want: DeviceRequest) -> bool:
     """Whether a device meets a want, or may."""
     if not all(met(text, device) is not False for text in want.expressions):
         return False
@@ -147,32 +148,34 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     return operator == "Exists" or (operator == "Equal" and value == taint[1])
 
 
-class Layouts:
+class NodeDevicesByName:
     """The layout of each node that has ResourceSlices, and which of its devices claims have been given."""
 
-    def __init__(self, claims: Claims, former: Layouts | None = None) -> None:
+    def __init__(self, claims: Claims, former: NodeDevicesByName | None = None) -> None:
         self._claims = claims
         same = former is not None and former._claims.slices == claims.slices
-        self._by_node: dict[str, Layout | None] = former._by_node if same and former else {}
-        self._equal: dict[tuple[tuple[Unit, ...], tuple[int, ...]], Layout] = former._equal if former else {}
+        self._by_node: dict[str, NodeDevices | None] = former._by_node if same and former else {}
+        self._equal: dict[tuple[tuple[NodeDevice, ...], tuple[int, ...]], NodeDevices] = (
+            former._equal if former else {}
+        )
         self._places: dict[str, dict[DeviceId, int]] = former._places if same and former else {}
         self._homes: dict[tuple[str, str], str] = former._homes if same and former else {}
         self._given: dict[str, int] | None = None
 
-    def of(self, node: str) -> Layout | None:
+    def of(self, node: str) -> NodeDevices | None:
         """The node's layout, None where its drivers offer nothing."""
         if node not in self._by_node:
             there = self._claims.slices.by_node.get(node)
             self._by_node[node] = self._laid(there) if there else None
         return self._by_node[node]
 
-    def _laid(self, there: NodeSlices) -> Layout | None:
+    def _laid(self, there: NodeSlices) -> NodeDevices | None:
         key = _canonical(there)
         if not key[0]:
             return None
         if key not in self._equal:
             units, counters = key
-            self._equal[key] = Layout(units, counters, pools_of(unit.device for unit in units))
+            self._equal[key] = NodeDevices(units, counters, pools_of(unit.device for unit in units))
         return self._equal[key]
 
     def given(self, node: str) -> int:
@@ -187,7 +190,7 @@ class Layouts:
                         self._given[home] = self._given.get(home, 0) | 1 << place
         return self._given.get(node, 0)
 
-    def unit(self, one: DeviceId) -> Unit | None:
+    def unit(self, one: DeviceId) -> NodeDevice | None:
         """The device of this name, None where no node offers it."""
         home = self.home(one)
         layout, place = (self.of(home), self._place(home, one)) if home else (None, None)
@@ -221,7 +224,7 @@ def _usable(there: NodeSlices) -> dict[DeviceId, Offer]:
     return dict(sorted(found, key=lambda pair: (pair[0][0], natural(pair[0][2]), pair[0][1])))
 
 
-def _canonical(there: NodeSlices) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
+def _canonical(there: NodeSlices) -> tuple[tuple[NodeDevice, ...], tuple[int, ...]]:
     """The devices and counters by number: values and counters are counted as they are first met."""
     numbers: dict[tuple[str, Value], int] = {}
     counters: dict[tuple[DeviceId, str], int] = {}
@@ -242,7 +245,7 @@ def _canonical(there: NodeSlices) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
                     amounts.append(offered.get(name, 0))
                 place = counters[owner, name]
                 draws[place] = draws.get(place, 0) + size
-        units.append(Unit(offer.device, marks, tuple(sorted(draws.items())), offer.taints))
+        units.append(NodeDevice(offer.device, marks, tuple(sorted(draws.items())), offer.taints))
     return tuple(units), tuple(amounts)
 
 
@@ -254,12 +257,12 @@ class Alike:
     devices: Counter[Device]
     names: tuple[str, ...]
     products: frozenset[str]
-    layout: Layout | None = None
+    layout: NodeDevices | None = None
 
 
-def by_layout(nodes: Iterable[Node], layouts: Layouts) -> tuple[Alike, ...]:
+def by_layout(nodes: Iterable[Node], layouts: NodeDevicesByName) -> tuple[Alike, ...]:
     """The kinds of nodes by the devices that slices tell."""
-    found: dict[Layout, list[Node]] = {}
+    found: dict[NodeDevices, list[Node]] = {}
     for node in nodes:
         if layout := layouts.of(node.name):
             found.setdefault(layout, []).append(node)
@@ -278,6 +281,6 @@ def by_labels(nodes: Iterable[Node]) -> tuple[Alike, ...]:
     return tuple(_alike(Counter(dict(kinds)), there, None) for kinds, there in found.items())
 
 
-def _alike(devices: Counter[Device], there: Sequence[Node], layout: Layout | None) -> Alike:
+def _alike(devices: Counter[Device], there: Sequence[Node], layout: NodeDevices | None) -> Alike:
     products = frozenset(node.labels.get(PRODUCT, "") for node in there)
     return Alike(devices, tuple(node.name for node in there), products, layout)

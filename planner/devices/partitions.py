@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from planner.devices.node_devices import Draws, bits
-from planner.model.work_budget import Budget, BudgetEnded
+from planner.devices.node_devices import CounterUse, bits
+from planner.model.work_budget import BudgetEnded, WorkBudget
 
 MOST_STEPS = 20_000
 """Devices that are tried for one question, about a quarter of a second; past them what is asked for counts as
@@ -50,7 +50,7 @@ class Cell:
     """`rows`: of each device what it draws from the cell's counters, and its value of each attribute (-1 for
     none). `left`: of each counter. `items`: what is asked for, masks over the cell's devices."""
 
-    rows: tuple[tuple[Draws, Vector], ...]
+    rows: tuple[tuple[CounterUse, Vector], ...]
     left: Vector
     items: tuple[Item, ...]
 
@@ -64,7 +64,7 @@ class Cell:
 def options(cell: Cell, caps: Vector) -> tuple[tuple[Vector, ...] | None, int]:
     """The largest numbers of items that the cell holds together, none above its cap; and the steps that it
     took, None where their bound came first."""
-    zero, budget = (0,) * len(caps), Budget(MOST_STEPS)
+    zero, budget = (0,) * len(caps), WorkBudget(MOST_STEPS)
     found, seen, stack = [], {zero}, [zero]
     try:
         while stack:
@@ -84,7 +84,7 @@ def options(cell: Cell, caps: Vector) -> tuple[tuple[Vector, ...] | None, int]:
     return tuple(sorted(found, reverse=True)), MOST_STEPS - budget.left
 
 
-def fills(cell: Cell, counts: Vector, budget: Budget) -> bool:
+def fills(cell: Cell, counts: Vector, budget: WorkBudget) -> bool:
     """Whether the cell holds so many of each item together. Raises `BudgetEnded`."""
     found, steps = _holds(cell, counts)
     budget.spend(steps + 1)
@@ -120,7 +120,7 @@ class _Filling:
             self._coming.append(tuple(map(int.__add__, self._coming[-1], least[place])))
         self._coming.reverse()  # what all items from each one on take of the counters at least
         self._failed: set[tuple[int, int, int]] = set()
-        self.budget = Budget(MOST_STEPS)
+        self.budget = WorkBudget(MOST_STEPS)
 
     def _least(self, item: Item) -> Vector:
         """What the item takes of each counter at least."""

@@ -21,10 +21,10 @@ from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.quantity import show
 from planner.model.topology import ROOT, Topology
-from planner.model.work_budget import Budget
+from planner.model.work_budget import WorkBudget
 from planner.request.levels import constraints, inside_host, resolve
-from planner.search.result import Tried
-from planner.search.space import look
+from planner.search.result import SearchResult
+from planner.search.space import search_space
 
 _BUDGET = 1_000_000
 
@@ -40,11 +40,11 @@ _MOST_SPEEDS = 4
 class Trial(Protocol):
     """Plans a request to see whether it is admitted, without words where it is not."""
 
-    def __call__(self, snapshot: Snapshot, group: PodGroup, budget: Budget, *, now: bool) -> Answer: ...
+    def __call__(self, snapshot: Snapshot, group: PodGroup, budget: WorkBudget, *, now: bool) -> Answer: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Alternative:
     """A request that is admitted, and the words for what differs in it; `ended`: once that gang has ended."""
 
     words: str
@@ -53,29 +53,29 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Tight:
+class Shortfall:
     """What has no place: these PodSets (all of them where no single one is at fault), by this search.
 
     `fits`: no more of their pods have a place at once.
     """
 
     names: tuple[str, ...]
-    tried: Tried
+    tried: SearchResult
     fits: int
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class Alternatives:
     """A request as it came, and the cluster in which it has no place."""
 
     snapshot: Snapshot
     group: PodGroup
     trial: Trial
 
-    def ways(self, tight: Tight, *, now: bool) -> tuple[Way, ...]:
+    def ways(self, tight: Shortfall, *, now: bool) -> tuple[Alternative, ...]:
         """What is nearest to the request and admitted, now or in the empty cluster: fewer pods, a coarser
         level; else other slices or slower links; else what would make room; else smaller pods."""
-        budget = Budget(_BUDGET, hard=True)
+        budget = WorkBudget(_BUDGET, hard=True)
 
         def admits(group: PodGroup, snapshot: Snapshot = self.snapshot) -> Answer | None:
             answer = self.trial(snapshot, group, budget, now=now)
@@ -90,43 +90,45 @@ class Near:
 
     def stands(self, *, now: bool) -> bool:
         """Whether the request is admitted as it is, now or in the empty cluster, so far as can be told."""
-        answer = self.trial(self.snapshot, self.group, Budget(_BUDGET, hard=True), now=now)
+        answer = self.trial(self.snapshot, self.group, WorkBudget(_BUDGET, hard=True), now=now)
         return answer.decision == "admitted"
 
-    def fewer(self, names: Sequence[str], fits: int, *, now: bool) -> tuple[Way, ...]:
+    def fewer(self, names: Sequence[str], fits: int, *, now: bool) -> tuple[Alternative, ...]:
         """The most pods of these PodSets, up to `fits`, that are admitted."""
-        budget = Budget(_BUDGET, hard=True)
+        budget = WorkBudget(_BUDGET, hard=True)
 
         def admits(group: PodGroup) -> bool:
             return self.trial(self.snapshot, group, budget, now=now).decision == "admitted"
 
         return tuple(_fewer(self.group, names, fits, admits))
 
-    def slower(self, *, now: bool) -> Iterator[Way]:
+    def slower(self, *, now: bool) -> Iterator[Alternative]:
         """The fastest links between nodes with which it is admitted, where it asks for faster ones."""
-        wanted, budget = self.group.fabric.gbps, Budget(_BUDGET, hard=True)
+        wanted, budget = self.group.fabric.gbps, WorkBudget(_BUDGET, hard=True)
         spines = (leaf_spine(self.snapshot, topology) for topology in self.snapshot.topologies)
         speeds = {speed for spine in spines if spine is not None for speed in spine.speeds if speed < wanted}
         for gbps in sorted(speeds, reverse=True)[:_MOST_SPEEDS]:
             group = replace(self.group, fabric=replace(self.group.fabric, gbps=gbps))
             if self.trial(self.snapshot, group, budget, now=now).decision == "admitted":
-                yield Way(f"links of {gbps:g} Gb/s (topology.scheduler/network-bandwidth)", group)
+                yield Alternative(f"links of {gbps:g} Gb/s (topology.scheduler/network-bandwidth)", group)
                 return
 
-    def _room(self, admits: Callable[[PodGroup, Snapshot], object]) -> Iterator[Way]:
+    def _room(self, admits: Callable[[PodGroup, Snapshot], object]) -> Iterator[Alternative]:
         """The end of one gang, the smallest that helps, or a reservation of single nodes."""
         by_size = sorted(self.snapshot.reservations, key=lambda r: (len(r.touched), natural(r.gang)))
         for reservation in by_size[:_MOST_RELEASED]:
             if admits(self.group, self.snapshot.ended(reservation.gang)):
-                yield Way(f"the end of {reservation.gang}", self.group, reservation.gang)
+                yield Alternative(f"the end of {reservation.gang}", self.group, reservation.gang)
                 break
         nodes = replace(self.group, reserve="nodes")
         if self.group.reserve == "domain" and admits(nodes, self.snapshot):
-            yield Way("bayplan.dev/reserve: nodes, which holds no more than the gang uses", nodes)
+            yield Alternative("bayplan.dev/reserve: nodes, which holds no more than the gang uses", nodes)
 
-    def _smaller(self, tight: Tight, admits: Callable[[PodGroup], object], *, now: bool) -> Iterator[Way]:
+    def _smaller(
+        self, tight: Shortfall, admits: Callable[[PodGroup], object], *, now: bool
+    ) -> Iterator[Alternative]:
         """As many pods, which ask for no more of what they lack than the most that a node of theirs has."""
-        view = look(self.snapshot, tight.tried.tree, now=now)
+        view = search_space(self.snapshot, tight.tried.tree, now=now)
         most = {
             (name, resource): largest([view], kind, resource)
             for kind in tight.tried.asked.kinds
@@ -147,7 +149,7 @@ class Near:
             parts = [
                 f"{show(r, n)} {r} a pod{f' of {name}' if several else ''}" for (name, r), n in most.items()
             ]
-            yield Way(f"at most {', '.join(parts)}", group)
+            yield Alternative(f"at most {', '.join(parts)}", group)
 
 
 Plan = Callable[[Snapshot, PodGroup], Answer]
@@ -161,7 +163,7 @@ class Steps:
 
     plan: Plan
     seek: Plan
-    near: Near | None
+    near: Alternatives | None
     now: bool = True
 
     @property
@@ -172,7 +174,7 @@ class Steps:
 
 def _fewer(
     group: PodGroup, names: Sequence[str], fits: int, admits: Callable[[PodGroup], object]
-) -> Iterator[Way]:
+) -> Iterator[Alternative]:
     """The most pods with a place: fewer of one PodSet, the largest that helps; else fewer of each."""
     sets = sorted((one for one in group.pod_sets if one.name in names), key=lambda one: -one.count)
     size = sum(one.count for one in sets)
@@ -228,17 +230,19 @@ def _cut(group: PodGroup, counts: dict[str, int]) -> PodGroup:
     )
 
 
-def _fewer_words(group: PodGroup, counts: dict[str, int]) -> Way:
+def _fewer_words(group: PodGroup, counts: dict[str, int]) -> Alternative:
     whose = {one.name: f" of {one.name}" if _several(group) else "" for one in group.pod_sets}
     parts = [
         f"{'a minimum of ' if one.most > one.count else ''}{pods(counts[one.name])}{whose[one.name]}"
         for one in group.pod_sets
         if counts.get(one.name, one.count) != one.count
     ]
-    return Way(" and ".join(parts), _cut(group, counts))
+    return Alternative(" and ".join(parts), _cut(group, counts))
 
 
-def _coarser(group: PodGroup, tight: Tight, admits: Callable[[PodGroup], Answer | None]) -> Iterator[Way]:
+def _coarser(
+    group: PodGroup, tight: Shortfall, admits: Callable[[PodGroup], Answer | None]
+) -> Iterator[Alternative]:
     """The finest coarser level at which it has a place, or none; of one PodSet where that is at fault."""
     topology, required = tight.tried.tree.topology, _strictest(tight)
     own = tight.names if _is_own(group, tight) else ()
@@ -256,9 +260,9 @@ def _coarser(group: PodGroup, tight: Tight, admits: Callable[[PodGroup], Answer 
         tighter = _required_at(group, topology.levels[level], own)
         # Where nothing else is wished, the placement that was found shows that the level serves.
         if (not own and not group.wishes) or admits(tighter):
-            yield Way(f"required at {topology.levels[level]}{whose}", tighter)
+            yield Alternative(f"required at {topology.levels[level]}{whose}", tighter)
             return
-    yield Way(f"no required level{whose}", loose)
+    yield Alternative(f"no required level{whose}", loose)
 
 
 def _inside_host(group: PodGroup, own: Sequence[str]) -> bool:
@@ -266,12 +270,12 @@ def _inside_host(group: PodGroup, own: Sequence[str]) -> bool:
     return any(inside_host(one.constraint.required) for one in group.pod_sets if one.name in own)
 
 
-def _strictest(tight: Tight) -> int:
+def _strictest(tight: Shortfall) -> int:
     """The finest level that is required of what has no place."""
     return max([tight.tried.asked.required, *(kind.required for kind in tight.tried.asked.kinds)])
 
 
-def _is_own(group: PodGroup, tight: Tight) -> bool:
+def _is_own(group: PodGroup, tight: Shortfall) -> bool:
     return len(tight.names) < sum(1 for one in group.pod_sets if one.count)
 
 
@@ -295,7 +299,9 @@ def _required_at(group: PodGroup, level: str, own: Sequence[str]) -> PodGroup:
     )
 
 
-def _other_slices(group: PodGroup, tight: Tight, admits: Callable[[PodGroup], object]) -> Iterator[Way]:
+def _other_slices(
+    group: PodGroup, tight: Shortfall, admits: Callable[[PodGroup], object]
+) -> Iterator[Alternative]:
     """Slices within a coarser level, or none."""
     topology = tight.tried.tree.topology
     named = {one.slice_level for _, one in constraints(group) if one.slice_level}
@@ -303,7 +309,9 @@ def _other_slices(group: PodGroup, tight: Tight, admits: Callable[[PodGroup], ob
     for coarser in range(level - 1, ROOT - 1, -1):
         changed = _sliced_at(group, topology, coarser)
         if changed != group and admits(changed):
-            yield Way(f"slices at {topology.levels[coarser]}" if coarser > ROOT else "no slices", changed)
+            yield Alternative(
+                f"slices at {topology.levels[coarser]}" if coarser > ROOT else "no slices", changed
+            )
             return
 
 

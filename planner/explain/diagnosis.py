@@ -9,21 +9,21 @@ from dataclasses import replace
 from planner.cluster.capacity import hosts
 from planner.cluster.snapshot import Snapshot
 from planner.explain import messages, numa_messages, spread_messages
-from planner.explain.alternatives import Near, Tight
+from planner.explain.alternatives import Alternatives, Shortfall
 from planner.explain.obstacles import CLAIMS, FITS, causes_for, largest, obstacles, short_of, usable
-from planner.model.answer import Answer, Attempt, Verdict
+from planner.model.answer import Answer, LevelAttempt, Verdict
 from planner.model.labels import selects
-from planner.model.pod_class import Kind
+from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 from planner.model.topology import ROOT
-from planner.model.work_budget import Budget
+from planner.model.work_budget import WorkBudget
 from planner.node import nvlink
 from planner.node.eligibility import affinity_matches
 from planner.node.gpu_sharing import GPU, never, share_in, share_named
 from planner.request.relaxation import relaxations
-from planner.search.level_search import Climb
-from planner.search.result import Tried
-from planner.search.space import View, look
+from planner.search.level_search import LevelSearch
+from planner.search.result import SearchResult
+from planner.search.space import SearchSpace, search_space
 
 _ALONE_BUDGET = 200_000
 
@@ -31,11 +31,11 @@ _ALONE_BUDGET = 200_000
 def not_placed(
     snapshot: Snapshot,
     group: PodGroup,
-    now: Sequence[Tried],
-    ever: Sequence[Tried],
+    now: Sequence[SearchResult],
+    ever: Sequence[SearchResult],
     *,
     fits_empty: bool,
-    near: Near,
+    near: Alternatives,
 ) -> Answer:
     """The queued or rejected answer, from what was tried in the cluster as it is and in the empty one.
 
@@ -44,8 +44,8 @@ def not_placed(
     one = closest(now)
     decision: Verdict = "queued"
     unproved = () if all(tried.complete for tried in now) else (messages.UNPROVED_WARNING,)
-    views = [look(snapshot, tried.tree, now=False) for tried in ever]
-    current = look(snapshot, one.tree, now=True)
+    views = [search_space(snapshot, tried.tree, now=False) for tried in ever]
+    current = search_space(snapshot, one.tree, now=True)
     causes = obstacles(group, current, one.asked)
     if fits_empty:
         reason = "NoRoomNow"
@@ -78,7 +78,7 @@ def _with(message: str, more: str) -> str:
     return f"{message} {more}" if more else message
 
 
-def closest(tried: Sequence[Tried]) -> Tried:
+def closest(tried: Sequence[SearchResult]) -> SearchResult:
     """The topology in which the gang comes closest to a place; the first of equals."""
     return max(tried, key=lambda one: (best_attempt(one).fits, -tried.index(one)))
 
@@ -86,10 +86,10 @@ def closest(tried: Sequence[Tried]) -> Tried:
 def _never(
     snapshot: Snapshot,
     group: PodGroup,
-    one: Tried,
-    ever: Sequence[Tried],
-    views: Sequence[View],
-    near: Near,
+    one: SearchResult,
+    ever: Sequence[SearchResult],
+    views: Sequence[SearchSpace],
+    near: Alternatives,
 ) -> tuple[str, str]:
     same = next((tried for tried in ever if tried.tree is one.tree), ever[0])
     for kind in same.asked.kinds:
@@ -102,22 +102,24 @@ def _never(
     return reason_token, messages.too_large(part, tight, best_attempt(tight), [way.words for way in ways])
 
 
-def culprit_of(snapshot: Snapshot, group: PodGroup, one: Tried, *, now: bool) -> tuple[PodGroup, Tried]:
+def culprit_of(
+    snapshot: Snapshot, group: PodGroup, one: SearchResult, *, now: bool
+) -> tuple[PodGroup, SearchResult]:
     """The PodSet that has no domain of its own required level even alone; the whole gang where none is."""
-    view = look(snapshot, one.tree, now=now)
+    view = search_space(snapshot, one.tree, now=now)
     for kind in relaxations(one.asked)[-1]:
         if kind.required <= one.asked.required:
             continue
         alone = replace(one.asked, required=kind.required, kinds=(replace(kind, required=ROOT),))
-        climb = Climb(view, alone, group.reserve, Budget(_ALONE_BUDGET), [])
+        climb = LevelSearch(view, alone, group.reserve, WorkBudget(_ALONE_BUDGET), [])
         if climb.climb(alone.kinds, alone.required) is None:
             names = {name for name, _ in kind.parts}
             part = replace(group, pod_sets=tuple(p for p in group.pod_sets if p.name in names))
-            return part, Tried(one.tree, alone, None, tuple(climb.attempts), climb.complete)
+            return part, SearchResult(one.tree, alone, None, tuple(climb.attempts), climb.complete)
     return group, one
 
 
-def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
+def _pod_never(kind: PodClass, views: Sequence[SearchSpace]) -> tuple[str, str] | None:
     """Why not even one pod of the kind has a node in the empty cluster; None where it has."""
     causes: Counter[str] = Counter()
     for view in views[:1] if len({len(v.tree.nodes) for v in views}) == 1 else views:
@@ -146,7 +148,7 @@ def _pod_never(kind: Kind, views: Sequence[View]) -> tuple[str, str] | None:
     return "PodFitsNoNode", messages.fits_no_node(kind, lacking, _devices(views))
 
 
-def _inside(views: Sequence[View], kind: Kind, causes: Mapping[str, int]) -> int:
+def _inside(views: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, int]) -> int:
     """The GPUs of the largest domain inside a node: NVLink domain, or NUMA node where that was asked for."""
     shape = kind.shape
     nodes = [
@@ -160,7 +162,7 @@ def _inside(views: Sequence[View], kind: Kind, causes: Mapping[str, int]) -> int
     return max((nvlink.numa_size(node, numa) for node, numa in nodes), default=0)
 
 
-def _devices(views: Sequence[View]) -> list[str]:
+def _devices(views: Sequence[SearchSpace]) -> list[str]:
     """Every device that some node has."""
     return sorted(
         {
@@ -173,12 +175,12 @@ def _devices(views: Sequence[View]) -> list[str]:
     )
 
 
-def best_attempt(tried: Tried) -> Attempt:
+def best_attempt(tried: SearchResult) -> LevelAttempt:
     """What was tried at the required level (the last, coarsest one)."""
-    return tried.attempts[-1] if tried.attempts else Attempt("", (), 0, 0)
+    return tried.attempts[-1] if tried.attempts else LevelAttempt("", (), 0, 0)
 
 
-def tight_of(part: PodGroup, one: Tried) -> Tight:
+def tight_of(part: PodGroup, one: SearchResult) -> Shortfall:
     """What has no place, by what was tried for it."""
     fits = max((tried.fits for tried in one.attempts), default=0)
-    return Tight(tuple(p.name for p in part.pod_sets if p.count), one, fits)
+    return Shortfall(tuple(p.name for p in part.pod_sets if p.count), one, fits)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.model.answer import Answer, Assignment, Attempt
-from planner.model.pod_class import Kind
+from planner.model.answer import Answer, Assignment, LevelAttempt
+from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 from planner.model.quantity import show
 from planner.model.topology import HOSTNAME, ROOT, Domain, Topology, short
 from planner.request.validation import Refusal
-from planner.search.result import Tried
+from planner.search.result import SearchResult
 
 BUDGET_WARNING = (
     "SearchBudgetExhausted: the placement is valid, but the search ended before it was proved best"
@@ -52,7 +52,7 @@ def placed(
     return text + "."
 
 
-def too_large(group: PodGroup, one: Tried, best: Attempt, ways: Sequence[str]) -> str:
+def too_large(group: PodGroup, one: SearchResult, best: LevelAttempt, ways: Sequence[str]) -> str:
     """The message to a gang that no domain of its required level, or no cluster as this, can ever hold.
 
     `best`: what the best domain holds when empty. `ways`: what would work.
@@ -70,7 +70,7 @@ def too_large(group: PodGroup, one: Tried, best: Attempt, ways: Sequence[str]) -
 
 
 def no_room(
-    group: PodGroup, one: Tried, best: Attempt, obstacles: dict[str, int], ways: Sequence[str]
+    group: PodGroup, one: SearchResult, best: LevelAttempt, obstacles: dict[str, int], ways: Sequence[str]
 ) -> str:
     """The message to a gang that fits the empty cluster, and not the cluster as it is.
 
@@ -117,7 +117,7 @@ def _said(cause: str) -> str:
     return cause.replace("no label ", "without label ", 1)
 
 
-def fits_no_node(kind: Kind, lacking: dict[str, int], known: Sequence[str]) -> str:
+def fits_no_node(kind: PodClass, lacking: dict[str, int], known: Sequence[str]) -> str:
     """The message to a pod that no node can ever take; `lacking`: resource to the most that a node has."""
     whose = " and ".join(name for name, _ in kind.parts)
     asked = kind.shape.requests
@@ -135,12 +135,12 @@ def fits_no_node(kind: Kind, lacking: dict[str, int], known: Sequence[str]) -> s
     return f"{text} The cluster has: {some(known) or 'no devices'}."
 
 
-def fits_no_gpu(kind: Kind, part: str, why: str) -> str:
+def fits_no_gpu(kind: PodClass, part: str, why: str) -> str:
     """The message to a pod whose part of a GPU no node can ever give; `why` says what would work."""
     return f"One pod of {' and '.join(name for name, _ in kind.parts)} asks for {part}, and {why}"
 
 
-def fits_no_devices(kind: Kind, causes: dict[str, int]) -> str:
+def fits_no_devices(kind: PodClass, causes: dict[str, int]) -> str:
     """The message to a pod whose claims no node that it may use can ever give; `causes`: nodes by why."""
     whose = " and ".join(name for name, _ in kind.parts)
     why = ", ".join(f"{_nodes(count)} with {cause}" for cause, count in causes.items())
@@ -150,7 +150,7 @@ def fits_no_devices(kind: Kind, causes: dict[str, int]) -> str:
     )
 
 
-def fits_no_inside(kind: Kind, causes: dict[str, int], most: int) -> str:
+def fits_no_inside(kind: PodClass, causes: dict[str, int], most: int) -> str:
     """The message to a request for a domain inside the host that is larger than any; `most`: its GPUs."""
     whose = " and ".join(name for name, _ in kind.parts)
     why = ", ".join(f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items())
@@ -161,7 +161,7 @@ def fits_no_inside(kind: Kind, causes: dict[str, int], most: int) -> str:
     )
 
 
-def matches_no_node(kind: Kind, causes: dict[str, int]) -> str:
+def matches_no_node(kind: PodClass, causes: dict[str, int]) -> str:
     """The message to a pod that may never be on any node, whatever its size."""
     whose = " and ".join(name for name, _ in kind.parts)
     why = ", ".join(f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items())
@@ -171,13 +171,13 @@ def matches_no_node(kind: Kind, causes: dict[str, int]) -> str:
     )
 
 
-def _whose(group: PodGroup, one: Tried) -> str:
+def _whose(group: PodGroup, one: SearchResult) -> str:
     """The PodSet's name where its own level is at stake, not the gang's."""
     own = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
     return f"{group.pod_sets[0].name}: " if own and one.asked.required > ROOT else ""
 
 
-def _has_room(where: str, group: PodGroup, best: Attempt, when: str) -> str:
+def _has_room(where: str, group: PodGroup, best: LevelAttempt, when: str) -> str:
     each = {pod_set.shape.gpus for pod_set in group.pod_sets if pod_set.count}
     gpus = f" ({best.fits * min(each)} GPUs)" if len(each) == 1 and best.fits and min(each) else ""
     return f"{where} has room for {best.fits} of {pods(group.size)}{gpus} {when}"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.manifests.numa import PINNED
-from planner.model.pod_class import Kind
+from planner.model.pod_class import PodClass
 from planner.model.quantity import Resources, show
-from planner.node.numa_state import Zones, alignment_for
+from planner.node.numa_state import NumaState, alignment_for
 from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, misfit, most_in_one
 
 NUMA = "NUMA"
 """How the cause begins where a node has room for a pod, but no NUMA zones of it do."""
 
 
-def cause(zones: Zones, kind: Kind) -> str:
+def cause(zones: NumaState, kind: PodClass) -> str:
     """Why the zones' kubelet would refuse one pod of the kind now; "" where it would take it."""
     alignment = alignment_for(kind.shape)
     if zones.room(alignment, 1):
@@ -26,7 +26,7 @@ def cause(zones: Zones, kind: Kind) -> str:
     return f"{NUMA}: no zone for {asked} {name} under {zones.policy}"
 
 
-def never(kind: Kind, hosts: Sequence[Zones], count: int) -> str:
+def never(kind: PodClass, hosts: Sequence[NumaState], count: int) -> str:
     """The message to a pod that no kubelet of `count` nodes with room would take; `hosts`: their zones."""
     alignment = alignment_for(kind.shape)
     whose = " and ".join(name for name, _ in kind.parts)
@@ -55,7 +55,7 @@ def amounts(found: Resources) -> str:
     )
 
 
-def _would(zones: Zones, found: Misfit, most: Resources) -> str:
+def _would(zones: NumaState, found: Misfit, most: Resources) -> str:
     each = "pod" if zones.scope == "pod" else "container"
     over = {name: most.get(name, 0) for name in found.zones if found.ask.requests[name] > most.get(name, 0)}
     ways = [f"at most {amounts(over)} a {each}"] if over else []
@@ -69,13 +69,13 @@ def _asked(found: Misfit) -> Resources:
     return {name: found.ask.requests[name] for name in found.zones}
 
 
-def _worth(zones: Zones, found: Misfit) -> int:
+def _worth(zones: NumaState, found: Misfit) -> int:
     """How near a host comes: the share of what is asked for that its best zone has."""
     most = most_in_one(_node(zones), found.zones)
     return min(min(1000, 1000 * most.get(n, 0) // max(1, need)) for n, need in _asked(found).items())
 
 
-def _node(zones: Zones) -> NumaNode:
+def _node(zones: NumaState) -> NumaNode:
     named = (
         Zone(f"node-{number}", dict(whole), dict(free))
         for number, (whole, free) in enumerate(zip(zones.whole, zones.free, strict=True))

@@ -6,24 +6,24 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.cluster.capacity import Content, hosts
-from planner.cluster.tree import Branch
-from planner.devices.availability import Stock
+from planner.cluster.capacity import DomainCapacity, hosts
+from planner.cluster.tree import Subtree
+from planner.devices.availability import AvailableDevices
 from planner.devices.pools import GPU, has, on_node
 from planner.explain import numa_messages
 from planner.model.natural_order import natural
-from planner.model.pod_class import Kind
+from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 from planner.model.quantity import Resources
 from planner.model.topology import ROOT, short
 from planner.node.eligibility import condition_obstacle
 from planner.node.gpu_sharing import Gpus, share_in, share_named
-from planner.node.numa_state import Zones
+from planner.node.numa_state import NumaState
 from planner.node.packing import most, taken_there, takes_devices
-from planner.request.problem import Ask
-from planner.search.domain_ranking import Way
-from planner.search.eligibility_map import Match
-from planner.search.space import View
+from planner.request.problem import PlacementProblem
+from planner.search.domain_ranking import ChildPath
+from planner.search.eligibility_map import EligibilityMap
+from planner.search.space import SearchSpace
 
 CLAIMS = "devices for "
 """How the cause begins where claims find no devices, after "insufficient"."""
@@ -40,7 +40,7 @@ FITS = ""
 class _Partly:
     """A reservable domain that the gang cannot have whole, with the nodes in it that would take a pod."""
 
-    way: Way
+    way: ChildPath
     gangs: tuple[str, ...]
     nodes: int
 
@@ -55,27 +55,27 @@ class _Tally:
     """
 
     def __init__(
-        self, view: View, kinds: Sequence[Kind], required: int, *, shared: bool, whole: bool
+        self, view: SearchSpace, kinds: Sequence[PodClass], required: int, *, shared: bool, whole: bool
     ) -> None:
         topology = view.tree.topology
         self._kinds, self._shared = kinds, shared
         self._required = required
         self._unlabelled = f"no label {topology.levels[required]}" if required > ROOT else ""
         self._reservable = topology.reservable_index if whole and not shared else None
-        self._known: dict[tuple[Content, Match], _Counts] = {}
+        self._known: dict[tuple[DomainCapacity, EligibilityMap], _Counts] = {}
 
     @property
     def size(self) -> int:
         return len(self._known)
 
-    def of(self, content: Content, match: Match) -> _Counts:
+    def of(self, content: DomainCapacity, match: EligibilityMap) -> _Counts:
         """The counts of one domain."""
         known = self._known.get((content, match))
         if known is None:
             known = self._known[content, match] = self._count(content, match)
         return known
 
-    def _count(self, content: Content, match: Match) -> _Counts:
+    def _count(self, content: DomainCapacity, match: EligibilityMap) -> _Counts:
         if content.level == self._required and self._unlabelled and not content.named:
             return {self._unlabelled: content.size}, ()
         if content.free is not None:
@@ -92,7 +92,7 @@ class _Tally:
             partly.append(_Partly((), tuple(sorted(gangs, key=natural)), causes.pop(FITS)))
         return dict(causes), tuple(partly)
 
-    def _cause(self, content: Content, free: Resources, match: Match) -> str:
+    def _cause(self, content: DomainCapacity, free: Resources, match: EligibilityMap) -> str:
         reasons = [
             why
             or condition_obstacle(
@@ -115,7 +115,7 @@ class _Tally:
         return lacking[0] if lacking[0].startswith(numa_messages.NUMA) else f"insufficient {lacking[0]}"
 
 
-def obstacles(group: PodGroup, view: View, asked: Ask) -> dict[str, int]:
+def obstacles(group: PodGroup, view: SearchSpace, asked: PlacementProblem) -> dict[str, int]:
     """Nodes left out, by cause, most frequent first: "taint KEY", "cordoned", "insufficient RESOURCE" …"""
     topology = view.tree.topology
     whole = group.size > 1 and asked.required < topology.host_index
@@ -128,18 +128,20 @@ def obstacles(group: PodGroup, view: View, asked: Ask) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: (-item[1], natural(item[0]))))
 
 
-def _partly_held(level: str, branch: Branch, gangs: Sequence[str]) -> str:
+def _partly_held(level: str, branch: Subtree, gangs: Sequence[str]) -> str:
     more = f" and {len(gangs) - 1} more" if len(gangs) > 1 else ""
     name = "/".join(value or "-" for value in branch.path)
     return f"in {short(level)} {name}, which is partly held by {gangs[0]}{more}"
 
 
-def causes_for(view: View, kind: Kind) -> dict[str, int]:
+def causes_for(view: SearchSpace, kind: PodClass) -> dict[str, int]:
     """For one kind of pods alone, all nodes by cause; those of `FITS` take one."""
     return _tally(view, (kind,), ROOT, shared=True, whole=False)[0]
 
 
-def _tally(view: View, kinds: Sequence[Kind], required: int, *, shared: bool, whole: bool) -> _Counts:
+def _tally(
+    view: SearchSpace, kinds: Sequence[PodClass], required: int, *, shared: bool, whole: bool
+) -> _Counts:
     memory = view.base.memory
     asked = tuple(
         (
@@ -161,7 +163,9 @@ def _tally(view: View, kinds: Sequence[Kind], required: int, *, shared: bool, wh
         return tally.of(view.content, view.match(kinds))
 
 
-def short_of(free: Resources, kind: Kind, gpus: Gpus | None = None, stock: Stock | None = None) -> str:
+def short_of(
+    free: Resources, kind: PodClass, gpus: Gpus | None = None, stock: AvailableDevices | None = None
+) -> str:
     """The resource that keeps one pod from fitting, the scarcest kind (devices) first; "" where it fits."""
     if most(free, kind.shape, gpus, 1, stock):
         return ""
@@ -178,17 +182,17 @@ def short_of(free: Resources, kind: Kind, gpus: Gpus | None = None, stock: Stock
     return min(lacking, key=lambda name: ("/" not in name, name))
 
 
-def misaligned(zones: Zones | None, kind: Kind) -> str:
+def misaligned(zones: NumaState | None, kind: PodClass) -> str:
     """Why the host's kubelet would refuse one pod that has room there, "" where it would not."""
     return numa_messages.cause(zones, kind) if zones is not None else ""
 
 
-def largest(views: Sequence[View], kind: Kind, resource: str) -> int:
+def largest(views: Sequence[SearchSpace], kind: PodClass, resource: str) -> int:
     """The most of a resource that any node which the pod may be on has."""
     return max((has(host.free or {}, resource) for host in usable(views, kind)), default=0)
 
 
-def usable(views: Sequence[View], kind: Kind) -> list[Content]:
+def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]:
     """The hosts that the pod may be on, capacity aside; equal ones once."""
     return [
         host
@@ -199,11 +203,11 @@ def usable(views: Sequence[View], kind: Kind) -> list[Content]:
     ]
 
 
-def _hosts(content: Content, match: Match) -> list[tuple[Content, Match]]:
+def _hosts(content: DomainCapacity, match: EligibilityMap) -> list[tuple[DomainCapacity, EligibilityMap]]:
     """The hosts with their matches; equal ones once."""
-    seen: dict[tuple[Content, Match], None] = {}
+    seen: dict[tuple[DomainCapacity, EligibilityMap], None] = {}
 
-    def walk(content: Content, match: Match) -> None:
+    def walk(content: DomainCapacity, match: EligibilityMap) -> None:
         if (content, match) not in seen:
             seen[content, match] = None
             for child, its in zip(content.children, match.inside(len(content.children)), strict=True):

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 from planner.cluster.capacity import hosts
 from planner.model.natural_order import natural
-from planner.model.pod_class import Kind
+from planner.model.pod_class import PodClass
 from planner.model.topology import short
 from planner.node.eligibility import condition_obstacle, label_obstacle
 from planner.node.packing import most
-from planner.request.problem import Ask
-from planner.search.rules.evenly import Rule, rules_of
-from planner.search.space import View
+from planner.request.problem import PlacementProblem
+from planner.search.rules.evenly import SpreadRule, rules_of
+from planner.search.space import SearchSpace
 
 
-def in_the_way(view: View, asked: Ask) -> str:
+def in_the_way(view: SearchSpace, asked: PlacementProblem) -> str:
     """A sentence about the constraint for which a domain without room keeps the others from taking more; ""
     where none does."""
     for rule in rules_of(asked.kinds):
@@ -26,7 +26,7 @@ def in_the_way(view: View, asked: Ask) -> str:
     return ""
 
 
-def _said(rule: Rule, room: Mapping[str, int], wanted: int) -> str:
+def _said(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> str:
     spread, there = rule.spread, rule.there
     if not there:
         return ""
@@ -48,7 +48,7 @@ def _said(rule: Rule, room: Mapping[str, int], wanted: int) -> str:
     )
 
 
-def _room(view: View, rule: Rule, kinds: list[Kind]) -> dict[str, int]:
+def _room(view: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[str, int]:
     """By domain how many pods of these kinds have room there, each node taken for the kind that fits most."""
     found: dict[str, int] = {}
     for leaf, host in zip(view.tree.root.leaves(), hosts(view.content), strict=True):

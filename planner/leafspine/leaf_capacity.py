@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from planner.cluster.capacity import Content
+from planner.cluster.capacity import DomainCapacity
 from planner.cluster.census import gpus_of
 from planner.cluster.switch_graph import Leaf
-from planner.model.pod_class import Kind
+from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.settings import Settings
 from planner.node.eligibility import condition_obstacle
 from planner.node.packing import most
-from planner.search.eligibility_map import Match
-from planner.search.space import View
+from planner.search.eligibility_map import EligibilityMap
+from planner.search.space import SearchSpace
 
-_Host = tuple[Content, Match]
+_Host = tuple[DomainCapacity, EligibilityMap]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,16 @@ class _Seen:
     free: int
 
 
-_Memory = dict[tuple[Content, Match, tuple[int, ...]], _Seen]
+_Memory = dict[tuple[DomainCapacity, EligibilityMap, tuple[int, ...]], _Seen]
 
 
 class Rooms:
     """One gang's look at the leaves, in one view of their topology."""
 
-    def __init__(self, view: View, group: PodGroup, settings: Settings) -> None:
+    def __init__(self, view: SearchSpace, group: PodGroup, settings: Settings) -> None:
         self._view, self._settings = view, settings
         self._sets = [one for one in group.pod_sets if one.count]
-        kinds = [Kind(((one.name, one.count),), one.count, one.shape) for one in self._sets]
+        kinds = [PodClass(((one.name, one.count),), one.count, one.shape) for one in self._sets]
         self._match = view.match(kinds)
         self._each = max((one.shape.gpus for one in self._sets), default=0)
         self._pods: dict[_Host, int] = {}
@@ -94,14 +94,14 @@ class Rooms:
                 pods, gpus = pods + count, gpus + count * self._each
         return _Seen(tuple(places), pods, sum(_free_gpus(host) for host, _ in hosts))
 
-    def _room(self, host: Content, match: Match) -> int:
+    def _room(self, host: DomainCapacity, match: EligibilityMap) -> int:
         """Pods of the gang's largest PodSet there that the host could take, at most the PodSet."""
         key = (host, match)
         if key not in self._pods:
             self._pods[key] = 0 if host.held else max(self._counts(host, match), default=0)
         return self._pods[key]
 
-    def _counts(self, host: Content, match: Match) -> Iterator[int]:
+    def _counts(self, host: DomainCapacity, match: EligibilityMap) -> Iterator[int]:
         assert host.free is not None, "only hosts are asked"
         for one, why in zip(self._sets, match.why, strict=True):
             if why or condition_obstacle(
@@ -127,7 +127,7 @@ def _key(one: PodSet) -> Hashable:
     )
 
 
-def _hosts(content: Content, match: Match) -> Iterator[_Host]:
+def _hosts(content: DomainCapacity, match: EligibilityMap) -> Iterator[_Host]:
     if content.free is not None:
         yield content, match
     for child, its in zip(content.children, match.inside(len(content.children)), strict=True):
@@ -139,6 +139,6 @@ def _those(hosts: list[_Host], places: tuple[int, ...]) -> list[_Host]:
     return [hosts[place] for place in places] if places else hosts
 
 
-def _free_gpus(host: Content) -> int:
+def _free_gpus(host: DomainCapacity) -> int:
     """Whole GPUs that are left, whatever the maker; none where a gang holds the host."""
     return 0 if host.held else max(0, gpus_of(host.free or {}))

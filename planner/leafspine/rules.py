@@ -17,7 +17,7 @@ from itertools import islice
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switch_graph import LeafSpine, Switch, closeness, leaf_spine, names
 from planner.explain import messages
-from planner.explain.alternatives import Near, Steps
+from planner.explain.alternatives import Alternatives, Steps
 from planner.leafspine.history import UNTRIED, key_of
 from planner.leafspine.leaf_capacity import Room, Rooms
 from planner.model.answer import Answer
@@ -28,7 +28,7 @@ from planner.model.topology import HOSTNAME
 from planner.request.levels import levels_asked, topologies_asked
 from planner.request.topology_choice import candidates
 from planner.request.validation import Refusal
-from planner.search.space import look
+from planner.search.space import search_space
 
 _MOST_TRIES = 48
 
@@ -93,7 +93,7 @@ def _among(snapshot: Snapshot, group: PodGroup, spines: Sequence[LeafSpine]) -> 
     return group if len(left) >= len(snapshot.nodes) else _within(group, left)
 
 
-def _too_slow(spines: Sequence[LeafSpine], group: PodGroup, near: Near | None) -> Answer:
+def _too_slow(spines: Sequence[LeafSpine], group: PodGroup, near: Alternatives | None) -> Answer:
     if near is None:
         return Answer(group.name, "rejected")
     fastest = max(speed for spine in spines for speed in spine.speeds)
@@ -125,7 +125,7 @@ class _Fabric:
         self._snapshot = snapshot if steps.now else Snapshot(snapshot.base)
         self._group, self._steps, self._spine = group, steps, spine
         self._settings: Settings = snapshot.base.settings
-        view = look(self._snapshot, snapshot.base.trees[spine.topology.name], now=steps.now)
+        view = search_space(self._snapshot, snapshot.base.trees[spine.topology.name], now=steps.now)
         inside = {leaf.path for leaf in spine.inside(group.fabric.domain)} if group.fabric.domain else set()
         rooms = Rooms(view, group, self._settings)
         every = (rooms.of(leaf, preferred=leaf.path in inside) for leaf in spine.leaves)

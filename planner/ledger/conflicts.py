@@ -14,7 +14,7 @@ from planner.model.topology import Domain
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RecordedReservation:
     """A reservation in the book, and the revision with which it came (or last moved)."""
 
     reservation: Reservation
@@ -28,10 +28,13 @@ class Blocked:
     holder: str
 
 
-def judge(wanted: Reservation, planned_on: int, book: Iterable[Kept]) -> Reservation | Kept | Blocked:
+def judge(
+    wanted: Reservation, planned_on: int, book: Iterable[RecordedReservation]
+) -> Reservation | RecordedReservation | Blocked:
     """What becomes of a wish, by the rules of `Ledger.reserve`, over the live reservations.
 
-    A `Reservation` is to be taken (it is `wanted`, with its owner where it moves); `Kept` is there already
+    A `Reservation` is to be taken (it is `wanted`, with its owner where it moves); `RecordedReservation`
+    is there already
     and stays as it is.
     """
     listed = tuple(book)
@@ -45,7 +48,7 @@ def judge(wanted: Reservation, planned_on: int, book: Iterable[Kept]) -> Reserva
     return wanted if holder is None else Blocked(holder)
 
 
-def in_the_way(wanted: Reservation, planned_on: int, book: Iterable[Kept]) -> str | None:
+def in_the_way(wanted: Reservation, planned_on: int, book: Iterable[RecordedReservation]) -> str | None:
     """The name of a gang that holds what `wanted` would take, the first by name; None where it is free."""
     touched = wanted.touched
     gangs = (

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from planner.cluster.snapshot import Snapshot, snapshot
-from planner.devices.claims import Claim, Claims, DeviceClass
+from planner.devices.claims import Claims, DeviceClass, ResourceClaim
 from planner.devices.slices import Slice, gathered
 from planner.manifests.devices import (
     claim_from,
@@ -67,8 +67,8 @@ class _Found:
     reservations: dict[str, Reservation] = field(default_factory=dict)
     flavors: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     numa: dict[str, NumaNode] = field(default_factory=dict)
-    claims: dict[str, Claim] = field(default_factory=dict)
-    templates: dict[str, Claim] = field(default_factory=dict)
+    claims: dict[str, ResourceClaim] = field(default_factory=dict)
+    templates: dict[str, ResourceClaim] = field(default_factory=dict)
     domains: dict[str, str] = field(default_factory=dict)
     slices: list[Slice] = field(default_factory=list)
     classes: dict[str, DeviceClass] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from planner.devices.claims import Claim, DeviceClass, DeviceRequest
+from planner.devices.claims import ClaimRequest, DeviceClass, ResourceClaim
 from planner.devices.slices import (
     CHANNEL_DRIVER,
     SINGLE,
@@ -32,12 +32,12 @@ from planner.devices.slices import (
     own_name,
 )
 from planner.manifests.fields import integer, mapping, maps, strings, text
-from planner.model.claim_spec import UNKNOWN, ClaimUse, Rule, Toleration
+from planner.model.claim_spec import UNKNOWN, ClaimUse, DeviceConstraint, Toleration
 from planner.model.errors import InputError, Where
 from planner.model.quantity import amount
 
 
-def claim_from(item: Mapping[str, object], where: Where) -> Claim:
+def claim_from(item: Mapping[str, object], where: Where) -> ResourceClaim:
     """What a ResourceClaim, or the template of one, asks for. Raises `InputError` for a malformed one."""
     at = where.at("spec")
     spec = mapping(item.get("spec"), at)
@@ -47,7 +47,7 @@ def claim_from(item: Mapping[str, object], where: Where) -> Claim:
     at = where.at(f"{at.field}.devices")
     devices = mapping(spec.get("devices"), at)
     requests = maps(devices.get("requests"), where.at(f"{at.field}.requests"))
-    return Claim(
+    return ResourceClaim(
         tuple(
             _request(request, where.at(f"{at.field}.requests[{index}]"))
             for index, request in enumerate(requests)
@@ -59,7 +59,7 @@ def claim_from(item: Mapping[str, object], where: Where) -> Claim:
 
 def _rules(
     devices: Mapping[str, object], requests: Sequence[Mapping[str, object]], where: Where
-) -> Iterator[Rule]:
+) -> Iterator[DeviceConstraint]:
     """The constraints, each with the requests, or alternatives of them, that it names; none named is all."""
     places = _places(requests, where)
     for index, one in enumerate(maps(devices.get("constraints"), where)):
@@ -74,7 +74,7 @@ def _rules(
         whose = {place for name in named for place in places[name]}
         for key, distinct in (("matchAttribute", False), ("distinctAttribute", True)):
             if attribute := text(one.get(key), at.at(f"{at.field}.{key}")):
-                yield Rule(attribute, distinct, tuple(sorted(whose)))
+                yield DeviceConstraint(attribute, distinct, tuple(sorted(whose)))
 
 
 def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str, list[tuple[int, int]]]:
@@ -89,7 +89,7 @@ def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str,
     return found
 
 
-def _request(request: Mapping[str, object], where: Where) -> DeviceRequest:
+def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
     exactly = mapping(request.get("exactly"), where.at(f"{where.field}.exactly"))
     at = where.at(f"{where.field}.firstAvailable")
     alternatives = [
@@ -102,11 +102,11 @@ def _request(request: Mapping[str, object], where: Where) -> DeviceRequest:
     return _devices(exactly or request, where)
 
 
-def _devices(wanted: Mapping[str, object], where: Where) -> DeviceRequest:
+def _devices(wanted: Mapping[str, object], where: Where) -> ClaimRequest:
     everything = text(wanted.get("allocationMode"), where.at(f"{where.field}.allocationMode")) == "All"
     stated = integer(wanted.get("count"), where.at(f"{where.field}.count"))
     device_class = text(wanted.get("deviceClassName"), where.at(f"{where.field}.deviceClassName"))
-    return DeviceRequest(
+    return ClaimRequest(
         device_class,
         UNKNOWN if everything else stated or 1,
         expressions(wanted.get("selectors"), where.at(f"{where.field}.selectors")),

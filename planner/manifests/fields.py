@@ -10,7 +10,7 @@ from planner.model.errors import InputError, Where
 T = TypeVar("T")
 
 
-class Kept(dict[str, object]):
+class CachedDocument(dict[str, object]):
     """A document that keeps what was read from it, for who reads the same one again and again."""
 
     __slots__ = ("value",)
@@ -21,8 +21,8 @@ class Kept(dict[str, object]):
 
 
 def once(item: Mapping[str, object], where: Where, read: Callable[[Mapping[str, object], Where], T]) -> T:
-    """What is read from a document, only once where it is a `Kept` one."""
-    if not isinstance(item, Kept):
+    """What is read from a document, only once where it is a `CachedDocument` one."""
+    if not isinstance(item, CachedDocument):
         return read(item, where)
     if item.value is None:
         item.value = read(item, where)

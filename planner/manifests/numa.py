@@ -21,7 +21,7 @@ from functools import lru_cache
 from planner.manifests.fields import mapping, maps, text
 from planner.model import quantity
 from planner.model.errors import InputError, Where
-from planner.model.pod import NOTHING, Alignment, Ask
+from planner.model.pod import NOTHING, AlignedRequest, Alignment
 from planner.node.topology_manager import (
     GPUS_LABEL,
     MOST_ZONES,
@@ -60,12 +60,12 @@ def is_guaranteed(spec: Mapping[str, object], where: Where) -> bool:
 @lru_cache(maxsize=4096)
 def _alignment(found: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
     """One record for all pods that ask for the same, for there are many of them."""
-    asks = tuple(Ask(name, dict(amounts), stays) for name, stays, amounts in found)
+    asks = tuple(AlignedRequest(name, dict(amounts), stays) for name, stays, amounts in found)
     total: dict[str, int] = {}
     for ask in asks:
         for name, amount in ask.requests.items():
             total[name] = total.get(name, 0) + amount if ask.stays else max(total.get(name, 0), amount)
-    return Alignment(asks, (Ask("", total),))
+    return Alignment(asks, (AlignedRequest("", total),))
 
 
 def _containers(spec: Mapping[str, object], where: Where) -> Iterator[tuple[Mapping[str, object], bool]]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from planner.manifests.fields import integer, mapping, maps, strings, text, texts
 from planner.model.errors import InputError, Where
 from planner.model.labels import Requirement, Term
-from planner.model.pod import NAMESPACE_NAME_LABEL, PodTerm, Spread
+from planner.model.pod import NAMESPACE_NAME_LABEL, PodTerm, SpreadConstraint
 
 _NOBODY = (Requirement("", "In"),)
 
@@ -60,12 +60,14 @@ def _selected(entry: Mapping[str, object], labels: Mapping[str, str], at: Where)
     return (*selector_of(selected, at.at(f"{at.field}.labelSelector")), *own)
 
 
-def spreads_of(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[Spread, ...]:
+def spreads_of(
+    spec: Mapping[str, object], labels: Mapping[str, str], where: Where
+) -> tuple[SpreadConstraint, ...]:
     """The hard spread constraints of a pod with these labels; `where` names the list. Raises `InputError`.
 
     `ScheduleAnyway` is a preference of kube-scheduler's and no constraint: it is checked and left out.
     """
-    found: list[Spread] = []
+    found: list[SpreadConstraint] = []
     for index, entry in enumerate(maps(spec.get("topologySpreadConstraints"), where)):
         at = where.at(f"{where.field}[{index}]")
         spread = _spread(entry, labels, at)
@@ -75,7 +77,7 @@ def spreads_of(spec: Mapping[str, object], labels: Mapping[str, str], where: Whe
     return tuple(found)
 
 
-def _spread(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -> Spread:
+def _spread(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -> SpreadConstraint:
     key = text(entry.get("topologyKey"), at.at(f"{at.field}.topologyKey"))
     if not key:
         raise InputError(
@@ -86,7 +88,7 @@ def _spread(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -
         numbers[field] = integer(entry.get(field, 1), at.at(f"{at.field}.{field}"))
         if numbers[field] < 1:
             raise InputError(f"{numbers[field]} is no {field}; use 1 or more", at.at(f"{at.field}.{field}"))
-    return Spread(
+    return SpreadConstraint(
         key,
         numbers["maxSkew"],
         _NOBODY if entry.get("labelSelector") is None else _selected(entry, labels, at),

@@ -24,12 +24,12 @@ from typing import cast, get_args
 
 from planner.manifests.fields import integer, mapping, maps, sequence, strings, text, texts
 from planner.model.answer import Assignment
-from planner.model.claim_spec import Bundle, Rule, Want, bundle_json, bundle_of
+from planner.model.claim_spec import ClaimSpec, DeviceConstraint, DeviceRequest, bundle_json, bundle_of
 from planner.model.errors import InputError, Where
 from planner.model.labels import Requirement, Term
-from planner.model.pod import Alignment, Ask, PodTerm
+from planner.model.pod import AlignedRequest, Alignment, PodTerm
 from planner.model.podgroup import ReserveMode
-from planner.model.reservation import Reservation, State, Traits, reservation_id
+from planner.model.reservation import Reservation, ReservedPodTraits, State, reservation_id
 from planner.model.topology import Domain
 
 API_VERSION = "bayplan.dev/v1alpha1"
@@ -152,7 +152,7 @@ def _assignments(spec: Mapping[str, object], where: Where) -> list[Assignment]:
     return found
 
 
-def _traits(spec: Mapping[str, object], where: Where) -> Iterator[tuple[str, Traits]]:
+def _traits(spec: Mapping[str, object], where: Where) -> Iterator[tuple[str, ReservedPodTraits]]:
     for index, entry in enumerate(maps(spec.get("requests"), where.at("spec.requests"))):
         at = where.at(f"spec.requests[{index}].traits")
         if found := traits_from(mapping(entry.get("traits"), at), at):
@@ -213,14 +213,14 @@ def _selector_from(data: object, where: Where) -> Term:
     )
 
 
-def bundle_from(data: Mapping[str, object], where: Where) -> Bundle:
+def bundle_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
     """The bundle that `bundle_json` wrote. Raises `InputError`, which names the field."""
     choices = [
         [_want_from(one, where) for one in maps(choice, where)]
         for choice in sequence(data.get("requests"), where)
     ]
     rules = [
-        Rule(
+        DeviceConstraint(
             text(one.get("attribute"), where),
             one.get("distinct") is True,
             tuple(_pair(pair, where) for pair in sequence(one.get("requests"), where)),
@@ -235,13 +235,13 @@ def _pair(value: object, where: Where) -> tuple[int, int]:
     return request, alternative
 
 
-def _want_from(data: Mapping[str, object], where: Where) -> Want:
+def _want_from(data: Mapping[str, object], where: Where) -> DeviceRequest:
     tolerations = []
     for one in sequence(data.get("tolerations"), where):
         key, operator, value, effect = (*strings(one, where), "", "", "", "")[:4]
         tolerations.append((key, operator, value, effect))
     least = mapping(data.get("capacity"), where)
-    return Want(
+    return DeviceRequest(
         text(data.get("class"), where),
         strings(data.get("classSelectors"), where),
         strings(data.get("selectors"), where),
@@ -252,7 +252,7 @@ def _want_from(data: Mapping[str, object], where: Where) -> Want:
     )
 
 
-def traits_json(traits: Traits) -> dict[str, object]:
+def traits_json(traits: ReservedPodTraits) -> dict[str, object]:
     """As plain JSON; `traits_from` reads it back."""
     found: dict[str, object] = {}
     if traits.alignment is not None:
@@ -269,23 +269,23 @@ def traits_json(traits: Traits) -> dict[str, object]:
     return found
 
 
-def traits_from(data: Mapping[str, object], where: Where) -> Traits:
+def traits_from(data: Mapping[str, object], where: Where) -> ReservedPodTraits:
     """The traits that `traits_json` wrote. Raises `InputError`, which names the field."""
     labels = texts(data.get("labels"), where.at(f"{where.field}.labels"))
     terms = tuple(terms_from(data.get("antiAffinity"), where.at(f"{where.field}.antiAffinity")))
     at = where.at(f"{where.field}.claims")
     bundles = tuple(bundle_from(one, at) for one in maps(data.get("claims"), at))
     if data.get("aligned") is None:
-        return Traits(None, labels, terms, bundles)
+        return ReservedPodTraits(None, labels, terms, bundles)
     scopes = mapping(data["aligned"], where.at(f"{where.field}.aligned"))
     alignment = Alignment(_asks(scopes, "container", where), _asks(scopes, "pod", where))
-    return Traits(alignment, labels, terms, bundles)
+    return ReservedPodTraits(alignment, labels, terms, bundles)
 
 
-def _asks(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[Ask, ...]:
+def _asks(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[AlignedRequest, ...]:
     at = where.at(f"{where.field}.aligned.{scope}")
     return tuple(
-        Ask(
+        AlignedRequest(
             "",
             {name: integer(amount, at) for name, amount in mapping(entry.get("requests"), at).items()},
             entry.get("stays") is not False,

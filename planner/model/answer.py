@@ -20,7 +20,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class LevelAttempt:
     """One level that was tried: how many pods fit in its best domain, and that domain. For `--explain`."""
 
     level: str
@@ -52,7 +52,7 @@ class Answer:
     message: str = ""
     warnings: tuple[str, ...] = ()
     obstacles: dict[str, int] = field(default_factory=dict)
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[LevelAttempt, ...] = ()
     replayed: bool = False
     """True where the gang already holds a reservation and this is that plan again."""
 

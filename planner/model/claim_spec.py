@@ -37,7 +37,7 @@ Toleration = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class DeviceRequest:
     """`count` devices, or all, that meet the expressions of their class and the request's own `selectors`.
 
     `watching`: it only looks at them and takes none. `least`: capacities that each must have, base units.
@@ -66,7 +66,7 @@ class Want:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DeviceConstraint:
     """All devices have the same value of the attribute (its full name), or (`distinct`) no two of them have.
 
     `whose`: the requests that it means, each with the place of the alternative; () for all of the claim.
@@ -88,12 +88,12 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class ClaimSpec:
     """One claim: the alternatives of each of its requests, and the rules. `name` tells it from all others."""
 
     name: str
-    choices: tuple[tuple[Want, ...], ...] = field(compare=False)
-    rules: tuple[Rule, ...] = field(default=(), compare=False)
+    choices: tuple[tuple[DeviceRequest, ...], ...] = field(compare=False)
+    rules: tuple[DeviceConstraint, ...] = field(default=(), compare=False)
 
     @property
     def words(self) -> str:
@@ -103,15 +103,17 @@ class Bundle:
         return f"{wants} with {rules}" if rules else wants
 
 
-StandIn = tuple[str, Bundle]
+ExtendedResourceClaim = tuple[str, ClaimSpec]
 """An extended resource, and what is claimed for one piece of it (a DeviceClass's `extendedResourceName`)."""
 
 
-def bundle_of(choices: Iterable[Iterable[Want]], rules: Iterable[Rule] = ()) -> Bundle:
+def bundle_of(
+    choices: Iterable[Iterable[DeviceRequest]], rules: Iterable[DeviceConstraint] = ()
+) -> ClaimSpec:
     """The bundle of these wants and rules."""
     asked, ruled = tuple(map(tuple, choices)), tuple(rules)
     written = json.dumps(_json(asked, ruled), sort_keys=True)
-    return Bundle(PREFIX + hashlib.sha256(written.encode()).hexdigest()[:16], asked, ruled)
+    return ClaimSpec(PREFIX + hashlib.sha256(written.encode()).hexdigest()[:16], asked, ruled)
 
 
 def is_bundle(resource: str) -> bool:
@@ -119,12 +121,14 @@ def is_bundle(resource: str) -> bool:
     return resource.startswith(PREFIX)
 
 
-def bundle_json(bundle: Bundle) -> dict[str, object]:
+def bundle_json(bundle: ClaimSpec) -> dict[str, object]:
     """As plain JSON; `bundle_from` reads it back."""
     return _json(bundle.choices, bundle.rules)
 
 
-def _json(choices: tuple[tuple[Want, ...], ...], rules: tuple[Rule, ...]) -> dict[str, object]:
+def _json(
+    choices: tuple[tuple[DeviceRequest, ...], ...], rules: tuple[DeviceConstraint, ...]
+) -> dict[str, object]:
     found: dict[str, object] = {"requests": [[_want_json(want) for want in choice] for choice in choices]}
     if rules:
         found["constraints"] = [
@@ -134,7 +138,7 @@ def _json(choices: tuple[tuple[Want, ...], ...], rules: tuple[Rule, ...]) -> dic
     return found
 
 
-def _want_json(want: Want) -> dict[str, object]:
+def _want_json(want: DeviceRequest) -> dict[str, object]:
     found: dict[str, object] = {"class": want.device_class, "count": want.count}
     if want.of_class:
         found["classSelectors"] = list(want.of_class)

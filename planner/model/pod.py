@@ -17,13 +17,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.model.claim_spec import Bundle, ClaimUse, StandIn
+from planner.model.claim_spec import ClaimSpec, ClaimUse, ExtendedResourceClaim
 from planner.model.labels import Term, Toleration, holds
 from planner.model.quantity import Resources
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AlignedRequest:
     """What is aligned in one go: a container's request, or the pod's. `stays`: it keeps what it gets."""
 
     name: str = field(compare=False)
@@ -38,10 +38,10 @@ class Alignment:
     `key` stands for all of it in keys of what is remembered.
     """
 
-    containers: tuple[Ask, ...] = ()
-    pod: tuple[Ask, ...] = ()
+    containers: tuple[AlignedRequest, ...] = ()
+    pod: tuple[AlignedRequest, ...] = ()
 
-    def asks(self, scope: str) -> tuple[Ask, ...]:
+    def asks(self, scope: str) -> tuple[AlignedRequest, ...]:
         """What is aligned one after the other under the scope "container" or "pod"."""
         return self.pod if scope == "pod" else self.containers
 
@@ -62,7 +62,7 @@ NOTHING = Alignment()
 def assumed(requests: Resources) -> Alignment:
     """The alignment of a pod of which only the sum is known: its devices, in one container."""
     devices = {name: amount for name, amount in requests.items() if "/" in name and amount > 0}
-    asks = (Ask("", devices),) if devices else ()
+    asks = (AlignedRequest("", devices),) if devices else ()
     return Alignment(asks, asks)
 
 
@@ -93,7 +93,7 @@ class PodTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class NodeExclusion:
     """Nodes that other pods keep a pod from: those with one of these values of the label, or (`inside`) all
     but those. `now`: because of pods that are there now. A `metadata.name` key looks at the node's name.
     """
@@ -106,7 +106,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SpreadConstraint:
     """An entry of `topologySpreadConstraints` that is hard (`DoNotSchedule`), as core/v1 has it.
 
     No domain of the label `key` has more than `skew` of the pods that `selector` means (in the pod's own
@@ -124,12 +124,13 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Spreading:
-    """What a `Spread` comes to in one snapshot for a PodSet that must keep it (`keeps`), or whose pods count
+class SpreadState:
+    """What a `SpreadConstraint` comes to in one snapshot for a PodSet that must keep it (`keeps`), or
+    whose pods count
     in another's (`counted`). `there`: by domain the pods that count and are there already, `nodes` by node
     where there are any; `values`: the nodes that it is about with their domains."""
 
-    spread: Spread
+    spread: SpreadConstraint
     there: Mapping[str, int]
     keeps: bool
     counted: bool
@@ -164,19 +165,19 @@ class PodShape:
     alignment: Alignment | None = None
     labels: Mapping[str, str] = field(default_factory=dict, compare=False)
     terms: tuple[PodTerm, ...] = field(default=(), compare=False)
-    barred: tuple[Bar, ...] = ()
+    barred: tuple[NodeExclusion, ...] = ()
     shuns: tuple[tuple[str, str], ...] = ()
     together: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    spread: tuple[Spread, ...] = field(default=(), compare=False)
-    spreading: tuple[Spreading, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = field(default=(), compare=False)
+    spreading: tuple[SpreadState, ...] = ()
     """What `spread` comes to in one snapshot (planner.spread)."""
     claims: tuple[ClaimUse, ...] = ()
     """The device claims that it names; what they ask for is worked out where the cluster is known."""
     bunch: int = 0
     """So many of these pods must lie in one NVLink domain inside the host (planner.inside); 0 for none."""
-    bundles: tuple[Bundle, ...] = ()
+    bundles: tuple[ClaimSpec, ...] = ()
     """What these claims ask for, each of the devices that slices offer (planner.stock)."""
-    stand_ins: tuple[StandIn, ...] = ()
+    stand_ins: tuple[ExtendedResourceClaim, ...] = ()
     """Devices that serve its extended resources where no device plugin gives these."""
 
     @property

@@ -10,7 +10,7 @@ from planner.model.topology import ROOT
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PodClass:
     """Pods of one shape and one constraint. `parts` are the PodSets it is made of, in order, with counts.
 
     Levels are indices into the topology, `ROOT` where nothing is asked. `required` and `preferred` are the
@@ -46,17 +46,17 @@ class Kind:
         return tuple(key for key, name in self.shuns_over if name in self.names)
 
 
-def separated(one: Kind, other: Kind) -> set[int]:
+def separated(one: PodClass, other: PodClass) -> set[int]:
     """The levels in one domain of which no pods of both kinds may be; of one kind with itself, no two."""
     return {level for level, name in one.shuns if name in other.names}
 
 
-def merged(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
+def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
     """Kinds that nothing tells apart become one: a master that is shaped as its workers joins them.
 
     PodSets of equal size that are each required in one domain of a level become slices of one kind.
     """
-    found: list[Kind] = []
+    found: list[PodClass] = []
     for kind in map(_as_slices, kinds):
         same = next((i for i, k in enumerate(found) if _joins(kind, k)), None)
         if same is None:
@@ -72,31 +72,31 @@ def merged(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
     return tuple(_as_one(kind) for kind in found)
 
 
-def joined(one: Kind, other: Kind) -> Kind | None:
+def joined(one: PodClass, other: PodClass) -> PodClass | None:
     """The two kinds as one, None where something tells them apart."""
     both = merged((one, other))
     return both[0] if len(both) == 1 else None
 
 
-def _as_slices(kind: Kind) -> Kind:
+def _as_slices(kind: PodClass) -> PodClass:
     if kind.required == ROOT or kind.slice_level != ROOT or kind.preferred != ROOT:
         return kind
     return replace(kind, required=ROOT, slice_level=kind.required, slice_size=kind.count)
 
 
-def _as_one(kind: Kind) -> Kind:
+def _as_one(kind: PodClass) -> PodClass:
     """A kind of one slice is required in one domain; the two are the same."""
     if kind.slice_level == ROOT or kind.slice_size != kind.count:
         return kind
     return replace(kind, required=max(kind.required, kind.slice_level), slice_level=ROOT, slice_size=1)
 
 
-def _joins(kind: Kind, other: Kind) -> bool:
+def _joins(kind: PodClass, other: PodClass) -> bool:
     """Whether nothing tells the kinds apart; such as are kept apart, are together with others, or prefer a
     level, by themselves alone are two."""
     alone = kind.shape.anti_affinity or kind.joint or kind.preferred != ROOT
     return not alone and _same(kind, other)
 
 
-def _same(one: Kind, other: Kind) -> bool:
+def _same(one: PodClass, other: PodClass) -> bool:
     return replace(one, parts=(), names=(), count=0) == replace(other, parts=(), names=(), count=0)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.model.answer import Assignment
-from planner.model.claim_spec import Bundle
+from planner.model.claim_spec import ClaimSpec
 from planner.model.pod import Alignment, PodShape, PodTerm
 from planner.model.podgroup import ReserveMode
 from planner.model.quantity import Resources
@@ -55,7 +55,7 @@ class Reservation:
     expires: float | None = None
     state: State = "held"
     owner_uid: str = ""
-    traits: tuple[tuple[str, Traits], ...] = ()
+    traits: tuple[tuple[str, ReservedPodTraits], ...] = ()
 
     @property
     def touched(self) -> frozenset[str]:
@@ -77,20 +77,20 @@ def reservation_id(gang: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class ReservedPodTraits:
     """One pod of a PodSet. `alignment` None: only its devices are known, by the requests. `terms`: its
     required anti-affinity."""
 
     alignment: Alignment | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     terms: tuple[PodTerm, ...] = ()
-    bundles: tuple[Bundle, ...] = ()
+    bundles: tuple[ClaimSpec, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.alignment or self.labels or self.terms or self.bundles)
 
 
-def traits_of(shape: PodShape) -> Traits:
+def traits_of(shape: PodShape) -> ReservedPodTraits:
     """The traits of pods of this shape."""
     guards = tuple(term for term in shape.terms if not term.attracts)
-    return Traits(shape.alignment or None, shape.labels, guards, shape.bundles)
+    return ReservedPodTraits(shape.alignment or None, shape.labels, guards, shape.bundles)

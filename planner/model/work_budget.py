@@ -13,7 +13,7 @@ class BudgetEnded(Exception):  # noqa: N818
 
 
 @dataclass(slots=True)
-class Budget:
+class WorkBudget:
     """Work left, shared by every search for one gang; past the end of a `hard` one nothing is tried."""
 
     left: int = BUDGET

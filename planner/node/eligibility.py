@@ -22,7 +22,7 @@ from planner.model.labels import (
     tolerates,
 )
 from planner.model.node import Node
-from planner.model.pod import Bar, PodShape
+from planner.model.pod import NodeExclusion, PodShape
 
 GPU = "nvidia.com/gpu"
 
@@ -45,7 +45,7 @@ def affinity_matches(shape: PodShape, node: Node) -> bool:
     return not shape.affinity or any(term_matches(term, node) for term in shape.affinity)
 
 
-def bars(bar: Bar, node: Node) -> bool:
+def bars(bar: NodeExclusion, node: Node) -> bool:
     """Whether other pods keep the pod from the node."""
     value = node.name if bar.key == NODE_NAME_FIELD else node.labels.get(bar.key)
     there = bool(value) and (value in bar.values or ANY in bar.values)

@@ -25,7 +25,7 @@ _MOST_STATES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Zones:
+class NumaState:
     """`whole`: what each zone has when empty, `free` what is left; `policy` and `scope` as known."""
 
     policy: str
@@ -33,7 +33,7 @@ class Zones:
     whole: tuple[Amounts, ...]
     free: tuple[Amounts, ...]
 
-    def after(self, alignment: Alignment) -> Zones | None:
+    def after(self, alignment: Alignment) -> NumaState | None:
         """The zones with one such pod more; None where the kubelet would refuse it."""
         asks = alignment.asks(self.scope)
         if not asks:
@@ -43,7 +43,7 @@ class Zones:
             return None
         return self._left(free)
 
-    def with_pod(self, alignment: Alignment) -> Zones:
+    def with_pod(self, alignment: Alignment) -> NumaState:
         """The zones with a pod that is there already, wherever the kubelet may have put it."""
         found = self.after(alignment)
         if found is not None:
@@ -56,7 +56,7 @@ class Zones:
 
     def room(self, alignment: Alignment, most: int) -> int:
         """How many such pods the kubelet takes, at most so many."""
-        zones: Zones | None = self
+        zones: NumaState | None = self
         for count in range(most):
             before, zones = zones, zones.after(alignment) if zones else None
             if zones is None:
@@ -65,17 +65,17 @@ class Zones:
                 return most
         return most
 
-    def _left(self, free: Sequence[Resources]) -> Zones:
+    def _left(self, free: Sequence[Resources]) -> NumaState:
         return replace(self, free=_sorted(free))
 
 
-class Filling:
+class ArrivalOrders:
     """Which numbers of pods of several kinds a host's zones take, in whatever order they come."""
 
-    def __init__(self, zones: Zones, alignments: Sequence[Alignment]) -> None:
+    def __init__(self, zones: NumaState, alignments: Sequence[Alignment]) -> None:
         self._alignments = alignments
         nothing = (0,) * len(alignments)
-        self._states: dict[tuple[int, ...], frozenset[Zones] | None] = {nothing: frozenset((zones,))}
+        self._states: dict[tuple[int, ...], frozenset[NumaState] | None] = {nothing: frozenset((zones,))}
 
     def takes(self, counts: tuple[int, ...]) -> bool:
         """Whether every order of so many pods of each kind is taken."""
@@ -88,14 +88,14 @@ class Filling:
             room -= 1
         return room
 
-    def _after(self, counts: tuple[int, ...]) -> frozenset[Zones] | None:
+    def _after(self, counts: tuple[int, ...]) -> frozenset[NumaState] | None:
         """All ways in which the zones may then be filled; None where some order ends in a refusal."""
         if counts not in self._states:
             self._states[counts] = self._filled(counts)
         return self._states[counts]
 
-    def _filled(self, counts: tuple[int, ...]) -> frozenset[Zones] | None:
-        found: set[Zones] = set()
+    def _filled(self, counts: tuple[int, ...]) -> frozenset[NumaState] | None:
+        found: set[NumaState] = set()
         for kind, count in enumerate(counts):
             if not count:
                 continue
@@ -112,13 +112,13 @@ class Filling:
         return frozenset(found)
 
 
-def empty_zones(node: NumaNode) -> Zones:
+def empty_zones(node: NumaNode) -> NumaState:
     """The zones of a node on which nothing runs."""
     whole = _sorted([zone.allocatable for zone in node.zones])
-    return Zones(node.policy, node.scope, whole, whole)
+    return NumaState(node.policy, node.scope, whole, whole)
 
 
-def zones_now(node: NumaNode, pods: Iterable[BoundPod], seats: Iterable[Alignment]) -> Zones:
+def zones_now(node: NumaNode, pods: Iterable[BoundPod], seats: Iterable[Alignment]) -> NumaState:
     """The zones with the pods that are bound to the node, and those that have a seat and are yet to come.
 
     What is bound is in the object's `available` already, unless that is older than the pod or not there: a

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from planner.devices.availability import Stock
+from planner.devices.availability import AvailableDevices
 from planner.devices.pools import is_claimed, on_node, plugin_name
-from planner.model.claim_spec import Bundle
+from planner.model.claim_spec import ClaimSpec
 from planner.model.pod import PodShape
-from planner.model.pod_class import Kind
+from planner.model.pod_class import PodClass
 from planner.model.quantity import LARGEST, Resources
 from planner.node.gpu_sharing import GPU, Gpus, share_in, share_named
-from planner.node.numa_state import Filling, Zones, alignment_for
+from planner.node.numa_state import ArrivalOrders, NumaState, alignment_for
 from planner.node.nvlink import holds_bunches
 
 
@@ -20,7 +20,7 @@ def most(
     shape: PodShape,
     gpus: Gpus | None = None,
     limit: int = LARGEST,
-    stock: Stock | None = None,
+    stock: AvailableDevices | None = None,
 ) -> int:
     """Pods of this shape that the free amounts hold, at most `limit`; parts of GPUs on these `gpus`, devices
     by claim from this `stock`."""
@@ -37,14 +37,14 @@ def most(
     return gpus.most(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
 
 
-def takes_devices(stock: Stock | None, shape: PodShape) -> bool:
+def takes_devices(stock: AvailableDevices | None, shape: PodShape) -> bool:
     """Whether the pod takes devices that claims see: by claims, or GPUs of the plugin that gives the same."""
     if shape.bundles or shape.stand_ins:
         return True
     return bool(stock is not None and stock.shared and stock.waiting and shape.requests.get(GPU))
 
 
-def taken_there(shape: PodShape, free: Resources) -> tuple[Resources, tuple[Bundle, ...]]:
+def taken_there(shape: PodShape, free: Resources) -> tuple[Resources, tuple[ClaimSpec, ...]]:
     """What a pod takes of a node with these free amounts, and what it claims: an extended resource that the
     node does not offer is claimed, piece by piece, where a DeviceClass serves it."""
     requests, bundles = on_node(shape.requests, free), shape.bundles
@@ -55,7 +55,7 @@ def taken_there(shape: PodShape, free: Resources) -> tuple[Resources, tuple[Bund
     return requests, bundles
 
 
-def opens_gpus(kinds: Sequence[Kind], gpus: Gpus | None) -> int:
+def opens_gpus(kinds: Sequence[PodClass], gpus: Gpus | None) -> int:
     """Kinds whose parts of GPUs would break into whole ones: none of the GPUs in use has room for one."""
     shares = (share_in(kind.shape.requests) for kind in kinds)
     return sum(
@@ -70,7 +70,7 @@ NOT_OFFERED = -(2**63)
 class HostFit:
     """What one node could hold of several kinds at a time: the counts that no other exceed."""
 
-    def __init__(self, kinds: Sequence[Kind], host_level: int) -> None:
+    def __init__(self, kinds: Sequence[PodClass], host_level: int) -> None:
         self._shares = [share_in(kind.shape.requests) for kind in kinds]
         self._sharing = any(self._shares)
         self._requests = [
@@ -84,7 +84,9 @@ class HostFit:
         self._resources = sorted({*names, *map(plugin_name, filter(is_claimed, names)), GPU})
         self._alignments = [alignment_for(kind.shape) for kind in kinds]
         self._memo: dict[
-            tuple[tuple[int, ...], tuple[bool, ...], Gpus | None, Zones | None, Stock | None, int],
+            tuple[
+                tuple[int, ...], tuple[bool, ...], Gpus | None, NumaState | None, AvailableDevices | None, int
+            ],
             tuple[tuple[int, ...], ...],
         ] = {}
 
@@ -93,8 +95,8 @@ class HostFit:
         free: Resources,
         allowed: tuple[bool, ...],
         gpus: Gpus | None = None,
-        zones: Zones | None = None,
-        stock: Stock | None = None,
+        zones: NumaState | None = None,
+        stock: AvailableDevices | None = None,
         inner: int = 0,
     ) -> tuple[tuple[int, ...], ...]:
         """The largest possible counts, in descending order; empty where not one pod fits."""
@@ -114,13 +116,13 @@ class HostFit:
         free: Mapping[str, int],
         allowed: tuple[bool, ...],
         gpus: Gpus | None,
-        zones: Zones | None,
-        stock: Stock | None,
+        zones: NumaState | None,
+        stock: AvailableDevices | None,
         inner: int,
     ) -> tuple[tuple[int, ...], ...]:
         found: list[tuple[int, ...]] = []
         last = len(self._requests) - 1
-        filling = Filling(zones, self._alignments) if zones else None
+        filling = ArrivalOrders(zones, self._alignments) if zones else None
         requests, bundles = self._requests, [shape.bundles for shape in self._shapes]
         if self._claiming:
             taken = [taken_there(shape, free) for shape in self._shapes]
@@ -153,8 +155,8 @@ class HostFit:
 
     def _served(
         self,
-        stock: Stock | None,
-        bundles: Sequence[tuple[Bundle, ...]],
+        stock: AvailableDevices | None,
+        bundles: Sequence[tuple[ClaimSpec, ...]],
         counts: tuple[int, ...],
     ) -> int:
         """The most of the last kind for which the claims of all kinds so far have devices."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.model.node import Node
-from planner.model.pod import GPU_RESOURCES, Ask
+from planner.model.pod import GPU_RESOURCES, AlignedRequest
 from planner.model.quantity import Resources
 
 SINGLE = "single-numa-node"
@@ -49,7 +49,7 @@ class NumaNode:
 class Misfit:
     """The request that would fail, and of each resource in it how many zones it takes (0: not enough)."""
 
-    ask: Ask
+    ask: AlignedRequest
     zones: Mapping[str, int]
 
 
@@ -92,7 +92,7 @@ def _by_labels(node: Node, policy: str, scope: str) -> NumaNode | None:
     return NumaNode(node.name, policy, scope, tuple(zones))
 
 
-def misfit(node: NumaNode, asks: Sequence[Ask], *, now: bool) -> Misfit | None:
+def misfit(node: NumaNode, asks: Sequence[AlignedRequest], *, now: bool) -> Misfit | None:
     """The first of the requests, in their order, that the kubelet would refuse; None where it takes all.
 
     `now` False asks of the empty node. Requests that stay leave less to those after them.
@@ -105,7 +105,7 @@ def misfit(node: NumaNode, asks: Sequence[Ask], *, now: bool) -> Misfit | None:
 
 
 def take(
-    policy: str, whole: Sequence[Resources], free: list[dict[str, int]], asks: Iterable[Ask]
+    policy: str, whole: Sequence[Resources], free: list[dict[str, int]], asks: Iterable[AlignedRequest]
 ) -> Misfit | None:
     """Lets zones of which so much is free take the requests one after the other, until one is refused.
 

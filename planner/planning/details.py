@@ -11,21 +11,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.explain.alternatives import Near, Way
+from planner.explain.alternatives import Alternative, Alternatives
 from planner.explain.diagnosis import closest, culprit_of, tight_of
 from planner.explain.obstacles import obstacles
-from planner.model.answer import Answer, Attempt
+from planner.model.answer import Answer, LevelAttempt
 from planner.model.podgroup import PodGroup
 from planner.model.topology import ROOT, Topology
-from planner.model.work_budget import Budget
+from planner.model.work_budget import WorkBudget
 from planner.planning.extensions import by_policy
 from planner.planning.plan import near_to, requests_of, search, within_reach
 from planner.request.device_claims import with_devices
-from planner.request.problem import Ask
+from planner.request.problem import PlacementProblem
 from planner.request.validation import Refusal
-from planner.search.level_search import Climb
-from planner.search.result import Tried
-from planner.search.space import View, look
+from planner.search.level_search import LevelSearch
+from planner.search.result import SearchResult
+from planner.search.space import SearchSpace, search_space
 
 AS_ASKED = "as asked"
 """The nearest request of a gang that has a place as it stands."""
@@ -39,8 +39,8 @@ class LevelFit:
     """One level ("" is the whole topology): the best domain now and when empty, with the pods it holds."""
 
     level: str
-    now: Attempt
-    empty: Attempt
+    now: LevelAttempt
+    empty: LevelAttempt
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON."""
@@ -48,7 +48,7 @@ class LevelFit:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Details:
     """`required`, `preferred`: level keys, "" for none. `levels`: coarse to fine. `nodes`: of the cluster;
     `usable`: those that take a pod of the gang now; `excluded`: the others by cause, `excluded_ever` those
     that take none even when the cluster is empty. `ways_now`, `ways_ever`: the nearest requests that are
@@ -62,8 +62,8 @@ class Account:
     usable: int
     excluded: dict[str, int]
     excluded_ever: dict[str, int]
-    ways_now: tuple[Way, ...]
-    ways_ever: tuple[Way, ...]
+    ways_now: tuple[Alternative, ...]
+    ways_ever: tuple[Alternative, ...]
 
     @property
     def now(self) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ class Account:
         }
 
 
-def account(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Account | None:
+def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | None:
     """The account of an answer; None for a request that contradicts itself, where nothing was searched.
 
     `snapshot` is the cluster in which it was planned; what the gang itself holds there is left aside.
@@ -106,13 +106,13 @@ def account(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Account | No
     tried = search(snapshot, group, asks, now=True)
     one = next((t for t in tried if t.found and t.tree.topology.name == answer.topology), closest(tried))
     asked, topology = one.asked, one.tree.topology
-    current, empty = look(snapshot, one.tree, now=True), look(snapshot, one.tree, now=False)
+    current, empty = search_space(snapshot, one.tree, now=True), search_space(snapshot, one.tree, now=False)
     excluded = _outside(snapshot, one) | obstacles(group, current, asked)
     never = _outside(snapshot, one) | obstacles(group, empty, asked)
-    as_asked = (Way(AS_ASKED, near.group),)
+    as_asked = (Alternative(AS_ASKED, near.group),)
     admitted = answer.decision == "admitted"
     ever_as_asked = admitted or near.stands(now=False)
-    return Account(
+    return Details(
         topology=topology.name,
         required=topology.levels[asked.required] if asked.required > ROOT else "",
         preferred=topology.levels[asked.preferred] if asked.preferred > ROOT else "",
@@ -126,21 +126,23 @@ def account(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Account | No
     )
 
 
-def _levels(group: PodGroup, one: Tried, current: View, empty: View) -> Iterator[LevelFit]:
+def _levels(
+    group: PodGroup, one: SearchResult, current: SearchSpace, empty: SearchSpace
+) -> Iterator[LevelFit]:
     keys = ("", *one.tree.topology.levels)
     return map(LevelFit, keys, _fits(group, one, current), _fits(group, one, empty))
 
 
-def _fits(group: PodGroup, one: Tried, view: View) -> list[Attempt]:
+def _fits(group: PodGroup, one: SearchResult, view: SearchSpace) -> list[LevelAttempt]:
     """What the best domain of each level holds, coarse to fine.
 
     A gang may be in a domain by being in a finer one inside it: in a rack that it could not hold whole, on a
     host of it. So no level holds less than a finer one.
     """
-    found: list[Attempt] = []
-    inner: Attempt | None = None
+    found: list[LevelAttempt] = []
+    inner: LevelAttempt | None = None
     for level in range(one.tree.topology.host_index, ROOT - 1, -1):
-        fit = Climb(view, one.asked, group.reserve, Budget(_BUDGET), []).fits_at(level)
+        fit = LevelSearch(view, one.asked, group.reserve, WorkBudget(_BUDGET), []).fits_at(level)
         if inner and inner.fits > fit.fits and (level == ROOT or inner.domain[level]):
             fit = replace(fit, domain=inner.domain[: level + 1], fits=inner.fits, note="")
         found.append(fit)
@@ -148,23 +150,23 @@ def _fits(group: PodGroup, one: Tried, view: View) -> list[Attempt]:
     return found[::-1]
 
 
-def _outside(snapshot: Snapshot, one: Tried) -> dict[str, int]:
+def _outside(snapshot: Snapshot, one: SearchResult) -> dict[str, int]:
     outside = len(snapshot.nodes) - len(one.tree.nodes)
     return {f"not in topology {one.tree.topology.name}": outside} if outside else {}
 
 
-def _ways(group: PodGroup, one: Tried, near: Near, *, now: bool) -> tuple[Way, ...]:
+def _ways(group: PodGroup, one: SearchResult, near: Alternatives, *, now: bool) -> tuple[Alternative, ...]:
     part, tight = culprit_of(near.snapshot, group, one, now=now)
     return near.ways(tight_of(part, tight), now=now)
 
 
 def _ways_ever(
-    group: PodGroup, asks: Sequence[tuple[Topology, Ask]], one: Tried, near: Near
-) -> tuple[Way, ...]:
+    group: PodGroup, asks: Sequence[tuple[Topology, PlacementProblem]], one: SearchResult, near: Alternatives
+) -> tuple[Alternative, ...]:
     ever = search(near.snapshot, group, asks, now=False)
     return _ways(group, next((t for t in ever if t.tree is one.tree), ever[0]), near, now=False)
 
 
-def _best(attempt: Attempt) -> dict[str, object]:
+def _best(attempt: LevelAttempt) -> dict[str, object]:
     told: dict[str, object] = {"domain": list(attempt.domain), "pods": attempt.fits, "wanted": attempt.wanted}
     return told | ({"note": attempt.note} if attempt.note else {})

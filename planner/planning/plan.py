@@ -11,27 +11,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import Branch, Tree
+from planner.cluster.tree import Subtree, TopologyTree
 from planner.explain import messages
-from planner.explain.alternatives import Near, Plan, Steps
+from planner.explain.alternatives import Alternatives, Plan, Steps
 from planner.explain.diagnosis import not_placed
 from planner.model.answer import Answer, Assignment
 from planner.model.podgroup import PodGroup
 from planner.model.topology import Domain, Topology
-from planner.model.work_budget import Budget
+from planner.model.work_budget import WorkBudget
 from planner.planning.extensions import follow
 from planner.planning.replay import replay
 from planner.request import topology_choice
 from planner.request.device_claims import has_claims, in_one_clique, with_devices
-from planner.request.problem import Ask, ask, when_alone
+from planner.request.problem import PlacementProblem, ask, when_alone
 from planner.request.relaxation import relaxations
 from planner.request.resolve import settled
 from planner.request.validation import Refusal, check
-from planner.search.level_search import Climb
+from planner.search.level_search import LevelSearch
 from planner.search.mixtures.piecemeal import one_by_one
-from planner.search.result import Found, Tried
+from planner.search.result import Placement, SearchResult
 from planner.search.rules.rules import climb_by_rules
-from planner.search.space import look
+from planner.search.space import search_space
 
 
 def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
@@ -50,7 +50,7 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
     if refused is not None:
         return refused
     near = near_to(snapshot, group)
-    steps = Steps(lambda moment, asked: _plan(moment, asked, near), _seek(Budget, now=True), near)
+    steps = Steps(lambda moment, asked: _plan(moment, asked, near), _seek(WorkBudget, now=True), near)
     return _answer(snapshot, group, steps)
 
 
@@ -64,7 +64,7 @@ def within_reach(snapshot: Snapshot, group: PodGroup) -> PodGroup:
     return in_one_clique(snapshot.base.devices, snapshot.topologies, group) if has_claims(group) else group
 
 
-def _trial(snapshot: Snapshot, group: PodGroup, budget: Budget, *, now: bool) -> Answer:
+def _trial(snapshot: Snapshot, group: PodGroup, budget: WorkBudget, *, now: bool) -> Answer:
     """Whether a request would be admitted, as `plan` has it, within this budget; or in the empty cluster."""
     try:
         group = with_devices(snapshot, group)
@@ -74,7 +74,7 @@ def _trial(snapshot: Snapshot, group: PodGroup, budget: Budget, *, now: bool) ->
     return _answer(snapshot, group, Steps(seek, seek, None, now))
 
 
-def _seek(budget: Callable[[], Budget], *, now: bool) -> Plan:
+def _seek(budget: Callable[[], WorkBudget], *, now: bool) -> Plan:
     """A plan of ordinary groups that tells a place, and where there is none not why."""
 
     def seek(snapshot: Snapshot, group: PodGroup) -> Answer:
@@ -88,7 +88,7 @@ def _seek(budget: Callable[[], Budget], *, now: bool) -> Plan:
     return seek
 
 
-def _plan(snapshot: Snapshot, group: PodGroup, near: Near) -> Answer:
+def _plan(snapshot: Snapshot, group: PodGroup, near: Alternatives) -> Answer:
     """The answer to what the constraints say, in a snapshot in which the gang holds nothing.
 
     `near`: the request as it came, for what would work in its place.
@@ -107,15 +107,15 @@ def _plan(snapshot: Snapshot, group: PodGroup, near: Near) -> Answer:
 
 def when_empty(snapshot: Snapshot, group: PodGroup) -> Answer:
     """Where the gang would go if nothing else were in the cluster; without words where it has no place."""
-    return _trial(snapshot, group, Budget(), now=False)
+    return _trial(snapshot, group, WorkBudget(), now=False)
 
 
-def near_to(snapshot: Snapshot, group: PodGroup) -> Near:
+def near_to(snapshot: Snapshot, group: PodGroup) -> Alternatives:
     """What would work in the place of this request, in a snapshot in which the gang holds nothing."""
-    return Near(snapshot, group, _trial)
+    return Alternatives(snapshot, group, _trial)
 
 
-def requests_of(snapshot: Snapshot, group: PodGroup) -> list[tuple[Topology, Ask]]:
+def requests_of(snapshot: Snapshot, group: PodGroup) -> list[tuple[Topology, PlacementProblem]]:
     """What the gang asks for in each topology that it may mean. Raises `Refusal`."""
     asked = settled(snapshot, group)
     check(group)
@@ -130,11 +130,11 @@ def requests_of(snapshot: Snapshot, group: PodGroup) -> list[tuple[Topology, Ask
 def search(
     snapshot: Snapshot,
     group: PodGroup,
-    asks: Sequence[tuple[Topology, Ask]],
-    budget: Callable[[], Budget] = Budget,
+    asks: Sequence[tuple[Topology, PlacementProblem]],
+    budget: Callable[[], WorkBudget] = WorkBudget,
     *,
     now: bool,
-) -> list[Tried]:
+) -> list[SearchResult]:
     """Each topology's best placement; where none has any and the gang asks for no level, over all nodes.
 
     `budget` gives that of each topology's search.
@@ -147,7 +147,15 @@ def search(
     return tried + [_try(snapshot, base.wide_trees[t.name], a, group, budget(), now=now) for t, a in wide]
 
 
-def _try(snapshot: Snapshot, tree: Tree, asked: Ask, group: PodGroup, budget: Budget, *, now: bool) -> Tried:
+def _try(
+    snapshot: Snapshot,
+    tree: TopologyTree,
+    asked: PlacementProblem,
+    group: PodGroup,
+    budget: WorkBudget,
+    *,
+    now: bool,
+) -> SearchResult:
     """What a search of the tree finds; where it ends without a place, what is found piece by piece."""
     tried = _searched(snapshot, tree, asked, group, budget, now=now)
     if tried.found is None and not tried.complete and now and not budget.hard:
@@ -156,40 +164,46 @@ def _try(snapshot: Snapshot, tree: Tree, asked: Ask, group: PodGroup, budget: Bu
 
 
 def _searched(
-    snapshot: Snapshot, tree: Tree, asked: Ask, group: PodGroup, budget: Budget, *, now: bool
-) -> Tried:
+    snapshot: Snapshot,
+    tree: TopologyTree,
+    asked: PlacementProblem,
+    group: PodGroup,
+    budget: WorkBudget,
+    *,
+    now: bool,
+) -> SearchResult:
     """The first relaxation that has a place; of the empty cluster it matters only whether any has. Where the
     last has none, none has: it asks for the least."""
     asked = asked if now else when_alone(asked)
-    view, steps = look(snapshot, tree, now=now), relaxations(asked)
+    view, steps = search_space(snapshot, tree, now=now), relaxations(asked)
     steps = steps if now else steps[-1:]
-    climb = Climb(view, asked, group.reserve, budget, [])
-    last = Climb(view, asked, group.reserve, budget if budget.hard else replace(budget), [])
+    climb = LevelSearch(view, asked, group.reserve, budget, [])
+    last = LevelSearch(view, asked, group.reserve, budget if budget.hard else replace(budget), [])
     found = climb_by_rules(climb, steps[0], asked.required)
     if found is not None or len(steps) == 1:
-        return Tried(tree, asked, found, tuple(climb.attempts), climb.complete)
+        return SearchResult(tree, asked, found, tuple(climb.attempts), climb.complete)
     at_last = climb_by_rules(last, steps[-1], asked.required)
     if at_last is None and last.complete:
-        return Tried(tree, asked, None, tuple(last.attempts), complete=True)
+        return SearchResult(tree, asked, None, tuple(last.attempts), complete=True)
     for kinds in steps[1:-1]:
         found = climb_by_rules(climb, kinds, asked.required)
         if found is not None:
-            return Tried(tree, asked, found, tuple(climb.attempts), climb.complete)
-    return Tried(tree, asked, at_last, tuple(last.attempts), climb.complete and last.complete)
+            return SearchResult(tree, asked, found, tuple(climb.attempts), climb.complete)
+    return SearchResult(tree, asked, at_last, tuple(last.attempts), climb.complete and last.complete)
 
 
-def _best(tried: Sequence[Tried]) -> Tried | None:
+def _best(tried: Sequence[SearchResult]) -> SearchResult | None:
     """The placement in the finest domain, on the fewest hosts; then by topology name."""
     found = [one for one in tried if one.found is not None]
     return min(found, key=_compactness, default=None)
 
 
-def _compactness(one: Tried) -> tuple[int, int]:
+def _compactness(one: SearchResult) -> tuple[int, int]:
     assert one.found is not None, "only placements are compared"
     return (one.tree.topology.host_index - one.found.branch.level, len(one.found.placed))
 
 
-def _admitted(group: PodGroup, tried: Tried) -> Answer:
+def _admitted(group: PodGroup, tried: SearchResult) -> Answer:
     found, tree = tried.found, tried.tree
     assert found is not None, "an admitted gang has a placement"
     hosts = list(tree.root.leaves_at([node for node, _ in found.placed]))
@@ -215,7 +229,7 @@ def _admitted(group: PodGroup, tried: Tried) -> Answer:
     )
 
 
-def _assignments(hosts: Sequence[Branch], found: Found, group: PodGroup) -> tuple[Assignment, ...]:
+def _assignments(hosts: Sequence[Subtree], found: Placement, group: PodGroup) -> tuple[Assignment, ...]:
     """The pods of each kind dealt to its PodSets in the order of the nodes; then by PodSet."""
     dealt: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in group.pod_sets}
     for place, kind in enumerate(found.kinds):
@@ -247,7 +261,7 @@ def _shared(paths: Sequence[Domain]) -> Domain:
     return common
 
 
-def _reserved(topology: Topology, domain: Domain, hosts: Sequence[Branch]) -> tuple[Domain, ...]:
+def _reserved(topology: Topology, domain: Domain, hosts: Sequence[Subtree]) -> tuple[Domain, ...]:
     """What the gang holds whole: its domain, or each domain of the reservable level that it touches."""
     reservable = topology.reservable_index
     if domain and len(domain) - 1 >= reservable:

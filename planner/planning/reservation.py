@@ -8,7 +8,7 @@ becomes a `Reservation` by `reservation_for`, which the shell puts into the ledg
 from __future__ import annotations
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import Tree
+from planner.cluster.tree import TopologyTree
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id, traits_of
@@ -45,5 +45,5 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
     )
 
 
-def _outside(tree: Tree, answer: Answer) -> bool:
+def _outside(tree: TopologyTree, answer: Answer) -> bool:
     return any(assignment.node not in tree.index for assignment in answer.assignments)

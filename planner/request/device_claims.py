@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.devices.availability import Stock
+from planner.devices.availability import AvailableDevices
 from planner.devices.bound_claims import amounts
 from planner.devices.catalog import Devices
-from planner.devices.claims import CHANNEL_CLASS, Claim, DeviceRequest
+from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, ResourceClaim
 from planner.devices.node_devices import Alike
 from planner.devices.pools import CLAIMED_GPU, CLAIMED_MIG, is_claimed, pool_of
 from planner.devices.slices import Device
-from planner.model.claim_spec import UNKNOWN, Bundle, bundle_of, is_bundle
+from planner.model.claim_spec import UNKNOWN, ClaimSpec, bundle_of, is_bundle
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup, PodSet
@@ -119,7 +119,7 @@ class _Asked:
     def __init__(self, devices: Devices, pod_set: PodSet, notes: dict[str, None]) -> None:
         self._devices, self._set, self._notes = devices, pod_set, notes
         self._amounts: Counter[str] = Counter()
-        self._bundles: list[Bundle] = []
+        self._bundles: list[ClaimSpec] = []
         self.needs: list[Requirement] = []
         self.together = False
 
@@ -127,7 +127,7 @@ class _Asked:
         """A warning, once."""
         self._notes[f"{self._set.name}: {text}"] = None
 
-    def claim(self, claim: Claim, whose: str) -> None:
+    def claim(self, claim: ResourceClaim, whose: str) -> None:
         """One claim: a bundle where slices tell the devices, amounts where only labels do."""
         if self._devices.claims.slices:
             self._bundle(claim, whose)
@@ -139,7 +139,7 @@ class _Asked:
 
     # -- by slices -----------------------------------------------------------------------------------------
 
-    def _bundle(self, claim: Claim, whose: str) -> None:
+    def _bundle(self, claim: ResourceClaim, whose: str) -> None:
         for request in claim.requests:
             self._first(request, whose, self._told)
         bundle = self._devices.bundle(claim)
@@ -150,7 +150,7 @@ class _Asked:
         self._amounts.update(self._devices.least(bundle))
         self._bundles.append(bundle)
 
-    def _told(self, request: DeviceRequest, whose: str) -> None:
+    def _told(self, request: ClaimRequest, whose: str) -> None:
         """Notes what the plan does not know of a request. Raises `Refusal` where no node has so many."""
         want = self._devices.want(request)
         if want is None or not self._devices.planned(request):
@@ -167,12 +167,12 @@ class _Asked:
         if any(device.shareable for device in meant):
             self.note(f"devices that several claims may share ({whose}) are planned as if never used up")
 
-    def _ever(self, bundles: Sequence[Bundle]) -> bool:
+    def _ever(self, bundles: Sequence[ClaimSpec]) -> bool:
         """Whether some node can give a pod all of them when nothing runs."""
         wanted = [(bundle, 1) for bundle in bundles]
-        return any(Stock(one.layout).holds(wanted) for one in self._devices.alike if one.layout)
+        return any(AvailableDevices(one.layout).holds(wanted) for one in self._devices.alike if one.layout)
 
-    def _never(self, bundles: Sequence[Bundle], whose: str) -> Refusal:
+    def _never(self, bundles: Sequence[ClaimSpec], whose: str) -> Refusal:
         words = "; ".join(bundle.words for bundle in bundles)
         free = [bundle_of(bundle.choices) for bundle in bundles]
         ruled = any(bundle.rules for bundle in bundles) and self._ever(free)
@@ -185,10 +185,10 @@ class _Asked:
 
     # -- by labels -----------------------------------------------------------------------------------------
 
-    def _by_labels(self, request: DeviceRequest, whose: str) -> None:
+    def _by_labels(self, request: ClaimRequest, whose: str) -> None:
         self._first(request, whose, self._counted)
 
-    def _first(self, request: DeviceRequest, whose: str, look: Callable[[DeviceRequest, str], None]) -> None:
+    def _first(self, request: ClaimRequest, whose: str, look: Callable[[ClaimRequest, str], None]) -> None:
         """One request of a claim; of its alternatives the first that some node can give."""
         *others, last = request, *request.others
         for one in others:
@@ -198,7 +198,7 @@ class _Asked:
                 continue
         return look(last, whose)
 
-    def _counted(self, request: DeviceRequest, whose: str) -> None:
+    def _counted(self, request: ClaimRequest, whose: str) -> None:
         if request.watching or request.device_class == CHANNEL_CLASS:
             return
         want = self._devices.want(request)
@@ -219,7 +219,7 @@ class _Asked:
         if count:
             self._need(request, pools, count, found, whose)
 
-    def _count(self, request: DeviceRequest, totals: list[int], whose: str) -> int:
+    def _count(self, request: ClaimRequest, totals: list[int], whose: str) -> int:
         if request.count != UNKNOWN:
             return request.count
         if len(set(totals)) == 1:
@@ -230,7 +230,7 @@ class _Asked:
 
     def _need(
         self,
-        request: DeviceRequest,
+        request: ClaimRequest,
         pools: set[str],
         count: int,
         found: list[tuple[Alike, Counter[Device]]],
@@ -247,7 +247,7 @@ class _Asked:
         if need := self._devices.among(enough, pools, count):
             self.needs.append(need)
 
-    def _none(self, request: DeviceRequest, whose: str, most: int) -> Refusal:
+    def _none(self, request: ClaimRequest, whose: str, most: int) -> Refusal:
         wanted = f"{request.count} devices" if request.count > 1 else "a device"
         selected = f" where {_cut(' && '.join(request.selectors))}" if request.selectors else ""
         have = f"no node has more than {most}" if most else "no node offers one"

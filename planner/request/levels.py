@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.node import Node
-from planner.model.pod import Bar
+from planner.model.pod import NodeExclusion
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.topology import HOSTNAME, NVLINK_KEYS, Topology
 from planner.node.nvlink import NVLINK_SIZE, SMALL, UNALIGNED, numa_size
@@ -59,14 +59,14 @@ def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
     )
 
 
-def nvlink_bar(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> tuple[Bar, ...]:
+def nvlink_bar(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> tuple[NodeExclusion, ...]:
     """The nodes whose NVLink domains are too small; `resolved`: the level that each word means here."""
     words = tuple(word for word in NVLINK_WORDS if resolved.get(word) == HOSTNAME)
     gpus = min(needs(group, pod_set, words), _MOST) if words else 0
     if gpus < 2:
         return ()
     smaller = frozenset(str(size) for size in range(1, gpus))
-    return (Bar(NVLINK_SIZE, smaller, f"{SMALL}{gpus} GPUs", now=False),)
+    return (NodeExclusion(NVLINK_SIZE, smaller, f"{SMALL}{gpus} GPUs", now=False),)
 
 
 def bunch_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> int:
@@ -95,7 +95,7 @@ def in_numa_nodes(group: PodGroup, nodes: Mapping[str, Node], numa: Mapping[str,
         if not gpus:
             return pod_set
         names = frozenset(name for name, size in sizes.items() if size >= gpus)
-        bar = Bar(NODE_NAME_FIELD, names, f"{UNALIGNED}{gpus} GPUs", inside=True, now=False)
+        bar = NodeExclusion(NODE_NAME_FIELD, names, f"{UNALIGNED}{gpus} GPUs", inside=True, now=False)
         shape = pod_set.shape
         return replace(pod_set, shape=replace(shape, barred=(*shape.barred, bar)))
 

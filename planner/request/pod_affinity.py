@@ -19,7 +19,7 @@ from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Assignment
 from planner.model.labels import ANY, NODE_NAME_FIELD
-from planner.model.pod import Bar, PodTerm, Spaces, means
+from planner.model.pod import NodeExclusion, PodTerm, Spaces, means
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import HOSTNAME
@@ -122,12 +122,12 @@ _Together = dict[str, set[tuple[str, tuple[str, ...]]]]
 
 def _among(
     space: str, sets: list[PodSet], neighbours: Iterable[Neighbour], known: Spaces
-) -> tuple[_Shuns, _Together, dict[str, list[Bar]], _Kept]:
+) -> tuple[_Shuns, _Together, dict[str, list[NodeExclusion]], _Kept]:
     """What the gang's PodSets mean to each other."""
     kept: _Kept = set()
     shuns: _Shuns = {one.name: set() for one in sets}
     together: _Together = {one.name: set() for one in sets}
-    bars: dict[str, list[Bar]] = {one.name: [] for one in sets}
+    bars: dict[str, list[NodeExclusion]] = {one.name: [] for one in sets}
     for one in sets:
         for term in one.shape.terms:
             meant = [other.name for other in sets if means(term, space, space, other.shape.labels, known)]
@@ -143,13 +143,15 @@ def _among(
                 for name in names:
                     together[name].add((term.key, names))
                     if term.key != HOSTNAME:
-                        bars[name].append(Bar(term.key, frozenset((ANY,)), NEAR, inside=True, now=False))
+                        bars[name].append(
+                            NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, now=False)
+                        )
     return shuns, together, bars, kept
 
 
 def _barred(
     snapshot: Snapshot, space: str, pod_set: PodSet, neighbours: Iterable[Neighbour], kept: _Kept
-) -> Iterator[Bar]:
+) -> Iterator[NodeExclusion]:
     """The nodes from which neighbours keep the pods of a PodSet, or on which alone they want to be.
 
     `kept`: terms of affinity that the gang's own pods see to.
@@ -172,11 +174,11 @@ def _barred(
                 away.setdefault(term.key, set()).update(value(one.node, term.key))
     for key, values in sorted(away.items()):
         if values:
-            yield Bar(_field(key), frozenset(values), APART)
+            yield NodeExclusion(_field(key), frozenset(values), APART)
     for term, values in near.items():
-        yield Bar(_field(term.key), frozenset(values), NEAR, inside=True)
+        yield NodeExclusion(_field(term.key), frozenset(values), NEAR, inside=True)
         if term.key != HOSTNAME:  # others may come, but a node without the label is never near them
-            yield Bar(term.key, frozenset((ANY,)), NEAR, inside=True, now=False)
+            yield NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, now=False)
 
 
 def _values(snapshot: Snapshot) -> Callable[[str, str], set[str]]:

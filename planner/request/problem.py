@@ -9,8 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from planner.model.labels import ANY
-from planner.model.pod import Bar, PodShape
-from planner.model.pod_class import Kind, merged
+from planner.model.pod import NodeExclusion, PodShape
+from planner.model.pod_class import PodClass, merged
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.topology import ROOT, Topology
 from planner.request.levels import NVLINK_WORDS, bunch_of, nvlink_bar, resolve
@@ -18,16 +18,16 @@ from planner.request.validation import Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PlacementProblem:
     """A gang's request in one topology: the gang's own levels and its kinds of pods."""
 
     required: int
     preferred: int
-    kinds: tuple[Kind, ...]
+    kinds: tuple[PodClass, ...]
     warnings: tuple[str, ...] = ()
 
 
-def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) -> Ask:
+def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) -> PlacementProblem:
     """The request in this topology, which has all its levels. Raises `Refusal` for bad slices.
 
     `repeating`: levels whose values recur under several parents; pods apart over one differ in the value
@@ -36,7 +36,7 @@ def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) ->
     gang = group.constraint
     required, preferred = _index(topology, gang.required), _index(topology, gang.preferred)
     warnings = _no_effect(topology, "", required, preferred)
-    kinds: list[Kind] = []
+    kinds: list[PodClass] = []
     for pod_set in group.pod_sets:
         if pod_set.count:
             kind = _kind(_inside(group, pod_set, topology), gang, topology, repeating)
@@ -47,7 +47,7 @@ def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) ->
             kinds.append(kind)
     kinds = _tied(group, topology, kinds)
     required, kinds = _near(topology, required, kinds)
-    return Ask(required, preferred, merged(kinds), tuple(warnings))
+    return PlacementProblem(required, preferred, merged(kinds), tuple(warnings))
 
 
 def _inside(group: PodGroup, pod_set: PodSet, topology: Topology) -> PodSet:
@@ -60,14 +60,14 @@ def _inside(group: PodGroup, pod_set: PodSet, topology: Topology) -> PodSet:
     return replace(pod_set, shape=replace(pod_set.shape, barred=(*pod_set.shape.barred, *bars), bunch=bunch))
 
 
-def when_alone(asked: Ask) -> Ask:
+def when_alone(asked: PlacementProblem) -> PlacementProblem:
     """The request in a cluster where no other pods are."""
     if not any(kind.shape.barred or kind.shape.spreading for kind in asked.kinds):
         return asked
     return replace(asked, kinds=tuple(map(_alone, asked.kinds)))
 
 
-def _alone(kind: Kind) -> Kind:
+def _alone(kind: PodClass) -> PodClass:
     left = tuple(bar for bar in kind.shape.barred if not bar.now)
     spreading = tuple(
         replace(one, there=dict.fromkeys(one.there, 0), nodes={}) for one in kind.shape.spreading
@@ -75,7 +75,7 @@ def _alone(kind: Kind) -> Kind:
     return replace(kind, shape=replace(kind.shape, barred=left, spreading=spreading))
 
 
-def _tied(group: PodGroup, topology: Topology, kinds: list[Kind]) -> list[Kind]:
+def _tied(group: PodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
     """The kinds, one for each PodSet, with the levels in a domain of which they are required with others.
 
     Raises `Refusal` where what holds for a part is coarser than what holds for the whole.
@@ -107,7 +107,7 @@ def _labelled(topology: Topology, shape: PodShape, *levels: int) -> PodShape:
     the host lacks the rack's label.
     """
     keys = (topology.levels[level] for level in levels if level > ROOT)
-    bars = (Bar(key, frozenset((ANY,)), f"no label {key}", inside=True, now=False) for key in keys)
+    bars = (NodeExclusion(key, frozenset((ANY,)), f"no label {key}", inside=True, now=False) for key in keys)
     return replace(shape, barred=tuple(dict.fromkeys((*shape.barred, *bars))))
 
 
@@ -120,12 +120,12 @@ def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -
         )
 
 
-def _near(topology: Topology, required: int, kinds: list[Kind]) -> tuple[int, list[Kind]]:
+def _near(topology: Topology, required: int, kinds: list[PodClass]) -> tuple[int, list[PodClass]]:
     """The gang's required level and the kinds, after pod affinity over levels has been made such levels."""
     if not any(kind.together for kind in kinds):
         return required, kinds
     every = {name for kind in kinds for name, _ in kind.parts}
-    made: list[Kind] = []
+    made: list[PodClass] = []
     for kind in kinds:
         own, left = kind.required, []
         for key, names in kind.together:
@@ -152,7 +152,7 @@ def _no_effect(topology: Topology, whose: str, required: int, preferred: int) ->
     return [f"{whose}{said}, for the required level {topology.levels[required]} is {compared}"]
 
 
-def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Collection[str]) -> Kind:
+def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Collection[str]) -> PodClass:
     own = pod_set.constraint
     size, slice_level = _slices(pod_set, gang, topology)
     shuns, levels = _shuns(pod_set), topology.levels
@@ -177,7 +177,7 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Coll
     finest = max(preferred, slice_level if size == pod_set.count else ROOT)
     hidden = [level for level in (required, slice_level) if ROOT < level < finest]
     shape = _positive(pod_set.shape)
-    return Kind(
+    return PodClass(
         parts=((pod_set.name, pod_set.count),),
         count=pod_set.count,
         shape=_labelled(topology, shape, *hidden) if hidden else shape,

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
-from planner.model.pod_class import Kind, merged
+from planner.model.pod_class import PodClass, merged
 from planner.model.topology import ROOT
-from planner.request.problem import Ask
+from planner.request.problem import PlacementProblem
 
 _MOST_STEPS, _MOST_ALONE = 32, 3
 
 
-def relaxations(asked: Ask) -> list[tuple[Kind, ...]]:
+def relaxations(asked: PlacementProblem) -> list[tuple[PodClass, ...]]:
     """The kinds with their preferred levels made hard, then relaxed step by step up to the required ones.
 
     As few steps as can be in all; of as many, the later PodSets give way first. Each PodSet is relaxed alone
@@ -25,7 +25,7 @@ def relaxations(asked: Ask) -> list[tuple[Kind, ...]]:
     ladders = {one: _ladder(*pairs[one]) for one in whose}
     steps = sorted(product(*(range(len(rungs)) for rungs in ladders.values())), key=lambda s: (sum(s), s))
     chosen = [*steps[:_MOST_STEPS], *steps[-1:][: len(steps) > _MOST_STEPS]]
-    found: list[tuple[Kind, ...]] = []
+    found: list[tuple[PodClass, ...]] = []
     for step in chosen:
         levels = {one: ladders[one][rung] for one, rung in zip(ladders, step, strict=True)}
         kinds = _relaxed(asked.kinds, [levels[one] for one in whose])
@@ -38,5 +38,5 @@ def _ladder(required: int, preferred: int) -> list[int]:
     return [*range(preferred, required, -1), required]
 
 
-def _relaxed(kinds: Iterable[Kind], levels: Sequence[int]) -> tuple[Kind, ...]:
+def _relaxed(kinds: Iterable[PodClass], levels: Sequence[int]) -> tuple[PodClass, ...]:
     return merged(replace(k, required=level, preferred=ROOT) for k, level in zip(kinds, levels, strict=True))

@@ -16,7 +16,7 @@ from dataclasses import replace
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import ANY, NODE_NAME_FIELD, selects
 from planner.model.node import Node
-from planner.model.pod import Bar, PodShape, Spread, Spreading, selected
+from planner.model.pod import NodeExclusion, PodShape, SpreadConstraint, SpreadState, selected
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.topology import HOSTNAME
 from planner.node.eligibility import affinity_matches, untolerated
@@ -43,7 +43,7 @@ def _resolve(
     snapshot: Snapshot,
     sets: Iterable[PodSet],
     keeper: PodSet,
-    spread: Spread,
+    spread: SpreadConstraint,
     beside: Iterable[Neighbour],
     made: dict[str, PodShape],
 ) -> None:
@@ -58,19 +58,19 @@ def _resolve(
         there[values[node]] += count
     counted = {one.name for one in sets if one.count and selected(spread.selector, one.shape.labels)}
     if spread.key != HOSTNAME:
-        bar = Bar(spread.key, frozenset((ANY,)), CAUSE, inside=True, now=False)
+        bar = NodeExclusion(spread.key, frozenset((ANY,)), CAUSE, inside=True, now=False)
         made[keeper.name] = _barred(made[keeper.name], bar)
     if not counted:
         over = frozenset(value for value, count in there.items() if count > allowed(spread, there))
         key = NODE_NAME_FIELD if spread.key == HOSTNAME else spread.key
-        made[keeper.name] = _barred(made[keeper.name], Bar(key, over, CAUSE))
+        made[keeper.name] = _barred(made[keeper.name], NodeExclusion(key, over, CAUSE))
         return
     for name in {keeper.name, *counted}:
-        one = Spreading(spread, there, name == keeper.name, name in counted, nodes, values)
+        one = SpreadState(spread, there, name == keeper.name, name in counted, nodes, values)
         made[name] = replace(made[name], spreading=_with(made[name].spreading, one))
 
 
-def _with(before: tuple[Spreading, ...], one: Spreading) -> tuple[Spreading, ...]:
+def _with(before: tuple[SpreadState, ...], one: SpreadState) -> tuple[SpreadState, ...]:
     """With one more; of one constraint that several PodSets state there is one."""
     for at, other in enumerate(before):
         if (other.spread, other.there) == (one.spread, one.there):
@@ -79,11 +79,11 @@ def _with(before: tuple[Spreading, ...], one: Spreading) -> tuple[Spreading, ...
     return (*before, one)
 
 
-def _barred(shape: PodShape, bar: Bar) -> PodShape:
+def _barred(shape: PodShape, bar: NodeExclusion) -> PodShape:
     return shape if bar in shape.barred or not bar.values else replace(shape, barred=(*shape.barred, bar))
 
 
-def _values(snapshot: Snapshot, shape: PodShape, spread: Spread) -> dict[str, str]:
+def _values(snapshot: Snapshot, shape: PodShape, spread: SpreadConstraint) -> dict[str, str]:
     """The nodes that a constraint is about, with their domains."""
     keys = {one.key for one in shape.spread} - {HOSTNAME}
     return {
@@ -93,7 +93,7 @@ def _values(snapshot: Snapshot, shape: PodShape, spread: Spread) -> dict[str, st
     }
 
 
-def _eligible(node: Node, shape: PodShape, spread: Spread, keys: Iterable[str]) -> bool:
+def _eligible(node: Node, shape: PodShape, spread: SpreadConstraint, keys: Iterable[str]) -> bool:
     if not all(node.labels.get(key) for key in keys):
         return False
     if spread.by_affinity and not (
@@ -103,7 +103,7 @@ def _eligible(node: Node, shape: PodShape, spread: Spread, keys: Iterable[str]) 
     return not (spread.by_taints and untolerated(shape, node.taints, passing=True))
 
 
-def allowed(spread: Spread, there: Mapping[str, int]) -> int:
+def allowed(spread: SpreadConstraint, there: Mapping[str, int]) -> int:
     """The most pods that a domain may have that takes one more, as they lie now, that one aside.
 
     A plan pins the pods to fewer domains than there are, and kube-scheduler counts these alone: where it asks

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.search.rules.evenly import Rule
+from planner.search.rules.evenly import SpreadRule
 
 _STEPS = 4000
 """Bindings that are tried, of those that may go on in different ways; one way alone is always tried."""
@@ -28,11 +28,11 @@ class Seat:
     values: tuple[str, ...]
 
 
-class Binding:
+class BindingOrderCheck:
     """One way of counting. `pinned`: by kind the nodes that its pods are pinned to; None for no pins."""
 
     def __init__(
-        self, rules: Sequence[Rule], seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None
+        self, rules: Sequence[SpreadRule], seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None
     ) -> None:
         self._rules, self._seats = rules, seats
         self._left = [seat.count for seat in seats]
@@ -45,7 +45,7 @@ class Binding:
         self._failed: set[tuple[int, ...]] = set()
 
     def _nodes(
-        self, rule: Rule, kind: int, pinned: Mapping[int, frozenset[str]] | None
+        self, rule: SpreadRule, kind: int, pinned: Mapping[int, frozenset[str]] | None
     ) -> frozenset[str] | None:
         return pinned[kind] if pinned is not None and rule.spread.by_affinity else None
 
@@ -91,7 +91,7 @@ class Binding:
 class _Book:
     """The counts of one rule as the scheduler has them for pods of one kind."""
 
-    def __init__(self, number: int, rule: Rule, kind: int, nodes: frozenset[str] | None) -> None:
+    def __init__(self, number: int, rule: SpreadRule, kind: int, nodes: frozenset[str] | None) -> None:
         self._number, self.rule, self.kind, self._nodes = number, rule, kind, nodes
         self._counts = dict(rule.there) if nodes is None else {}
         for node in nodes or ():

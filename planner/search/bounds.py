@@ -17,23 +17,23 @@ import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from planner.search.pod_counts import Algebra, Allowed, Counts, Measure, One
+from planner.search.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
 
 _MOST_LISTED = 4096
 """Pods up to which the whole list is worked out at once."""
 
 
-class Limit:
+class CostLimit:
     """One goal in one domain, whose children are of level `first`; the prices and tops are those of the
     levels from there to the hosts: of one more domain, and the most that some hold."""
 
     def __init__(
         self,
-        counts: Algebra,
-        goal: Counts,
+        counts: CountAlgebra,
+        goal: PodCount,
         first: int,
         prices: Sequence[int],
-        tops: Sequence[Tops],
+        tops: Sequence[Peaks],
         ceiling: int,
     ) -> None:
         self.goal, self.ceiling = goal, ceiling
@@ -49,12 +49,12 @@ class Limit:
         found = self._allowed.get(level)
         if found is None:
             made: Allowed = _Remembered(self, level)
-            if isinstance(self._counts, One) and self.goal <= _MOST_LISTED:
+            if isinstance(self._counts, SingleClassCounts) and self.goal <= _MOST_LISTED:
                 made = [self.most(level, counts) for counts in range(self.goal + 1)]
             found = self._allowed[level] = made
         return found
 
-    def most(self, level: int, placed: Counts) -> int:
+    def most(self, level: int, placed: PodCount) -> int:
         """See `allowed`, for one sum."""
         place = level - self.first
         left = self._counts.measure(self._counts.minus(self.goal, placed))
@@ -68,20 +68,20 @@ class Limit:
         return max(0, self._bases[place] - start) // price if price else sys.maxsize
 
 
-class _Remembered(dict[Counts, int]):
+class _Remembered(dict[PodCount, int]):
     """What was worked out once."""
 
-    def __init__(self, limit: Limit, level: int) -> None:
+    def __init__(self, limit: CostLimit, level: int) -> None:
         super().__init__()
         self._limit, self._level = limit, level
 
-    def __missing__(self, placed: Counts) -> int:
+    def __missing__(self, placed: PodCount) -> int:
         most = self[placed] = self._limit.most(self._level, placed)
         return most
 
 
-def ceilings(
-    need: Measure, prices: Sequence[int], tops: Sequence[Tops], domains: int, floor: int = 0
+def cost_limits(
+    need: Measure, prices: Sequence[int], tops: Sequence[Peaks], domains: int, floor: int = 0
 ) -> Iterator[int]:
     """Ceilings to try, ascending: the fewest domains of each level, then more and more; at last any cost.
 
@@ -106,7 +106,7 @@ def unlimited(prices: Sequence[int]) -> int:
     return max(prices) << 64
 
 
-Tops = tuple[tuple[int, ...], ...]
+Peaks = tuple[tuple[int, ...], ...]
 """By what is measured, the most that one, two, … domains of a level hold together. Of further ones none
 holds more than the last that is listed; where that holds nothing, none does."""
 
@@ -115,7 +115,7 @@ _FEW = 3
 """Domains up to which a search is steadied; see `steady`."""
 
 
-def fewest(wanted: Measure, tops: Tops) -> int:
+def fewest(wanted: Measure, tops: Peaks) -> int:
     """Domains that hold what is wanted at the least, for the tops of their level."""
     found = 0
     for much, sums in zip(wanted, tops, strict=True):
@@ -134,7 +134,7 @@ def fewest(wanted: Measure, tops: Tops) -> int:
     return found
 
 
-def tops_of(peak: Measure) -> Tops:
+def tops_of(peak: Measure) -> Peaks:
     """The tops where no domain holds more than this."""
     return tuple([(one,) for one in peak])
 

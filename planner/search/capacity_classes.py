@@ -17,21 +17,30 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, Protocol
 
-from planner.cluster.capacity import Content
-from planner.model.pod_class import Kind
+from planner.cluster.capacity import DomainCapacity
+from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
 from planner.node.eligibility import condition_obstacle
 from planner.node.gpu_sharing import share_in
 from planner.node.numa_state import alignment_for
 from planner.node.nvlink import most_bunches
 from planner.node.packing import HostFit, most, opens_gpus
-from planner.search.bounds import Tops, tops_of
-from planner.search.eligibility_map import Match, inside
+from planner.search.bounds import Peaks, tops_of
+from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.objective import Weights
-from planner.search.pod_counts import Algebra, Counts, Measure, Option, algebra, projections, splits, unions
+from planner.search.pod_counts import (
+    CountAlgebra,
+    Measure,
+    Option,
+    PodCount,
+    algebra,
+    projections,
+    splits,
+    unions,
+)
 from planner.search.rules.caps import Most, Trim
 
-Use = Literal["shared", "clear", "apart"]
+Exclusivity = Literal["shared", "clear", "apart"]
 """Which nodes may be used: those that no gang holds whole; those that no gang touches; or of these only those
 whose reservable domain no gang touches either, for it will be held."""
 
@@ -41,7 +50,7 @@ EMPTY = 0
 
 
 @dataclass(frozen=True, slots=True)
-class DomainClass:
+class CapacityClass:
     """What domains of equal contents have in common: level, children's classes, own cost.
 
     The children of a wide one are parts of it, which cost nothing of their own and may hold what their
@@ -62,35 +71,35 @@ class DomainClass:
         return self.part or self.level == ROOT
 
 
-class Classes:
+class CapacityClasses:
     """The classes of the domains of one topology for these kinds. By class: `made` (None of a host), the
     `options` of a host, the `reach` (at least as many of each kind as it holds; exact for a single kind), and
     the `peaks`, the most that one domain of each level holds, from the class's own level to the hosts."""
 
-    def __init__(self, kinds: tuple[Kind, ...], use: Use, weights: Weights) -> None:
+    def __init__(self, kinds: tuple[PodClass, ...], use: Exclusivity, weights: Weights) -> None:
         self._kinds, self._use, self._weights = kinds, use, weights
         self._levels = len(weights.domains)
         self._sharing = any(share_in(kind.shape.requests) for kind in kinds)
-        self.counts: Algebra = algebra(kinds)
+        self.counts: CountAlgebra = algebra(kinds)
         self._wanted = self.counts.measure(self.counts.full)
         self._project = projections(kinds, self.counts, self._levels)
         self._split = splits(kinds, self.counts, self._levels)
         self._united = unions(kinds, self.counts, self._levels)
         self._trim = Trim(kinds, self.counts)
-        self.made: list[DomainClass | None] = [None]
+        self.made: list[CapacityClass | None] = [None]
         self.options: list[list[Option]] = [[]]
-        self.reach: list[Counts] = [self.counts.zero]
+        self.reach: list[PodCount] = [self.counts.zero]
         self.peaks: list[tuple[Measure, ...]] = [()]
         self._known: dict[object, int] = {}
-        self._of: dict[tuple[Content, Match], int] = {}
+        self._of: dict[tuple[DomainCapacity, EligibilityMap], int] = {}
         self._fit = HostFit(kinds, self._levels - 1)
-        self._order: list[tuple[Counts, int]] = [(self.counts.zero, 0)]
+        self._order: list[tuple[PodCount, int]] = [(self.counts.zero, 0)]
         self.highest = Highest()
 
     def __len__(self) -> int:
         return len(self._of) + len(self.highest)
 
-    def of(self, content: Content, match: Match) -> int:
+    def of(self, content: DomainCapacity, match: EligibilityMap) -> int:
         """The class of a domain; `EMPTY` where it can hold nothing."""
         known = self._of.get((content, match))
         if known is None:
@@ -107,7 +116,7 @@ class Classes:
         made = self.made[known]
         return self.peaks[known][level - made.level if made else 0] if known else ()
 
-    def kept(self, made: DomainClass, counts: Counts) -> Counts:
+    def kept(self, made: CapacityClass, counts: PodCount) -> PodCount:
         """What a domain may hold of what its nodes could."""
         project = self._project[made.level] if made.level >= 0 else None
         counts = project(counts, made.named) if project else counts
@@ -120,8 +129,8 @@ class Classes:
         return level >= 0 and self._united[level] is not None
 
     def each_kept(
-        self, level: int, counts: Counts, *, named: bool, caps: tuple[Most, ...] = ()
-    ) -> tuple[Counts, ...]:
+        self, level: int, counts: PodCount, *, named: bool, caps: tuple[Most, ...] = ()
+    ) -> tuple[PodCount, ...]:
         """The same, as the counts that no other exceed: of kinds that shun each other there is one."""
         if level < 0:
             return (counts,)
@@ -132,19 +141,19 @@ class Classes:
         united = self._united[level]
         return tuple([united(one, named) for one in each]) if united else each
 
-    def binds(self, made: DomainClass) -> bool:
+    def binds(self, made: CapacityClass) -> bool:
         """Whether a domain of the class may not hold all that its children could together."""
         if made.part or made.level < 0:
             return False
         rules = (self._project, self._split, self._united)
         return bool(made.caps) or any(rule[made.level] for rule in rules)
 
-    def _usable(self, content: Content) -> bool:
+    def _usable(self, content: DomainCapacity) -> bool:
         if self._use == "shared":
             return not content.held
         return not content.gang
 
-    def _host(self, content: Content, match: Match) -> int:
+    def _host(self, content: DomainCapacity, match: EligibilityMap) -> int:
         best = self._packings(content, match) if self._usable(content) else ()
         rules = (self._project, self._split, self._united)
         if match.caps or any(rule[content.level] for rule in rules):
@@ -168,7 +177,7 @@ class Classes:
             known = self._new((best, own), None, options, reach, (peak,))
         return known
 
-    def _packings(self, content: Content, match: Match) -> tuple[Counts, ...]:
+    def _packings(self, content: DomainCapacity, match: EligibilityMap) -> tuple[PodCount, ...]:
         """What the host could hold of the kinds, empty where nothing fits."""
         allowed = tuple(
             not why
@@ -194,7 +203,7 @@ class Classes:
             room = content.zones.room(alignment_for(kind.shape), room)
         return (room,) if room else ()
 
-    def _domain(self, content: Content, match: Match) -> int:
+    def _domain(self, content: DomainCapacity, match: EligibilityMap) -> int:
         held = content.level == self._weights.reservable and content.named and content.gang
         if held and self._use == "apart":
             return EMPTY
@@ -207,13 +216,13 @@ class Classes:
             children.sort(key=self._order.__getitem__)
         own = self._weights.own(content) if content.level > ROOT and not content.part else 0
         caps = () if content.part else match.caps
-        key = DomainClass(content.level, content.named, tuple(children), own, content.part, caps)
+        key = CapacityClass(content.level, content.named, tuple(children), own, content.part, caps)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._of_children(key)
         return known
 
-    def _of_children(self, key: DomainClass) -> int:
+    def _of_children(self, key: CapacityClass) -> int:
         """A class that is new."""
         tops = [self.peaks[child][0] for child in key.children]
         whole = map(min, map(sum, zip(*tops, strict=True)), self._wanted)
@@ -237,9 +246,9 @@ class Classes:
     def _new(
         self,
         key: object,
-        made: DomainClass | None,
+        made: CapacityClass | None,
         options: list[Option],
-        reach: Counts,
+        reach: PodCount,
         peaks: tuple[Measure, ...],
     ) -> int:
         self.made.append(made)
@@ -259,7 +268,7 @@ class _Classes(Protocol):
     """What is asked of classes: see `planner.classes`."""
 
     @property
-    def made(self) -> Sequence[DomainClass | None]: ...
+    def made(self) -> Sequence[CapacityClass | None]: ...
 
     def held(self, known: int, /) -> Measure:
         """The most that a domain of the class holds."""
@@ -270,12 +279,12 @@ class Highest:
     """The tops of the levels inside the domains of each class, down to the hosts."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Tops, ...]] = {}
+        self._known: dict[int, tuple[Peaks, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def inside(self, classes: _Classes, known: int) -> tuple[Tops, ...]:
+    def inside(self, classes: _Classes, known: int) -> tuple[Peaks, ...]:
         """The tops of the levels inside a domain of the class; () of a host."""
         found = self._known.get(known)
         if found is None:
@@ -285,13 +294,13 @@ class Highest:
             self._known[known] = found
         return found
 
-    def _row(self, classes: _Classes, known: int) -> tuple[Tops, ...]:
+    def _row(self, classes: _Classes, known: int) -> tuple[Peaks, ...]:
         """A child's own level and those inside it; of a part only these."""
         made, inside = classes.made[known], self.inside(classes, known)
         return inside if made and made.part else (tops_of(classes.held(known)), *inside)
 
 
-def _joined(tops: Iterable[Tops]) -> Tops:
+def _joined(tops: Iterable[Peaks]) -> Peaks:
     return tuple([_summed(column) for column in zip(*tops, strict=True)])
 
 

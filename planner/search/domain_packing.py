@@ -23,18 +23,26 @@ from functools import partial
 from itertools import product
 from typing import NamedTuple
 
-from planner.cluster.capacity import Content
-from planner.model.pod_class import Kind
+from planner.cluster.capacity import DomainCapacity
+from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
-from planner.model.work_budget import BUDGET, Budget, BudgetEnded
-from planner.search.bounds import Limit, Tops, ceilings, fewest, steady, tops_of, unlimited
-from planner.search.capacity_classes import EMPTY, Classes, DomainClass, Use
-from planner.search.eligibility_map import Match, inside
+from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
+from planner.search.bounds import CostLimit, Peaks, cost_limits, fewest, steady, tops_of, unlimited
+from planner.search.capacity_classes import EMPTY, CapacityClass, CapacityClasses, Exclusivity
+from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.mixtures.pooled import Pooled
 from planner.search.objective import Weights
-from planner.search.pod_counts import Algebra, Allowed, Counts, Measure, One, Option, Stage
+from planner.search.pod_counts import (
+    Allowed,
+    CostBySum,
+    CountAlgebra,
+    Measure,
+    Option,
+    PodCount,
+    SingleClassCounts,
+)
 
-Placed = list[tuple[int, tuple[int, ...]]]
+PodsByNode = list[tuple[int, tuple[int, ...]]]
 """Nodes (by their place in the domain) with the number of pods of each kind."""
 
 
@@ -48,19 +56,19 @@ _MOST_WHOLE = 6
 """Kinds of whose sets each is looked at by itself."""
 
 
-_Able = tuple[int, Content, Match, int]
+_Able = tuple[int, DomainCapacity, EligibilityMap, int]
 
 
-class Reached(NamedTuple):
+class FrontierSearch(NamedTuple):
     """What each of several domains offers within a limit, and the least cost of each sum of the first 0, 1, …
     of them."""
 
-    limit: Limit
+    limit: CostLimit
     offers: list[list[Option]]
-    stages: list[Stage]
+    stages: list[CostBySum]
 
 
-class Search:
+class DomainPacking:
     """One gang's kinds in the domains of one topology. See the module's words.
 
     Without a budget each piece of work has its own, and what is found stays good for later plans.
@@ -68,51 +76,53 @@ class Search:
 
     def __init__(
         self,
-        kinds: tuple[Kind, ...],
-        use: Use,
+        kinds: tuple[PodClass, ...],
+        use: Exclusivity,
         weights: Weights,
-        budget: Budget | None = None,
+        budget: WorkBudget | None = None,
         beam: int = 0,
-        classes: Classes | Pooled | None = None,
+        classes: CapacityClasses | Pooled | None = None,
     ) -> None:
         self._kinds, self._use = kinds, use
         self.weights = weights
-        self.classes = Classes(kinds, use, weights) if classes is None else classes
-        self.counts: Algebra = self.classes.counts
+        self.classes = CapacityClasses(kinds, use, weights) if classes is None else classes
+        self.counts: CountAlgebra = self.classes.counts
         self._own_budgets, self._beam = budget is None, beam
         self._need = self.counts.measure(self.counts.full)
-        self._budget = budget or Budget()
-        self._sums = Sums(self.counts, self._budget, 1 if isinstance(self.counts, One) else 2, beam)
-        self._limits: dict[tuple[object, ...], Limit] = {}
-        self._options: dict[tuple[int, Limit], list[Option]] = {}
-        self._best: dict[tuple[int, Counts], tuple[int | None, int | None]] = {}
-        self._floors: dict[tuple[int, Counts], int] = {}
-        self._within: dict[tuple[int, Counts], Limit] = {}
-        self._last: tuple[object, Reached] | None = None
-        self._parts: dict[tuple[int, Limit], Reached] = {}
+        self._budget = budget or WorkBudget()
+        self._sums = Frontier(
+            self.counts, self._budget, 1 if isinstance(self.counts, SingleClassCounts) else 2, beam
+        )
+        self._limits: dict[tuple[object, ...], CostLimit] = {}
+        self._options: dict[tuple[int, CostLimit], list[Option]] = {}
+        self._best: dict[tuple[int, PodCount], tuple[int | None, int | None]] = {}
+        self._floors: dict[tuple[int, PodCount], int] = {}
+        self._within: dict[tuple[int, PodCount], CostLimit] = {}
+        self._last: tuple[object, FrontierSearch] | None = None
+        self._parts: dict[tuple[int, CostLimit], FrontierSearch] = {}
         self._most: dict[int, int] = {EMPTY: 0}
         self._hard: set[object] = set()
-        self._covers: dict[tuple[Content, Match, Counts], Placed] = {}
+        self._covers: dict[tuple[DomainCapacity, EligibilityMap, PodCount], PodsByNode] = {}
 
     @property
     def size(self) -> int:
         """How much it remembers."""
         return len(self.classes) + len(self._covers) + len(self._options)
 
-    def reach(self, content: Content, match: Match) -> Counts:
+    def reach(self, content: DomainCapacity, match: EligibilityMap) -> PodCount:
         """At least as many of each kind as the domain can hold; exact for a single kind."""
         return self.classes.reach[self.classes.of(content, match)]
 
-    def bound(self, content: Content, match: Match, level: int) -> Measure:
+    def bound(self, content: DomainCapacity, match: EligibilityMap, level: int) -> Measure:
         """No domain of the level in here holds more of any kind than this; () where none holds anything."""
         return self.classes.peak(self.classes.of(content, match), level)
 
-    def may_hold_all(self, content: Content, match: Match, level: int) -> bool:
+    def may_hold_all(self, content: DomainCapacity, match: EligibilityMap, level: int) -> bool:
         """Whether a domain of the level in here may hold the whole gang; cheap to tell."""
         peak = self.bound(content, match, level)
         return bool(peak) and all(map(int.__ge__, peak, self._need))
 
-    def least_cost(self, content: Content, match: Match) -> int:
+    def least_cost(self, content: DomainCapacity, match: EligibilityMap) -> int:
         """No placement of the whole gang in the domain costs less; cheap to tell."""
         known = self.classes.of(content, match)
         made, need = self.classes.made[known], self._need
@@ -122,7 +132,7 @@ class Search:
         tops = self._tops(known, need)
         return made.own + sum(price * fewest(need, top) for price, top in zip(prices, tops, strict=True))
 
-    def cost(self, content: Content, match: Match, ceiling: int | None = None) -> int | None:
+    def cost(self, content: DomainCapacity, match: EligibilityMap, ceiling: int | None = None) -> int | None:
         """The least cost of the whole gang inside the domain; None where it does not fit.
 
         With a ceiling (which a search that is kept leaves aside) also where it costs more than that.
@@ -132,7 +142,7 @@ class Search:
             ceiling = None
         return self._cost_of(known, self.counts.full, ceiling)
 
-    def _cost_of(self, known: int, goal: Counts, ceiling: int | None) -> int | None:
+    def _cost_of(self, known: int, goal: PodCount, ceiling: int | None) -> int | None:
         cost, tried = self._best.get((known, goal), (None, -1))
         if cost is None and tried is not None and (ceiling is None or ceiling > tried):
             with self._one("cost", known, goal):
@@ -140,7 +150,7 @@ class Search:
             self._best[known, goal] = (cost, ceiling)
         return cost
 
-    def fits(self, content: Content, match: Match) -> int:
+    def fits(self, content: DomainCapacity, match: EligibilityMap) -> int:
         """The most pods of the gang that the domain can hold at once."""
         known = self.classes.of(content, match)
         if known not in self._most:
@@ -150,14 +160,14 @@ class Search:
     def _most_of(self, known: int) -> int:
         """By a search of its own; where that is too long, by one with a beam, which may find fewer."""
         for beam in (0, _FITS_BEAM):
-            budget = Budget(_FITS_BUDGET << bool(beam))
-            search = Search(self._kinds, self._use, self.weights, budget, beam, self.classes)
+            budget = WorkBudget(_FITS_BUDGET << bool(beam))
+            search = DomainPacking(self._kinds, self._use, self.weights, budget, beam, self.classes)
             with suppress(BudgetEnded):
                 options = search._options_of(known, search._limit(known, self.counts.full, None))
                 return max((self.counts.size(counts) for counts, _ in options), default=0)
         return 0
 
-    def place(self, content: Content, match: Match) -> Placed:
+    def place(self, content: DomainCapacity, match: EligibilityMap) -> PodsByNode:
         """The cheapest placement inside a domain that holds the gang; ties fill earlier nodes."""
         cost = self.cost(content, match)
         assert cost is not None, "only a domain that holds the gang is asked for its placement"
@@ -182,7 +192,7 @@ class Search:
 
     # -- options -------------------------------------------------------------------------------------------
 
-    def _limit(self, known: int, goal: Counts, ceiling: int | None) -> Limit:
+    def _limit(self, known: int, goal: PodCount, ceiling: int | None) -> CostLimit:
         """The limit to reach a goal inside a domain of this class within a ceiling, None for none; the
         class's own cost aside."""
         made = self.classes.made[known]
@@ -193,17 +203,17 @@ class Search:
         key = (goal, first, tops, most)
         found = self._limits.get(key)
         if found is None:
-            found = self._limits[key] = Limit(self.counts, goal, first, prices, tops, most)
+            found = self._limits[key] = CostLimit(self.counts, goal, first, prices, tops, most)
         return found
 
-    def _tops(self, known: int, need: Measure) -> tuple[Tops, ...]:
+    def _tops(self, known: int, need: Measure) -> tuple[Peaks, ...]:
         """The tops of the levels inside a class's domain, or of a host alone."""
-        if self._own_budgets and isinstance(self.classes, Classes):
+        if self._own_budgets and isinstance(self.classes, CapacityClasses):
             peaks = self.classes.peaks[known][self.classes.made[known] is not None :]
             return tuple([tops_of(steady(peak, need)) for peak in peaks])
         return self.classes.highest.inside(self.classes, known) or (tops_of(self.classes.held(known)),)
 
-    def _options_of(self, known: int, limit: Limit) -> list[Option]:
+    def _options_of(self, known: int, limit: CostLimit) -> list[Option]:
         """The options of a class that the limit has use for."""
         options = self._options.get((known, limit))
         if options is None:
@@ -222,7 +232,7 @@ class Search:
             self._options[known, limit] = options
         return options
 
-    def _sums_of(self, made: DomainClass, known: int, limit: Limit) -> list[Option]:
+    def _sums_of(self, made: CapacityClass, known: int, limit: CostLimit) -> list[Option]:
         """What the children of a domain hold together; `start` is what touching the domain itself breaks."""
         if not made.part and self._wholes(made.level):
             return self._whole_options(known, limit.goal)
@@ -231,14 +241,14 @@ class Search:
             return sorted((counts, cost) for counts, cost in stage.items() if counts != self.counts.zero)
         price = self.weights.domains[made.level] if made.level >= limit.first else made.own
         stage = self._freely(made.children, limit, made.level + 1, made.own - price).stages[-1]
-        kept: Stage = {}
+        kept: CostBySum = {}
         for counts, cost in stage.items():
             for one in self.classes.each_kept(made.level, counts, named=made.named, caps=made.caps):
                 if one != self.counts.zero and cost + price < kept.get(one, cost + price + 1):
                     kept[one] = cost + price
         return sorted(self.counts.undominated(kept).items())
 
-    def _in_part(self, known: int, limit: Limit) -> Reached:
+    def _in_part(self, known: int, limit: CostLimit) -> FrontierSearch:
         """What the children of a part come to, for they are asked for again when the part is filled."""
         found = self._parts.pop((known, limit), None)
         if found is None:
@@ -256,11 +266,11 @@ class Search:
             kind.count == 1 or kind.required >= level > ROOT for kind in self._kinds
         )
 
-    def _whole_options(self, known: int, goal: Counts) -> list[Option]:
+    def _whole_options(self, known: int, goal: PodCount) -> list[Option]:
         """The options of whole kinds, each set of them a goal of its own."""
         made = self.classes.made[known]
         assert made is not None, "hosts have their options"
-        found: Stage = {}
+        found: CostBySum = {}
         each = [
             n if n == kind.count else 0 for n, kind in zip(self.counts.each(goal), self._kinds, strict=True)
         ]
@@ -273,7 +283,7 @@ class Search:
                     found[part] = cost
         return sorted(self.counts.undominated(found).items())
 
-    def _least(self, known: int, goal: Counts, ceiling: int | None) -> int | None:
+    def _least(self, known: int, goal: PodCount, ceiling: int | None) -> int | None:
         need = self.counts.measure(goal)
         if known == EMPTY or any(map(int.__lt__, self.classes.held(known), need)):
             return None
@@ -285,7 +295,7 @@ class Search:
         above = None if ceiling is None else ceiling - made.own
         floor = max(0, self._floors.get((known, goal), 0) - made.own)
         tried = floor - 1
-        attempts = ceilings(need, prices, tops, self.counts.size(goal), floor)
+        attempts = cost_limits(need, prices, tops, self.counts.size(goal), floor)
         for most in [unlimited(prices)] if self._beam else attempts:
             if most <= tried:
                 continue
@@ -300,27 +310,35 @@ class Search:
                 return None
         return None
 
-    def _towards(self, children: Sequence[int], limit: Limit, level: int, ceiling: int | None) -> Reached:
+    def _towards(
+        self, children: Sequence[int], limit: CostLimit, level: int, ceiling: int | None
+    ) -> FrontierSearch:
         """What these domains of the level do for the goal, and what they come to one after another."""
         offers = self._offers(children, limit, level, 0)
         reaches = [self.classes.reach[child] for child in children]
-        return Reached(limit, offers, self._sums.stages(offers, reaches, limit, level, ceiling))
+        return FrontierSearch(limit, offers, self._sums.stages(offers, reaches, limit, level, ceiling))
 
-    def _freely(self, children: Sequence[int], limit: Limit, level: int, start: int = 0) -> Reached:
+    def _freely(
+        self, children: Sequence[int], limit: CostLimit, level: int, start: int = 0
+    ) -> FrontierSearch:
         """The same, whether or not these domains lead to the goal by themselves."""
         offers = self._offers(children, limit, level, start)
-        stages: list[Stage] = [{self.counts.zero: start}]
+        stages: list[CostBySum] = [{self.counts.zero: start}]
         for options in offers:
             stages.append(self._sums.extended(stages[-1], options, limit, level) if options else stages[-1])
-        return Reached(limit, offers, stages)
+        return FrontierSearch(limit, offers, stages)
 
-    def _offers(self, children: Sequence[int], limit: Limit, level: int, start: int) -> list[list[Option]]:
+    def _offers(
+        self, children: Sequence[int], limit: CostLimit, level: int, start: int
+    ) -> list[list[Option]]:
         """What these domains of the level offer inside one that costs `start` by itself."""
         return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, start))
 
     # -- the placement -------------------------------------------------------------------------------------
 
-    def _cover(self, content: Content, match: Match, target: Counts, cost: int) -> Placed:
+    def _cover(
+        self, content: DomainCapacity, match: EligibilityMap, target: PodCount, cost: int
+    ) -> PodsByNode:
         if not content.children:
             return [(0, self.counts.each(target))]
         placed = self._covers.get((content, match, target))
@@ -329,7 +347,9 @@ class Search:
                 placed = self._covers[content, match, target] = self._covered(content, match, target, cost)
         return placed
 
-    def _covered(self, content: Content, match: Match, target: Counts, cost: int) -> Placed:
+    def _covered(
+        self, content: DomainCapacity, match: EligibilityMap, target: PodCount, cost: int
+    ) -> PodsByNode:
         known = self.classes.of(content, match)
         made = self.classes.made[known]
         assert made is not None, "hosts are covered by themselves"
@@ -339,7 +359,7 @@ class Search:
             raise BudgetEnded
         return self._dealt(able, reached, target, reached.stages[-1][target])
 
-    def _able(self, content: Content, match: Match) -> list[_Able]:
+    def _able(self, content: DomainCapacity, match: EligibilityMap) -> list[_Able]:
         """The children or parts that can hold something: where their nodes start, and their class."""
         able: list[_Able] = []
         start = 0
@@ -349,9 +369,11 @@ class Search:
             start += child.size
         return able
 
-    def _dealt(self, able: Sequence[_Able], reached: Reached, target: Counts, cost: int) -> Placed:
+    def _dealt(
+        self, able: Sequence[_Able], reached: FrontierSearch, target: PodCount, cost: int
+    ) -> PodsByNode:
         """The target, placed in these; the last ones get as little as they can."""
-        placed: list[Placed] = []
+        placed: list[PodsByNode] = []
         for place in range(len(able) - 1, -1, -1):
             start, child, its, part = able[place]
             price, rest = self._step(reached.stages[place], reached.offers[place], target, cost)
@@ -367,8 +389,8 @@ class Search:
         return [one for some in reversed(placed) for one in some]
 
     def _reached(
-        self, known: int, made: DomainClass, target: Counts, cost: int, children: Sequence[int]
-    ) -> Reached:
+        self, known: int, made: CapacityClass, target: PodCount, cost: int, children: Sequence[int]
+    ) -> FrontierSearch:
         """What these children of a domain come to, in this order, at the cost that the target has."""
         if self._last and self._last[0] == (known, target) and made.ordered:
             return self._last[1]
@@ -378,8 +400,8 @@ class Search:
         return self._towards(children, limit, made.level + 1, None if self._beam else cost)
 
     def _step(
-        self, before: Stage, options: Sequence[Option], target: Counts, cost: int
-    ) -> tuple[int, Counts]:
+        self, before: CostBySum, options: Sequence[Option], target: PodCount, cost: int
+    ) -> tuple[int, PodCount]:
         """The price of the last child's option and what the former children hold: as much as they can."""
         for counts, price in [(self.counts.zero, 0), *options]:
             rests = [
@@ -392,20 +414,20 @@ class Search:
         raise AssertionError("a sum was reached by no option")
 
 
-class Sums:
+class Frontier:
     """Sums of options by one algebra; `effort` is what trying one sum counts against the budget."""
 
-    def __init__(self, counts: Algebra, budget: Budget, effort: int, beam: int) -> None:
+    def __init__(self, counts: CountAlgebra, budget: WorkBudget, effort: int, beam: int) -> None:
         self._counts, self._budget, self._effort, self._beam = counts, budget, effort, beam
 
     def stages(
         self,
         offers: Sequence[Sequence[Option]],
-        reaches: Sequence[Counts],
-        limit: Limit,
+        reaches: Sequence[PodCount],
+        limit: CostLimit,
         level: int,
         ceiling: int | None,
-    ) -> list[Stage]:
+    ) -> list[CostBySum]:
         """The sums after the first 0, 1, … of the domains of this level, on the way to the limit's goal.
 
         Those that cannot reach it any more with what the rest can hold (`reaches`) are dropped, and so are
@@ -417,7 +439,7 @@ class Sums:
             rest.append(counts.add(rest[-1], reach))
         rest.reverse()
         start = 0 if ceiling is None else max(0, limit.ceiling - ceiling)
-        stages: list[Stage] = [{counts.zero: start}]
+        stages: list[CostBySum] = [{counts.zero: start}]
         allowed = limit.allowed(level)
         for place, options in enumerate(offers):
             stage = stages[-1]
@@ -430,13 +452,15 @@ class Sums:
             stages.append(self.narrowed(stage, allowed) if options else stage)
         return [{s: c - start for s, c in stage.items()} for stage in stages] if start else stages
 
-    def extended(self, stage: Stage, options: Sequence[Option], limit: Limit, level: int) -> Stage:
+    def extended(
+        self, stage: CostBySum, options: Sequence[Option], limit: CostLimit, level: int
+    ) -> CostBySum:
         """The sums with one more domain's options."""
         self._budget.spend(len(stage) * (len(options) + 1) * self._effort)
         allowed = limit.allowed(level)
         return self.narrowed(self._counts.sums(stage, options, limit.goal, allowed), allowed)
 
-    def narrowed(self, stage: Stage, allowed: Allowed) -> Stage:
+    def narrowed(self, stage: CostBySum, allowed: Allowed) -> CostBySum:
         """The sums that no larger sum costs as little as; at most the beam's number of them.
 
         Half of a beam are the largest, half those that leave most room below what they may cost.

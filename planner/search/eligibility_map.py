@@ -12,57 +12,57 @@ from collections.abc import Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from planner.cluster.capacity import Content, in_parts
-from planner.cluster.infrastructure import Fabric
-from planner.cluster.tree import Branch, Tree
+from planner.cluster.capacity import DomainCapacity, chunked
+from planner.cluster.infrastructure import Infrastructure
+from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.labels import NODE_NAME_FIELD, PRODUCT
 from planner.model.node import Node
 from planner.model.pod import PodShape
-from planner.model.pod_class import Kind
+from planner.model.pod_class import PodClass
 from planner.node.eligibility import GPU, SHARED_GPU, label_obstacle, preference
 from planner.search.rules.caps import Cap, Most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Match:
+class EligibilityMap:
     """`why`: for each kind of pods what keeps them away, "" where they may be; `penalty`: how far the nodes
     fall short of the pods' preferred affinity. Both hold for every node where there are no children.
     """
 
     why: tuple[str, ...]
     penalty: int = 0
-    children: tuple[Match, ...] = ()
-    parts: tuple[Match, ...] = ()
+    children: tuple[EligibilityMap, ...] = ()
+    parts: tuple[EligibilityMap, ...] = ()
     """Those of the domain's parts, where it has some."""
     caps: tuple[Most, ...] = ()
     """How many pods the domain may hold at the most; so may every domain inside it."""
-    _capped: dict[tuple[Most, ...], Match] = field(default_factory=dict, repr=False)
+    _capped: dict[tuple[Most, ...], EligibilityMap] = field(default_factory=dict, repr=False)
 
-    def inside(self, count: int) -> Sequence[Match]:
+    def inside(self, count: int) -> Sequence[EligibilityMap]:
         """The matches of a domain's children, of which there are so many."""
         if not self.children:
             return (self,) * count
         return [child.under(self.caps) for child in self.children] if self.caps else self.children
 
-    def under(self, caps: tuple[Most, ...]) -> Match:
+    def under(self, caps: tuple[Most, ...]) -> EligibilityMap:
         """The same in a domain that may hold no more than this; the same object every time."""
         more = tuple(cap for cap in caps if cap not in self.caps)
         if not more:
             return self
         if more not in self._capped:
             caps = (*self.caps, *more)
-            self._capped[more] = Match(self.why, self.penalty, self.children, self.parts, caps)
+            self._capped[more] = EligibilityMap(self.why, self.penalty, self.children, self.parts, caps)
         return self._capped[more]
 
 
-def capped(match: Match, branch: Branch, caps: Sequence[Cap]) -> Match:
+def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[Cap]) -> EligibilityMap:
     """The match of a domain that these caps hold in, or inside of it."""
-    known: dict[tuple[Match, ...], Match] = {}
+    known: dict[tuple[EligibilityMap, ...], EligibilityMap] = {}
 
-    def joined(children: tuple[Match, ...]) -> Match:
-        return known.setdefault(children, Match((), 0, children, in_parts(children, joined)))
+    def joined(children: tuple[EligibilityMap, ...]) -> EligibilityMap:
+        return known.setdefault(children, EligibilityMap((), 0, children, chunked(children, joined)))
 
-    def within(match: Match, branch: Branch, caps: Sequence[Cap]) -> Match:
+    def within(match: EligibilityMap, branch: Subtree, caps: Sequence[Cap]) -> EligibilityMap:
         below = [cap for cap in caps if cap.level > branch.level]
         if below and branch.children:
             before = match.inside(len(branch.children))
@@ -76,10 +76,14 @@ def capped(match: Match, branch: Branch, caps: Sequence[Cap]) -> Match:
     return within(match, branch, caps) if caps else match
 
 
-def inside(content: Content, match: Match) -> Iterator[tuple[int, Content, Match]]:
+def inside(
+    content: DomainCapacity, match: EligibilityMap
+) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
     """What a domain is looked at by, its children or its parts, with the place of the first child in each."""
     row = content.parts or content.children
-    matches: Sequence[Match] = (match.parts if content.parts else match.children) or (match,) * len(row)
+    matches: Sequence[EligibilityMap] = (match.parts if content.parts else match.children) or (match,) * len(
+        row
+    )
     if match.caps and matches[0] is not match:
         matches = [its.under(match.caps) for its in matches]
     place = 0
@@ -92,16 +96,16 @@ UNNAMED = Node("", {}, {})
 """In the place of every node that is not asked for by name."""
 
 
-def match_of(fabric: Fabric, tree: Tree, kinds: Sequence[Kind]) -> Match:
+def match_of(fabric: Infrastructure, tree: TopologyTree, kinds: Sequence[PodClass]) -> EligibilityMap:
     """The match of the whole tree for these kinds, worked out once for all that ask for the same labels."""
     asked = tuple(_asked(fabric, kind) for kind in kinds)
     if not any(asked):
-        return fabric.memory.keep(("match", len(kinds)), lambda: Match(("",) * len(kinds)))
+        return fabric.memory.keep(("match", len(kinds)), lambda: EligibilityMap(("",) * len(kinds)))
     key = ("match", tree.lasting, asked)
     return fabric.memory.keep(key, lambda: _Matching(kinds, divided=fabric.divided)).whole(tree)
 
 
-def _asked(fabric: Fabric, kind: Kind) -> Hashable:
+def _asked(fabric: Infrastructure, kind: PodClass) -> Hashable:
     """What the kind wants of labels, as a key; () for nothing."""
     shape = kind.shape
     gpus = min(shape.requests.get(GPU, 0), 2) if fabric.divided else 0
@@ -126,16 +130,16 @@ class _Matching:
     """Nodes that carry the same values of the labels that matter are looked at once, and domains until one of
     their nodes comes, goes or is labelled anew: then the tree has another branch for them."""
 
-    def __init__(self, kinds: Sequence[Kind], *, divided: bool) -> None:
+    def __init__(self, kinds: Sequence[PodClass], *, divided: bool) -> None:
         self._kinds = kinds
         asked = {key for kind in kinds for key in _keys(kind.shape)}
         self._keys = sorted(asked | ({PRODUCT} if divided else set()))
         self._named = _names(kinds)
-        self._by_value: dict[tuple[str | None, ...], Match] = {}
-        self._known: dict[object, Match] = {}
-        self._of: WeakKeyDictionary[Branch, Match] = WeakKeyDictionary()
+        self._by_value: dict[tuple[str | None, ...], EligibilityMap] = {}
+        self._known: dict[object, EligibilityMap] = {}
+        self._of: WeakKeyDictionary[Subtree, EligibilityMap] = WeakKeyDictionary()
 
-    def whole(self, tree: Tree) -> Match:
+    def whole(self, tree: TopologyTree) -> EligibilityMap:
         """The match of a whole tree. Where only names are asked for, all domains without one are alike."""
         found = self._of.get(tree.root)
         if found is not None:
@@ -145,7 +149,7 @@ class _Matching:
         reached = {branch for name in self._named if name in tree.places for branch in tree.way(name)}
         return self._match(tree, tree.root, reached)
 
-    def _match(self, tree: Tree, branch: Branch, reached: Set[Branch] | None) -> Match:
+    def _match(self, tree: TopologyTree, branch: Subtree, reached: Set[Subtree] | None) -> EligibilityMap:
         """The match of one domain; `reached`: the only ones that must be looked at, None for all."""
         if reached is not None and branch not in reached:
             return self._host(UNNAMED)
@@ -157,14 +161,14 @@ class _Matching:
             found = self._of[branch] = self._joined(children)
         return found
 
-    def _joined(self, children: tuple[Match, ...]) -> Match:
-        first = children[0] if children else Match(("",) * len(self._kinds))
+    def _joined(self, children: tuple[EligibilityMap, ...]) -> EligibilityMap:
+        first = children[0] if children else EligibilityMap(("",) * len(self._kinds))
         if not first.children and all(child is first for child in children):
             return first
-        parts = in_parts(children, self._joined)
-        return self._known.setdefault(children, Match((), 0, children, parts))
+        parts = chunked(children, self._joined)
+        return self._known.setdefault(children, EligibilityMap((), 0, children, parts))
 
-    def _host(self, node: Node) -> Match:
+    def _host(self, node: Node) -> EligibilityMap:
         # Nodes that are asked for by name are told apart by it; all others are alike.
         name = node.name if self._named is None or node.name in self._named else ""
         values = tuple([name if k == NODE_NAME_FIELD else node.labels.get(k) for k in self._keys])
@@ -173,11 +177,11 @@ class _Matching:
             why = tuple(label_obstacle(kind.shape, node, linked=kind.linked) for kind in self._kinds)
             weighed = [kind.shape for kind in self._kinds if kind.shape.preferences and not kind.twin]
             short = sum(_penalty(shape, node) for shape in weighed)
-            found = self._by_value[values] = self._known.setdefault((why, short), Match(why, short))
+            found = self._by_value[values] = self._known.setdefault((why, short), EligibilityMap(why, short))
         return found
 
 
-def _names(kinds: Sequence[Kind]) -> frozenset[str] | None:
+def _names(kinds: Sequence[PodClass]) -> frozenset[str] | None:
     """The names of nodes in terms and bars; None where a term asks more of a name than to be in a list."""
     shapes = [kind.shape for kind in kinds]
     terms = [term for shape in shapes for term in (*shape.affinity, *(term for _, term in shape.preferences))]

@@ -11,23 +11,23 @@ from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from planner.cluster.tree import Branch
-from planner.model.answer import Attempt
-from planner.model.pod_class import Kind
+from planner.cluster.tree import Subtree
+from planner.model.answer import LevelAttempt
+from planner.model.pod_class import PodClass
 from planner.model.podgroup import ReserveMode
 from planner.model.topology import ROOT
-from planner.model.work_budget import Budget, BudgetEnded
-from planner.request.problem import Ask
+from planner.model.work_budget import BudgetEnded, WorkBudget
+from planner.request.problem import PlacementProblem
 from planner.request.relaxation import relaxations
-from planner.search.capacity_classes import Classes, Use
-from planner.search.domain_packing import Search
-from planner.search.domain_ranking import Best, Rank, Way
-from planner.search.eligibility_map import Match
+from planner.search.capacity_classes import CapacityClasses, Exclusivity
+from planner.search.domain_packing import DomainPacking
+from planner.search.domain_ranking import Candidate, ChildPath, DomainRanking
+from planner.search.eligibility_map import EligibilityMap
 from planner.search.mixtures.alike import merged
 from planner.search.mixtures.several import Several
 from planner.search.objective import Weights
-from planner.search.result import Found
-from planner.search.space import View
+from planner.search.result import Placement
+from planner.search.space import SearchSpace
 
 _BEAMS = (24, 6)
 
@@ -36,27 +36,27 @@ _BEAM_BUDGET = 2_000_000
 
 
 @dataclass(slots=True)
-class Climb:
+class LevelSearch:
     """The climbs of one gang over one view. `attempts` tells what was tried, fine to coarse."""
 
-    view: View
-    asked: Ask
+    view: SearchSpace
+    asked: PlacementProblem
     mode: ReserveMode
-    budget: Budget
-    attempts: list[Attempt]
+    budget: WorkBudget
+    attempts: list[LevelAttempt]
     complete: bool = True
-    spare: Budget = field(init=False)
+    spare: WorkBudget = field(init=False)
     """For what is looked at pooled."""
 
     def __post_init__(self) -> None:
         self.spare = self.budget if self.budget.hard else replace(self.budget)
 
-    def climb(self, kinds: tuple[Kind, ...], required: int) -> Found | None:
+    def climb(self, kinds: tuple[PodClass, ...], required: int) -> Placement | None:
         """The best placement with these kinds inside one domain of the `required` level (ROOT: anywhere)."""
         with self.view.base.memory.lock:
             return self._climb_within(kinds, required)
 
-    def anywhere(self, kinds: tuple[Kind, ...]) -> Found | None:
+    def anywhere(self, kinds: tuple[PodClass, ...]) -> Placement | None:
         """A placement of these kinds over the whole topology, in domains that can be held; it may lie in one.
         None also where the search ends first."""
         with self.view.base.memory.lock, suppress(BudgetEnded):
@@ -66,7 +66,7 @@ class Climb:
             return self._found(rank, match, best, kinds, exact=False) if best else None
         return None
 
-    def fits_at(self, level: int) -> Attempt:
+    def fits_at(self, level: int) -> LevelAttempt:
         """How many pods the best domain of just this level holds, preferred levels given up."""
         kinds = relaxations(self.asked)[-1]
         with self.view.base.memory.lock:
@@ -75,10 +75,12 @@ class Climb:
                 self._look_at(kinds, level)
             except BudgetEnded:
                 wanted = sum(kind.count for kind in kinds)
-                self.attempts.append(Attempt(self._key_of(level), (), 0, wanted, "the search ended first"))
+                self.attempts.append(
+                    LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first")
+                )
             return self.attempts[-1]
 
-    def _look_at(self, kinds: tuple[Kind, ...], level: int) -> None:
+    def _look_at(self, kinds: tuple[PodClass, ...], level: int) -> None:
         kinds = merged(self.view, kinds)
         use, match = self._use(level), self.view.match(kinds)
         rank, clear = self._rank(kinds, level, use, self.view.weights(kinds), 0), use == "clear"
@@ -88,7 +90,7 @@ class Climb:
         else:
             self._note(level, self.view.at(best.way)[0], sum(kind.count for kind in kinds), kinds)
 
-    def _climb_within(self, kinds: tuple[Kind, ...], required: int) -> Found | None:
+    def _climb_within(self, kinds: tuple[PodClass, ...], required: int) -> Placement | None:
         try:
             return self._climb(kinds, required, 0)
         except BudgetEnded:
@@ -99,12 +101,12 @@ class Climb:
                 return self._climb(kinds, required, beam)
         return None
 
-    def _climb(self, kinds: tuple[Kind, ...], required: int, beam: int) -> Found | None:
+    def _climb(self, kinds: tuple[PodClass, ...], required: int, beam: int) -> Placement | None:
         self.attempts.clear()
         kinds = merged(self.view, kinds)
         content, match = self.view.content, self.view.match(kinds)
         weights = self.view.weights(kinds)
-        ranks: dict[Use, Rank] = {}
+        ranks: dict[Exclusivity, DomainRanking] = {}
         for level in range(self.view.tree.topology.host_index, required - 1, -1):
             if level in self.view.extra and level != required:
                 continue
@@ -118,53 +120,71 @@ class Climb:
             self._note_failure(rank, match, level, kinds, clear=clear)
         return None
 
-    def _use(self, level: int) -> Use:
+    def _use(self, level: int) -> Exclusivity:
         """In mode `domain` a domain is held whole, or each reservable domain inside it that is used."""
         if self.mode != "domain":
             return "shared"
         return "clear" if level >= self.view.tree.topology.reservable_index else "apart"
 
-    def _rank(self, kinds: tuple[Kind, ...], required: int, use: Use, weights: Weights, beam: int) -> Rank:
+    def _rank(
+        self, kinds: tuple[PodClass, ...], required: int, use: Exclusivity, weights: Weights, beam: int
+    ) -> DomainRanking:
         """A rank for these; that of one kind of pods is kept for later plans, for its work has an end. Of
         several kinds only the classes are."""
         bare = tuple(replace(kind, parts=()) for kind in kinds)
         keep = self.view.base.memory.keep
         if beam or len(kinds) > 1:
             asked = tuple([(_key(kind), kind.names, kind.shuns) for kind in bare])
-            classes = keep(("classes", asked, use, weights), lambda: Classes(bare, use, weights), size=len)
+            classes = keep(
+                ("classes", asked, use, weights), lambda: CapacityClasses(bare, use, weights), size=len
+            )
             several = Several(bare, use, weights, self.budget, self.spare, beam, classes)
-            return Rank(several, bare, required)
+            return DomainRanking(several, bare, required)
         if self.view.caps:  # of one gang alone
-            return Rank(Search(bare, use, weights, self.budget), bare, required)
+            return DomainRanking(DomainPacking(bare, use, weights, self.budget), bare, required)
         return keep(
             ("rank", _key(bare[0]), required, use, weights),
-            lambda: Rank(Search(bare, use, weights), bare, required),
+            lambda: DomainRanking(DomainPacking(bare, use, weights), bare, required),
             size=lambda rank: rank.size,
         )
 
-    def _found(self, rank: Rank, match: Match, best: Best, kinds: tuple[Kind, ...], *, exact: bool) -> Found:
+    def _found(
+        self,
+        rank: DomainRanking,
+        match: EligibilityMap,
+        best: Candidate,
+        kinds: tuple[PodClass, ...],
+        *,
+        exact: bool,
+    ) -> Placement:
         branch, content = self.view.at(best.way)
         match = _down(self.view, match, best.way)
         start = self.view.start(best.way)
         placed = [(start + at, counts) for at, counts in rank.search.place(content, match)]
         self._note(branch.level, branch, rank.search.counts.size(rank.search.counts.full), kinds)
-        return Found(branch, kinds, placed, best.key[0], exact)
+        return Placement(branch, kinds, placed, best.key[0], exact)
 
-    def _note(self, level: int, branch: Branch, fits: int, kinds: Sequence[Kind]) -> None:
+    def _note(self, level: int, branch: Subtree, fits: int, kinds: Sequence[PodClass]) -> None:
         wanted = sum(kind.count for kind in kinds)
-        self.attempts.append(Attempt(self._key_of(level), branch.path, fits, wanted))
+        self.attempts.append(LevelAttempt(self._key_of(level), branch.path, fits, wanted))
 
     def _key_of(self, level: int) -> str:
         return self.view.tree.topology.levels[level] if level > ROOT else ""
 
     def _note_failure(
-        self, rank: Rank, match: Match, level: int, kinds: tuple[Kind, ...], *, clear: bool
+        self,
+        rank: DomainRanking,
+        match: EligibilityMap,
+        level: int,
+        kinds: tuple[PodClass, ...],
+        *,
+        clear: bool,
     ) -> None:
         """Record how many pods the level's best domain holds."""
         nearest = rank.nearest(self.view.content, match, level, clear=clear)
         if nearest is None:
             wanted = sum(kind.count for kind in kinds)
-            self.attempts.append(Attempt(self._key_of(level), (), 0, wanted, "no domain is free"))
+            self.attempts.append(LevelAttempt(self._key_of(level), (), 0, wanted, "no domain is free"))
             return
         branch, content = self.view.at(nearest.way)
         match = _down(self.view, match, nearest.way)
@@ -172,7 +192,7 @@ class Climb:
         self._note(level, branch, fits, kinds)
 
 
-def _down(view: View, match: Match, way: Way) -> Match:
+def _down(view: SearchSpace, match: EligibilityMap, way: ChildPath) -> EligibilityMap:
     """The match of the domain that a way leads to."""
     branch = view.tree.root
     for place in way:
@@ -180,7 +200,7 @@ def _down(view: View, match: Match, way: Way) -> Match:
     return match
 
 
-def _key(kind: Kind) -> Hashable:
+def _key(kind: PodClass) -> Hashable:
     """All that a search looks at in a kind of pods; labels are the match's affair."""
     shape = kind.shape
     requests = tuple(sorted(shape.requests.items()))

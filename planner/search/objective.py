@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from planner.cluster.capacity import Content
+from planner.cluster.capacity import DomainCapacity
 from planner.model.topology import Topology
 
 
@@ -28,18 +28,18 @@ class Weights:
     penalty: int
     free: tuple[int, ...]
 
-    def breaks(self, content: Content) -> int:
+    def breaks(self, content: DomainCapacity) -> int:
         """What touching the domain breaks: a pristine one, or one of the reservable level without holder."""
         opened = 0 if content.opened else self.opened[content.level]
         return opened + (self.unheld if content.level == self.reservable and not content.gang else 0)
 
-    def own(self, content: Content) -> int:
+    def own(self, content: DomainCapacity) -> int:
         """What touching the domain costs, what is inside it aside."""
         level = content.level
         return self.domains[level] + self.breaks(content) + self.free[level] * content.worth
 
 
-def weights(topology: Topology, empty: Content, worst_penalty: int) -> Weights:
+def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> Weights:
     """Weights for a topology with this content when empty, where a host's penalty is `worst_penalty` at most.
 
     They are the same whatever runs in it, for what is free is never more than when it is empty.

@@ -11,17 +11,18 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from planner.model.pod_class import Kind, separated
+from planner.model.pod_class import PodClass, separated
 
-Counts = int
-"""The number of pods of one kind; of several kinds all their numbers, packed into one (`Many`)."""
+PodCount = int
+"""The number of pods of one kind; of several kinds all their numbers, packed into one
+(`MultiClassCounts`)."""
 
 
-Option = tuple[Counts, int]
+Option = tuple[PodCount, int]
 """What a domain could hold, and the least cost of holding it."""
 
 
-Stage = dict[Counts, int]
+CostBySum = dict[PodCount, int]
 """Sums of options, each with its least cost."""
 
 
@@ -35,91 +36,95 @@ _MOST_COMPARED = 400
 class Allowed(Protocol):
     """For each sum the most that it may have cost (a list or a mapping)."""
 
-    def __getitem__(self, counts: Counts, /) -> int: ...
+    def __getitem__(self, counts: PodCount, /) -> int: ...
 
 
-class Algebra(Protocol):
+class CountAlgebra(Protocol):
     """What the search does with counts."""
 
-    full: Counts
-    zero: Counts
+    full: PodCount
+    zero: PodCount
 
-    def add(self, one: Counts, other: Counts) -> Counts:
+    def add(self, one: PodCount, other: PodCount) -> PodCount:
         """The sum, capped at what is wanted."""
         ...
 
-    def minus(self, one: Counts, other: Counts) -> Counts:
+    def minus(self, one: PodCount, other: PodCount) -> PodCount:
         """What is left of `one`, never below zero."""
         ...
 
-    def least(self, one: Counts, other: Counts) -> Counts:
+    def least(self, one: PodCount, other: PodCount) -> PodCount:
         """The smaller number of each kind."""
         ...
 
-    def covers(self, one: Counts, other: Counts) -> bool:
+    def covers(self, one: PodCount, other: PodCount) -> bool:
         """Whether `one` has at least as many of each kind."""
         ...
 
-    def size(self, counts: Counts) -> int:
+    def size(self, counts: PodCount) -> int:
         """Pods in all."""
         ...
 
-    def each(self, counts: Counts) -> tuple[int, ...]:
+    def each(self, counts: PodCount) -> tuple[int, ...]:
         """The number of each kind."""
         ...
 
-    def pack(self, counts: Sequence[int]) -> Counts:
+    def pack(self, counts: Sequence[int]) -> PodCount:
         """The counts of these numbers, capped at what is wanted."""
         ...
 
-    def measure(self, counts: Counts) -> Measure:
+    def measure(self, counts: PodCount) -> Measure:
         """The number of each kind, and what they ask for together."""
         ...
 
-    def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
+    def sums(
+        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed
+    ) -> CostBySum:
         """The sums of before, and with one of these options each; capped at the goal, within what they may
         cost. One that has reached the goal is left as it is."""
         ...
 
-    def undominated(self, stage: Stage) -> Stage:
+    def undominated(self, stage: CostBySum) -> CostBySum:
         """The sums that no larger sum costs as little as."""
         ...
 
 
-class One:
+class SingleClassCounts:
     """Counts of one kind."""
 
-    zero: Counts = 0
+    zero: PodCount = 0
 
     def __init__(self, wanted: int) -> None:
-        self.full: Counts = wanted
+        self.full: PodCount = wanted
 
-    def add(self, one: Counts, other: Counts) -> Counts:
+    def add(self, one: PodCount, other: PodCount) -> PodCount:
         total = one + other
         return total if total < self.full else self.full
 
-    def minus(self, one: Counts, other: Counts) -> Counts:
+    def minus(self, one: PodCount, other: PodCount) -> PodCount:
         return one - other if one > other else 0
 
-    def least(self, one: Counts, other: Counts) -> Counts:
+    def least(self, one: PodCount, other: PodCount) -> PodCount:
         return one if one < other else other
 
-    def covers(self, one: Counts, other: Counts) -> bool:
+    def covers(self, one: PodCount, other: PodCount) -> bool:
         return bool(one >= other)
 
-    def size(self, counts: Counts) -> int:
+    def size(self, counts: PodCount) -> int:
         return int(counts)
 
-    def each(self, counts: Counts) -> tuple[int, ...]:
+    def each(self, counts: PodCount) -> tuple[int, ...]:
         return (counts,)
 
-    def pack(self, counts: Sequence[int]) -> Counts:
+    def pack(self, counts: Sequence[int]) -> PodCount:
         return min(counts[0], self.full)
 
-    def measure(self, counts: Counts) -> Measure:
+    def measure(self, counts: PodCount) -> Measure:
         return (counts,)
 
-    def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
+    def sums(
+        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed
+    ) -> CostBySum:
         after = dict(before)
         for counts, cost in before.items():
             if counts == goal:
@@ -132,8 +137,8 @@ class One:
                     after[total] = paid
         return after
 
-    def undominated(self, stage: Stage) -> Stage:
-        kept: Stage = {}
+    def undominated(self, stage: CostBySum) -> CostBySum:
+        kept: CostBySum = {}
         least: int | None = None
         for counts in sorted(stage, reverse=True):
             if least is None or stage[counts] < least:
@@ -141,14 +146,14 @@ class One:
         return kept
 
 
-class Many:
+class MultiClassCounts:
     """Counts of several kinds, as one number: a field of bits for each kind, the first the most significant,
     each with a spare bit on top that tells which of two counts is larger without taking them apart.
 
     `asked`: for each resource that several kinds ask for, how much each does.
     """
 
-    zero: Counts = 0
+    zero: PodCount = 0
 
     def __init__(self, wanted: tuple[int, ...], asked: Sequence[tuple[int, ...]] = ()) -> None:
         self._bits = (2 * max(wanted)).bit_length() + 1
@@ -158,16 +163,16 @@ class Many:
         self._spare = sum(1 << shift + self._bits - 1 for shift in self._shifts)
         self._asked = tuple(asked)
         self._wanted = wanted
-        self.full: Counts = sum(map(int.__lshift__, wanted, self._shifts))
+        self.full: PodCount = sum(map(int.__lshift__, wanted, self._shifts))
 
-    def add(self, one: Counts, other: Counts) -> Counts:
+    def add(self, one: PodCount, other: PodCount) -> PodCount:
         total, spare = one + other, self._spare
         return total if ((self.full | spare) - total) & spare == spare else self.least(total, self.full)
 
-    def minus(self, one: Counts, other: Counts) -> Counts:
+    def minus(self, one: PodCount, other: PodCount) -> PodCount:
         return one - self.least(one, other)
 
-    def least(self, one: Counts, other: Counts) -> Counts:
+    def least(self, one: PodCount, other: PodCount) -> PodCount:
         spare = self._spare
         smaller = ((other | spare) - one) & spare  # the spare bits of the fields in which one <= other
         if smaller == spare:
@@ -175,25 +180,27 @@ class Many:
         keep = smaller - (smaller >> self._bits - 1)
         return (one & keep) | (other & ~(keep | smaller) & ~spare)
 
-    def covers(self, one: Counts, other: Counts) -> bool:
+    def covers(self, one: PodCount, other: PodCount) -> bool:
         spare = self._spare
         return bool(((one | spare) - other) & spare == spare)
 
-    def size(self, counts: Counts) -> int:
+    def size(self, counts: PodCount) -> int:
         return sum(self.each(counts))
 
-    def each(self, counts: Counts) -> tuple[int, ...]:
+    def each(self, counts: PodCount) -> tuple[int, ...]:
         mask = self._mask
         return tuple([counts >> shift & mask for shift in self._shifts])
 
-    def pack(self, counts: Sequence[int]) -> Counts:
+    def pack(self, counts: Sequence[int]) -> PodCount:
         return sum(map(int.__lshift__, map(min, counts, self._wanted), self._shifts))
 
-    def measure(self, counts: Counts) -> Measure:
+    def measure(self, counts: PodCount) -> Measure:
         each = self.each(counts)
         return (*each, *[sum(map(int.__mul__, each, asked)) for asked in self._asked])
 
-    def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
+    def sums(
+        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed
+    ) -> CostBySum:
         after, spare = dict(before), self._spare
         topped, least = goal | spare, self.least
         for counts, cost in before.items():
@@ -207,13 +214,13 @@ class Many:
                     after[total] = paid
         return after
 
-    def undominated(self, stage: Stage) -> Stage:
+    def undominated(self, stage: CostBySum) -> CostBySum:
         by_cost = sorted(stage.items(), key=lambda item: (item[1], -item[0]))
         if self._kinds == 2:
             return self._undominated_pairs(by_cost)
         if len(stage) > _MOST_COMPARED:
             return stage
-        kept: Stage = {}
+        kept: CostBySum = {}
         spare = self._spare
         larger: list[int] = []
         for counts, cost in by_cost:
@@ -225,9 +232,9 @@ class Many:
                 kept[counts] = cost
         return kept
 
-    def _undominated_pairs(self, by_cost: Sequence[Option]) -> Stage:
+    def _undominated_pairs(self, by_cost: Sequence[Option]) -> CostBySum:
         """Of two kinds: the largest so far are a staircase, one number rising as the other falls."""
-        kept: Stage = {}
+        kept: CostBySum = {}
         rising: list[int] = []
         falling: list[int] = []
         bits, mask = self._bits, self._mask
@@ -244,19 +251,19 @@ class Many:
         return kept
 
 
-def algebra(kinds: Sequence[Kind]) -> Algebra:
+def algebra(kinds: Sequence[PodClass]) -> CountAlgebra:
     """The algebra for these kinds."""
     if len(kinds) == 1:
-        return One(kinds[0].count)
+        return SingleClassCounts(kinds[0].count)
     names = sorted({name for kind in kinds for name in kind.shape.requests})
     asked = {tuple(kind.shape.requests.get(name, 0) for kind in kinds) for name in names}
     shared = [one for one in asked if sum(map(bool, one)) > 1]
-    return Many(tuple(kind.count for kind in kinds), sorted(shared))
+    return MultiClassCounts(tuple(kind.count for kind in kinds), sorted(shared))
 
 
 def projections(
-    kinds: Sequence[Kind], counts: Algebra, levels: int
-) -> list[Callable[[Counts, bool], Counts] | None]:
+    kinds: Sequence[PodClass], counts: CountAlgebra, levels: int
+) -> list[Callable[[PodCount, bool], PodCount] | None]:
     """For each level what one of its domains may hold of the counts that its nodes could: None is "all".
 
     A kind required in one domain of the level is there wholly or not at all; slices are there wholly; of
@@ -266,16 +273,16 @@ def projections(
     return [_projection(kinds, counts, level) for level in range(levels)]
 
 
-Split = Callable[[Counts], tuple[Counts, ...]]
+Split = Callable[[PodCount], tuple[PodCount, ...]]
 
 
-def splits(kinds: Sequence[Kind], counts: Algebra, levels: int) -> list[Split | None]:
+def splits(kinds: Sequence[PodClass], counts: CountAlgebra, levels: int) -> list[Split | None]:
     """For each level what one of its named domains may hold of certain counts, where some kinds shun others:
     of each two such kinds one or the other. None where no kinds do."""
     return [_split(kinds, counts, level) for level in range(levels)]
 
 
-def _split(kinds: Sequence[Kind], counts: Algebra, level: int) -> Split | None:
+def _split(kinds: Sequence[PodClass], counts: CountAlgebra, level: int) -> Split | None:
     pairs = [
         (one, other)
         for one in range(len(kinds))
@@ -285,7 +292,7 @@ def _split(kinds: Sequence[Kind], counts: Algebra, level: int) -> Split | None:
     if not pairs:
         return None
 
-    def split(value: Counts) -> tuple[Counts, ...]:
+    def split(value: PodCount) -> tuple[PodCount, ...]:
         found = {counts.each(value): None}
         for one, other in pairs:
             for each in [each for each in found if each[one] and each[other]]:
@@ -298,14 +305,16 @@ def _split(kinds: Sequence[Kind], counts: Algebra, level: int) -> Split | None:
 
 
 def unions(
-    kinds: Sequence[Kind], counts: Algebra, levels: int
-) -> list[Callable[[Counts, bool], Counts] | None]:
+    kinds: Sequence[PodClass], counts: CountAlgebra, levels: int
+) -> list[Callable[[PodCount, bool], PodCount] | None]:
     """For each level what one of its domains may hold where kinds are all in one domain of it, or of a finer
     one: of these all, or none. None where no kinds are."""
     return [_union(kinds, counts, level) for level in range(levels)]
 
 
-def _union(kinds: Sequence[Kind], counts: Algebra, level: int) -> Callable[[Counts, bool], Counts] | None:
+def _union(
+    kinds: Sequence[PodClass], counts: CountAlgebra, level: int
+) -> Callable[[PodCount, bool], PodCount] | None:
     rules = sorted({rule for kind in kinds for rule in kind.joint if rule[0] >= level})
     if not rules:
         return None
@@ -314,7 +323,7 @@ def _union(kinds: Sequence[Kind], counts: Algebra, level: int) -> Callable[[Coun
         for at, names in rules
     ]
 
-    def united(value: Counts, named: bool) -> Counts:
+    def united(value: PodCount, named: bool) -> PodCount:
         each = list(counts.each(value))
         for _ in members:  # what one union loses another may lose for it
             for here, ones in members:
@@ -327,12 +336,12 @@ def _union(kinds: Sequence[Kind], counts: Algebra, level: int) -> Callable[[Coun
 
 
 def _projection(
-    kinds: Sequence[Kind], counts: Algebra, level: int
-) -> Callable[[Counts, bool], Counts] | None:
+    kinds: Sequence[PodClass], counts: CountAlgebra, level: int
+) -> Callable[[PodCount, bool], PodCount] | None:
     if not any(level in (k.required, k.slice_level, *k.apart) for k in kinds):
         return None
 
-    def keep(kind: Kind, count: int, named: bool) -> int:
+    def keep(kind: PodClass, count: int, named: bool) -> int:
         if named and level in kind.apart and count > 1:
             # What must be together further in cannot be cut down to one.
             whole = (
@@ -345,7 +354,7 @@ def _projection(
             return 0
         return count
 
-    def project(value: Counts, named: bool) -> Counts:
+    def project(value: PodCount, named: bool) -> PodCount:
         each = counts.each(value)
         return counts.pack([keep(k, n, named) for k, n in zip(kinds, each, strict=True)])
 

@@ -11,30 +11,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.cluster.tree import Branch, Tree
-from planner.model.answer import Attempt
-from planner.model.pod_class import Kind
-from planner.request.problem import Ask
-from planner.search.domain_packing import Placed
+from planner.cluster.tree import Subtree, TopologyTree
+from planner.model.answer import LevelAttempt
+from planner.model.pod_class import PodClass
+from planner.request.problem import PlacementProblem
+from planner.search.domain_packing import PodsByNode
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Placement:
     """A placement: nodes with the number of pods of each kind, in the branch that was searched."""
 
-    branch: Branch
-    kinds: tuple[Kind, ...]
-    placed: Placed
+    branch: Subtree
+    kinds: tuple[PodClass, ...]
+    placed: PodsByNode
     cost: int
     exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class SearchResult:
     """One topology's outcome: the tree that was searched, the request in it, and what was found."""
 
-    tree: Tree
-    asked: Ask
-    found: Found | None
-    attempts: tuple[Attempt, ...]
+    tree: TopologyTree
+    asked: PlacementProblem
+    found: Placement | None
+    attempts: tuple[LevelAttempt, ...]
     complete: bool

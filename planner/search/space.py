@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.cluster.capacity import Content
-from planner.cluster.infrastructure import Fabric
+from planner.cluster.capacity import DomainCapacity
+from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import Branch, Tree
-from planner.model.pod_class import Kind
+from planner.cluster.tree import Subtree, TopologyTree
+from planner.model.pod_class import PodClass
 from planner.node.gpu_sharing import share_in
-from planner.search.eligibility_map import Match, capped, match_of
+from planner.search.eligibility_map import EligibilityMap, capped, match_of
 from planner.search.objective import Weights, weights, without
 from planner.search.rules.caps import Cap
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SearchSpace:
     """One tree at one moment (`now`) or when empty; `content` is that of the whole tree.
 
     `extra`: levels that only rules over labels look at, in a tree made finer by them (planner.refined); they
@@ -30,19 +30,19 @@ class View:
     hold at the most.
     """
 
-    base: Fabric
-    tree: Tree
+    base: Infrastructure
+    tree: TopologyTree
     now: bool
-    content: Content
+    content: DomainCapacity
     extra: frozenset[int] = frozenset()
-    plain: Tree | None = None
+    plain: TopologyTree | None = None
     caps: tuple[Cap, ...] = ()
 
-    def match(self, kinds: Sequence[Kind]) -> Match:
+    def match(self, kinds: Sequence[PodClass]) -> EligibilityMap:
         """Where these kinds of pods may be by the nodes' labels and the caps."""
         return capped(match_of(self.base, self.tree, kinds), self.tree.root, self.caps)
 
-    def weights(self, kinds: Sequence[Kind]) -> Weights:
+    def weights(self, kinds: Sequence[PodClass]) -> Weights:
         """What placements of these kinds cost."""
         worst = sum(weight for kind in kinds if not kind.twin for weight, _ in kind.shape.preferences)
         worst += sum(1 for kind in kinds if not kind.twin and share_in(kind.shape.requests))
@@ -56,7 +56,7 @@ class View:
             start, branch = start + branch.starts[place], branch.children[place]
         return start
 
-    def at(self, path: Sequence[int]) -> tuple[Branch, Content]:
+    def at(self, path: Sequence[int]) -> tuple[Subtree, DomainCapacity]:
         """The domain that is reached by these places among children, with its content."""
         branch, content = self.tree.root, self.content
         for place in path:
@@ -64,7 +64,7 @@ class View:
         return branch, content
 
 
-def look(snapshot: Snapshot, tree: Tree, *, now: bool) -> View:
+def search_space(snapshot: Snapshot, tree: TopologyTree, *, now: bool) -> SearchSpace:
     """The view of a tree in a snapshot that does not hold the gang itself."""
     content = snapshot.content(tree) if now else snapshot.base.content(tree)
-    return View(snapshot.base, tree, now, content)
+    return SearchSpace(snapshot.base, tree, now, content)

@@ -8,7 +8,7 @@ Taken = list[tuple[int, int]]
 """Nodes by number, each with the GPUs taken on it."""
 
 
-class Floor:
+class Hall:
     """Free GPUs by node, with the sums that a simulation looks at kept up to date as GPUs come and go.
 
     `free[n]`: free GPUs of node n. `whole[r]`: nodes of rack r with all GPUs free. `busy`: GPUs taken;

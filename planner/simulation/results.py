@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from planner.simulation.jobs import Job, quantile
-from planner.simulation.simulate import WHOLE_RACKS, Run
+from planner.simulation.simulate import WHOLE_RACKS, SimulationRun
 
 SIZES = ((1, 4), (5, 32), (33, 64), (65, 1_000_000))
 """Classes of gangs by their GPUs, from and to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitingTime:
     """Seconds that the gangs of one class waited; of `gangs`, `never` had not started at the end (and count
     with what they had waited by then)."""
 
@@ -25,7 +25,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulationResult:
     """Averages over time, and over the runs of several seeds, as shares: `running` (GPUs of running gangs),
     `held` (GPUs held and idle), `partly` (nodes partly used: nod-ai's fragmentation), `pristine` (racks with
     nothing in them), `startable` (of the time, in which a gang of each of `WHOLE_RACKS` could start at once).
@@ -39,7 +39,7 @@ class Outcome:
     pristine: float
     startable: tuple[float, ...]
     slowdown: float
-    waits: tuple[Wait, ...]
+    waits: tuple[WaitingTime, ...]
     by_seed: tuple[float, ...]
 
     def to_json(self) -> dict[str, object]:
@@ -68,14 +68,14 @@ class Outcome:
         }
 
 
-def outcome(runs: Sequence[Run]) -> Outcome:
+def outcome(runs: Sequence[SimulationRun]) -> SimulationResult:
     """The numbers of one strategy's runs, one for each seed; the gangs of all of them count alike."""
 
-    def mean(of: Callable[[Run], float]) -> float:
+    def mean(of: Callable[[SimulationRun], float]) -> float:
         return mean_of([of(run) for run in runs])
 
     slow = [value for run in runs for value in run.slowdown.values()]
-    return Outcome(
+    return SimulationResult(
         strategy=runs[0].strategy,
         running=mean(lambda run: run.mean.running),
         held=mean(lambda run: run.mean.held),
@@ -93,13 +93,13 @@ def mean_of(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _wait(runs: Sequence[Run], low: int, high: int) -> Wait:
+def _wait(runs: Sequence[SimulationRun], low: int, high: int) -> WaitingTime:
     here = [(run, job) for run in runs for job in run.jobs if low <= job.total <= high]
     known = [(run, job) for run, job in here if job.number in run.waits]
     waits = [run.waits[job.number] for run, job in known]
     never = sum(1 for run, job in known if job.number in run.never)
     label = _label([job for _, job in known], low, high)
-    return Wait(label, len(waits), mean_of(waits), quantile(waits, 0.9), never)
+    return WaitingTime(label, len(waits), mean_of(waits), quantile(waits, 0.9), never)
 
 
 def _label(here: list[Job], low: int, high: int) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from planner.bandwidth.model import NVLINK, Links, all_reduce
-from planner.simulation.hall import Floor, Taken
+from planner.simulation.hall import Hall, Taken
 from planner.simulation.jobs import DAY, Job
 from planner.simulation.strategies import Strategy
 
@@ -54,7 +54,7 @@ def _sample(time: float, shares: Sequence[float]) -> Sample:
 
 
 @dataclass(slots=True)
-class Run:
+class SimulationRun:
     """What a simulation saw. `waits`: by job number, seconds until it ran (or until the end, where it never
     did; those are in `never`). `mean`: the samples' averages over time. `slowdown`: by job number, how much
     longer an all-reduce takes than in as few racks as could hold the gang."""
@@ -70,11 +70,11 @@ class Run:
 
 def simulate(
     jobs: Sequence[Job],
-    floor: Floor,
+    floor: Hall,
     strategy: Strategy,
     days: float,
     progress: Callable[[float], None] = lambda share: None,
-) -> Run:
+) -> SimulationRun:
     """Run the jobs (by arrival) on an empty floor for so many days; `progress` hears the share done."""
     return _Simulation(jobs, floor, strategy, days * DAY, progress).run()
 
@@ -83,7 +83,7 @@ class _Simulation:
     def __init__(
         self,
         jobs: Sequence[Job],
-        floor: Floor,
+        floor: Hall,
         strategy: Strategy,
         end: float,
         progress: Callable[[float], None],
@@ -98,9 +98,9 @@ class _Simulation:
         self.not_before: dict[int, float] = {}
         self.stuck: set[tuple[int, int]] = set()
         self.sums = [0.0] * (4 + len(WHOLE_RACKS))
-        self.run_ = Run(strategy.name, jobs, _sample(end, self.sums))
+        self.run_ = SimulationRun(strategy.name, jobs, _sample(end, self.sums))
 
-    def run(self) -> Run:
+    def run(self) -> SimulationRun:
         for job in self.jobs:
             heapq.heappush(self.events, (job.arrival, job.number, "arrive", job))
         while self.events and self.events[0][0] < self.end:
@@ -214,7 +214,7 @@ def _shape(job: Job) -> tuple[int, int]:
     return job.pods, job.gpus
 
 
-def _slowdown(job: Job, floor: Floor, placed: Taken) -> float:
+def _slowdown(job: Job, floor: Hall, placed: Taken) -> float:
     """The all-reduce time beside that in as few racks as could hold the gang, evenly."""
     racks = -(-job.pods // floor.per_rack)
     share, more = divmod(job.pods, racks)

@@ -15,7 +15,7 @@ from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
 from planner.model.topology import HOSTNAME, Topology
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from planner.simulation.hall import Floor, Taken
+from planner.simulation.hall import Hall, Taken
 from planner.simulation.jobs import Job
 
 GPU = "nvidia.com/gpu"
@@ -30,7 +30,7 @@ class Strategy(Protocol):
     name: str
     partial: bool
 
-    def place(self, job: Job, floor: Floor) -> Taken:
+    def place(self, job: Job, floor: Hall) -> Taken:
         """What to take for (more of) the job; empty where nothing can be taken. The caller takes it."""
         ...
 
@@ -38,17 +38,17 @@ class Strategy(Protocol):
         """The job has ended, or gives up what it holds."""
         ...
 
-    def held(self, floor: Floor) -> int:
+    def held(self, floor: Hall) -> int:
         """GPUs that are free and that no other gang may use."""
         ...
 
 
-def in_one_rack(job: Job, floor: Floor) -> bool:
+def in_one_rack(job: Job, floor: Hall) -> bool:
     """Whether the gang fits a rack, and so must be in one."""
     return job.pods <= floor.per_rack
 
 
-def _whole_nodes(floor: Floor, rack: int, pods: int) -> Taken:
+def _whole_nodes(floor: Hall, rack: int, pods: int) -> Taken:
     full = [node for node in floor.nodes(rack) if floor.free[node] == floor.per_node]
     return [(node, floor.per_node) for node in full[:pods]]
 
@@ -58,7 +58,7 @@ class FirstFit:
 
     name, partial = "first fit", False
 
-    def place(self, job: Job, floor: Floor) -> Taken:
+    def place(self, job: Job, floor: Hall) -> Taken:
         if job.gpus < floor.per_node:
             node = next((node for node, free in enumerate(floor.free) if free >= job.gpus), None)
             return [] if node is None else [(node, job.gpus)]
@@ -74,7 +74,7 @@ class FirstFit:
     def release(self, job: Job) -> None:
         """Nothing is kept."""
 
-    def held(self, floor: Floor) -> int:
+    def held(self, floor: Hall) -> int:
         return 0
 
 
@@ -84,7 +84,7 @@ class BestFit:
 
     name, partial = "best fit", False
 
-    def place(self, job: Job, floor: Floor) -> Taken:
+    def place(self, job: Job, floor: Hall) -> Taken:
         if job.gpus < floor.per_node:
             return self._one(job, floor)
         if in_one_rack(job, floor):
@@ -103,7 +103,7 @@ class BestFit:
             taken += _whole_nodes(floor, rack, wanted)
         return taken
 
-    def _one(self, job: Job, floor: Floor) -> Taken:
+    def _one(self, job: Job, floor: Hall) -> Taken:
         room = [
             sum(floor.free[node] // job.gpus for node in floor.nodes(rack)) for rack in range(floor.racks)
         ]
@@ -116,7 +116,7 @@ class BestFit:
     def release(self, job: Job) -> None:
         """Nothing is kept."""
 
-    def held(self, floor: Floor) -> int:
+    def held(self, floor: Hall) -> int:
         return 0
 
 
@@ -130,7 +130,7 @@ class PodByPod:
         self._waiting: dict[int, tuple[int, int]] = {}
         """By job: the rack that its first pod chose (-1 for any) and the pods that have a place."""
 
-    def place(self, job: Job, floor: Floor) -> Taken:
+    def place(self, job: Job, floor: Hall) -> Taken:
         if job.gpus < floor.per_node:
             node = max(range(len(floor.free)), key=lambda n: (floor.free[n], -_turn(n, job, floor)))
             return [(node, job.gpus)] if floor.free[node] >= job.gpus else []
@@ -150,16 +150,16 @@ class PodByPod:
     def release(self, job: Job) -> None:
         self._waiting.pop(job.number, None)
 
-    def held(self, floor: Floor) -> int:
+    def held(self, floor: Hall) -> int:
         return 0
 
 
-def _turn(node: int, job: Job, floor: Floor) -> int:
+def _turn(node: int, job: Job, floor: Hall) -> int:
     """A place in an order that starts elsewhere for each job, as ties are broken by chance."""
     return (node - job.number * 7919) % len(floor.free)
 
 
-class Planned:
+class PlannedStrategy:
     """Bayplan: `planner.plan` on a snapshot that holds every running gang's reservation.
 
     Where `mode` is `domain`, gangs of `hold_from` GPUs and more hold whole domains; all others their nodes.
@@ -167,13 +167,13 @@ class Planned:
 
     partial = False
 
-    def __init__(self, floor: Floor, mode: ReserveMode, hold_from: int) -> None:
+    def __init__(self, floor: Hall, mode: ReserveMode, hold_from: int) -> None:
         self.name = "bayplan, nodes" if mode == "nodes" else "bayplan, domains"
         self._mode, self._hold_from = mode, hold_from
         self._snapshot = hall(floor)
         self._pristine_held: dict[int, list[int]] = {}
 
-    def place(self, job: Job, floor: Floor) -> Taken:
+    def place(self, job: Job, floor: Hall) -> Taken:
         whole = self._holds(job)
         if not _may_fit(job, floor, whole):
             return []
@@ -194,11 +194,11 @@ class Planned:
         self._snapshot = self._snapshot.without(name_of(job))
         self._pristine_held.pop(job.number, None)
 
-    def held(self, floor: Floor) -> int:
+    def held(self, floor: Hall) -> int:
         return sum(floor.free[node] for nodes in self._pristine_held.values() for node in nodes)
 
 
-def _may_fit(job: Job, floor: Floor, whole: bool) -> bool:
+def _may_fit(job: Job, floor: Hall, whole: bool) -> bool:
     """Whether the plan can succeed at all, by sums that are at hand: a held rack must be pristine."""
     if job.gpus < floor.per_node:
         return any(free >= job.gpus for free in floor.free)
@@ -219,14 +219,14 @@ def number(node: str) -> int:
     return int(node.removeprefix("n"))
 
 
-def gang_of(job: Job, floor: Floor, reserve: ReserveMode) -> PodGroup:
+def gang_of(job: Job, floor: Hall, reserve: ReserveMode) -> PodGroup:
     """The job as the planner sees it."""
     pods = PodSet("worker", job.pods, PodShape({GPU: job.gpus, "pods": 1}))
     required = RACK if job.pods > 1 and in_one_rack(job, floor) else ""
     return PodGroup(name_of(job), (pods,), Constraint(required=required), reserve)
 
 
-def hall(floor: Floor) -> Snapshot:
+def hall(floor: Hall) -> Snapshot:
     """The empty floor as a snapshot: racks r0, r1 …, nodes n0, n1 …"""
     nodes = (
         Node(

@@ -11,7 +11,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from webhook.cel import Budget, Declarations, compile
+from webhook.cel import CostBudget, Declarations, compile
 
 EXPRESSIONS = (
     "object.metadata.name.startsWith('train')",
@@ -108,7 +108,7 @@ def ours() -> Engine:
     programs = [compile(text, Declarations(variables={"object": None})) for text in EXPRESSIONS]
 
     def run(obj: dict[str, Any]) -> list[Any]:
-        budget = Budget()
+        budget = CostBudget()
         bindings = {"object": obj}
         return [program.evaluate(bindings, budget) for program in programs]
 

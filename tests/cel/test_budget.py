@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.effort import cpu_seconds
-from webhook.cel import Budget, CelError, Declarations, Function, Program, compile
+from webhook.cel import CelError, CostBudget, Declarations, Function, Program, compile
 
 DECLARED = Declarations(variables={"l": None, "s": None}, libraries=frozenset({"bind"}))
 TEN = list(range(10))
@@ -22,7 +22,7 @@ def _stopped(text: str, limit: int = 10_000_000, **bindings: Any) -> float:
 
     def run() -> None:
         with pytest.raises(CelError) as caught:
-            program.evaluate({"l": TEN, "s": LONG, **bindings}, Budget(limit))
+            program.evaluate({"l": TEN, "s": LONG, **bindings}, CostBudget(limit))
         assert caught.value.kind == "budget"
 
     return cpu_seconds(run)
@@ -68,7 +68,7 @@ def test_an_error_does_not_hide_an_exhausted_budget() -> None:
 def test_a_requests_expressions_share_its_budget() -> None:
     """Each run takes from the same units, until none are left; a fresh request has them all again."""
     program = compile("l.all(a, l.all(b, a + b >= 0))", DECLARED)
-    budget = Budget(2000)
+    budget = CostBudget(2000)
     program.evaluate({"l": TEN}, budget)
     assert 100 < budget.used < 1500
     while budget.left > 100:
@@ -76,7 +76,7 @@ def test_a_requests_expressions_share_its_budget() -> None:
             program.evaluate({"l": TEN}, budget)
     with pytest.raises(CelError, match="cost limit"):
         program.evaluate({"l": TEN}, budget)
-    assert program.evaluate({"l": TEN}, Budget(2000)) is True
+    assert program.evaluate({"l": TEN}, CostBudget(2000)) is True
 
 
 def test_the_same_expression_always_costs_the_same() -> None:
@@ -84,7 +84,7 @@ def test_the_same_expression_always_costs_the_same() -> None:
     program = compile("l.map(a, string(a)).filter(t, t.matches('[0-4]')).join(',') != ''", DECLARED)
 
     def cost() -> int:
-        budget = Budget()
+        budget = CostBudget()
         program.evaluate({"l": TEN}, budget)
         return budget.used
 
@@ -94,8 +94,8 @@ def test_the_same_expression_always_costs_the_same() -> None:
 def test_a_lazy_value_is_charged_to_the_same_budget() -> None:
     """A variable that is evaluated because another expression asks for it spends the request's units."""
     inner = compile("l.all(a, a >= 0)", DECLARED)
-    outer = compile("f() && f()", Declarations(functions={"f": _calls(inner, budget := Budget(5000))}))
-    alone = Budget()
+    outer = compile("f() && f()", Declarations(functions={"f": _calls(inner, budget := CostBudget(5000))}))
+    alone = CostBudget()
     inner.evaluate({"l": TEN}, alone)
     assert outer.evaluate({}, budget) is True
     assert budget.used > 2 * alone.used
@@ -106,7 +106,7 @@ def test_the_cost_grows_linearly_with_the_object() -> None:
     program = compile("l.all(c, c.env.all(e, e.size() < 64) && c.name.matches('^[a-z]+$'))", DECLARED)
 
     def cost(containers: int) -> int:
-        budget = Budget()
+        budget = CostBudget()
         container = {"name": "main", "env": ["value"] * 10}
         assert program.evaluate({"l": [container] * containers}, budget) is True
         return budget.used
@@ -114,5 +114,5 @@ def test_the_cost_grows_linearly_with_the_object() -> None:
     assert cost(20) - cost(10) == cost(10) - cost(0)
 
 
-def _calls(program: Program, budget: Budget) -> Function:
+def _calls(program: Program, budget: CostBudget) -> Function:
     return Function(lambda: program.evaluate({"l": TEN}, budget), 0, 0)

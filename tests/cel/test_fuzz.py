@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.cel.expressions import BINDINGS
 from tests.effort import cpu_seconds
-from webhook.cel import Budget, CelError, Declarations, compile, lookup, to_json
+from webhook.cel import CelError, CostBudget, Declarations, compile, lookup, to_json
 
 _LIBRARIES = frozenset({"math", "base64", "bind", "strings"})
 _CHECKED = Declarations(variables=dict.fromkeys(BINDINGS), libraries=_LIBRARIES, mutations=True)
@@ -42,7 +42,7 @@ def _answer(text: str, declared: Declarations) -> None:
 
 def _answered(text: str, declared: Declarations) -> None:
     try:
-        to_json(compile(text, declared).evaluate(BINDINGS, Budget(20_000)))
+        to_json(compile(text, declared).evaluate(BINDINGS, CostBudget(20_000)))
     except CelError as bad:
         rendered, short = bad.render(), len(bad.message) < 500
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webhook.cel import CelError, Declarations, compile
-from webhook.cel.libraries.authorizer import Authorizer, Decision, Query
+from webhook.cel.libraries.authorizer import AccessDecision, Authorizer, Query
 
 BASE = Declarations(variables={"o": None, "authorizer": None})
 OBJECT = {
@@ -148,9 +148,9 @@ def test_the_authorizer_asks_the_host() -> None:
     asked: list[Query] = []
 
     class Access:
-        def check(self, query: Query) -> Decision:
+        def check(self, query: Query) -> AccessDecision:
             asked.append(query)
-            return Decision(query.verb == "get", reason="by role")
+            return AccessDecision(query.verb == "get", reason="by role")
 
     text = "authorizer.serviceAccount('ns', 'sa').group('apps').resource('deployments').subresource('scale')"
     text += ".namespace('ns').name('web').check('get').allowed()"

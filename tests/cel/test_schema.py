@@ -8,7 +8,7 @@ import pytest
 
 from webhook.cel import lookup
 from webhook.cel.values import schema
-from webhook.cel.values.schema import Node
+from webhook.cel.values.schema import SchemaNode
 
 POD_SPEC = schema.named("PodSpec")
 
@@ -69,7 +69,7 @@ def test_every_workload_has_the_pod_template(api_version: str, kind: str, path: 
     root = lookup(api_version, kind)
     assert root is not None
     assert root.at(path) == schema.named("PodTemplateSpec")
-    assert root.at((*path, "spec", "containers", "0", "image")) == Node("string")
+    assert root.at((*path, "spec", "containers", "0", "image")) == SchemaNode("string")
 
 
 def test_a_node_selector_is_replaced_whole_and_labels_are_merged() -> None:
@@ -110,10 +110,10 @@ def test_a_path_that_does_not_exist_has_no_node() -> None:
     assert pod is not None
     assert pod.at(("spec", "nodeSelectors")) is None
     assert pod.at(("spec", "priority", "deeper")) is None
-    assert pod.at(("metadata", "labels", "app")) == Node("string")
+    assert pod.at(("metadata", "labels", "app")) == SchemaNode("string")
 
 
-def _walk(node: Node) -> Iterator[Node]:
+def _walk(node: SchemaNode) -> Iterator[SchemaNode]:
     yield node
     for child in [*node.fields.values(), *([node.items] if node.items else [])]:
         yield from _walk(child)

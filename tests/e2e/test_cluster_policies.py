@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.e2e.kube_ledgers import until
 from tests.e2e.stage import Cluster
 from webhook.admission.decision import decide
-from webhook.admission.environment import Surroundings
+from webhook.admission.environment import Environment
 from webhook.kube.api.access_reviews import asking
 from webhook.kube.api.client import connect
 from webhook.kube.state.cluster_watch import ClusterWatch
@@ -76,7 +76,7 @@ async def test_parameters_follow_the_api_server(cluster: Cluster, tmp_path: Path
     params = ParamsWatch(api)
 
     def message() -> str:
-        around = Surroundings(params=params)
+        around = Environment(params=params)
         return decide(from_object(DEPLOYMENT), policies, None, "validate", around).response.message
 
     try:
@@ -100,7 +100,7 @@ async def test_the_authorizer_asks_the_api_server_for_the_user_of_the_request(cl
     """A member of system:masters may, an unknown user may not."""
     policies = load([("policy.yaml", RIGHTS)])
     api = await connect(str(cluster.kubectl.kubeconfig))
-    around = Surroundings(access=asking(api, asyncio.get_running_loop()))
+    around = Environment(access=asking(api, asyncio.get_running_loop()))
 
     async def allowed(user: UserInfo) -> bool:
         request = from_object(DEPLOYMENT, user_info=user)

@@ -26,7 +26,7 @@ from tests.e2e.rollout import SYSTEM, Rollout
 from tests.e2e.stage import NAMESPACES, Cluster
 from webhook.kube.state.cluster_watch import EXTRAS, GANGS
 from webhook.kube.state.gangs import NOTED
-from webhook.workloads import KINDS, Kind
+from webhook.workloads import KINDS, WorkloadKind
 
 ACCOUNT = f"system:serviceaccount:{SYSTEM}:bayplan"
 RIGHTS = ("30-rbac.yaml", "35-certificates.yaml")
@@ -160,12 +160,12 @@ def specs() -> dict[str, Json]:
     return found | {"MPIJob": {"mpiReplicaSpecs": {"Worker": {"replicas": 1, "template": pod}}}}
 
 
-def folder_of(row: Kind) -> str:
+def folder_of(row: WorkloadKind) -> str:
     """Where the kind's objects lie."""
     return f"/apis/{row.group}/{row.versions[-1]}/namespaces/research/{row.resource}"
 
 
-def note(rollout: Rollout, row: Kind) -> str:
+def note(rollout: Rollout, row: WorkloadKind) -> str:
     """What the object says of its gang's place."""
     annotations = rollout.api.get(f"{folder_of(row)}/{row.name.lower()}")["metadata"]["annotations"]
     return str(annotations["bayplan.dev/placement"])

@@ -10,7 +10,7 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import PodGroup
-from planner.planning.details import account
+from planner.planning.details import details
 from planner.planning.plan import plan
 from tests.exact import test_affinity, test_numa, test_sharing
 from tests.exact.test_claims import World
@@ -50,7 +50,7 @@ def test_what_is_named_is_admitted_now(made: Made) -> None:
     for number in range(INSTANCES):
         moment, group = made(Random(f"nearest {number}"))
         answer = plan(moment, group)
-        one = account(moment, group, answer)
+        one = details(moment, group, answer)
         if one is None or answer.decision == "admitted":
             continue
         for way in one.ways_now:
@@ -65,6 +65,6 @@ def test_what_is_named_for_ever_fits_the_empty_cluster(made: Made) -> None:
     """Each way, with nothing bound and nothing held."""
     for number in range(INSTANCES):
         moment, group = made(Random(f"nearest {number}"))
-        one = account(moment, group, plan(moment, group))
+        one = details(moment, group, plan(moment, group))
         for way in one.ways_ever if one else ():
             assert plan(Snapshot(moment.base), way.group).decision == "admitted", (number, way.words)

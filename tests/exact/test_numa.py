@@ -14,7 +14,7 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.node import BoundPod
-from planner.model.pod import Alignment, Ask, PodShape
+from planner.model.pod import AlignedRequest, Alignment, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.node.topology_manager import NumaNode, Zone
 from planner.planning.plan import plan
@@ -50,7 +50,7 @@ def instance(random: Random) -> Instance:
             numa[name] = NumaNode(name, policy, scope, zones)
             used = sum(each[GPU] - left[GPU] for left in free)
             if used:
-                taken = Alignment((Ask("", {GPU: used}),), (Ask("", {GPU: used}),))
+                taken = Alignment((AlignedRequest("", {GPU: used}),), (AlignedRequest("", {GPU: used}),))
                 pods.append(BoundPod(f"x/{name}", name, {GPU: used, "pods": 1}, alignment=taken))
     sets = [_pod_set(random, place) for place in range(random.randint(1, 2))]
     return Instance(snapshot(nodes, [topology("rack")], pods, numa=numa), gang(*sets, reserve="nodes"), numa)
@@ -63,8 +63,8 @@ def _pod_set(random: Random, place: int) -> PodSet:
     ]
     total = {name: sum(one[name] for one in containers) for name in (GPU, "cpu")}
     requests = {name: amount for name, amount in total.items() if amount} | {"pods": 1}
-    asks = tuple(Ask(f"c{at}", one) for at, one in enumerate(containers))
-    shape = PodShape(requests, alignment=Alignment(asks, (Ask("", total),)))
+    asks = tuple(AlignedRequest(f"c{at}", one) for at, one in enumerate(containers))
+    shape = PodShape(requests, alignment=Alignment(asks, (AlignedRequest("", total),)))
     return PodSet(f"s{place}", random.randint(1, 3), shape)
 
 

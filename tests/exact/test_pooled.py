@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from planner.model.podgroup import Constraint
-from planner.model.work_budget import Budget, BudgetEnded
+from planner.model.work_budget import BudgetEnded, WorkBudget
 from planner.request.problem import ask
 from planner.request.validation import check
-from planner.search.domain_packing import Search
+from planner.search.domain_packing import DomainPacking
 from planner.search.mixtures.several import Several
-from planner.search.space import look
+from planner.search.space import search_space
 from tests.exact.solver import Instance, instance, valid
 from tests.exact.test_exact import LARGE, within_capacity
 
@@ -24,13 +24,13 @@ def compared(one: Instance) -> str:
     """Compares the two searches anywhere in the cluster; returns what came of it."""
     group = replace(one.group, constraint=Constraint(), reserve="nodes")
     check(group)
-    view = look(one.snapshot, one.snapshot.base.trees["topo"], now=True)
+    view = search_space(one.snapshot, one.snapshot.base.trees["topo"], now=True)
     kinds = ask(group, view.tree.topology).kinds
     if len(kinds) == 1:
         return "one kind"
     weights, match = view.weights(kinds), view.match(kinds)
-    every = Search(kinds, "shared", weights, Budget(10**9)).cost(view.content, match)
-    pooled = Several(kinds, "shared", weights, Budget(0, hard=True), Budget())
+    every = DomainPacking(kinds, "shared", weights, WorkBudget(10**9)).cost(view.content, match)
+    pooled = Several(kinds, "shared", weights, WorkBudget(0, hard=True), WorkBudget())
     try:
         cost = pooled.cost(view.content, match)
     except BudgetEnded:

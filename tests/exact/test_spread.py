@@ -18,7 +18,7 @@ import pytest
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.labels import Requirement
 from planner.model.node import BoundPod, Node
-from planner.model.pod import PodTerm, Spread
+from planner.model.pod import PodTerm, SpreadConstraint
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.topology import HOSTNAME
 from planner.planning.plan import plan
@@ -59,9 +59,9 @@ def _pod_set(random: Random, place: int) -> PodSet:
     return PodSet(f"s{place}", random.randint(1, 5 if not place else 2), pod)
 
 
-def _spread(random: Random) -> Spread:
+def _spread(random: Random) -> SpreadConstraint:
     apps = random.choice((("a",), ("a",), ("b",), ("a", "b")))
-    return Spread(
+    return SpreadConstraint(
         random.choice(KEYS),
         random.choice((1, 1, 2)),
         (Requirement("app", "In", apps),),

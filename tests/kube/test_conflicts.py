@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.ledger.conflicts import Blocked, Kept, judge
+from planner.ledger.conflicts import Blocked, RecordedReservation, judge
 from planner.model.answer import Assignment
 from planner.model.reservation import Reservation
 
@@ -50,37 +50,37 @@ def other(one: Reservation, **changes: object) -> Reservation:
 )  # fmt: skip
 def test_a_held_domain_has_one_holder(wanted: Reservation, blocked: bool) -> None:
     """Whichever of the two was first."""
-    assert isinstance(judge(wanted, 9, [Kept(HERE, 1)]), Blocked) is blocked
-    assert isinstance(judge(HERE, 9, [Kept(wanted, 1)]), Blocked) is blocked
+    assert isinstance(judge(wanted, 9, [RecordedReservation(HERE, 1)]), Blocked) is blocked
+    assert isinstance(judge(HERE, 9, [RecordedReservation(wanted, 1)]), Blocked) is blocked
 
 
 def test_two_parts_of_a_node_live_together_if_the_plan_knew_of_the_first() -> None:
     """What came later was not counted."""
-    assert judge(other(PART), 5, [Kept(PART, 5)]) == other(PART)
-    assert judge(other(PART), 4, [Kept(PART, 5)]) == Blocked("a")
+    assert judge(other(PART), 5, [RecordedReservation(PART, 5)]) == other(PART)
+    assert judge(other(PART), 4, [RecordedReservation(PART, 5)]) == Blocked("a")
 
 
 def test_the_first_by_name_is_told() -> None:
     """The same answer on every replica."""
-    book = [Kept(replace(HERE, id=name, gang=name), 1) for name in ("z", "c")]
+    book = [RecordedReservation(replace(HERE, id=name, gang=name), 1) for name in ("z", "c")]
     assert judge(other(HERE), 9, book) == Blocked("c")
 
 
 def test_asked_again_the_gang_keeps_its_place() -> None:
     """A plan that did not know of it, or that says the same, changes nothing."""
     elsewhere = replace(HERE, domains=(("z", "r2"),))
-    assert judge(elsewhere, 4, [Kept(HERE, 5)]) == Kept(HERE, 5)
-    assert judge(HERE, 5, [Kept(HERE, 5)]) == Kept(HERE, 5)
+    assert judge(elsewhere, 4, [RecordedReservation(HERE, 5)]) == RecordedReservation(HERE, 5)
+    assert judge(HERE, 5, [RecordedReservation(HERE, 5)]) == RecordedReservation(HERE, 5)
 
 
 def test_a_plan_that_knew_the_former_place_moves_the_gang_with_its_owner() -> None:
     """It is still claimed by the same workload."""
     claimed = replace(HERE, state="claimed", owner_uid="u")
-    moved = judge(replace(HERE, domains=(("z", "r2"),), expires=9.0), 5, [Kept(claimed, 5)])
+    moved = judge(replace(HERE, domains=(("z", "r2"),), expires=9.0), 5, [RecordedReservation(claimed, 5)])
     assert moved == replace(claimed, domains=(("z", "r2"),))
 
 
 def test_another_request_under_the_same_name_replaces_it() -> None:
     """It is not its own obstacle."""
     wanted = replace(HERE, fingerprint="g")
-    assert judge(wanted, 0, [Kept(HERE, 5)]) == wanted
+    assert judge(wanted, 0, [RecordedReservation(HERE, 5)]) == wanted

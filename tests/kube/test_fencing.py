@@ -10,7 +10,7 @@ from planner.model.reservation import reservation_id
 from tests.builders import gang, racks
 from tests.kube.worlds import booked
 from webhook.admission.decision import decide
-from webhook.placement.stamp import stamp
+from webhook.placement.stamp import annotate
 from webhook.placement.taints import changes, fenced_by, holder, kept_off, patch, tolerant, wanted
 from webhook.placement.workload_plan import plan_workload
 from webhook.policy import load
@@ -131,4 +131,4 @@ def stamped_with(body, *, fenced):
     """The object with its plan on two empty racks."""
     workload: Workload = read(body)
     plan = plan_workload(racks(2, 2), workload)
-    return stamp(body, workload, plan, "p@1", fenced=fenced)
+    return annotate(body, workload, plan, "p@1", fenced=fenced)

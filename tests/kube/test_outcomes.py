@@ -9,7 +9,7 @@ from planner.manifests.cluster import read
 from tests.builders import gang, racks
 from tests.kube.worlds import held, work, world
 from webhook.kube.api.client import Api, ApiError
-from webhook.kube.controller.gang_history import PAUSE, Outcomes
+from webhook.kube.controller.gang_history import PAUSE, GangHistoryWriter
 from webhook.kube.state.gangs import failed, gangs_of
 
 
@@ -37,7 +37,7 @@ class Clock:
 def after(api, count=1, *, well=False):
     """The outcomes of so many gangs that ended in rack r1."""
     moment, clock = racks(2, 4), Clock()
-    outcomes = Outcomes(api, "bayplan-system", clock)
+    outcomes = GangHistoryWriter(api, "bayplan-system", clock)
     for _ in range(count):
         outcomes.note(moment, held(moment, gang(2, required="rack")), well=well)
     return moment, clock, outcomes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.builders import gang
 from tests.kube.test_watch import Nowhere
 from webhook.kube.controller.controller import FAR_SECONDS, NEAR, NEAR_SECONDS, Controller
-from webhook.kube.controller.gang_history import Outcomes
+from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.gangs import Gang, Ref
@@ -24,7 +24,9 @@ async def test_the_head_of_a_queue_is_told_its_place_soon_and_its_tail_seldom() 
     api = Nowhere()
     watch = ClusterWatch(api)
     queue = QueueWatch(api, watch.news.set)
-    controller = Controller(api, watch, queue, KubeLedger(api), Outcomes(api, "default"), lambda: now[0])
+    controller = Controller(
+        api, watch, queue, KubeLedger(api), GangHistoryWriter(api, "default"), lambda: now[0]
+    )
     head, tail = waiting("head"), waiting("tail")
     told = [(controller._is_due(head, NEAR), controller._is_due(tail, NEAR + 1))]
     for later in (NEAR_SECONDS / 2, NEAR_SECONDS, FAR_SECONDS):

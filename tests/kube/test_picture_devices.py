@@ -9,7 +9,7 @@ import pytest
 from planner.cluster.hardware_update import with_hardware
 from planner.cluster.snapshot import Snapshot
 from planner.manifests.cluster import read
-from planner.manifests.fields import Kept
+from planner.manifests.fields import CachedDocument
 from planner.planning.plan import plan
 from tests.planner.test_claimed_devices import claiming, node, pod, slice_of, template
 from tests.planner.test_devices import given
@@ -57,7 +57,7 @@ def test_a_picture_told_anew_is_one_made_anew(after: tuple[Json, ...]) -> None:
 
 def test_a_kept_document_is_read_once() -> None:
     """The hardware is told anew with every change of one object; the others are not read again."""
-    kept = [Kept(one) for one in (*NODES, *BEFORE)]
+    kept = [CachedDocument(one) for one in (*NODES, *BEFORE)]
     first, again = read([("", kept)]), read([("", kept)])
     assert first.base.claims == again.base.claims == read([("", [*NODES, *BEFORE])]).base.claims
     assert first.base.claims.templates["team/gpus"] is again.base.claims.templates["team/gpus"]

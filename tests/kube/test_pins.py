@@ -9,8 +9,8 @@ from planner.model.labels import Requirement
 from tests.builders import gang, pod_set, racks, shape
 from tests.kube.worlds import booked
 from webhook.kube.controller.gated_pods import let_in, tightened
-from webhook.placement.pod_affinity import Pins, pins_of, repinned, unpinned, unpinned_affinity
-from webhook.placement.stamp import stamp
+from webhook.placement.pod_affinity import PlacementTerms, pins_of, repinned, unpinned, unpinned_affinity
+from webhook.placement.stamp import annotate
 from webhook.placement.workload_plan import held_for, plan_workload, replay_for_pod, replica_of
 from webhook.workloads import read
 from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, QUEUED_GATE, RESERVATION
@@ -75,13 +75,13 @@ def test_several_domains_are_said_by_hostname_where_the_pod_has_terms_already():
 def test_a_domains_terms_are_its_whole_path_and_a_hosts_its_name():
     """As the plan writes them."""
     levels = ("zone", "rack", "kubernetes.io/hostname")
-    assert pins_of(levels, [("z", "r1")]) == Pins((term(("zone", "z"), ("rack", "r1")),))
-    assert pins_of(levels, [("z", "r1", "n1")]) == Pins(hosts=frozenset({"n1"}))
+    assert pins_of(levels, [("z", "r1")]) == PlacementTerms((term(("zone", "z"), ("rack", "r1")),))
+    assert pins_of(levels, [("z", "r1", "n1")]) == PlacementTerms(hosts=frozenset({"n1"}))
 
 
 def test_a_former_plans_terms_go_and_a_persons_stay():
     """What was joined to each term is taken off again."""
-    pins = Pins((term(("rack", "r1")),))
+    pins = PlacementTerms((term(("rack", "r1")),))
     assert unpinned_affinity(required([R1]), pins) == {}
     assert unpinned_affinity(required([SSD, R1]), pins) == required([SSD])
     assert unpinned_affinity(required([SSD]), pins) == required([SSD])
@@ -95,7 +95,7 @@ NAMED = {"key": "metadata.name", "operator": "In", "values": ["n3"]}
 
 def test_hosts_are_known_by_label_and_by_name():
     """A plan of single nodes; a node without a hostname label is a field of its own term."""
-    pins = Pins(hosts=frozenset({"n1", "n2", "n3"}))
+    pins = PlacementTerms(hosts=frozenset({"n1", "n2", "n3"}))
     both = required([HOSTS])
     terms = both["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
     terms.append({"matchFields": [NAMED]})
@@ -124,7 +124,7 @@ def test_a_gang_is_freed_of_its_plan_for_planning():
         pod_set(1, shape(gpu=8, affinity=(ours,)), name="a"),
         pod_set(1, shape(gpu=8, affinity=((*own, *ours),)), name="b"),
     )
-    freed = unpinned(group, Pins((ours,)))
+    freed = unpinned(group, PlacementTerms((ours,)))
     assert [one.shape.affinity for one in freed.pod_sets] == [(), (own,)]
 
 
@@ -245,12 +245,12 @@ def test_a_deployment_that_is_one_gang_tells_its_pods_so():
         "metadata": {"name": "web", "namespace": "ns", "annotations": {"bayplan.dev/gang": "web"}},
         "spec": {"replicas": 2, "template": {"spec": spec}},
     }
-    stamped = stamp(body, read(body), plan_workload(racks(1, 2), read(body)), "p@1")
+    stamped = annotate(body, read(body), plan_workload(racks(1, 2), read(body)), "p@1")
     template = stamped["spec"]["template"]
     assert template["metadata"]["annotations"][GANG_OF] == "ns/Deployment/web"
     assert replica_of(template, "ns") == "ns/Deployment/web"
     assert replica_of(template, "other") == ""
     assert held_for(racks(1, 2), template, "ns") == ((), True), "planned, and waiting"
     alone = {**body, "metadata": {"name": "web", "namespace": "ns"}}
-    plain = stamp(alone, read(alone), plan_workload(racks(1, 2), read(alone)), "p@1")
+    plain = annotate(alone, read(alone), plan_workload(racks(1, 2), read(alone)), "p@1")
     assert GANG_OF not in plain["spec"]["template"]["metadata"]["annotations"]

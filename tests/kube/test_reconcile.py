@@ -21,7 +21,7 @@ from webhook.kube.controller.reconcile import (
     Release,
     Restore,
     Stuck,
-    Wait,
+    WaitAction,
     World,
     alive,
     bereft,
@@ -29,7 +29,7 @@ from webhook.kube.controller.reconcile import (
     reconcile,
 )
 from webhook.kube.state.gangs import Work
-from webhook.placement.stamp import Note
+from webhook.placement.stamp import PlacementAnnotation
 
 
 def job(name: str, pods: int = 2, *, required: str = "rack") -> PodGroup:
@@ -44,7 +44,9 @@ def admitted(actions: list[object]) -> list[str]:
 
 def positions(actions: list[object]) -> list[tuple[str, int, int]]:
     """Who waits at which position of how many."""
-    return [(one.gang.name.split("/")[2], one.position, one.of) for one in actions if isinstance(one, Wait)]
+    return [
+        (one.gang.name.split("/")[2], one.position, one.of) for one in actions if isinstance(one, WaitAction)
+    ]
 
 
 def test_a_gang_that_runs_is_left_alone():
@@ -181,7 +183,7 @@ def test_of_many_that_wait_only_the_first_are_planned():
     """The others are told their position, so that one pass stays short."""
     gangs = [waiting(job(f"g{n:03}"), created=float(n)) for n in range(70)]
     actions = queue(booked(racks(1, 2), job("running")), gangs)
-    waits = [one for one in actions if isinstance(one, Wait)]
+    waits = [one for one in actions if isinstance(one, WaitAction)]
     assert [one.answer is not None for one in waits] == [True] * 64 + [False] * 6
 
 
@@ -211,7 +213,7 @@ def noted(group: PodGroup, *racks_told: str) -> Work:
     """A Job whose template was stamped and pinned when its gang was in these racks."""
     terms = tuple((Requirement("rack", "In", (rack,)),) for rack in racks_told)
     sets = tuple(replace(one, shape=replace(one.shape, affinity=terms)) for one in group.pod_sets)
-    note = Note("admitted", "topo", tuple((rack,) for rack in racks_told))
+    note = PlacementAnnotation("admitted", "topo", tuple((rack,) for rack in racks_told))
     made = work(replace(group, pod_sets=sets))
     return replace(made, notes=(note,), ids=(reservation_id(group.name),))
 

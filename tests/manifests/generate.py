@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from planner.manifests.gpu_sharing import RESERVATION_SPACES
-from webhook.workloads import KINDS, Kind
+from webhook.workloads import KINDS, WorkloadKind
 
 Json = dict[str, Any]
 FILE = Path(__file__).parents[2] / "manifests" / "70-webhooks.yaml"
@@ -112,7 +112,7 @@ def group_rules() -> list[Json]:
     return [_rule([row], ["CREATE"]) for row in pod_groups() if row.group in GROUPS]
 
 
-def pod_groups() -> list[Kind]:
+def pod_groups() -> list[WorkloadKind]:
     """Every system's PodGroup."""
     return [row for row in KINDS.values() if row.resource == "podgroups"]
 
@@ -129,11 +129,11 @@ def rules(kinds: tuple[str, ...], operations: list[str]) -> list[Json]:
     return [_rule([row for row in rows if row.group == group], operations) for group in _groups(rows)]
 
 
-def _groups(rows: list[Kind]) -> list[str]:
+def _groups(rows: list[WorkloadKind]) -> list[str]:
     return list(dict.fromkeys(row.group for row in rows))
 
 
-def _rule(rows: list[Kind], operations: list[str]) -> Json:
+def _rule(rows: list[WorkloadKind], operations: list[str]) -> Json:
     return {
         "apiGroups": [rows[0].group],
         "apiVersions": ["*"],

@@ -10,7 +10,7 @@ from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.labels import Requirement
 from planner.model.podgroup import Constraint, PodGroup
 from planner.model.topology import HOSTNAME, Topology
-from planner.planning.details import AS_ASKED, account
+from planner.planning.details import AS_ASKED, details
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, pod_set, racks, shape
@@ -37,7 +37,7 @@ def holding(moment, *groups):
 
 
 def told(moment, group):
-    return account(moment, group, plan(moment, group))
+    return details(moment, group, plan(moment, group))
 
 
 def only_in(count, *racks_, gpu=8):
@@ -126,7 +126,7 @@ def test_smaller_pods_are_named_where_fewer_do_not_help():
 def test_a_contradiction_has_no_account():
     """Nothing was searched; the message names the valid values."""
     moment, group = racks(1, 2), gang(1, required="row")
-    assert account(moment, group, plan(moment, group)) is None
+    assert details(moment, group, plan(moment, group)) is None
 
 
 def test_nodes_of_another_pool_are_counted_too():
@@ -192,7 +192,7 @@ GROUPS = st.builds(
 def test_nodes_add_up_and_the_nearest_request_is_admitted(moment, group):
     """Whatever the cluster: usable and left out are all nodes, and fewer pods as named have a place now."""
     answer = plan(moment, group)
-    one = account(moment, group, answer)
+    one = details(moment, group, answer)
     assert one.usable + sum(one.excluded.values()) == one.nodes == len(moment.nodes)
     assert one.usable >= 0
     assert min(one.excluded.values(), default=1) > 0
@@ -216,7 +216,7 @@ def fewer(moment, group, pods):
 @settings(max_examples=100)
 def test_each_levels_number_is_what_fits_a_domain_of_it(moment, group):
     """As many pods as are told have a place when that level is required, and not one more."""
-    one = account(moment, group, plan(moment, group))
+    one = details(moment, group, plan(moment, group))
     for fit in one.levels[1:]:
         asked = replace(group, constraint=Constraint(required=fit.level))
         if fit.now.fits:

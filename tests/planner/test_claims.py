@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.devices.claims import Claim, DeviceRequest
+from planner.devices.claims import ClaimRequest, ResourceClaim
 from planner.manifests.cluster import read
 from planner.model.errors import InputError
 from webhook.variables.cluster import cluster_facts
@@ -29,12 +29,12 @@ def read_one(request):
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
-        ({"exactly": {"deviceClassName": "gpu.nvidia.com", "count": 8}}, DeviceRequest("gpu.nvidia.com", 8)),
-        ({"exactly": {"deviceClassName": "gpu.nvidia.com"}}, DeviceRequest("gpu.nvidia.com", 1)),
-        ({"deviceClassName": "mig.nvidia.com", "count": 2}, DeviceRequest("mig.nvidia.com", 2)),
+        ({"exactly": {"deviceClassName": "gpu.nvidia.com", "count": 8}}, ClaimRequest("gpu.nvidia.com", 8)),
+        ({"exactly": {"deviceClassName": "gpu.nvidia.com"}}, ClaimRequest("gpu.nvidia.com", 1)),
+        ({"deviceClassName": "mig.nvidia.com", "count": 2}, ClaimRequest("mig.nvidia.com", 2)),
         (
             {"exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}},
-            DeviceRequest("gpu.nvidia.com", -1),
+            ClaimRequest("gpu.nvidia.com", -1),
         ),
         (
             {
@@ -43,13 +43,13 @@ def read_one(request):
                     {"deviceClassName": "b.example"},
                 ]
             },
-            DeviceRequest("a.example", 3, (), (DeviceRequest("b.example", 1),)),
+            ClaimRequest("a.example", 3, (), (ClaimRequest("b.example", 1),)),
         ),
     ],
 )
 def test_each_way_to_ask_for_devices_is_read(request_, expected):
     """v1 and v1beta2 with `exactly`, v1beta1 without; all of a node is an unknown count."""
-    assert read_one(request_) == Claim((expected,))
+    assert read_one(request_) == ResourceClaim((expected,))
 
 
 def test_claims_templates_and_compute_domains_are_facts():

@@ -12,15 +12,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from planner.cluster import capacity, capacity_cache
 from planner.cluster.occupancy import Pods
-from planner.cluster.persistent_map import Layered
+from planner.cluster.persistent_map import PersistentMap
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.labels import Taint, Toleration
 from planner.model.node import BoundPod
 from planner.model.reservation import Book
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from planner.search.capacity_classes import Classes
-from planner.search.domain_ranking import Rank
+from planner.search.capacity_classes import CapacityClasses
+from planner.search.domain_ranking import DomainRanking
 from tests.builders import amounts, cluster, gang, node, pod_set, shape
 from tests.exact.solver import instance
 
@@ -143,7 +143,7 @@ TestEventsInParts.settings = TestEvents.settings
 @pytest.mark.parametrize("count", [0, 1, 24, 25, 300, 9_216])
 def test_a_row_in_parts_is_the_row(count):
     """In its order, in few parts, none of which is wide; one that is short is left whole."""
-    made = capacity.in_parts([(place,) for place in range(count)], lambda some: ("part", *some))
+    made = capacity.chunked([(place,) for place in range(count)], lambda some: ("part", *some))
 
     def leaves(part):
         return [leaf for one in part[1:] for leaf in leaves(one)] if part[0] == "part" else [part]
@@ -167,8 +167,8 @@ def test_a_change_under_a_wide_root_is_worked_out_in_its_part_alone():
         plan(moment, group)
         calls: list[int] = []
         with pytest.MonkeyPatch.context() as patch:
-            best = Rank.best
-            patch.setattr(Rank, "best", lambda *asked, **how: calls.append(1) or best(*asked, **how))
+            best = DomainRanking.best
+            patch.setattr(DomainRanking, "best", lambda *asked, **how: calls.append(1) or best(*asked, **how))
             plan(moment.with_pod(BoundPod("y/p", "n7a", amounts(gpu=1, pods=1))), group)
         return len(calls)
 
@@ -206,7 +206,7 @@ def test_what_is_forgotten_is_freed_without_the_collector_of_cycles():
             plan(moment.with_pod(BoundPod("y/p", "a1", amounts(cpu=1, pods=1))), group)
         memory = moment.base.memory
         remembered = [ref(kept.value) for kept in memory._kept.values() if hasattr(kept.value, "__weakref__")]
-        assert {type(one()) for one in remembered} >= {Rank, Classes}
+        assert {type(one()) for one in remembered} >= {DomainRanking, CapacityClasses}
         memory._kept.clear()
         assert not any(one() for one in remembered)
         whole = ref(moment.base)
@@ -220,7 +220,7 @@ def test_what_is_forgotten_is_freed_without_the_collector_of_cycles():
 def test_a_mapping_with_changes_is_the_mapping_that_a_dict_would_be(count):
     """Added, replaced and removed entries, over several merges; the former mapping stays as it was."""
     random, plain = Random(1), {n: n for n in range(count)}
-    mapping: Layered[int, int] = Layered(dict(plain))
+    mapping: PersistentMap[int, int] = PersistentMap(dict(plain))
     for step in range(400):
         before, copy = mapping, dict(plain)
         key, value = random.randrange(count + 30), random.choice((None, step))

@@ -9,7 +9,7 @@ from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.podgroup import Constraint, FabricWish, PodGroup
 from planner.model.settings import DEFAULTS, LevelPolicy
 from planner.model.topology import HOSTNAME, Link, Topology
-from planner.planning.details import account
+from planner.planning.details import details
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, pod_set, racks, shape
@@ -19,7 +19,7 @@ PACK = LevelPolicy("pack-rack", 10.0, "rack", "pack")
 
 
 def ways(moment: Snapshot, group: PodGroup):
-    return account(moment, group, plan(moment, group))
+    return details(moment, group, plan(moment, group))
 
 
 def empty(moment: Snapshot) -> Snapshot:
@@ -154,7 +154,7 @@ def requests(draw) -> PodGroup:
 @settings(max_examples=250)
 def test_whatever_is_named_is_admitted(moment, group):
     """Now in the cluster as it is (once the gang has ended whose end is named), ever in the empty one."""
-    one = account(moment, group, plan(moment, group))
+    one = details(moment, group, plan(moment, group))
     if one is None:
         return
     for way in one.ways_now:

@@ -7,7 +7,7 @@ import pytest
 from planner.manifests.cluster import read
 from planner.manifests.numa import numa_from
 from planner.model.errors import InputError, Where
-from planner.model.pod import Ask
+from planner.model.pod import AlignedRequest
 from planner.node.topology_manager import NumaNode, fewest, misfit, most_in_one
 from webhook.variables.cluster import cluster_facts
 
@@ -49,7 +49,9 @@ def node(policy="single-numa-node", scope="container", **changes) -> NumaNode:
 
 def ask(gpus=0, cpu=0, memory=0, name="main", stays=True):
     """A request of so many GPUs, cores and Gi."""
-    return Ask(name, {GPU: gpus, "cpu": cpu * 1000, "memory": memory * 2**30, "rdma/ib": gpus}, stays)
+    return AlignedRequest(
+        name, {GPU: gpus, "cpu": cpu * 1000, "memory": memory * 2**30, "rdma/ib": gpus}, stays
+    )
 
 
 def test_what_one_zone_gives_is_admitted():

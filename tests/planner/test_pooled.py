@@ -8,14 +8,14 @@ from random import Random
 import pytest
 
 from planner.model.podgroup import Constraint
-from planner.model.work_budget import Budget, BudgetEnded
+from planner.model.work_budget import BudgetEnded, WorkBudget
 from planner.planning.plan import plan
 from planner.request.problem import ask
 from planner.search.bounds import fewest
-from planner.search.domain_packing import Search
+from planner.search.domain_packing import DomainPacking
 from planner.search.mixtures.pooled import Nested, weight
 from planner.search.mixtures.several import Several
-from planner.search.space import look
+from planner.search.space import search_space
 from tests.builders import cluster, gang, pod_set, shape
 
 TRAY = "gpu=4 cpu=144"
@@ -41,11 +41,11 @@ def half_used(seed: int) -> Callable[[], int]:
 
 def searches(moment, group):
     """The search by every mixture with time enough, and one that may try none; what they are asked for."""
-    view = look(moment, moment.base.trees["topo"], now=True)
+    view = search_space(moment, moment.base.trees["topo"], now=True)
     kinds = ask(group, view.tree.topology).kinds
     weights, match = view.weights(kinds), view.match(kinds)
-    every = Search(kinds, "shared", weights, Budget(10**9))
-    return every, Several(kinds, "shared", weights, Budget(0), Budget()), view.content, match
+    every = DomainPacking(kinds, "shared", weights, WorkBudget(10**9))
+    return every, Several(kinds, "shared", weights, WorkBudget(0), WorkBudget()), view.content, match
 
 
 def test_two_sizes_of_pods_over_an_empty_block_are_searched_to_their_end():
@@ -145,9 +145,9 @@ def test_pooled_no_place_is_none():
 def test_what_pools_do_not_decide_ends_the_budget():
     """Nothing is made up: without work allowed neither every mixture nor a pool is an answer."""
     sets = [pod_set(3, shape(gpu=1), name="one"), pod_set(2, shape(gpu=4), name="four")]
-    view = look(hall(1, 2, 4), hall(1, 2, 4).base.trees["topo"], now=True)
+    view = search_space(hall(1, 2, 4), hall(1, 2, 4).base.trees["topo"], now=True)
     kinds = ask(gang(*sets), view.tree.topology).kinds
-    none = Several(kinds, "shared", view.weights(kinds), Budget(0), Budget(0))
+    none = Several(kinds, "shared", view.weights(kinds), WorkBudget(0), WorkBudget(0))
     with pytest.raises(BudgetEnded):
         none.cost(view.content, view.match(kinds))
 

@@ -4,14 +4,14 @@ import pytest
 
 from planner.model.podgroup import Constraint
 from planner.model.topology import ROOT
-from planner.model.work_budget import Budget
+from planner.model.work_budget import WorkBudget
 from planner.planning.plan import plan, requests_of, search
 from planner.planning.reservation import reservation_for
 from planner.request.problem import ask
 from planner.request.relaxation import relaxations
-from planner.search.level_search import Climb
+from planner.search.level_search import LevelSearch
 from planner.search.objective import weights
-from planner.search.space import look
+from planner.search.space import search_space
 from tests.builders import cluster, gang, pod_set, racks, shape
 
 
@@ -19,7 +19,7 @@ def climbed(moment, group, budget):
     """The climb of a group in the only topology, with so much work allowed."""
     tree = moment.base.trees["topo"]
     asked = ask(group, tree.topology)
-    climb = Climb(look(moment, tree, now=True), asked, group.reserve, Budget(budget), [])
+    climb = LevelSearch(search_space(moment, tree, now=True), asked, group.reserve, WorkBudget(budget), [])
     return climb, climb.climb(relaxations(asked)[0], ROOT)
 
 
@@ -35,7 +35,7 @@ def test_a_search_that_ends_early_still_places_the_gang_and_says_so():
 def ended(moment, group, monkeypatch):
     """What is found where the search ends at once, and all narrower ones with it."""
     monkeypatch.setattr("planner.search.level_search._BEAMS", ())
-    (tried,) = search(moment, group, requests_of(moment, group), lambda: Budget(10), now=True)
+    (tried,) = search(moment, group, requests_of(moment, group), lambda: WorkBudget(10), now=True)
     return tried
 
 
@@ -80,7 +80,7 @@ def test_equal_domains_cost_no_more_than_a_few_of_them():
 def test_no_digit_of_the_cost_carries_into_the_next():
     """The most that one digit can hold is less than one unit of the next."""
     moment = cluster("r1: a b c\nr2: d e f")
-    content = look(moment, moment.base.trees["topo"], now=True).content
+    content = search_space(moment, moment.base.trees["topo"], now=True).content
     value = weights(moment.topologies[0], content, worst_penalty=300)
     hosts, free = content.size, content.worth
     assert value.free[1] * free < value.free[0]

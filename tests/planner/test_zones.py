@@ -13,7 +13,7 @@ from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.model.answer import Assignment
 from planner.model.errors import InputError, Where
 from planner.model.node import BoundPod
-from planner.model.pod import Alignment, Ask
+from planner.model.pod import AlignedRequest, Alignment
 from planner.model.podgroup import PodSet
 from planner.model.reservation import Reservation
 from planner.node.numa_state import seats
@@ -173,8 +173,8 @@ def test_a_reservation_keeps_what_the_kubelet_will_align():
     moment, group = dgx(), workers(1, 3, 1)
     held = reservation_for(moment, group, plan(moment, group))
     ((_, traits),) = held.traits
-    asks = (Ask("", {GPU: 3}), Ask("", {GPU: 1}))
-    assert traits.alignment == Alignment(asks, (Ask("", {GPU: 4}),))
+    asks = (AlignedRequest("", {GPU: 3}), AlignedRequest("", {GPU: 1}))
+    assert traits.alignment == Alignment(asks, (AlignedRequest("", {GPU: 4}),))
     assert reservation_from(reservation_manifest(held), Where()) == held
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.policies.helpers import Json, cluster, policies
 from tests.workloads.objects import JOB, POD, changed
-from webhook.admission.environment import Surroundings
+from webhook.admission.environment import Environment
 from webhook.cli.mutate import decide_all
 from webhook.files.reader import Document
 from webhook.placement.group_members import group_of
@@ -21,7 +21,7 @@ def joined(one: Json, at: tuple[str | int, ...], group: str, scheduler: str) -> 
 def answers(*objects: Json) -> list[str]:
     """The refusal of each object of one file, "" where it is let in."""
     documents = [Document("gang.yaml", place, one) for place, one in enumerate(objects)]
-    outcomes = decide_all(policies(), cluster("superpod-32"), documents, Surroundings())
+    outcomes = decide_all(policies(), cluster("superpod-32"), documents, Environment())
     return [one.decision.response.message for one in outcomes]
 
 

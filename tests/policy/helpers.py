@@ -8,7 +8,16 @@ from typing import Any
 
 import yaml
 
-from webhook.policy import Findings, Host, Mutated, PolicySet, from_object, load, run_mutating, run_validating
+from webhook.policy import (
+    EvaluationContext,
+    Findings,
+    Mutated,
+    PolicySet,
+    from_object,
+    load,
+    run_mutating,
+    run_validating,
+)
 
 UPSTREAM, OURS = "admissionregistration.k8s.io/v1", "bayplan.dev/v1alpha1"
 PODS = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
@@ -84,7 +93,7 @@ def deployment(replicas: int = 1, **spec: Any) -> Json:
 
 
 def mutate(
-    documents: Sequence[Json] | PolicySet, obj: Json, host: Host | None = None, **request: Any
+    documents: Sequence[Json] | PolicySet, obj: Json, host: EvaluationContext | None = None, **request: Any
 ) -> Mutated:
     """Run mutating policies on an object; the object itself must come out of it as it went in."""
     policies = documents if isinstance(documents, PolicySet) else loaded(*documents)
@@ -95,7 +104,10 @@ def mutate(
 
 
 def validate(
-    documents: Sequence[Json] | PolicySet, obj: Mapping[str, Any], host: Host | None = None, **request: Any
+    documents: Sequence[Json] | PolicySet,
+    obj: Mapping[str, Any],
+    host: EvaluationContext | None = None,
+    **request: Any,
 ) -> Findings:
     """Run validating policies on an object."""
     policies = documents if isinstance(documents, PolicySet) else loaded(*documents)

@@ -12,7 +12,7 @@ from tests.effort import cpu_seconds
 from tests.policy.helpers import OURS, apply, check, deployment, loaded, mutating, patch, pod, validating
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.patch import apply as apply_patch
-from webhook.policy import Host, from_object, run_mutating, run_validating
+from webhook.policy import EvaluationContext, from_object, run_mutating, run_validating
 
 EVERYTHING = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
 POLICIES = loaded(
@@ -38,7 +38,7 @@ POLICIES = loaded(
         },
     ),
 )
-HOST = Host(templates=lambda _: [(("spec", "template"), "main"), (("spec", 0, "x"), "odd")])
+HOST = EvaluationContext(templates=lambda _: [(("spec", "template"), "main"), (("spec", 0, "x"), "odd")])
 WRONG = st.recursive(
     st.sampled_from(
         [None, True, 0, -1, 10**30, 1.5, "", "x", "\ud800".encode("utf-16", "surrogatepass").hex()]

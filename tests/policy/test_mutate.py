@@ -16,8 +16,8 @@ from tests.policy.helpers import (
     patch,
     pod,
 )
-from webhook.cel import Budget
-from webhook.policy import Host
+from webhook.cel import CostBudget
+from webhook.policy import EvaluationContext
 
 SET_SCHEDULER = patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: "kai-scheduler"}]')
 
@@ -188,7 +188,7 @@ def test_the_budget_is_shared_by_the_policies_of_a_request() -> None:
     dear = patch(f'{HEAVY} ? [] : [JSONPatch{{op: "remove", path: "/spec"}}]')
     policies = [mutating(dear, name=name) for name in ("a", "b", "c")]
     cost = mutate(policies[:1], pod()).cost
-    host = Host(new_budget=lambda: Budget(int(cost * 2.5)))
+    host = EvaluationContext(new_budget=lambda: CostBudget(int(cost * 2.5)))
     (error,) = mutate(policies, pod(), host).errors
     assert error.policy == "c"
     assert "cost limit" in error.message
@@ -197,7 +197,7 @@ def test_the_budget_is_shared_by_the_policies_of_a_request() -> None:
 def test_match_conditions_have_a_quarter_of_the_budget() -> None:
     """A condition may not spend what mutations may."""
     cost = mutate([mutating(patch(f"{HEAVY} ? [] : []"))], pod()).cost
-    host = Host(new_budget=lambda: Budget(cost * 2))
+    host = EvaluationContext(new_budget=lambda: CostBudget(cost * 2))
     conditions = [{"name": "dear", "expression": HEAVY}]
     (error,) = mutate([mutating(SET_SCHEDULER, matchConditions=conditions)], pod(), host).errors
     assert error.label == "spec.matchConditions[0].expression"
@@ -302,9 +302,11 @@ def test_policies_that_need_a_cluster_are_left_out_without_one() -> None:
     policies = loaded(reads, mutating(SET_SCHEDULER, name="z"))
     assert [policy.name for policy in policies.mutating] == ["z", "a-reads-plan"]
     assert policies.uses_plan
-    offline = mutate(policies, pod(), Host.offline())
+    offline = mutate(policies, pod(), EvaluationContext.offline())
     assert [(row.policy, row.lacks) for row in offline.skipped] == [("a-reads-plan", ("plan",))]
-    host = Host(known=frozenset({"plan"}), facts_for=lambda obj, pod_set: {"plan": {"nodes": ["n1"]}})
+    host = EvaluationContext(
+        known=frozenset({"plan"}), facts_for=lambda obj, pod_set: {"plan": {"nodes": ["n1"]}}
+    )
     assert mutate(policies, pod(), host).object["spec"]["nodeName"] == "n1"
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from tests.policy.helpers import OURS, UPSTREAM, apply, deployment, mutate, mutating, operations, patch, pod
-from webhook.policy import Host
+from webhook.policy import EvaluationContext
 
 SET = patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: "kai-scheduler"}]')
 LABEL = apply('Object{metadata: Object.metadata{labels: {"seen": object.metadata.namespace}}}')
 
 
-def host(*paths: tuple[Any, ...], **facts: Any) -> Host:
+def host(*paths: tuple[Any, ...], **facts: Any) -> EvaluationContext:
     """A caller that knows where the templates are."""
     templates = [(path, f"set-{index}") for index, path in enumerate(paths or [("spec", "template")])]
-    return Host(templates=lambda _: templates, known=frozenset({"gang", "plan"}), **facts)
+    return EvaluationContext(templates=lambda _: templates, known=frozenset({"gang", "plan"}), **facts)
 
 
 def test_a_pod_policy_mends_the_template_of_a_workload() -> None:

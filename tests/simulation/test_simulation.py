@@ -7,32 +7,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.simulation.hall import Floor
+from planner.simulation.hall import Hall
 from planner.simulation.jobs import DAY, Job, jobs, quantile
 from planner.simulation.results import outcome
 from planner.simulation.simulate import GIVE_UP, simulate
-from planner.simulation.strategies import BestFit, FirstFit, Planned, PodByPod
+from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, PodByPod
 
 WAYS = {
     "first fit": lambda floor: FirstFit(),
     "best fit": lambda floor: BestFit(),
     "pod by pod": lambda floor: PodByPod(),
-    "nodes": lambda floor: Planned(floor, "nodes", 8),
-    "domains": lambda floor: Planned(floor, "domain", 8),
+    "nodes": lambda floor: PlannedStrategy(floor, "nodes", 8),
+    "domains": lambda floor: PlannedStrategy(floor, "domain", 8),
 }
 EVERY_WAY = pytest.mark.parametrize("way", WAYS)
 
 
-def small() -> Floor:
+def small() -> Hall:
     """Four racks of four nodes with four GPUs each."""
-    return Floor(4, 4, 4)
+    return Hall(4, 4, 4)
 
 
 def job(number: int, pods: int, gpus: int = 4, arrival: float = 0.0, length: float = DAY) -> Job:
     return Job(number, pods, gpus, arrival, length)
 
 
-def filled(*taken: tuple[int, int]) -> Floor:
+def filled(*taken: tuple[int, int]) -> Hall:
     """The small floor with these GPUs taken."""
     floor = small()
     floor.take(list(taken))
@@ -107,7 +107,7 @@ def test_pod_by_pod_holds_a_part_until_it_gives_up():
 
 def test_a_held_domain_is_nobody_elses_and_counts_as_held():
     """Two gangs of three nodes: each holds a rack of four, of which one node idles."""
-    way = Planned(small(), "domain", 8)
+    way = PlannedStrategy(small(), "domain", 8)
     run = simulate([job(0, 3), job(1, 3)], small(), way, days=0.5)
     assert run.mean.held == pytest.approx(2 * 4 / 64)
     assert run.mean.running == pytest.approx(2 * 12 / 64)
@@ -116,7 +116,7 @@ def test_a_held_domain_is_nobody_elses_and_counts_as_held():
 def test_bayplan_leaves_racks_pristine_where_an_opened_one_serves():
     """A one-GPU job joins the node that is partly used, not the first free one."""
     floor = small()
-    way = Planned(floor, "nodes", 8)
+    way = PlannedStrategy(floor, "nodes", 8)
     first = way.place(job(0, 1, 1), floor)
     floor.take(first)
     assert way.place(job(1, 1, 1), floor) == first

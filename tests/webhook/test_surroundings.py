@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from webhook.admission.decision import decide
-from webhook.admission.environment import Surroundings
-from webhook.cel.libraries.authorizer import Decision, Query
+from webhook.admission.environment import Environment
+from webhook.cel.libraries.authorizer import AccessDecision, Query
 from webhook.policy import load
 from webhook.wire.request import UserInfo, from_object
 
@@ -25,7 +25,7 @@ LIMIT = {
 }
 
 
-def allowed(policy: str, around: Surroundings, **words: Any) -> bool:
+def allowed(policy: str, around: Environment, **words: Any) -> bool:
     """Whether the pod passes a policy in these surroundings."""
     policies = load([("policy.yaml", policy)])
     return decide(from_object(POD, **words), policies, None, "validate", around).response.allowed
@@ -48,8 +48,8 @@ def test_a_namespace_of_the_cluster_is_what_a_selector_reads() -> None:
     chosen = _policy("false").replace(
         "    resourceRules", "    namespaceSelector: {matchLabels: {tier: gold}}\n    resourceRules"
     )
-    assert not allowed(chosen, Surroundings.of_objects([TEAM]))
-    assert allowed(chosen, Surroundings.of_objects([]))
+    assert not allowed(chosen, Environment.of_objects([TEAM]))
+    assert allowed(chosen, Environment.of_objects([]))
 
 
 def test_a_parameter_of_the_cluster_serves_as_one_beside_the_policies_does() -> None:
@@ -65,9 +65,9 @@ spec: {policyName: p, validationActions: [Deny], paramRef: {name: limit, paramet
 """
     )
     enough = {**LIMIT, "data": {"most": "1"}}
-    assert not allowed(policy, Surroundings()), "missing parameters deny"
-    assert not allowed(policy, Surroundings.of_objects([LIMIT]))
-    assert allowed(policy, Surroundings.of_objects([enough]))
+    assert not allowed(policy, Environment()), "missing parameters deny"
+    assert not allowed(policy, Environment.of_objects([LIMIT]))
+    assert allowed(policy, Environment.of_objects([enough]))
 
 
 class _OnlyAnn:
@@ -76,14 +76,14 @@ class _OnlyAnn:
     def __init__(self, user: UserInfo) -> None:
         self._user = user
 
-    def check(self, query: Query) -> Decision:
-        return Decision(self._user.username == "ann")
+    def check(self, query: Query) -> AccessDecision:
+        return AccessDecision(self._user.username == "ann")
 
 
 def test_the_authorizer_answers_for_the_user_who_asks() -> None:
     """As SubjectAccessReview would, through the host's Access."""
     policy = _policy('authorizer.group("").resource("pods").check("create").allowed()')
-    around = Surroundings(access=_OnlyAnn)
+    around = Environment(access=_OnlyAnn)
     assert allowed(policy, around, user_info=UserInfo("ann"))
     assert not allowed(policy, around, user_info=UserInfo("bob"))
-    assert not allowed(policy, Surroundings(), user_info=UserInfo("ann")), "offline it fails closed"
+    assert not allowed(policy, Environment(), user_info=UserInfo("ann")), "offline it fails closed"

@@ -16,15 +16,15 @@ import orjson
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
 from planner.model.reservation import Reservation
-from webhook.admission.environment import Surroundings
-from webhook.admission.evaluation import Sight
+from webhook.admission.environment import Environment
+from webhook.admission.evaluation import Evaluation
 from webhook.admission.reapply import as_before
 from webhook.jsontools.diff import patch_between
 from webhook.jsontools.sentences import joined
 from webhook.placement.bandwidth_words import given_up
-from webhook.placement.stamp import policies_note, stamp
+from webhook.placement.stamp import annotate, policies_note
 from webhook.placement.workload_plan import WorkloadPlan
-from webhook.policy.engine.context import Host
+from webhook.policy.engine.context import EvaluationContext
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.mutate import Effect, Mutated, run_mutating
 from webhook.policy.engine.session import Failure
@@ -52,7 +52,7 @@ CHANGES_TOLD = 16
 """Pointers told of each policy there; an audit log is no place for more."""
 
 
-_NOTHING_AROUND = Surroundings()
+_NOTHING_AROUND = Environment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Reserve:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ReservationClaim:
     """The workload exists: its hold no longer expires."""
 
     reservation: str
@@ -72,13 +72,13 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ReservationRelease:
     """The workload is gone: give its reservation back."""
 
     reservation: str
 
 
-Step = Reserve | Claim | Release
+Step = Reserve | ReservationClaim | ReservationRelease
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +107,16 @@ def decide(
     policies: PolicySet,
     snapshot: Snapshot | None,
     phase: Phase,
-    around: Surroundings = _NOTHING_AROUND,
+    around: Environment = _NOTHING_AROUND,
 ) -> Decision:
     """Answer one request. Never raises for what an object holds: that is a refusal in words."""
     request = around.placed(request)
-    looked_up = Host(params=around.params_beside(policies), authorizer=around.authorizer(request.user_info))
+    looked_up = EvaluationContext(
+        params=around.params_beside(policies), authorizer=around.authorizer(request.user_info)
+    )
     if request.object is None or request.sub_resource:
         return _aside(request, policies, snapshot, phase, looked_up)
-    sight = Sight(request, snapshot, around.podgroups, around.members, around.waiting, around.fenced)
+    sight = Evaluation(request, snapshot, around.podgroups, around.members, around.waiting, around.fenced)
     try:
         workload = sight.workload(request.object)
         host = _host(looked_up, request, workload, sight, snapshot is not None)
@@ -134,7 +136,12 @@ def decide(
 
 
 def _mutate(
-    request: AdmissionRequest, obj: Json, workload: Workload, policies: PolicySet, sight: Sight, host: Host
+    request: AdmissionRequest,
+    obj: Json,
+    workload: Workload,
+    policies: PolicySet,
+    sight: Evaluation,
+    host: EvaluationContext,
 ) -> Decision:
     """The first look: `obj` is the request's object, or that with the templates which it had before."""
     original: Json = request.object or {}
@@ -144,7 +151,7 @@ def _mutate(
     plan = sight.plan(result)
     if plan is not None:
         note = policies_note(result, (effect.policy for effect in effects), policies.revision)
-        result = stamp(result, sight.workload(result), plan, note, fenced=sight.fenced)
+        result = annotate(result, sight.workload(result), plan, note, fenced=sight.fenced)
     result = sight.fenced_off(result, plan)
     if written := patch_between(mutated.object, result):
         effects.append(Effect(PLAN, "", tuple(written)))
@@ -170,7 +177,9 @@ def _mutate(
     )
 
 
-def _validate(request: AdmissionRequest, policies: PolicySet, sight: Sight, host: Host) -> Decision:
+def _validate(
+    request: AdmissionRequest, policies: PolicySet, sight: Evaluation, host: EvaluationContext
+) -> Decision:
     """The second look, at the object as it will be stored: no patch; the hold is claimed by its owner."""
     obj: Json = request.object or {}
     plan = sight.plan(obj)
@@ -187,7 +196,11 @@ def _validate(request: AdmissionRequest, policies: PolicySet, sight: Sight, host
 
 
 def _aside(
-    request: AdmissionRequest, policies: PolicySet, snapshot: Snapshot | None, phase: Phase, host: Host
+    request: AdmissionRequest,
+    policies: PolicySet,
+    snapshot: Snapshot | None,
+    phase: Phase,
+    host: EvaluationContext,
 ) -> Decision:
     """A deletion or a subresource: there is no gang to plan, so those policies speak that need none."""
     obj = request.object
@@ -208,7 +221,9 @@ def _aside(
     )
 
 
-def _host(base: Host, request: AdmissionRequest, workload: Workload, sight: Sight, cluster: bool) -> Host:
+def _host(
+    base: EvaluationContext, request: AdmissionRequest, workload: Workload, sight: Evaluation, cluster: bool
+) -> EvaluationContext:
     """The engine's view: facts, and the templates that a policy may mend.
 
     The templates of an object that exists and whose kind does not let them change are left alone: a patch
@@ -277,7 +292,7 @@ def _changed(effects: Iterable[Effect]) -> str:
     return orjson.dumps({policy: paths[:CHANGES_TOLD] for policy, paths in told.items()}).decode()
 
 
-def _reserving(plan: WorkloadPlan | None, sight: Sight) -> tuple[Step, ...]:
+def _reserving(plan: WorkloadPlan | None, sight: Evaluation) -> tuple[Step, ...]:
     """What the plan newly holds; a replayed gang holds just that already."""
     if plan is None:
         return ()
@@ -301,7 +316,7 @@ def _claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[Ste
         return ()
     kind = request.kind.kind
     return tuple(
-        Claim(held.id, uid)
+        ReservationClaim(held.id, uid)
         for held in plan.reservations
         if kind_of(held.gang) == kind or (held.expires is not None and kind_of(held.gang) in POD_GANGS)
     )
@@ -318,7 +333,7 @@ def _farewell(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[Ste
     # What was made by generateName is booked under a name of its own; the UID that claimed it tells whose. A
     # pod of a larger gang may have claimed that gang's place too, and takes nothing with it when it goes.
     return tuple(
-        Release(held.id)
+        ReservationRelease(held.id)
         for held in snapshot.reservations
         if held.gang == own
         or held.gang.startswith(own + "/")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
-from webhook.placement.group_members import Member
+from webhook.placement.group_members import GroupMember
 from webhook.placement.queue import Waiting
 from webhook.policy.engine.context import FileParams, Params
 from webhook.policy.engine.model import ParamKind, PolicySet
@@ -33,7 +33,7 @@ def no_access(user: UserInfo) -> Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Environment:
     """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user.
 
     `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
@@ -45,12 +45,12 @@ class Surroundings:
     params: Params = _NO_PARAMS
     access: Callable[[UserInfo], Access] = no_access
     podgroups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
-    members: Sequence[Member] = ()
+    members: Sequence[GroupMember] = ()
     waiting: Callable[[], Sequence[Waiting]] = tuple
     fenced: bool = False
 
     @classmethod
-    def of_objects(cls, objects: Iterable[Json]) -> Surroundings:
+    def of_objects(cls, objects: Iterable[Json]) -> Environment:
         """From what cluster files hold: Namespaces, and every other object as a possible parameter."""
         known = tuple(one for one in objects if one.get("kind") not in _TOO_MANY)
         spaces = {_name(one): one for one in known if one.get("kind") == "Namespace"}

@@ -14,11 +14,11 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.planning.replay import fingerprint
-from webhook.placement.group_members import Member, members, running
+from webhook.placement.group_members import GroupMember, members, running
 from webhook.placement.pod_affinity import repinned
 from webhook.placement.queue import Waiting, plan_in_turn
 from webhook.placement.taints import kept_off
-from webhook.placement.workload_plan import Placed, WorkloadPlan, replay_for_pod, with_claims
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan, replay_for_pod, with_claims
 from webhook.variables.cluster import cluster_facts
 from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable, pod_specs
 from webhook.wire.request import AdmissionRequest
@@ -60,7 +60,7 @@ class Lazy(Mapping[str, Any]):
         return len(self._makers)
 
 
-class Sight:
+class Evaluation:
     """The view of one request. `snapshot` None: no cluster is known and nothing is planned."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Sight:
         request: AdmissionRequest,
         snapshot: Snapshot | None,
         podgroups: PodGroups = _NO_PODGROUPS,
-        members: Sequence[Member] = (),
+        members: Sequence[GroupMember] = (),
         waiting: Callable[[], Sequence[Waiting]] = tuple,
         fenced: bool = False,
     ) -> None:
@@ -102,7 +102,7 @@ class Sight:
         }
         return Lazy(makers)
 
-    def _fellows(self, obj: Json) -> list[Member]:
+    def _fellows(self, obj: Json) -> list[GroupMember]:
         """Pods of its PodGroups of Kubernetes' own that other objects make, or that are bound already."""
         namespace = self._request.namespace or "default"
         own = list(members(obj, namespace, pod_specs(self.workload(obj), obj)))
@@ -190,7 +190,7 @@ class Sight:
         self._snapshot = plan.snapshot
         return replace(plan, placed=tuple(map(self._as_first_said, plan.placed)))
 
-    def _as_first_said(self, placed: Placed) -> Placed:
+    def _as_first_said(self, placed: GangPlan) -> GangPlan:
         """A gang's own plan of this request again: in the words in which it was made.
 
         Not "already held"; and for one that has no place, not that its pods, whose template is now pinned to

@@ -47,15 +47,15 @@ is given an `Access`.
 from webhook.cel.compiler.declarations import Declarations
 from webhook.cel.compiler.functions import Function
 from webhook.cel.program import Program, compile, to_json
-from webhook.cel.values.budget import Budget
+from webhook.cel.values.budget import CostBudget
 from webhook.cel.values.errors import CelError, Origin
 from webhook.cel.values.schema import lookup
 from webhook.cel.values.values import CelType, Duration, JSONPatch, ObjectValue, Optional, Timestamp, UInt
 
 __all__ = [
-    "Budget",
     "CelError",
     "CelType",
+    "CostBudget",
     "Declarations",
     "Duration",
     "Function",

@@ -11,7 +11,7 @@ from webhook.cel.compiler.compiler import Compiler
 from webhook.cel.compiler.declarations import Declarations
 from webhook.cel.libraries import table
 from webhook.cel.syntax.grammar import parse
-from webhook.cel.values.budget import Budget, Meter
+from webhook.cel.values.budget import CostBudget, Meter
 from webhook.cel.values.errors import CelError, Origin
 from webhook.cel.values.temporal import format_duration, format_timestamp
 from webhook.cel.values.values import (
@@ -43,13 +43,13 @@ class Program:
         self._slots = compiler.slots
         self._weight = weight
 
-    def evaluate(self, bindings: Mapping[str, object], budget: Budget | None = None) -> Any:
+    def evaluate(self, bindings: Mapping[str, object], budget: CostBudget | None = None) -> Any:
         """The expression's value; a CelError where it has none or costs more than the budget allows.
 
         `bindings` is asked for a name only when the expression needs it. Values are used as they are, never
         copied, so what comes back may be a part of what went in.
         """
-        budget = budget or Budget()
+        budget = budget or CostBudget()
         meter = None
         try:
             meter = budget.open()

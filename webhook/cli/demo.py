@@ -20,7 +20,7 @@ from certs.rotation import Rotation
 from planner.ledger.sqlite import SqliteLedger
 from webhook.cli import inputs
 from webhook.cli.demo_apiserver import ApiServer
-from webhook.cli.demo_scenes import SCENES, Scene
+from webhook.cli.demo_scenes import SCENES, DemoScene
 from webhook.cli.demo_show import fabric, story
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import objects
@@ -75,7 +75,7 @@ async def _demo(console: Console, folder: Path) -> int:
     return 0 if same == applied else 1
 
 
-async def _scene(console: Console, scene: Scene, folder: Path, number: int) -> list[bool]:
+async def _scene(console: Console, scene: DemoScene, folder: Path, number: int) -> list[bool]:
     """One cluster: serve, apply, draw, stop. For each manifest, whether the dry run answered the same."""
     examples = inputs.shipped("manifests") / "examples"
     cluster = ClusterFiles([str(examples / "clusters" / f"{name}.yaml") for name in scene.clusters])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class DemoScene:
     """A cluster (files of `manifests/examples/clusters`) and the examples applied to it, in order."""
 
     title: str
@@ -15,7 +15,7 @@ class Scene:
 
 
 SCENES = (
-    Scene(
+    DemoScene(
         "one SuperPOD unit: 32 H100 nodes in 4 racks, some of it in use",
         ("superpod-32",),
         (
@@ -28,27 +28,27 @@ SCENES = (
             "job-unknown-topology",
         ),
     ),
-    Scene(
+    DemoScene(
         "eight GB200 NVL72 racks, with 18, 18, 17, 16, 15, 14, 11 and 10 trays",
         ("nvl72-8racks",),
         ("job-nvl72-72-gpus", "rayjob-64-gpus", "job-76-gpus-one-rack"),
     ),
-    Scene(
+    DemoScene(
         "the same racks when no more than 16 trays of any are free",
         ("nvl72-8racks", "nvl72-in-use"),
         ("job-nvl72-72-gpus",),
     ),
-    Scene(
+    DemoScene(
         "two zones of two racks",
         ("two-zones",),
         ("job-zone-required-rack-preferred", "job-preferred-above-required"),
     ),
-    Scene(
+    DemoScene(
         "a pool of MIG boards",
         ("mig-pool",),
         ("pod-too-many-mig-slices", "pod-unknown-mig-profile", "pytorchjob-on-mig"),
     ),
-    Scene(
+    DemoScene(
         "both fabrics in one cluster",
         ("superpod-32", "nvl72-8racks"),
         ("rayjob-two-topologies",),

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.kube.api.client import connect
-from webhook.kube.doctor import Finding, Patient, examine
+from webhook.kube.doctor import CheckFinding, Patient, examine
 from webhook.kube.runtime import NAMESPACE
 from webhook.report import terminal
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(one.grade == "fail" for one in findings) else 0
 
 
-async def _examine(args: argparse.Namespace) -> list[Finding]:
+async def _examine(args: argparse.Namespace) -> list[CheckFinding]:
     api = await connect(args.kubeconfig)
     try:
         return await examine(Patient(api, args.namespace, args.name, datetime.now(UTC)))
@@ -66,5 +66,5 @@ async def _examine(args: argparse.Namespace) -> list[Finding]:
         await api.close()
 
 
-def _row(finding: Finding) -> tuple[Text | str, ...]:
+def _row(finding: CheckFinding) -> tuple[Text | str, ...]:
     return (Text(finding.grade, _STYLES[finding.grade]), finding.subject, finding.message, finding.mend)

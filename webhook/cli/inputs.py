@@ -11,7 +11,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import CLAIM_KINDS
 from planner.manifests.cluster import read
 from planner.model.errors import InputError, Where
-from webhook.admission.environment import Surroundings
+from webhook.admission.environment import Environment
 from webhook.files.reader import Document, objects
 from webhook.functions.table import FUNCTIONS
 from webhook.policy.engine.model import PolicySet
@@ -53,9 +53,9 @@ def cluster(paths: Sequence[str]) -> Snapshot | None:
     return picture(paths)[0]
 
 
-def cluster_and_surroundings(paths: Sequence[str]) -> tuple[Snapshot | None, Surroundings]:
+def cluster_and_surroundings(paths: Sequence[str]) -> tuple[Snapshot | None, Environment]:
     """The same, with what policies may look up there."""
-    return picture(paths) if paths else (None, Surroundings())
+    return picture(paths) if paths else (None, Environment())
 
 
 def beside(snapshot: Snapshot, found: list[Document]) -> Snapshot:

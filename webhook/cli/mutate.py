@@ -15,11 +15,11 @@ import yaml
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
 from webhook.admission.decision import Decision, decide
-from webhook.admission.environment import Surroundings, pod_groups
+from webhook.admission.environment import Environment, pod_groups
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import Document
-from webhook.placement.group_members import Member, members
+from webhook.placement.group_members import GroupMember, members
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.mutate import skipped_notice
 from webhook.variables.gang_and_plan import pod_specs
@@ -37,7 +37,7 @@ exit status: 0; 1 where a policy denies or fails, or the plan rejects; 2 bad inp
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MutationResult:
     """One object with its decision."""
 
     document: Document
@@ -76,14 +76,14 @@ def run(args: argparse.Namespace) -> int:
     return exit_status(outcomes)
 
 
-def exit_status(outcomes: Sequence[Outcome]) -> int:
+def exit_status(outcomes: Sequence[MutationResult]) -> int:
     """0; 2 where an object is malformed; 1 where one is refused."""
     if any(outcome.decision.malformed for outcome in outcomes):
         return 2
     return 0 if all(outcome.decision.response.allowed for outcome in outcomes) else 1
 
 
-def _said(outcome: Outcome) -> list[str]:
+def _said(outcome: MutationResult) -> list[str]:
     """Warnings and the refusal, for standard error; what names the object already is not named twice."""
     response = outcome.decision.response
     lines = [f"Warning: {_about(outcome, warning)}" for warning in response.warnings]
@@ -93,11 +93,11 @@ def _said(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _about(outcome: Outcome, text: str) -> str:
+def _about(outcome: MutationResult, text: str) -> str:
     return text if text.startswith(outcome.name) else f"{outcome.name}: {text}"
 
 
-def knowing(around: Surroundings, documents: Sequence[Document]) -> Surroundings:
+def knowing(around: Environment, documents: Sequence[Document]) -> Environment:
     """The surroundings with the PodGroups that stand among the manifests themselves, and their pods."""
     values = [document.value for document in documents]
     return replace(
@@ -107,7 +107,7 @@ def knowing(around: Surroundings, documents: Sequence[Document]) -> Surroundings
     )
 
 
-def _members(value: dict[str, Any]) -> list[Member]:
+def _members(value: dict[str, Any]) -> list[GroupMember]:
     """Pods of Kubernetes' own PodGroups that an object makes; none where it is malformed."""
     try:
         return list(members(value, "default", pod_specs(read(value), value)))
@@ -119,8 +119,8 @@ def decide_all(
     policies: PolicySet,
     snapshot: Snapshot | None,
     documents: Sequence[Document],
-    around: Surroundings,
-) -> list[Outcome]:
+    around: Environment,
+) -> list[MutationResult]:
     """Decide each object, each seeing what the former ones reserved."""
     outcomes = []
     around = knowing(around, documents)
@@ -130,11 +130,11 @@ def decide_all(
         if snapshot is not None and decision.response.allowed and decision.plan is not None:
             for reservation in decision.plan.reservations:
                 snapshot = snapshot.with_reservation(reservation)
-        outcomes.append(Outcome(document, _name(request.namespace, document.value), decision))
+        outcomes.append(MutationResult(document, _name(request.namespace, document.value), decision))
     return outcomes
 
 
-def left_out(policies: PolicySet, outcomes: Sequence[Outcome]) -> str:
+def left_out(policies: PolicySet, outcomes: Sequence[MutationResult]) -> str:
     """One line on the policies that were left out for want of a cluster, "" where none was."""
     skipped = {
         row.policy: row
@@ -153,23 +153,23 @@ def _name(namespace: str, obj: dict[str, Any]) -> str:
     return "/".join(str(part) for part in (namespace, obj["kind"], name) if part)
 
 
-def _yaml(outcomes: Sequence[Outcome]) -> str:
+def _yaml(outcomes: Sequence[MutationResult]) -> str:
     return "---\n".join(_dump(outcome.decision.object) for outcome in outcomes)
 
 
-def _json(outcomes: Sequence[Outcome]) -> str:
+def _json(outcomes: Sequence[MutationResult]) -> str:
     found = [outcome.decision.object for outcome in outcomes]
     value = found[0] if len(found) == 1 else {"apiVersion": "v1", "kind": "List", "items": found}
     return _pretty(value) if found else ""
 
 
-def _patch(outcomes: Sequence[Outcome]) -> str:
+def _patch(outcomes: Sequence[MutationResult]) -> str:
     """One object's list of operations; for several objects a list of such lists, in their order."""
     found = [list(outcome.decision.response.patch) for outcome in outcomes]
     return _pretty(found[0] if len(found) == 1 else found) if found else ""
 
 
-def _diff(outcomes: Sequence[Outcome]) -> str:
+def _diff(outcomes: Sequence[MutationResult]) -> str:
     return "".join(
         line
         for outcome in outcomes

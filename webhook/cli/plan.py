@@ -16,7 +16,7 @@ from planner.model.podgroup import PodGroup
 from webhook.admission.environment import pod_groups
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
-from webhook.cli.plan_output import Planned, show
+from webhook.cli.plan_output import PlannedGang, show
 from webhook.files.reader import Document
 from webhook.placement.workload_plan import plan_workload
 from webhook.workloads import Workload, joined, read
@@ -77,12 +77,12 @@ def run(args: argparse.Namespace) -> int:
 
 def plan_each(
     snapshot: Snapshot, documents: list[Document], reserve: str | None, podgroups: PodGroups
-) -> list[Planned]:
+) -> list[PlannedGang]:
     """The answers for all gangs in the documents, each with the gang and the cluster in which it was planned.
 
     Raises `InputError` for a malformed workload.
     """
-    found: list[Planned] = []
+    found: list[PlannedGang] = []
     podgroups = {**podgroups, **pod_groups(document.value for document in documents)}
     planned: set[str] = set()
     read_in = (_workload(place, document, podgroups) for place, document in enumerate(documents))
@@ -91,7 +91,7 @@ def plan_each(
         planned.update(group.name for group in groups)
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=True))
         for placed in plan.placed:
-            found.append(Planned(placed.answer, placed.group, snapshot))
+            found.append(PlannedGang(placed.answer, placed.group, snapshot))
             if placed.reservation is not None:
                 snapshot = snapshot.with_reservation(placed.reservation)
     return found

@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.text import Text
 
 from planner.bandwidth.baseline import RULE
-from planner.bandwidth.comparison import Layout, Worth, placed, worth
+from planner.bandwidth.comparison import GangLayout, Worth, placed, worth
 from planner.cluster.snapshot import Snapshot
 from planner.explain.messages import some
-from planner.model.answer import Answer, Attempt
+from planner.model.answer import Answer, LevelAttempt
 from planner.model.podgroup import PodGroup
 from planner.model.topology import Domain
-from planner.planning.details import Account, account
+from planner.planning.details import Details, details
 from webhook.placement.bandwidth_words import milliseconds, ratio
 from webhook.report.terminal import console, table
 from webhook.variables.rank_order import ranks, runs
@@ -24,7 +24,7 @@ _COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedGang:
     """A gang, its answer, and the cluster in which it was planned."""
 
     answer: Answer
@@ -40,10 +40,10 @@ class Planned:
         """The worth of its place."""
         return worth(self.snapshot, self.placed, self.answer)
 
-    def account(self) -> Account | None:
+    def account(self) -> Details | None:
         """How the answer came about; of a gang without a place for the request as it stands."""
         asked = self.placed if self.answer.assignments else self.group
-        return account(self.snapshot, asked, self.answer)
+        return details(self.snapshot, asked, self.answer)
 
     def to_json(self) -> dict[str, object]:
         """The gang's entry in `-o json`: the contract's keys; `search`, save where the request contradicts
@@ -53,7 +53,7 @@ class Planned:
         return self.answer.to_json() | search | ({"allReduce": value.to_json()} if value else {})
 
 
-def show(found: Sequence[Planned], *, explain: bool) -> None:
+def show(found: Sequence[PlannedGang], *, explain: bool) -> None:
     """Print the gangs for a person; `explain` tells how each answer was found."""
     out = console()
     if not found:
@@ -94,7 +94,7 @@ def _pods(answer: Answer) -> str:
     )
 
 
-def _worths(out: Console, found: Sequence[Planned]) -> None:
+def _worths(out: Console, found: Sequence[PlannedGang]) -> None:
     """A line for each gang of several pods with GPUs, and the model and the rule in words."""
     known = [(one, value) for one in found if one.group.size > 1 and (value := one.worth())]
     if not known:
@@ -108,7 +108,7 @@ def _worths(out: Console, found: Sequence[Planned]) -> None:
     out.print(f"  model: {known[0][1].here.estimate.model}; topology-blind: {RULE}")
 
 
-def _time(layout: Layout) -> str:
+def _time(layout: GangLayout) -> str:
     return f"{milliseconds(layout)}, {layout.estimate.bus_bandwidth:.0f} GB/s, {_nodes(layout.nodes)}"
 
 
@@ -123,7 +123,7 @@ def _nodes(count: int) -> str:
     return f"{count} node{'' if count == 1 else 's'}"
 
 
-def _explain(out: Console, one: Planned) -> None:
+def _explain(out: Console, one: PlannedGang) -> None:
     """The search as a tree, the nodes by cause, the nearest requests, the ranks, the worth of the place."""
     answer, told = one.answer, one.account()
     if told is not None:
@@ -140,7 +140,7 @@ def _explain(out: Console, one: Planned) -> None:
         out.print(f"    by the model: {value.here.estimate.model}; {value.here.rates.words}")
 
 
-def _tree(out: Console, answer: Answer, told: Account) -> None:
+def _tree(out: Console, answer: Answer, told: Details) -> None:
     """Each level with its best domain, now and when empty."""
     rows = []
     for depth, fit in enumerate(told.levels):
@@ -158,15 +158,15 @@ def _tree(out: Console, answer: Answer, told: Account) -> None:
     out.print(table(("  level", "fit now", "best domain", "fit when empty", "best domain"), rows))
 
 
-def _fit(attempt: Attempt) -> str:
+def _fit(attempt: LevelAttempt) -> str:
     return f"{attempt.fits} of {attempt.wanted}{f' ({attempt.note})' if attempt.note else ''}"
 
 
-def _place(attempt: Attempt) -> str:
+def _place(attempt: LevelAttempt) -> str:
     return path(attempt.domain) if attempt.fits else "–"
 
 
-def _left_out(out: Console, told: Account) -> None:
+def _left_out(out: Console, told: Details) -> None:
     out.print(
         f"  {_nodes(told.nodes)}: {told.usable} can take a pod now{', left out' if told.excluded else ''}"
     )

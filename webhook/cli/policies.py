@@ -12,8 +12,8 @@ from rich.text import Text
 
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand, verb
-from webhook.policy.engine.match import MatchResources, Rule
-from webhook.policy.engine.model import Binding, MutatingPolicy, Policy, PolicySet
+from webhook.policy.engine.match import MatchResources, ResourceRule
+from webhook.policy.engine.model import MutatingPolicy, Policy, PolicyBinding, PolicySet
 from webhook.policy.testing.coverage import expressions_of
 
 WIDE = 400
@@ -91,7 +91,7 @@ def _list(policies: PolicySet) -> None:
     console.print(f"revision {policies.revision}", highlight=False)
 
 
-def _binding(binding: Binding) -> str:
+def _binding(binding: PolicyBinding) -> str:
     if not binding.name:
         return "(unbound)"
     actions = "" if binding.actions == ("Deny",) else f" [{', '.join(binding.actions)}]"
@@ -102,7 +102,7 @@ def _matches(match: MatchResources) -> str:
     return "; ".join(map(_rule, match.rules))
 
 
-def _rule(rule: Rule) -> str:
+def _rule(rule: ResourceRule) -> str:
     """`CREATE pods`; of many resources the first few and the number of the others."""
     shown, others = rule.resources[:MOST_SHOWN], len(rule.resources) - MOST_SHOWN
     more = f" and {others} more" if others > 0 else ""

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from webhook.cli import inputs
-from webhook.cli.mutate import Outcome, decide_all, left_out
+from webhook.cli.mutate import MutationResult, decide_all, left_out
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import STDIN
 from webhook.report.collect import Subject, results
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     return status
 
 
-def _subject(outcome: Outcome) -> Subject:
+def _subject(outcome: MutationResult) -> Subject:
     document = outcome.document
     return Subject(
         outcome.name,

@@ -22,7 +22,7 @@ from webhook.cli.parsers import Subparsers, subcommand
 from webhook.cli.reservations import default_ledger
 from webhook.kube.api.client import ACCOUNT
 from webhook.kube.certificates import SecretCertificates
-from webhook.kube.runtime import NAMESPACE, ClusterSide
+from webhook.kube.runtime import NAMESPACE, ClusterRuntime
 from webhook.policy.engine.model import PolicySet
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import ClusterSource, NoCluster
@@ -170,7 +170,7 @@ async def _serve(args: argparse.Namespace) -> int:
         return await _until_stopped(args, Webhook(Service(policies, ledger, cluster), args.deadline), files)
     if args.cluster or args.ledger:
         raise InputError("-c and --ledger are for serving without a cluster; leave them out here")
-    side = await ClusterSide.connect(
+    side = await ClusterRuntime.connect(
         args.kubeconfig,
         in_cluster=args.in_cluster,
         account=args.account,
@@ -237,7 +237,7 @@ async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
         said = problem
 
 
-def _in_secret(args: argparse.Namespace, side: ClusterSide) -> SecretCertificates:
+def _in_secret(args: argparse.Namespace, side: ClusterRuntime) -> SecretCertificates:
     try:
         names = service_names(args.service, args.namespace, extra=args.certificate_names)
     except CertificateError as error:

@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from planner.model.errors import InputError, Where
-from planner.simulation.hall import Floor
+from planner.simulation.hall import Hall
 from planner.simulation.jobs import Job, jobs
-from planner.simulation.results import Outcome, Wait, outcome
-from planner.simulation.simulate import WHOLE_RACKS, Run, simulate
-from planner.simulation.strategies import BestFit, FirstFit, Planned, PodByPod, Strategy
+from planner.simulation.results import SimulationResult, WaitingTime, outcome
+from planner.simulation.simulate import WHOLE_RACKS, SimulationRun, simulate
+from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, PodByPod, Strategy
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
-from webhook.cli.simulation_plot import Scene, plot
+from webhook.cli.simulation_plot import PlotScene, plot
 from webhook.report.terminal import console, table
 
 EPILOG = """examples:
@@ -41,15 +41,15 @@ free for large gangs tells; at 0.8 they hardly do, and who uses the GPUs best ha
 LOADS = (0.6, 0.8)
 
 
-_Made = Callable[[Floor, int], Strategy]
+_Made = Callable[[Hall, int], Strategy]
 
 
 STRATEGIES: dict[str, _Made] = {
     "first-fit": lambda floor, hold_from: FirstFit(),
     "best-fit": lambda floor, hold_from: BestFit(),
     "pod-by-pod": lambda floor, hold_from: PodByPod(),
-    "nodes": lambda floor, hold_from: Planned(floor, "nodes", hold_from),
-    "domains": lambda floor, hold_from: Planned(floor, "domain", hold_from),
+    "nodes": lambda floor, hold_from: PlannedStrategy(floor, "nodes", hold_from),
+    "domains": lambda floor, hold_from: PlannedStrategy(floor, "domain", hold_from),
 }
 
 
@@ -88,13 +88,13 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Simulate and print. Raises `InputError` for numbers that make no cluster."""
     months = [(load, [_jobs(args, load, seed) for seed in dict.fromkeys(args.seed)]) for load in args.load]
-    scenes: list[Scene] = []
+    scenes: list[PlotScene] = []
     documents: list[dict[str, object]] = []
     for load, wanted in months:
         runs = _simulate(args, wanted)
         outcomes = [outcome(seeds) for seeds in runs]
         title = _title(args, load, wanted)
-        scenes.append(Scene(title, [seeds[0] for seeds in runs], outcomes))
+        scenes.append(PlotScene(title, [seeds[0] for seeds in runs], outcomes))
         count = sum(map(len, wanted))
         documents.append({"load": load, "jobs": count, "strategies": [one.to_json() for one in outcomes]})
         if args.output == "table":
@@ -115,22 +115,22 @@ def _jobs(args: argparse.Namespace, load: float, seed: int) -> Sequence[Job]:
         raise InputError(str(error), Where("bayplan simulate")) from error
 
 
-def _floor(args: argparse.Namespace) -> Floor:
+def _floor(args: argparse.Namespace) -> Hall:
     if args.nodes_per_rack > 0 and args.nodes % args.nodes_per_rack:
         raise InputError(
             f"{args.nodes} nodes do not fill racks of {args.nodes_per_rack}; use a multiple", Where("--nodes")
         )
-    return Floor(args.nodes // max(1, args.nodes_per_rack), args.nodes_per_rack, args.gpus_per_node)
+    return Hall(args.nodes // max(1, args.nodes_per_rack), args.nodes_per_rack, args.gpus_per_node)
 
 
-def _simulate(args: argparse.Namespace, wanted: Sequence[Sequence[Job]]) -> list[list[Run]]:
+def _simulate(args: argparse.Namespace, wanted: Sequence[Sequence[Job]]) -> list[list[SimulationRun]]:
     """The runs of each strategy, one for each seed's jobs."""
     err = Console(stderr=True)
-    runs: list[list[Run]] = []
+    runs: list[list[SimulationRun]] = []
     with Progress(console=err, transient=True, disable=not err.is_terminal) as shown:
         for name in dict.fromkeys(args.strategy):
             task = shown.add_task(name, total=float(len(wanted)))
-            seeds: list[Run] = []
+            seeds: list[SimulationRun] = []
             for month in wanted:
 
                 def progress(share: float, task: TaskID = task, before: int = len(seeds)) -> None:
@@ -160,7 +160,7 @@ def _title(args: argparse.Namespace, load: float, wanted: Sequence[Sequence[Job]
     )
 
 
-def _table(outcomes: Sequence[Outcome], title: str, *, first: bool) -> None:
+def _table(outcomes: Sequence[SimulationResult], title: str, *, first: bool) -> None:
     out = console()
     out.print(title if first else f"\n{title}")
     whole = "/".join(map(str, WHOLE_RACKS))
@@ -181,10 +181,10 @@ def _table(outcomes: Sequence[Outcome], title: str, *, first: bool) -> None:
     out.print(table(("strategy", *sizes), [(one.strategy, *map(_wait, one.waits)) for one in outcomes]))
 
 
-def _running(one: Outcome) -> str:
+def _running(one: SimulationResult) -> str:
     spread = f" ({min(one.by_seed):.1%}–{max(one.by_seed):.1%})" if len(one.by_seed) > 1 else ""
     return f"{one.running:.1%}{spread}"
 
 
-def _wait(wait: Wait) -> str:
+def _wait(wait: WaitingTime) -> str:
     return f"{wait.mean / 3600:.2f} / {wait.p90 / 3600:.2f}{f' ({wait.never})' if wait.never else ''}"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 
 from planner.simulation.jobs import DAY
-from planner.simulation.results import Outcome
-from planner.simulation.simulate import WHOLE_RACKS, Run, Sample
+from planner.simulation.results import SimulationResult
+from planner.simulation.simulate import WHOLE_RACKS, Sample, SimulationRun
 
 COLOURS = ("#999999", "#e69f00", "#cc79a7", "#009e73", "#0072b2")
 """Colours that the colour-blind can tell apart (Okabe and Ito's)."""
@@ -27,15 +27,15 @@ _SMOOTH = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class PlotScene:
     """What is drawn of one load: a title, a run of each strategy for the lines, outcomes for the bars."""
 
     title: str
-    runs: Sequence[Run]
-    outcomes: Sequence[Outcome]
+    runs: Sequence[SimulationRun]
+    outcomes: Sequence[SimulationResult]
 
 
-def plot(scenes: Sequence[Scene]) -> str:
+def plot(scenes: Sequence[PlotScene]) -> str:
     """The whole SVG document: the scenes below each other."""
     tall = HEIGHT * len(scenes)
     parts = [
@@ -48,7 +48,7 @@ def plot(scenes: Sequence[Scene]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _scene(scene: Scene) -> list[str]:
+def _scene(scene: PlotScene) -> list[str]:
     top, step = TOP + 20, PANEL + 50
     waits = [[wait.mean / 3600 for wait in one.waits] for one in scene.outcomes]
     sizes = [
@@ -94,7 +94,7 @@ def _frame(top: float, title: str, marks: Sequence[tuple[float, str]]) -> list[s
     return parts
 
 
-def _lines(runs: Sequence[Run], top: float, title: str, of: Callable[[Sample], float]) -> list[str]:
+def _lines(runs: Sequence[SimulationRun], top: float, title: str, of: Callable[[Sample], float]) -> list[str]:
     parts = _frame(top, title, [(share / 100, str(share)) for share in (0, 25, 50, 75, 100)])
     end = max(run.mean.time for run in runs)
     width = WIDTH - 30 - LEFT

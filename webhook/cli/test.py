@@ -11,14 +11,14 @@ from rich.console import Console
 from planner.manifests.cluster import read as read_cluster
 from planner.model.errors import InputError, Where
 from webhook.admission.decision import decide
-from webhook.admission.environment import Surroundings
+from webhook.admission.environment import Environment
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.errors import PolicyError, Problem
-from webhook.policy.testing.cases import Case, Outcome
+from webhook.policy.testing.cases import Case, ExpectedOutcome
 from webhook.policy.testing.junit import to_junit
-from webhook.policy.testing.runner import Result, Suite, Summary
+from webhook.policy.testing.runner import CaseResult, Suite, Summary
 
 EPILOG = """examples:
   bayplan test policies/                        every tests.yaml below, with the policies beside it
@@ -67,16 +67,16 @@ def run(args: argparse.Namespace) -> int:
     return 1 if summary.failed or strict_failure else 0
 
 
-def run_case(case: Case, policies: PolicySet) -> Outcome:
+def run_case(case: Case, policies: PolicySet) -> ExpectedOutcome:
     """One case through the same decision as the webhook's."""
     name = case.file
     snapshot = None
     if case.cluster is not None:
         snapshot = read_cluster((f"{name} (cluster of {case.name!r})", item) for item in case.cluster)
-    around = Surroundings.of_objects(case.cluster or ())
+    around = Environment.of_objects(case.cluster or ())
     decision = decide(case.request, policies, snapshot, "mutate", around)
     response = decision.response
-    return Outcome(
+    return ExpectedOutcome(
         allowed=response.allowed,
         message=response.message,
         warnings=tuple(response.warnings),
@@ -85,7 +85,7 @@ def run_case(case: Case, policies: PolicySet) -> Outcome:
     )
 
 
-def _show(console: Console, result: Result) -> None:
+def _show(console: Console, result: CaseResult) -> None:
     mark = "[green]ok[/green]  " if result.passed else "[red]FAIL[/red]"
     place = f"{result.case.file}:{result.case.line}"
     console.print(mark, end=" ")

@@ -52,7 +52,7 @@ APPLY = "kubectl apply -k manifests/"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """One line: what was looked at, how it is, and what to do about it ("" where nothing)."""
 
     subject: str
@@ -71,29 +71,34 @@ class Patient:
     now: datetime
 
 
-Check = Callable[[Patient], Awaitable[list[Finding]]]
+Check = Callable[[Patient], Awaitable[list[CheckFinding]]]
 
 
-async def examine(patient: Patient) -> list[Finding]:
+async def examine(patient: Patient) -> list[CheckFinding]:
     """Every check, in an order in which the first failure explains the later ones."""
-    found: list[Finding] = []
+    found: list[CheckFinding] = []
     for check in CHECKS:
         try:
             found += await check(patient)
         except Unreachable as error:
-            return [*found, Finding("API server", "fail", str(error), "check the kubeconfig and the network")]
+            return [
+                *found,
+                CheckFinding("API server", "fail", str(error), "check the kubeconfig and the network"),
+            ]
         except ApiError as error:
             subject = check.__name__.strip("_").replace("_", " ")
-            found.append(Finding(subject, "warn", f"cannot be looked at: {error}", "ask as an administrator"))
+            found.append(
+                CheckFinding(subject, "warn", f"cannot be looked at: {error}", "ask as an administrator")
+            )
     return found
 
 
-async def _api_server(patient: Patient) -> list[Finding]:
+async def _api_server(patient: Patient) -> list[CheckFinding]:
     version = (await patient.api.get("/version")).get("gitVersion", "?")
-    return [Finding("API server", "ok", f"{patient.api.host}, {version}")]
+    return [CheckFinding("API server", "ok", f"{patient.api.host}, {version}")]
 
 
-async def _kinds(patient: Patient) -> list[Finding]:
+async def _kinds(patient: Patient) -> list[CheckFinding]:
     try:
         listed = await patient.api.get("/apis/bayplan.dev/v1alpha1")
     except ApiError as error:
@@ -103,25 +108,25 @@ async def _kinds(patient: Patient) -> list[Finding]:
     served = {one["name"] for one in listed.get("resources") or []}
     missing = [name for name in OUR_KINDS if name not in served]
     if missing:
-        return [Finding("CRDs", "fail", f"not served: {', '.join(missing)}.bayplan.dev", APPLY)]
-    return [Finding("CRDs", "ok", f"{', '.join(OUR_KINDS)}.bayplan.dev are served")]
+        return [CheckFinding("CRDs", "fail", f"not served: {', '.join(missing)}.bayplan.dev", APPLY)]
+    return [CheckFinding("CRDs", "ok", f"{', '.join(OUR_KINDS)}.bayplan.dev are served")]
 
 
-async def _webhooks(patient: Patient) -> list[Finding]:
-    found: list[Finding] = []
+async def _webhooks(patient: Patient) -> list[CheckFinding]:
+    found: list[CheckFinding] = []
     for kind in ("mutating", "validating"):
         configuration = await _get(patient, f"{CONFIGURATIONS}/{kind}webhookconfigurations/{patient.name}")
         subject = f"{kind} webhooks"
         if configuration is None:
-            found.append(Finding(subject, "fail", f"there is no configuration {patient.name}", APPLY))
+            found.append(CheckFinding(subject, "fail", f"there is no configuration {patient.name}", APPLY))
             continue
         flaws = [flaw for one in configuration.get("webhooks") or [] if (flaw := _flaw(one, patient))]
         if flaws:
             mend = "wait for a replica to publish its CA, or `bayplan certs bundle --base64` by hand"
-            found += [Finding(subject, "fail", flaw, mend) for flaw in dict.fromkeys(flaws)]
+            found += [CheckFinding(subject, "fail", flaw, mend) for flaw in dict.fromkeys(flaws)]
         else:
             count = len(configuration["webhooks"])
-            found.append(Finding(subject, "ok", f"{count} webhooks, each with a CA that is valid"))
+            found.append(CheckFinding(subject, "ok", f"{count} webhooks, each with a CA that is valid"))
     return found
 
 
@@ -136,33 +141,37 @@ def _flaw(webhook: Json, patient: Patient) -> str:
     return ""
 
 
-async def _certificate(patient: Patient) -> list[Finding]:
+async def _certificate(patient: Patient) -> list[CheckFinding]:
     """The serving certificate in the Secret: its time, and whether the configurations trust it."""
     subject, name = "certificate", f"{patient.name}-tls"
     secret = await _get(patient, f"/api/v1/namespaces/{patient.namespace}/secrets/{name}")
     data = (secret or {}).get("data") or {}
     if not data.get("tls.crt"):
         mend = "start a replica with --certificate-secret, or `bayplan certs init`"
-        return [Finding(subject, "fail", f"the Secret {patient.namespace}/{name} holds none", mend)]
+        return [CheckFinding(subject, "fail", f"the Secret {patient.namespace}/{name} holds none", mend)]
     try:
         leaf = read_bundle(base64.b64decode(data["tls.crt"]))[0]
     except (CertificateError, binascii.Error) as error:
         return [
-            Finding(subject, "fail", f"the Secret {patient.namespace}/{name}: {error}", "delete its data")
+            CheckFinding(
+                subject, "fail", f"the Secret {patient.namespace}/{name}: {error}", "delete its data"
+            )
         ]
     left = leaf.not_valid_after_utc - patient.now
     if left <= timedelta(0):
         return [
-            Finding(subject, "fail", f"it ended {-left.days} days ago", "restart the replicas; see their log")
+            CheckFinding(
+                subject, "fail", f"it ended {-left.days} days ago", "restart the replicas; see their log"
+            )
         ]
     findings = [await _trusted(patient, leaf)]
     if left < RENEWAL:
         text = f"it ends in {left.days} days and should have been renewed"
-        findings.append(Finding(subject, "warn", text, "see the replicas' log"))
+        findings.append(CheckFinding(subject, "warn", text, "see the replicas' log"))
     return findings
 
 
-async def _trusted(patient: Patient, leaf: x509.Certificate) -> Finding:
+async def _trusted(patient: Patient, leaf: x509.Certificate) -> CheckFinding:
     bundles: set[str] = set()
     for kind in ("mutating", "validating"):
         configuration = await _get(patient, f"{CONFIGURATIONS}/{kind}webhookconfigurations/{patient.name}")
@@ -170,11 +179,11 @@ async def _trusted(patient: Patient, leaf: x509.Certificate) -> Finding:
             bundles.add(webhook["clientConfig"].get("caBundle") or "")
     ends = f"valid until {leaf.not_valid_after_utc:%Y-%m-%d}"
     if not bundles:
-        return Finding("certificate", "warn", f"{ends}; no configuration says whom to trust", APPLY)
+        return CheckFinding("certificate", "warn", f"{ends}; no configuration says whom to trust", APPLY)
     if all(_issued_by(leaf, bundle) for bundle in bundles):
-        return Finding("certificate", "ok", f"{ends}, and its CA is in every caBundle")
+        return CheckFinding("certificate", "ok", f"{ends}, and its CA is in every caBundle")
     mend = "wait for a replica to publish its CA, or put in `bayplan certs bundle --base64`"
-    return Finding("certificate", "fail", f"{ends}, but its CA is not in every caBundle", mend)
+    return CheckFinding("certificate", "fail", f"{ends}, but its CA is not in every caBundle", mend)
 
 
 def _issued_by(leaf: x509.Certificate, bundle: str) -> bool:
@@ -191,22 +200,22 @@ def _issued_by(leaf: x509.Certificate, bundle: str) -> bool:
     return False
 
 
-async def _replicas(patient: Patient) -> list[Finding]:
+async def _replicas(patient: Patient) -> list[CheckFinding]:
     path = f"/apis/apps/v1/namespaces/{patient.namespace}/deployments/{patient.name}"
     deployment = await _get(patient, path)
     if deployment is None:
         text = f"there is no Deployment {patient.namespace}/{patient.name}"
-        return [Finding("replicas", "warn", text, f"{APPLY}, unless it runs elsewhere")]
+        return [CheckFinding("replicas", "warn", text, f"{APPLY}, unless it runs elsewhere")]
     wanted = int((deployment.get("spec") or {}).get("replicas") or 0)
     ready = int((deployment.get("status") or {}).get("readyReplicas") or 0)
     text = f"{ready} of {wanted} are ready"
     if not ready:
         mend = f"kubectl -n {patient.namespace} describe pods; /readyz says what each waits for"
-        return [Finding("replicas", "fail", text, mend)]
-    return [Finding("replicas", "ok" if ready == wanted else "warn", text)]
+        return [CheckFinding("replicas", "fail", text, mend)]
+    return [CheckFinding("replicas", "ok" if ready == wanted else "warn", text)]
 
 
-async def _leader(patient: Patient) -> list[Finding]:
+async def _leader(patient: Patient) -> list[CheckFinding]:
     folder = f"/apis/coordination.k8s.io/v1/namespaces/{patient.namespace}/leases"
     lease = await _get(patient, f"{folder}/bayplan-controller")
     spec = (lease or {}).get("spec") or {}
@@ -218,11 +227,11 @@ async def _leader(patient: Patient) -> list[Finding]:
     )
     if not spec.get("holderIdentity") or age > 3 * float(spec.get("leaseDurationSeconds") or 10):
         text = "no replica controls: queued gangs are not let in, and nothing is released"
-        return [Finding("controller", "fail", text, "start a replica without --no-controller")]
-    return [Finding("controller", "ok", f"{spec['holderIdentity']} leads")]
+        return [CheckFinding("controller", "fail", text, "start a replica without --no-controller")]
+    return [CheckFinding("controller", "ok", f"{spec['holderIdentity']} leads")]
 
 
-async def _rights(patient: Patient) -> list[Finding]:
+async def _rights(patient: Patient) -> list[CheckFinding]:
     """What the service account may do, as RBAC answers for it."""
     account = f"system:serviceaccount:{patient.namespace}:{patient.name}"
     wanted = needed_rights(patient.namespace)
@@ -230,8 +239,8 @@ async def _rights(patient: Patient) -> list[Finding]:
     missing = [_right(one) for one, may in zip(wanted, answers, strict=True) if not may]
     if missing:
         text = f"{account} may not {', '.join(missing[:6])}{' …' if len(missing) > 6 else ''}"
-        return [Finding("RBAC", "fail", text, "kubectl apply -f manifests/30-rbac.yaml")]
-    return [Finding("RBAC", "ok", f"{account} may do all {len(wanted)} things that it has to")]
+        return [CheckFinding("RBAC", "fail", text, "kubectl apply -f manifests/30-rbac.yaml")]
+    return [CheckFinding("RBAC", "ok", f"{account} may do all {len(wanted)} things that it has to")]
 
 
 def needed_rights(namespace: str) -> list[dict[str, str]]:
@@ -265,7 +274,7 @@ async def _may(patient: Patient, account: str, right: dict[str, str]) -> bool:
     return bool((said.get("status") or {}).get("allowed"))
 
 
-async def _topology(patient: Patient) -> list[Finding]:
+async def _topology(patient: Patient) -> list[CheckFinding]:
     watch = ClusterWatch(patient.api)
     await watch.start()
     try:
@@ -273,15 +282,17 @@ async def _topology(patient: Patient) -> list[Finding]:
         snapshot = watch.snapshot()
         left_out = watch.left_out()
     except TimeoutError:
-        return [Finding("topology", "warn", f"not read within 30 s: {watch.waiting()}", "try again")]
+        return [CheckFinding("topology", "warn", f"not read within 30 s: {watch.waiting()}", "try again")]
     finally:
         await watch.close()
     assert snapshot is not None, "it is synced"
-    bad = [Finding("objects", "warn", f"left out: {why}", "mend the object") for why in left_out.values()]
+    bad = [
+        CheckFinding("objects", "warn", f"left out: {why}", "mend the object") for why in left_out.values()
+    ]
     return [*_labels(snapshot), *bad[:10]]
 
 
-def _labels(snapshot: Snapshot) -> list[Finding]:
+def _labels(snapshot: Snapshot) -> list[CheckFinding]:
     """Whether the GPU nodes carry the labels of the topologies' levels."""
     gpus = [
         node
@@ -290,13 +301,13 @@ def _labels(snapshot: Snapshot) -> list[Finding]:
     ]
     if not gpus:
         mend = "install the device plug-in, or wait for it"
-        return [Finding("GPU nodes", "warn", f"none of {len(snapshot.nodes)} nodes offers GPUs", mend)]
-    found = [Finding("GPU nodes", "ok", f"{len(gpus)} of {len(snapshot.nodes)} nodes offer GPUs")]
+        return [CheckFinding("GPU nodes", "warn", f"none of {len(snapshot.nodes)} nodes offers GPUs", mend)]
+    found = [CheckFinding("GPU nodes", "ok", f"{len(gpus)} of {len(snapshot.nodes)} nodes offer GPUs")]
     trees = snapshot.base.trees.values()
     outside = [node.name for node in gpus if not any(node.name in tree.index for tree in trees)]
     if outside:
         text = f"{len(outside)} of {len(gpus)} GPU nodes are in no topology, as {outside[0]} is not"
-        found.append(Finding("topologies", "warn", text, "label them with a topology's levels"))
+        found.append(CheckFinding("topologies", "warn", text, "label them with a topology's levels"))
     for topology in snapshot.topologies:
         tree = snapshot.base.trees[topology.name]
         levels = [level for level in topology.levels if level != HOSTNAME]
@@ -306,17 +317,17 @@ def _labels(snapshot: Snapshot) -> list[Finding]:
         if not levels or not members:
             text = "no level above the host" if not levels else "no GPU node belongs to it"
             mend = "create a Topology, and label the nodes with where they stand"
-            found.append(Finding(subject, "warn", text, mend))
+            found.append(CheckFinding(subject, "warn", text, mend))
         elif bare:
             text = f"{len(bare)} of {len(members)} GPU nodes lack a level's label, as {bare[0]} does"
-            found.append(Finding(subject, "warn", text, f"label them with {', '.join(levels)}"))
+            found.append(CheckFinding(subject, "warn", text, f"label them with {', '.join(levels)}"))
         else:
             text = f"{len(members)} GPU nodes in {len(levels)} levels ({topology.source})"
-            found.append(Finding(subject, "ok", text))
+            found.append(CheckFinding(subject, "ok", text))
     return found
 
 
-async def _latency(patient: Patient) -> list[Finding]:
+async def _latency(patient: Patient) -> list[CheckFinding]:
     """A dry run of a GPU pod, some times: the way that every GPU pod goes."""
     took: list[float] = []
     stored: Json = {}
@@ -328,7 +339,7 @@ async def _latency(patient: Patient) -> list[Finding]:
             if error.status in (401, 403) and "admission webhook" not in error.message:
                 raise
             mend = "see the replicas' log; GPU workloads are refused while this lasts"
-            return [Finding("dry run", "fail", f"a GPU pod is refused: {error}", mend)]
+            return [CheckFinding("dry run", "fail", f"a GPU pod is refused: {error}", mend)]
         took.append(time.perf_counter() - started)
     middle, worst = statistics.median(took), max(took)
     text = (
@@ -336,10 +347,10 @@ async def _latency(patient: Patient) -> list[Finding]:
     )
     if PLACEMENT not in ((stored.get("metadata") or {}).get("annotations") or {}):
         mend = "check that the Service reaches a replica, and the namespaces that are left out"
-        return [Finding("dry run", "fail", f"{text}, but no webhook planned it", mend)]
+        return [CheckFinding("dry run", "fail", f"{text}, but no webhook planned it", mend)]
     if worst > SLOW_SECONDS:
-        return [Finding("dry run", "warn", text, "give the replicas more CPU, or look at /metrics")]
-    return [Finding("dry run", "ok", text)]
+        return [CheckFinding("dry run", "warn", text, "give the replicas more CPU, or look at /metrics")]
+    return [CheckFinding("dry run", "ok", text)]
 
 
 def _probe(number: int) -> Json:
@@ -352,7 +363,7 @@ def _probe(number: int) -> Json:
     }
 
 
-async def _fence(patient: Patient) -> list[Finding]:
+async def _fence(patient: Patient) -> list[CheckFinding]:
     """Taints of gangs that hold nothing any more; nothing to tell where there is no taint of ours."""
     nodes, _ = await patient.api.list("/api/v1/nodes")
     values = {
@@ -367,8 +378,10 @@ async def _fence(patient: Patient) -> list[Finding]:
     if left:
         text = f"{len(left)} of {len(fenced)} fenced nodes are held by nobody, as {left[0]} is not"
         mend = f"let a replica with --fence taint lead, or kubectl taint nodes --all {RESERVED_TAINT}-"
-        return [Finding("fence", "warn", text, mend)]
-    return [Finding("fence", "ok", f"{len(fenced)} nodes are fenced by taint, each for a gang that holds it")]
+        return [CheckFinding("fence", "warn", text, mend)]
+    return [
+        CheckFinding("fence", "ok", f"{len(fenced)} nodes are fenced by taint, each for a gang that holds it")
+    ]
 
 
 async def _get(patient: Patient, path: str) -> Json | None:

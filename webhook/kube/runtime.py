@@ -11,15 +11,15 @@ from pathlib import Path
 from prometheus_client import Histogram
 
 from planner.cluster.snapshot import Snapshot
-from webhook.admission.environment import Surroundings
+from webhook.admission.environment import Environment
 from webhook.cel.libraries.authorizer import Access
 from webhook.kube.api.access_reviews import asking
 from webhook.kube.api.client import ACCOUNT, Api, connect
 from webhook.kube.certificates import SecretCertificates
 from webhook.kube.controller.controller import Controller
-from webhook.kube.controller.gang_history import Outcomes
+from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.leader import Leader
-from webhook.kube.controller.node_taints import Fence
+from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.param_watch import ParamsWatch
@@ -32,7 +32,7 @@ NAMESPACE = "bayplan-system"
 
 
 @dataclass(slots=True)
-class ClusterSide:
+class ClusterRuntime:
     """`webhook.cluster.ClusterSource` of a cluster that is watched, with the ledger that lies in it."""
 
     api: Api
@@ -59,7 +59,7 @@ class ClusterSide:
         namespace: str = NAMESPACE,
         controls: bool = True,
         taints: bool = False,
-    ) -> ClusterSide:
+    ) -> ClusterRuntime:
         """Begin to watch, and with `controls` stand for election in `namespace`. Waits for nothing.
         `taints`: reserved domains are fenced by taint.
 
@@ -74,8 +74,8 @@ class ClusterSide:
         await side.queue.start()
         await side.ledger.start()
         if controls:
-            outcomes = Outcomes(api, namespace)
-            fence = Fence(api) if taints else None
+            outcomes = GangHistoryWriter(api, namespace)
+            fence = NodeTaints(api) if taints else None
             controller = Controller(api, side.watch, side.queue, side.ledger, outcomes, fence=fence)
             side.recoveries = controller.recoveries
             leader = Leader(api, namespace, controller.lead)
@@ -98,7 +98,7 @@ class ClusterSide:
         """The picture, None until it is whole."""
         return self.watch.snapshot()
 
-    def surroundings(self) -> Surroundings:
+    def surroundings(self) -> Environment:
         """What policies may look up there: namespaces, the parameters that they name, and who may do what."""
         around = self.watch.surroundings()
         return replace(

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.bandwidth.comparison import Layout, Spread, Worth, placed, spread, worth
+from planner.bandwidth.comparison import GangLayout, PodDistribution, Worth, placed, spread, worth
 from planner.cluster.snapshot import Snapshot
 from planner.model.topology import short
-from webhook.placement.workload_plan import Placed
+from webhook.placement.workload_plan import GangPlan
 
 _NOTICED = 1.05
 """How many times as long an all-reduce takes before it is worth a warning."""
@@ -29,18 +29,18 @@ def _blind(value: Worth) -> str:
     return milliseconds(value.blind) + (f" ({times})" if times else "")
 
 
-def milliseconds(layout: Layout) -> str:
+def milliseconds(layout: GangLayout) -> str:
     """The time of an all-reduce there."""
     return f"{layout.estimate.seconds * 1000:.3g} ms"
 
 
-def ratio(one: Layout, other: Layout) -> str:
+def ratio(one: GangLayout, other: GangLayout) -> str:
     """How many times as long an all-reduce takes in one layout as in the other; "" for as long."""
     times = one.estimate.seconds / other.estimate.seconds
     return f"{times:.2f}×" if abs(times - 1) >= 0.005 else ""
 
 
-def of_place(snapshot: Snapshot, one: Placed) -> Worth | None:
+def of_place(snapshot: Snapshot, one: GangPlan) -> Worth | None:
     """The worth of a gang's place; None where there is none to speak of. An elastic gang is taken with the
     pods that it got."""
     return worth(snapshot, placed(one.asked, one.answer), one.answer) if one.asked.size > 1 else None
@@ -54,7 +54,7 @@ def properties(value: Worth) -> Mapping[str, str]:
     return told | {"allReduceModel": value.here.estimate.model}
 
 
-def given_up(snapshot: Snapshot, one: Placed) -> str:
+def given_up(snapshot: Snapshot, one: GangPlan) -> str:
     """The warning to a gang that is spread, though it prefers one domain, where that costs time: how much,
     and what would be better. "" where the place is as good as any, or was promised before.
 
@@ -68,7 +68,7 @@ def given_up(snapshot: Snapshot, one: Placed) -> str:
     return _costs(one.group.name, found)
 
 
-def _costs(name: str, found: Spread) -> str:
+def _costs(name: str, found: PodDistribution) -> str:
     what = short(found.level)
     where = f"one {what}" if found.least == 1 else f"{found.least} {what}s"
     better = "require it, and wait" if found.least == 1 else "wait until others have ended"

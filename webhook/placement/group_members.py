@@ -16,7 +16,7 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """Pods of a group: the group's namespace and name, their scheduler, and what they come from."""
 
     namespace: str
@@ -25,7 +25,7 @@ class Member:
     who: str
 
 
-def members(obj: Json, namespace: str, specs: Iterable[Any]) -> Iterator[Member]:
+def members(obj: Json, namespace: str, specs: Iterable[Any]) -> Iterator[GroupMember]:
     """Those that an object's pod specs make. What is malformed makes none."""
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
@@ -33,7 +33,7 @@ def members(obj: Json, namespace: str, specs: Iterable[Any]) -> Iterator[Member]
     who = f"{obj.get('kind')}/{metadata.get('name') or metadata.get('generateName') or '(no name)'}"
     for spec in specs:
         if isinstance(spec, Mapping) and (group := group_of(spec)):
-            yield Member(namespace, group, str(spec.get("schedulerName") or DEFAULT_SCHEDULER), who)
+            yield GroupMember(namespace, group, str(spec.get("schedulerName") or DEFAULT_SCHEDULER), who)
 
 
 def group_of(spec: Json) -> str:
@@ -45,9 +45,11 @@ def group_of(spec: Json) -> str:
     return ""
 
 
-def running(pods: Iterable[BoundPod], namespace: str, groups: set[str]) -> Iterator[Member]:
+def running(pods: Iterable[BoundPod], namespace: str, groups: set[str]) -> Iterator[GroupMember]:
     """Those of these groups that are bound already."""
     prefix = namespace + "/"
     for pod in pods:
         if pod.scheduling_group in groups and pod.name.startswith(prefix):
-            yield Member(namespace, pod.scheduling_group, pod.scheduler, f"Pod/{pod.name[len(prefix) :]}")
+            yield GroupMember(
+                namespace, pod.scheduling_group, pod.scheduler, f"Pod/{pod.name[len(prefix) :]}"
+            )

@@ -16,7 +16,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain
 from planner.planning.node_affinity import path_term
-from webhook.placement.stamp import Note, note_in
+from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.workload_plan import held_for
 
 Json = Mapping[str, Any]
@@ -29,15 +29,15 @@ KINDS_OF_MATCH = ("matchExpressions", "matchFields")
 
 
 @dataclass(frozen=True, slots=True)
-class Pins:
+class PlacementTerms:
     """What plans wrote: terms that mean whole domains, and hosts, by hostname label or by node name."""
 
     terms: tuple[Term, ...] = ()
     hosts: frozenset[str] = frozenset()
 
-    def __or__(self, other: Pins) -> Pins:
+    def __or__(self, other: PlacementTerms) -> PlacementTerms:
         """Both."""
-        return Pins(tuple(dict.fromkeys((*self.terms, *other.terms))), self.hosts | other.hosts)
+        return PlacementTerms(tuple(dict.fromkeys((*self.terms, *other.terms))), self.hosts | other.hosts)
 
     def without(self, term: Term) -> Term:
         """A term less what a plan joined to it: a domain's whole path, and requirements of hosts alone."""
@@ -53,20 +53,20 @@ class Pins:
         )
 
 
-def pins_of(levels: Sequence[str], domains: Iterable[Domain], nodes: Iterable[str] = ()) -> Pins:
+def pins_of(levels: Sequence[str], domains: Iterable[Domain], nodes: Iterable[str] = ()) -> PlacementTerms:
     """What a plan writes for whole domains and for single hosts. Without `levels`, for the hosts alone."""
     found = tuple(domains) if levels else ()
     paths = (domain for domain in found if len(domain) < len(levels))
     hosts = (domain[-1] for domain in found if len(domain) == len(levels))
-    return Pins(tuple(path_term(levels, one) for one in paths), frozenset((*hosts, *nodes)))
+    return PlacementTerms(tuple(path_term(levels, one) for one in paths), frozenset((*hosts, *nodes)))
 
 
-def pins_in(snapshot: Snapshot, note: Note) -> Pins:
+def pins_in(snapshot: Snapshot, note: PlacementAnnotation) -> PlacementTerms:
     """What the plan of a note wrote."""
     return pins_of(_levels(snapshot, note.topology), note.domains, note.nodes)
 
 
-def pins_for(snapshot: Snapshot, held: Reservation) -> Pins:
+def pins_for(snapshot: Snapshot, held: Reservation) -> PlacementTerms:
     """What the plan writes of a gang that holds this."""
     return pins_of(_levels(snapshot, held.topology), held.domains, hosts_of(snapshot, held))
 
@@ -84,7 +84,7 @@ def host_of(snapshot: Snapshot, name: str) -> str:
     return (node.labels.get(HOSTNAME) if node is not None else "") or name
 
 
-def unpinned(group: PodGroup, pins: Pins) -> PodGroup:
+def unpinned(group: PodGroup, pins: PlacementTerms) -> PodGroup:
     """The gang with each PodSet's affinity as it was before the plan's terms were joined to it."""
     sets = []
     for pod_set in group.pod_sets:
@@ -95,7 +95,7 @@ def unpinned(group: PodGroup, pins: Pins) -> PodGroup:
     return replace(group, pod_sets=tuple(sets))
 
 
-def unpinned_affinity(affinity: Json, pins: Pins) -> dict[str, Any]:
+def unpinned_affinity(affinity: Json, pins: PlacementTerms) -> dict[str, Any]:
     """The same for a pod's `spec.affinity`; everything else in it stays."""
     node = dict(affinity.get("nodeAffinity") or {})
     former = (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
@@ -110,7 +110,7 @@ def unpinned_affinity(affinity: Json, pins: Pins) -> dict[str, Any]:
     return {**rest, "nodeAffinity": node} if node else rest
 
 
-def _stripped(term: Json, pins: Pins) -> dict[str, Any]:
+def _stripped(term: Json, pins: PlacementTerms) -> dict[str, Any]:
     stated = tuple(_requirement(one) for kind in KINDS_OF_MATCH for one in term.get(kind) or [])
     left = pins.without(stated)
     kept = {
@@ -135,7 +135,7 @@ def repinned(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
     """
     metadata = pod.get("metadata")
     annotations = (metadata.get("annotations") if isinstance(metadata, Mapping) else None) or {}
-    note = note_in(annotations)
+    note = placement_annotation(annotations)
     held, known = held_for(snapshot, pod, namespace)
     spec = pod.get("spec")
     affinity = spec.get("affinity") if isinstance(spec, Mapping) else None
@@ -143,7 +143,7 @@ def repinned(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
         return pod
     now = {domain for one in held for domain in one.domains}
     hosts = frozenset(host for one in held for host in hosts_of(snapshot, one))
-    former = Note(
+    former = PlacementAnnotation(
         note.decision,
         note.topology,
         tuple(domain for domain in note.domains if domain not in now),

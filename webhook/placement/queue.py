@@ -17,7 +17,7 @@ from planner.model.reservation import Reservation
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
-from webhook.placement.workload_plan import Placed, WorkloadPlan, plan_workload
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workload
 from webhook.workloads import Workload
 
 MOST_PLANNED = 32
@@ -98,7 +98,7 @@ def shadow(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
     return found
 
 
-def _behind(before: Placed, after: Placed, ahead: Sequence[Waiting]) -> Placed:
+def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[Waiting]) -> GangPlan:
     """What is said of one gang: of one that would have its place but for the queue, that it waits in turn."""
     if before.answer.decision != "admitted" or after.answer.decision == "admitted":
         return after
@@ -115,7 +115,7 @@ def _behind(before: Placed, after: Placed, ahead: Sequence[Waiting]) -> Placed:
         obstacles=after.answer.obstacles,
         attempts=after.answer.attempts,
     )
-    return Placed(before.group, answer)
+    return GangPlan(before.group, answer)
 
 
 def _priority(group: PodGroup) -> int:

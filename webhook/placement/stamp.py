@@ -29,7 +29,7 @@ ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
 """Kinds that may be annotated as one gang, and whose pods cannot be told by their owner's kind."""
 
 
-def stamp(
+def annotate(
     obj: Mapping[str, Any], workload: Workload, plan: WorkloadPlan, policies: str, *, fenced: bool = False
 ) -> Json:
     """A copy of the object that carries its plan; the same plan stamped twice changes nothing.
@@ -134,7 +134,7 @@ def _gate(pod: Json, waits: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class PlacementAnnotation:
     """A plan in short. `decision` "" where there is none; `domains` are held whole; `nodes`: the hosts that
     a gang of mode `nodes` is pinned to, by hostname (by name where a node has no such label)."""
 
@@ -144,12 +144,14 @@ class Note:
     nodes: frozenset[str] = frozenset()
 
 
-def note_in(annotations: Mapping[str, Any]) -> Note:
+def placement_annotation(annotations: Mapping[str, Any]) -> PlacementAnnotation:
     """What the annotation says; nothing where it does not read, for anybody can write there."""
     try:
         note = orjson.loads(str(annotations.get(PLACEMENT, "{}")))
         domains = tuple(tuple(str(value) for value in domain) for domain in note.get("reserves") or [])
         nodes = frozenset(str(name) for name in note.get("nodes") or [])
-        return Note(str(note.get("decision", "")), str(note.get("topology", "")), domains, nodes)
+        return PlacementAnnotation(
+            str(note.get("decision", "")), str(note.get("topology", "")), domains, nodes
+        )
     except (orjson.JSONDecodeError, AttributeError, TypeError):
-        return Note()
+        return PlacementAnnotation()

@@ -36,7 +36,7 @@ REPLICAS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class GangPlan:
     """One gang with the planner's answer, and what it holds (None for nothing).
 
     `first`: the gang as it was when the answer was first given, before policies pinned its pods to the place.
@@ -57,7 +57,7 @@ class Placed:
 class WorkloadPlan:
     """The answers for all gangs of one object. `snapshot` is the cluster with what they hold."""
 
-    placed: tuple[Placed, ...]
+    placed: tuple[GangPlan, ...]
     snapshot: Snapshot
 
     @property
@@ -73,7 +73,7 @@ class WorkloadPlan:
         return "admitted" if "admitted" in verdicts or not verdicts else "queued"
 
     @property
-    def first(self) -> Placed:
+    def first(self) -> GangPlan:
         """The gang that tells the decision: the first rejected one, the first queued, the first of all."""
         return next(placed for placed in self.placed if placed.answer.decision == self.decision)
 
@@ -116,13 +116,13 @@ def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
 
 def plan_workload(snapshot: Snapshot, workload: Workload) -> WorkloadPlan:
     """Plan every gang of a workload, in order."""
-    placed: list[Placed] = []
+    placed: list[GangPlan] = []
     for group in with_claims(snapshot, workload).gangs:
         answer = plan(snapshot, group)
         reservation = reservation_for(snapshot, group, answer) if workload.holds else None
         if reservation is not None:
             snapshot = snapshot.with_reservation(reservation)
-        placed.append(Placed(group, answer, reservation))
+        placed.append(GangPlan(group, answer, reservation))
     return WorkloadPlan(tuple(placed), snapshot)
 
 
@@ -189,10 +189,10 @@ def _metadata(pod: Mapping[str, Any]) -> Mapping[str, Any]:
 def _waiting(snapshot: Snapshot, gang: str, own: PodGroup) -> WorkloadPlan:
     message = f"pod of {gang}, which has no place yet"
     answer = Answer(gang=gang, decision="queued", reason="ReplicaWaits", message=message)
-    return WorkloadPlan((Placed(replace(own, name=gang, on_unavailable="queue"), answer),), snapshot)
+    return WorkloadPlan((GangPlan(replace(own, name=gang, on_unavailable="queue"), answer),), snapshot)
 
 
-def _replayed(held: Reservation, pod_set: str, own: PodGroup) -> Placed:
+def _replayed(held: Reservation, pod_set: str, own: PodGroup) -> GangPlan:
     names = [pod_set] if pod_set else sorted({a.pod_set for a in held.assignments})
     shape = own.pod_sets[0].shape
     group = replace(
@@ -204,4 +204,4 @@ def _replayed(held: Reservation, pod_set: str, own: PodGroup) -> Placed:
         ),
     )
     message = f"pod of {held.gang}, which holds {'/'.join(held.domain) or 'its nodes'}"
-    return Placed(group, answer_of(held, message=message), held)
+    return GangPlan(group, answer_of(held, message=message), held)

@@ -36,7 +36,7 @@ The parts, from the file inward: `files` (disk) → `document` (YAML with line n
 `cases`, `runner`, `coverage` and `junit` are `bayplan test`.
 """
 
-from webhook.policy.engine.context import FileParams, Host, Params
+from webhook.policy.engine.context import EvaluationContext, FileParams, Params
 from webhook.policy.engine.model import MutatingPolicy, Policy, PolicySet, ValidatingPolicy
 from webhook.policy.engine.mutate import Effect, Mutated, Skipped, run_mutating, skipped_notice
 from webhook.policy.engine.session import Failure
@@ -48,11 +48,11 @@ from webhook.wire.request import AdmissionRequest, UserInfo, from_object
 __all__ = [
     "AdmissionRequest",
     "Effect",
+    "EvaluationContext",
     "Failure",
     "FileParams",
     "Finding",
     "Findings",
-    "Host",
     "Mutated",
     "MutatingPolicy",
     "Params",

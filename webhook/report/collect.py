@@ -15,7 +15,7 @@ from planner.cluster.snapshot import Snapshot
 from webhook.admission.decision import PLAN, Decision
 from webhook.jsontools.sentences import joined
 from webhook.placement import bandwidth_words
-from webhook.placement.workload_plan import Placed
+from webhook.placement.workload_plan import GangPlan
 from webhook.policy.engine.mutate import Effect, Skipped
 from webhook.policy.engine.validate import Findings
 from webhook.report.lines import line_of
@@ -133,7 +133,7 @@ def _found(blank: Result, findings: Findings) -> Iterator[Result]:
     yield from (_left_out(blank, row) for row in findings.skipped)
 
 
-def _planned(blank: Result, placed: Placed, snapshot: Snapshot, obj: Mapping[str, Any]) -> Result:
+def _planned(blank: Result, placed: GangPlan, snapshot: Snapshot, obj: Mapping[str, Any]) -> Result:
     answer = placed.answer
     admitted = answer.decision == "admitted"
     value = bandwidth_words.of_place(snapshot, placed)

@@ -10,11 +10,11 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from planner.manifests.cluster import read
 from planner.model.errors import InputError, Where
-from webhook.admission.environment import Surroundings
+from webhook.admission.environment import Environment
 from webhook.files.reader import SUFFIXES, documents
 
 
-def picture(paths: Sequence[str]) -> tuple[Snapshot, Surroundings]:
+def picture(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
     """What cluster files show. Raises `InputError` for what cannot be read.
 
     No node at all is an error too: a file that is just being written looks like that, and every workload
@@ -24,7 +24,7 @@ def picture(paths: Sequence[str]) -> tuple[Snapshot, Surroundings]:
     snapshot = read((document.file, document.value) for document in found)
     if not snapshot.nodes:
         raise InputError("no Node in it; a cluster has at least one", Where(", ".join(paths)))
-    return snapshot, Surroundings.of_objects(_objects(document.value for document in found))
+    return snapshot, Environment.of_objects(_objects(document.value for document in found))
 
 
 def _objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -59,7 +59,7 @@ class ClusterFiles:
                     self._problem = str(error)
             return self._snapshot
 
-    def surroundings(self) -> Surroundings:
+    def surroundings(self) -> Environment:
         """Namespaces and parameters in the files that the picture was read from."""
         return self._around
 
@@ -71,7 +71,7 @@ class ClusterFiles:
         """Nothing: the files were read at the start."""
         return ""
 
-    def _read(self) -> tuple[Snapshot, Surroundings]:
+    def _read(self) -> tuple[Snapshot, Environment]:
         return picture(self._paths)
 
     def _stamp(self) -> tuple[tuple[str, int, int], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from planner.cluster.snapshot import Snapshot
-from webhook.admission.environment import Surroundings
+from webhook.admission.environment import Environment
 
 
 class ClusterSource(Protocol):
@@ -15,7 +15,7 @@ class ClusterSource(Protocol):
         """The newest picture, None where no cluster is known."""
         ...
 
-    def surroundings(self) -> Surroundings:
+    def surroundings(self) -> Environment:
         """What policies may look up there."""
         ...
 
@@ -35,9 +35,9 @@ class NoCluster:
         """Nothing is known."""
         return
 
-    def surroundings(self) -> Surroundings:
+    def surroundings(self) -> Environment:
         """Nothing around."""
-        return Surroundings()
+        return Environment()
 
     def problem(self) -> str:
         """Nothing can be wrong with it."""

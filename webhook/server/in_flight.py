@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from planner.cluster.snapshot import Snapshot
-from planner.ledger.conflicts import Kept, in_the_way
+from planner.ledger.conflicts import RecordedReservation, in_the_way
 from planner.model.reservation import Reservation
 
 KEPT_SECONDS = 5.0
@@ -35,7 +35,7 @@ class Promise:
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Promises:
+class InFlightReservations:
     """Those of one replica, by reservation id. Decisions are made in threads: all is under one lock."""
 
     def __init__(self) -> None:
@@ -53,7 +53,11 @@ class Promises:
         """Promise all of these, unless another thread has promised a part of them after `since`."""
         wanted = tuple(wanted)
         with self._lock:
-            newer = [Kept(one.reservation, _NEWEST) for one in self._by_id.values() if one.made >= since]
+            newer = [
+                RecordedReservation(one.reservation, _NEWEST)
+                for one in self._by_id.values()
+                if one.made >= since
+            ]
             if newer and any(in_the_way(one, 0, newer) is not None for one in wanted):
                 return False
             now = time.monotonic()

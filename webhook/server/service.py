@@ -15,10 +15,18 @@ from dataclasses import dataclass, field, replace
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable
 from planner.model.reservation import Book, Reservation
-from webhook.admission.decision import Claim, Decision, Phase, Release, Reserve, decide, promise
+from webhook.admission.decision import (
+    Decision,
+    Phase,
+    ReservationClaim,
+    ReservationRelease,
+    Reserve,
+    decide,
+    promise,
+)
 from webhook.policy.loading.files import PolicyStore
 from webhook.server.cluster_source import ClusterSource, NoCluster
-from webhook.server.in_flight import Promises
+from webhook.server.in_flight import InFlightReservations
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
 
@@ -51,7 +59,7 @@ class Service:
     ledger: Ledger
     cluster: ClusterSource = field(default_factory=NoCluster)
     clock: Callable[[], float] = time.time
-    promises: Promises = field(default_factory=Promises)
+    promises: InFlightReservations = field(default_factory=InFlightReservations)
     workers: ThreadPoolExecutor = field(default_factory=_workers)
     again: ThreadPoolExecutor = field(default_factory=_again)
     """What was overtaken does not wait behind all that came meanwhile, or it would be overtaken for ever."""
@@ -121,9 +129,9 @@ class Service:
                         await self._reserve(reservation, planned_on, now)
                         if reservation.id not in known:
                             new.append(reservation.id)
-                    case Claim(reservation_id, owner_uid):
+                    case ReservationClaim(reservation_id, owner_uid):
                         await self.ledger.claim(reservation_id, owner_uid, now)
-                    case Release(reservation_id):
+                    case ReservationRelease(reservation_id):
                         await self.ledger.release(reservation_id)
         except (Conflict, LedgerUnavailable):
             for reservation_id in new:

@@ -18,7 +18,7 @@ from itertools import accumulate, chain
 from typing import cast
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import Tree
+from planner.cluster.tree import TopologyTree
 from planner.manifests.label_presets import NODE_POOL
 from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
 from planner.model.quantity import Resources
@@ -91,7 +91,7 @@ def _gpus(amounts: Resources) -> int:
     return sum(amounts.get(name, 0) for name in GPU_RESOURCES)
 
 
-def _largest(tree: Tree, free: Mapping[str, Resources]) -> dict[str, object]:
+def _largest(tree: TopologyTree, free: Mapping[str, Resources]) -> dict[str, object]:
     """By level: the domain with the most free GPUs, and how many any has when empty."""
     now = [0]
     empty = [0]

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.cluster.infrastructure import Fabric
+from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
-from planner.devices.claims import Claim, Claims
+from planner.devices.claims import Claims, ResourceClaim
 from planner.model.node import Node
 from planner.model.pod import MIG_PREFIX
 from webhook.variables.gpu_shares import PRODUCT
@@ -32,7 +32,7 @@ def _cliques(snapshot: Snapshot) -> dict[str, str]:
     return {name: clique for name, clique in labelled if clique}
 
 
-def _numa(node: Node, base: Fabric) -> dict[str, object]:
+def _numa(node: Node, base: Infrastructure) -> dict[str, object]:
     refusing, published = base.aligned(node), base.numa.get(node.name)
     zones = refusing or published
     return {
@@ -94,7 +94,7 @@ def claims_json(claims: Claims) -> dict[str, object]:
     }
 
 
-def _requests(claim: Claim) -> list[dict[str, object]]:
+def _requests(claim: ResourceClaim) -> list[dict[str, object]]:
     return [{"class": one.device_class, "count": one.count} for one in claim.requests]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import Branch, Tree
+from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.node import Node
 from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
 
@@ -52,7 +52,7 @@ def domains(snapshot: Snapshot) -> list[dict[str, object]]:
     return found
 
 
-def _above_hosts(tree: Tree, branch: Branch) -> Iterator[Branch]:
+def _above_hosts(tree: TopologyTree, branch: Subtree) -> Iterator[Subtree]:
     if 0 <= branch.level < tree.topology.host_index and branch.named:
         yield branch
     for child in branch.children:

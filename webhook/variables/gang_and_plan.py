@@ -9,9 +9,9 @@ from planner.model.labels import Requirement, Term
 from planner.model.node import DEFAULT_SCHEDULER
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
-from webhook.placement.group_members import Member
+from webhook.placement.group_members import GroupMember
 from webhook.placement.service_roles import beside, role_of
-from webhook.placement.workload_plan import Placed, WorkloadPlan
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.variables.rank_order import ranks
 from webhook.workloads import Template, Workload
 
@@ -48,7 +48,7 @@ def gang_variable(
     namespace: str,
     pod_set: str,
     obj: Mapping[str, Any] = _NOTHING,
-    fellows: Iterable[Member] = (),
+    fellows: Iterable[GroupMember] = (),
     reservations: Iterable[Reservation] = (),
 ) -> dict[str, Any]:
     """`gang`: who asks and for how much. Several gangs of one object are alike; the first speaks for them.
@@ -108,7 +108,7 @@ def _said(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _neighbours(
-    workload: Workload, fellows: Iterable[Member], reservations: Iterable[Reservation]
+    workload: Workload, fellows: Iterable[GroupMember], reservations: Iterable[Reservation]
 ) -> dict[str, Any]:
     """Who else belongs to it: pods of its PodGroups, the places of the same service's other roles."""
     gangs = (one.name for one in workload.gangs)
@@ -218,7 +218,7 @@ def plan_variable(plan: WorkloadPlan | None, pod_set: str) -> Mapping[str, Any]:
     }
 
 
-def _placed_json(placed: Placed, pod_set: str) -> dict[str, Any]:
+def _placed_json(placed: GangPlan, pod_set: str) -> dict[str, Any]:
     answer = placed.answer
     nodes = {a.node: None for a in answer.assignments if not pod_set or a.pod_set == pod_set}
     return {

@@ -10,7 +10,7 @@ Read in this order: `kinds` (the table), `layouts` (a small function for each fa
 `gangs`, `read`, `pods`, `merge` (pods of one gang in the same files).
 """
 
-from webhook.workloads.kinds import KINDS, Kind
+from webhook.workloads.kinds import KINDS, WorkloadKind
 from webhook.workloads.merge import joined
 from webhook.workloads.reader import Template, Workload, pod_templates, read, wants_plan
 from webhook.workloads.templates import pod_of, write_pod
@@ -20,9 +20,9 @@ __all__ = [
     "KEYS",
     "KINDS",
     "Key",
-    "Kind",
     "Template",
     "Workload",
+    "WorkloadKind",
     "joined",
     "pod_of",
     "pod_templates",

@@ -10,7 +10,7 @@ from planner.model.labels import Requirement
 from planner.model.pod import NOTHING, PodShape
 from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet, ReserveMode
 from planner.node.gpu_sharing import share_in
-from webhook.workloads.layouts import Layout, Member
+from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import Options
 from webhook.workloads.topology_keys import TEMPLATE, Asked, asked
 
@@ -29,7 +29,7 @@ class Shaped:
     claims: bool
 
 
-def shaped(one: Member, own: bool, given: Mapping[str, str]) -> Shaped:
+def shaped(one: PodSetTemplate, own: bool, given: Mapping[str, str]) -> Shaped:
     """A member as the planner sees it. `own`: it is the object itself, whose keys were read already; `given`:
     labels that its pods will have besides.
 
@@ -49,7 +49,7 @@ def shaped(one: Member, own: bool, given: Mapping[str, str]) -> Shaped:
 
 
 def gangs(
-    layout: Layout,
+    layout: WorkloadLayout,
     name: str,
     chosen: Options,
     top: Asked,

@@ -12,11 +12,11 @@ from functools import partial
 
 from webhook.workloads import layouts
 from webhook.workloads.fields import Field
-from webhook.workloads.layouts import Layout
+from webhook.workloads.layouts import WorkloadLayout
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WorkloadKind:
     """One row. `resource` is the lower-case plural, as webhook rules name it.
 
     `each_pod`: no gang unless the object is annotated with one. `holds`: applying the object reserves its
@@ -28,35 +28,39 @@ class Kind:
     versions: tuple[str, ...]
     name: str
     resource: str
-    layout: Callable[[Field], Layout]
+    layout: Callable[[Field], WorkloadLayout]
     each_pod: bool = False
     holds: bool = True
     template_immutable: bool = True
 
 
-def _training(name: str, resource: str, replicas: str, versions: tuple[str, ...] = ("v1",)) -> Kind:
+def _training(name: str, resource: str, replicas: str, versions: tuple[str, ...] = ("v1",)) -> WorkloadKind:
     layout = partial(layouts.training_job, replicas=replicas)
-    return Kind("kubeflow.org", versions, name, resource, layout)
+    return WorkloadKind("kubeflow.org", versions, name, resource, layout)
 
 
-def _ray(name: str, resource: str, *cluster: str) -> Kind:
+def _ray(name: str, resource: str, *cluster: str) -> WorkloadKind:
     layout = partial(layouts.ray_cluster, cluster=cluster)
-    return Kind("ray.io", ("v1", "v1alpha1"), name, resource, layout, template_immutable=False)
+    return WorkloadKind("ray.io", ("v1", "v1alpha1"), name, resource, layout, template_immutable=False)
 
 
-def _pod_group(group: str, versions: tuple[str, ...]) -> Kind:
-    return Kind(group, versions, "PodGroup", "podgroups", layouts.no_pods, holds=False)
+def _pod_group(group: str, versions: tuple[str, ...]) -> WorkloadKind:
+    return WorkloadKind(group, versions, "PodGroup", "podgroups", layouts.no_pods, holds=False)
 
 
-_APPS = partial(Kind, "apps", ("v1",), each_pod=True, holds=False, template_immutable=False)
+_APPS = partial(WorkloadKind, "apps", ("v1",), each_pod=True, holds=False, template_immutable=False)
 
 _ROWS = (
-    Kind("", ("v1",), "Pod", "pods", layouts.pod),
-    Kind("batch", ("v1",), "Job", "jobs", layouts.job),
-    Kind("batch", ("v1",), "CronJob", "cronjobs", layouts.cron_job, holds=False, template_immutable=False),
-    Kind("jobset.x-k8s.io", ("v1alpha2",), "JobSet", "jobsets", layouts.job_set),
-    Kind("trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods, holds=False),
-    Kind(
+    WorkloadKind("", ("v1",), "Pod", "pods", layouts.pod),
+    WorkloadKind("batch", ("v1",), "Job", "jobs", layouts.job),
+    WorkloadKind(
+        "batch", ("v1",), "CronJob", "cronjobs", layouts.cron_job, holds=False, template_immutable=False
+    ),
+    WorkloadKind("jobset.x-k8s.io", ("v1alpha2",), "JobSet", "jobsets", layouts.job_set),
+    WorkloadKind(
+        "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods, holds=False
+    ),
+    WorkloadKind(
         "leaderworkerset.x-k8s.io", ("v1",), "LeaderWorkerSet", "leaderworkersets",
         layouts.leader_worker_set, template_immutable=False,
     ),
@@ -75,14 +79,14 @@ _ROWS = (
     _pod_group("scheduling.run.ai", ("v2", "v2alpha2")),
     _pod_group("scheduling.k8s.io", ("v1alpha2", "v1beta1")),
     _pod_group("scheduling.volcano.sh", ("v1beta1",)),
-    Kind("grove.io", ("v1alpha1",), "PodCliqueSet", "podcliquesets", layouts.grove, holds=False),
+    WorkloadKind("grove.io", ("v1alpha1",), "PodCliqueSet", "podcliquesets", layouts.grove, holds=False),
 )  # fmt: skip
 
-KINDS: Mapping[tuple[str, str], Kind] = {(row.group, row.name): row for row in _ROWS}
+KINDS: Mapping[tuple[str, str], WorkloadKind] = {(row.group, row.name): row for row in _ROWS}
 """Rows by API group and kind: a kind is read alike in each of its versions."""
 
 
-def row_of(api_version: str, kind: str) -> Kind | None:
+def row_of(api_version: str, kind: str) -> WorkloadKind | None:
     """The row of a kind, None where the table has none."""
     group, _, _ = api_version.rpartition("/")
     return KINDS.get((group, kind))

@@ -1,4 +1,5 @@
-"""How each workload kind lays out its pods: one small function a family, from an object to a `Layout`."""
+"""How each workload kind lays out its pods: one small function a family, from an object to a
+`WorkloadLayout`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class PodSetTemplate:
     """One PodSet of a gang: `count` pods of one template.
 
     `metadata` and `spec` are the pod's; `template` holds both (the object itself for a Pod). `annotated`
@@ -34,53 +35,53 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class WorkloadLayout:
     """`members`: every template once per PodSet. `gangs`: which of them start together, gang by gang.
 
     `indexed`: the gangs are replicas, so their names end in an index. `warnings` concern every gang.
     """
 
-    members: tuple[Member, ...] = ()
-    gangs: tuple[tuple[Member, ...], ...] = ()
+    members: tuple[PodSetTemplate, ...] = ()
+    gangs: tuple[tuple[PodSetTemplate, ...], ...] = ()
     indexed: bool = False
     warnings: tuple[str, ...] = ()
 
 
-def member(pod_set: str, count: int, template: Field, *annotated: Field) -> Member:
+def member(pod_set: str, count: int, template: Field, *annotated: Field) -> PodSetTemplate:
     """A PodSet of a PodTemplateSpec. Raises `InputError` where the template or its spec is missing."""
     spec = template.needed_map().get("spec").needed_map()
     metadata = template.get("metadata")
     metadata.map()
-    return Member(pod_set, count, template, metadata, spec, annotated)
+    return PodSetTemplate(pod_set, count, template, metadata, spec, annotated)
 
 
-def together(members: list[Member], warnings: tuple[str, ...] = ()) -> Layout:
+def together(members: list[PodSetTemplate], warnings: tuple[str, ...] = ()) -> WorkloadLayout:
     """One gang of all pods; PodSets that start with no pod are templates only."""
     gang = tuple(one for one in members if one.count)
-    return Layout(tuple(members), (gang,) if gang else (), warnings=warnings)
+    return WorkloadLayout(tuple(members), (gang,) if gang else (), warnings=warnings)
 
 
-def no_pods(obj: Field) -> Layout:
+def no_pods(obj: Field) -> WorkloadLayout:
     """Nothing to place: the kind has no template, or leaves its pods to objects that it makes."""
-    return Layout()
+    return WorkloadLayout()
 
 
-def pod(obj: Field) -> Layout:
+def pod(obj: Field) -> WorkloadLayout:
     """A pod is its own template; a wider gang is found by `membership`."""
     return together([member("main", 1, obj)])
 
 
-def replicas(obj: Field) -> Layout:
+def replicas(obj: Field) -> WorkloadLayout:
     """Deployment, ReplicaSet, StatefulSet: `spec.replicas` pods, each for itself."""
     spec = obj.get("spec").needed_map()
     count = spec.get("replicas").count(1)
     every = member("main", count, spec.get("template"))
     listed = min(count, LARGEST_REPLICAS)
     warnings = (f"plans the first {listed} of {count} pods",) if listed < count else ()
-    return Layout((every,), ((replace(every, count=1),),) * listed, indexed=True, warnings=warnings)
+    return WorkloadLayout((every,), ((replace(every, count=1),),) * listed, indexed=True, warnings=warnings)
 
 
-def job(obj: Field) -> Layout:
+def job(obj: Field) -> WorkloadLayout:
     """`parallelism` pods at a time, never more than `completions`."""
     one = _job_member("main", obj.get("spec"))
     stated = obj.get("metadata", "annotations", BATCH_MIN_MEMBER)
@@ -94,19 +95,19 @@ def job(obj: Field) -> Layout:
     return together([one], (f"{differs}: KAI may start it with {own}, the plan is for {one.count}",))
 
 
-def cron_job(obj: Field) -> Layout:
+def cron_job(obj: Field) -> WorkloadLayout:
     """As the Job that it makes; the Job, once made, is what gets planned and reserved."""
     job_template = obj.get("spec").needed_map().get("jobTemplate").needed_map()
     return together([_job_member("main", job_template.get("spec"), job_template.get("metadata"))])
 
 
-def _job_member(name: str, spec: Field, *annotated: Field) -> Member:
+def _job_member(name: str, spec: Field, *annotated: Field) -> PodSetTemplate:
     parallelism = spec.needed_map().get("parallelism").count(1)
     completions = spec.get("completions").count(parallelism)
     return member(name, min(parallelism, completions), spec.get("template"), *annotated)
 
 
-def job_set(obj: Field) -> Layout:
+def job_set(obj: Field) -> WorkloadLayout:
     """All replicated jobs are one gang, also under `startupPolicy: InOrder`.
 
     With `exclusive-topology` on the JobSet, each child Job is a gang, with a domain of its own.
@@ -125,10 +126,10 @@ def job_set(obj: Field) -> Layout:
         return together(members)
     _at_most(sum(copies for copies, _ in children), obj.get("spec", "replicatedJobs"))
     gangs = tuple((child,) for copies, child in children for _ in range(copies))
-    return Layout(tuple(members), gangs, indexed=True)
+    return WorkloadLayout(tuple(members), gangs, indexed=True)
 
 
-def leader_worker_set(obj: Field) -> Layout:
+def leader_worker_set(obj: Field) -> WorkloadLayout:
     """Each replica is a gang of one leader and `size` − 1 workers; without its own, the leader's template
     is the workers'."""
     spec = obj.get("spec").needed_map()
@@ -139,7 +140,7 @@ def leader_worker_set(obj: Field) -> Layout:
     leader = member("leader", 1, worker_template if leader_template.value is None else leader_template)
     worker = member("worker", size - 1, worker_template)
     gang = (leader, worker) if worker.count else (leader,)
-    return Layout((leader, worker), (gang,) * count, indexed=True)
+    return WorkloadLayout((leader, worker), (gang,) * count, indexed=True)
 
 
 _WORKER = "worker"
@@ -147,7 +148,7 @@ _RANKS = ("Chief", "Master", "Launcher", "PS", "Evaluator", "Server", "Scheduler
 """Replica types of which a job needs all; what a smaller gang leaves out are workers."""
 
 
-def training_job(obj: Field, replicas: str) -> Layout:
+def training_job(obj: Field, replicas: str) -> WorkloadLayout:
     """The sum of all replicas, or the explicit minimum, of which the workers are what is left out."""
     spec = obj.get("spec").needed_map()
     members = []
@@ -168,7 +169,7 @@ def training_job(obj: Field, replicas: str) -> Layout:
     return together([replace(one, most=most - others) if one.pod_set == _WORKER else one for one in kept])
 
 
-def _cut(members: list[Member], minimum: Field) -> list[Member]:
+def _cut(members: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate]:
     left, total = minimum.count(0, least=1), sum(one.count for one in members)
     if left > total:
         raise minimum.error(f"asks for {left} pods together, the job makes {total}; use at most {total}")
@@ -180,14 +181,14 @@ def _cut(members: list[Member], minimum: Field) -> list[Member]:
     return kept
 
 
-def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> Layout:
+def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
     """One head and the workers of each group that is not suspended: minReplicas, or else replicas, × hosts.
 
     A RayJob that runs on a cluster which is there already (`clusterSelector`) makes no pods of its own.
     """
     spec = obj.get("spec").needed_map().get(*cluster)
     if spec.value is None:
-        return Layout()
+        return WorkloadLayout()
     members = [member("head", 1, spec.get("headGroupSpec").needed_map().get("template"))]
     for group in spec.get("workerGroupSpecs").items():
         name = group.needed_map().get("groupName").text("worker")
@@ -206,14 +207,16 @@ def _ray_workers(group: Field) -> tuple[int, int]:
     return least * hosts, most * hosts if most > least else 0
 
 
-def grove(obj: Field) -> Layout:
+def grove(obj: Field) -> WorkloadLayout:
     """Grove plans its own gangs; its clique templates are seen so that pod policies can mend them."""
     members = []
     for clique in obj.get("spec").needed_map().get("template", "cliques").items():
         spec = clique.needed_map().get("spec")
         count = spec.get("replicas").count(1)
-        members.append(Member(_named(clique), count, clique, clique, spec.get("podSpec").needed_map()))
-    return Layout(tuple(members))
+        members.append(
+            PodSetTemplate(_named(clique), count, clique, clique, spec.get("podSpec").needed_map())
+        )
+    return WorkloadLayout(tuple(members))
 
 
 def _named(item: Field) -> str:
@@ -223,7 +226,7 @@ def _named(item: Field) -> str:
     return name.text()
 
 
-def _unique(members: list[Member]) -> list[Member]:
+def _unique(members: list[PodSetTemplate]) -> list[PodSetTemplate]:
     seen: set[str] = set()
     for one in members:
         if one.pod_set in seen:

@@ -12,8 +12,8 @@ from planner.model.podgroup import PodGroup, PodSet
 from webhook.workloads.fields import Field, Path
 from webhook.workloads.gangs import Shaped, asks_for_gpus, default_reserve, gangs, shaped
 from webhook.workloads.implied_labels import given_labels
-from webhook.workloads.kinds import Kind, row_of
-from webhook.workloads.layouts import Layout
+from webhook.workloads.kinds import WorkloadKind, row_of
+from webhook.workloads.layouts import WorkloadLayout
 from webhook.workloads.options import Options, options
 from webhook.workloads.pod_groups import Membership, PodGroups, membership, subgroup
 from webhook.workloads.topology_keys import (
@@ -134,7 +134,13 @@ class _Reader:
     """The parts of one object, each read once."""
 
     def __init__(
-        self, obj: Mapping[str, Any], row: Kind, namespace: str, uid: str, where: Where, groups: PodGroups
+        self,
+        obj: Mapping[str, Any],
+        row: WorkloadKind,
+        namespace: str,
+        uid: str,
+        where: Where,
+        groups: PodGroups,
     ) -> None:
         self.row = row
         plain = Field(obj, (), where)
@@ -212,7 +218,7 @@ class _Reader:
                 found.append(asked_by_pod_group(gang.group))
         return merged(found)
 
-    def _shapes(self, layout: Layout) -> dict[tuple[str, int], Shaped]:
+    def _shapes(self, layout: WorkloadLayout) -> dict[tuple[str, int], Shaped]:
         members = {(one.pod_set, one.count): one for gang in layout.gangs for one in gang}
         for one in layout.members:  # templates that start no pod are read too, so that errors in them show
             members.setdefault((one.pod_set, one.count), one)
@@ -232,13 +238,13 @@ def _name(metadata: Field, uid: str) -> str:
     return prefix + hashlib.sha256(uid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def _as_one(layout: Layout, chosen: Options) -> Layout:
+def _as_one(layout: WorkloadLayout, chosen: Options) -> WorkloadLayout:
     """A StatefulSet (or Deployment) annotated as a gang: all its replicas, or as many as it says."""
     members = [replace(one, count=chosen.gang_size or one.count) for one in layout.members if one.count]
     return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
 
 
-def _joined(layout: Layout, gang: Membership | None, pod: Field) -> Layout:
+def _joined(layout: WorkloadLayout, gang: Membership | None, pod: Field) -> WorkloadLayout:
     """A pod as one of a gang's `size` pods, under its subgroup's name where it has one.
 
     Of other subgroups only the sizes are known: their pods are taken to be like this one.
@@ -253,7 +259,7 @@ def _joined(layout: Layout, gang: Membership | None, pod: Field) -> Layout:
     if left and name in parts:
         others.setdefault("main", left)
     gangs = tuple(replace(own, pod_set=other, count=n) for other, n in others.items() if n)
-    return Layout((own,), ((own, *gangs),))
+    return WorkloadLayout((own,), ((own, *gangs),))
 
 
 def _of_subgroups(
@@ -273,7 +279,7 @@ def _of_subgroups(
     }
 
 
-def _templates(layout: Layout) -> tuple[Template, ...]:
+def _templates(layout: WorkloadLayout) -> tuple[Template, ...]:
     found: dict[Path, Template] = {}
     for one in layout.members:
         path, name, count = one.template.path, one.pod_set, one.count

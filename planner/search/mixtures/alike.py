@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from planner.cluster.capacity import Content
+from planner.cluster.capacity import DomainCapacity
 from planner.model.pod import PodShape
-from planner.model.pod_class import Kind, joined
+from planner.model.pod_class import PodClass, joined
 from planner.node.gpu_sharing import share_in
 from planner.node.packing import most
-from planner.search.space import View
+from planner.search.space import SearchSpace
 
 _PLAIN = {"cpu", "memory", "ephemeral-storage"}
 """What kinds may differ in; of devices each asks for as many."""
@@ -28,9 +28,9 @@ class _Alike:
 
     most: PodShape
     least: PodShape
-    known: dict[Content, bool] = field(default_factory=dict)
+    known: dict[DomainCapacity, bool] = field(default_factory=dict)
 
-    def on(self, content: Content) -> bool:
+    def on(self, content: DomainCapacity) -> bool:
         """Whether they do on every node of a domain."""
         same = self.known.get(content)
         if same is None:
@@ -44,14 +44,14 @@ class _Alike:
         return same
 
 
-def merged(view: View, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
+def merged(view: SearchSpace, kinds: tuple[PodClass, ...]) -> tuple[PodClass, ...]:
     """The kinds as one of the largest requests, where no node of the view tells them apart; else as they are.
 
     All of them, or none: beside pods of yet another kind it matters how much each leaves.
     """
     if view.plain:  # rules are over the kinds as they are
         return kinds
-    found: list[Kind] = []
+    found: list[PodClass] = []
     least: list[PodShape] = []
     for kind in kinds:
         for place, other in enumerate(found):
@@ -82,7 +82,7 @@ def _both(most_of: Sequence[PodShape], least_of: Sequence[PodShape]) -> tuple[Po
     return replace(one, requests=largest), replace(one, requests=positive)
 
 
-def _same(view: View, largest: PodShape, smallest: PodShape) -> bool:
+def _same(view: SearchSpace, largest: PodShape, smallest: PodShape) -> bool:
     key = ("alike", tuple(largest.requests.items()), tuple(smallest.requests.items()))
     alike = view.base.memory.keep(key, lambda: _Alike(largest, smallest), size=lambda one: len(one.known))
     return alike.on(view.content)

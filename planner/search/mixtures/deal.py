@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from planner.model.work_budget import Budget
-from planner.search.capacity_classes import Classes, DomainClass
+from planner.model.work_budget import WorkBudget
+from planner.search.capacity_classes import CapacityClass, CapacityClasses
 from planner.search.mixtures.pooled import Direction, weight
-from planner.search.pod_counts import Counts, Stage
+from planner.search.pod_counts import CostBySum, PodCount
 
 _FINE = 1 << 20
 
@@ -30,26 +30,26 @@ class Chosen:
 class _Item:
     """What takes one packing: a host (`way`: the places that lead to it), or a domain dealt to as a whole."""
 
-    options: tuple[Counts, ...]
+    options: tuple[PodCount, ...]
     way: tuple[int, ...] = ()
     inside: tuple[_Item, ...] = ()
 
 
-Dealt = dict[tuple[int, ...], Counts]
+Dealt = dict[tuple[int, ...], PodCount]
 """By the way to each host what it holds."""
 
 
 class Deal:
     """The dealing of one gang's kinds to hosts of the classes."""
 
-    def __init__(self, classes: Classes, along: Sequence[Direction], budget: Budget) -> None:
+    def __init__(self, classes: CapacityClasses, along: Sequence[Direction], budget: WorkBudget) -> None:
         self._classes, self._counts, self._along, self._budget = classes, classes.counts, along, budget
 
-    def dealt(self, chosen: Chosen, goal: Counts) -> Dealt | None:
+    def dealt(self, chosen: Chosen, goal: PodCount) -> Dealt | None:
         """How the goal is spread over the chosen hosts; None where they cannot hold it."""
         return self._over(self._items(chosen), goal)
 
-    def short(self, chosen: Chosen, goal: Counts) -> list[Direction]:
+    def short(self, chosen: Chosen, goal: PodCount) -> list[Direction]:
         """The directions in which the chosen hosts have too little, the one that lacks most first."""
         items, each = self._items(chosen), self._counts.each(goal)
         lacking = []
@@ -77,10 +77,10 @@ class Deal:
             return inside
         return [_Item(self._together(inside, made), way, tuple(inside))]
 
-    def _together(self, items: Sequence[_Item], made: DomainClass) -> tuple[Counts, ...]:
+    def _together(self, items: Sequence[_Item], made: CapacityClass) -> tuple[PodCount, ...]:
         """All that these items could hold together, as a domain of the class may keep it."""
         counts, free = self._counts, _Free()
-        stage: Stage = {counts.zero: 0}
+        stage: CostBySum = {counts.zero: 0}
         for item in items:
             self._budget.spend(len(stage) * (len(item.options) + 1))
             stage = counts.undominated(
@@ -93,7 +93,7 @@ class Deal:
         )
         return tuple(sorted(dict.fromkeys(one for one in kept if one != counts.zero)))
 
-    def _over(self, items: Sequence[_Item], goal: Counts) -> Dealt | None:
+    def _over(self, items: Sequence[_Item], goal: PodCount) -> Dealt | None:
         """The goal spread over items, whole: a walk with an iterator of choices for each item."""
         counts = self._counts
         peaks = [tuple([self._most(one, item) for one in self._along]) for item in items]
@@ -101,9 +101,9 @@ class Deal:
         for peak in reversed(peaks):
             ahead.append(tuple(map(int.__add__, ahead[-1], peak)))
         ahead.reverse()
-        left, taken = [goal], list[Counts]()
+        left, taken = [goal], list[PodCount]()
         walk = [self._choices(items[0], goal, ahead[1])] if items else []
-        dead: set[tuple[int, Counts]] = set()
+        dead: set[tuple[int, PodCount]] = set()
         while walk and left[-1] != counts.zero:
             place = len(walk) - 1
             step = next(walk[-1], None)
@@ -125,10 +125,10 @@ class Deal:
             return None
         return self._inside(items, taken)
 
-    def _choices(self, item: _Item, left: Counts, ahead: Sequence[int]) -> Iterator[Counts]:
+    def _choices(self, item: _Item, left: PodCount, ahead: Sequence[int]) -> Iterator[PodCount]:
         """What an item may take so that those ahead can hold the rest; first what leaves them most room."""
         counts = self._counts
-        found: dict[Counts, int] = {}
+        found: dict[PodCount, int] = {}
         self._budget.spend(len(item.options) + 1)
         for one in (*item.options, counts.zero):
             taken = counts.least(one, left)
@@ -143,7 +143,7 @@ class Deal:
                 found[taken] = min(room, default=0)
         return iter(sorted(found, key=lambda taken: (-found[taken], -taken)))
 
-    def _inside(self, items: Sequence[_Item], taken: Sequence[Counts]) -> Dealt | None:
+    def _inside(self, items: Sequence[_Item], taken: Sequence[PodCount]) -> Dealt | None:
         """What the hosts hold, after the items that are domains have been dealt to inside."""
         found: Dealt = {}
         for item, held in zip(items, taken, strict=False):
@@ -157,8 +157,8 @@ class Deal:
         return found
 
 
-class _Free(dict[Counts, int]):
+class _Free(dict[PodCount, int]):
     """No sum may cost anything, and none does."""
 
-    def __missing__(self, counts: Counts) -> int:
+    def __missing__(self, counts: PodCount) -> int:
         return 0

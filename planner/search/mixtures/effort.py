@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.model.work_budget import BUDGET, Budget
-from planner.search.level_search import Climb
+from planner.model.work_budget import BUDGET, WorkBudget
+from planner.search.level_search import LevelSearch
 
 _EFFORT = BUDGET
 """The work of all climbs for one gang together, in sums."""
@@ -16,7 +16,7 @@ _CLIMB, _NODE = 2000, 6
 class Effort:
     """The work that may still be done for one gang, over several climbs. The first is always made."""
 
-    def __init__(self, climb: Climb, part: int = 1) -> None:
+    def __init__(self, climb: LevelSearch, part: int = 1) -> None:
         self._cost = _CLIMB + _NODE * len(climb.view.tree.nodes)
         self._outer = climb.budget
         self._left = _EFFORT // part
@@ -26,13 +26,13 @@ class Effort:
         """Whether no more climbs are to be made."""
         return self._left <= 0
 
-    def budget(self, *, first: bool) -> Budget:
+    def budget(self, *, first: bool) -> WorkBudget:
         """For one climb. Only a first one may go on where that ends, with what it then finds."""
         if self._outer.hard:
             return self._outer
-        return Budget() if first else Budget(max(0, min(BUDGET, self._left)), hard=True)
+        return WorkBudget() if first else WorkBudget(max(0, min(BUDGET, self._left)), hard=True)
 
-    def spend(self, before: int, after: Budget, *, ended: bool) -> None:
+    def spend(self, before: int, after: WorkBudget, *, ended: bool) -> None:
         """A climb was made with a budget that had this much `before`; `ended`: it did not do."""
         self._left -= self._cost + (before if ended else before - after.left)
         if self._outer.hard:

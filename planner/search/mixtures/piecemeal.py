@@ -9,21 +9,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import Tree
+from planner.cluster.tree import TopologyTree
 from planner.model.answer import Assignment
-from planner.model.pod_class import Kind
+from planner.model.pod_class import PodClass
 from planner.model.podgroup import ReserveMode
 from planner.model.reservation import Reservation, traits_of
 from planner.model.topology import ROOT
-from planner.model.work_budget import Budget
-from planner.request.problem import Ask
+from planner.model.work_budget import WorkBudget
+from planner.request.problem import PlacementProblem
 from planner.request.relaxation import relaxations
-from planner.search.level_search import Climb
-from planner.search.result import Found
-from planner.search.space import look
+from planner.search.level_search import LevelSearch
+from planner.search.result import Placement
+from planner.search.space import search_space
 
 
-def one_by_one(snapshot: Snapshot, tree: Tree, asked: Ask, mode: ReserveMode) -> Found | None:
+def one_by_one(
+    snapshot: Snapshot, tree: TopologyTree, asked: PlacementProblem, mode: ReserveMode
+) -> Placement | None:
     """A place for each kind beside those before it, those of the largest pods first. None for what must be in
     one domain together, or keeps any other rule between the kinds."""
     kinds = relaxations(asked)[-1]
@@ -32,29 +34,31 @@ def one_by_one(snapshot: Snapshot, tree: Tree, asked: Ask, mode: ReserveMode) ->
     placed: dict[int, list[int]] = {}
     for at in sorted(range(len(kinds)), key=lambda at: _size(kinds[at]), reverse=True):
         alone = replace(asked, kinds=(kinds[at],))
-        found = Climb(look(snapshot, tree, now=True), alone, mode, Budget(), []).anywhere(alone.kinds)
+        found = LevelSearch(search_space(snapshot, tree, now=True), alone, mode, WorkBudget(), []).anywhere(
+            alone.kinds
+        )
         if found is None:
             return None
         for place, (count,) in found.placed:
             placed.setdefault(place, [0] * len(kinds))[at] += count
         snapshot = snapshot.with_reservation(_taken(tree, kinds[at], at, found))
     whole = [(place, tuple(counts)) for place, counts in sorted(placed.items())]
-    return Found(tree.root, kinds, whole, 0, exact=False)
+    return Placement(tree.root, kinds, whole, 0, exact=False)
 
 
-def _tied(kind: Kind) -> bool:
+def _tied(kind: PodClass) -> bool:
     """Whether where its pods may be hangs on those of others."""
     return bool(
         kind.shuns or kind.shuns_over or kind.together or kind.joint or kind.twin or kind.shape.spreading
     )
 
 
-def _size(kind: Kind) -> tuple[int, int, int]:
+def _size(kind: PodClass) -> tuple[int, int, int]:
     requests = kind.shape.requests
     return (kind.shape.gpus, requests.get("memory", 0), requests.get("cpu", 0))
 
 
-def _taken(tree: Tree, kind: Kind, at: int, found: Found) -> Reservation:
+def _taken(tree: TopologyTree, kind: PodClass, at: int, found: Placement) -> Reservation:
     """What the kind's pods take, for those that come after it."""
     (name, _), *_ = kind.parts
     hosts = tree.root.leaves_at([place for place, _ in found.placed])

@@ -13,11 +13,20 @@ from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Generic, TypeVar
 
-from planner.cluster.capacity import Content
-from planner.model.pod_class import Kind
-from planner.search.capacity_classes import EMPTY, Classes, Highest
-from planner.search.eligibility_map import Match
-from planner.search.pod_counts import Algebra, Allowed, Counts, Many, Measure, One, Option, Stage
+from planner.cluster.capacity import DomainCapacity
+from planner.model.pod_class import PodClass
+from planner.search.capacity_classes import EMPTY, CapacityClasses, Highest
+from planner.search.eligibility_map import EligibilityMap
+from planner.search.pod_counts import (
+    Allowed,
+    CostBySum,
+    CountAlgebra,
+    Measure,
+    MultiClassCounts,
+    Option,
+    PodCount,
+    SingleClassCounts,
+)
 from planner.search.rules.caps import Most
 
 T = TypeVar("T")
@@ -27,7 +36,7 @@ Direction = Measure
 """How much one pod of each kind weighs."""
 
 
-def directions(kinds: Sequence[Kind], wanted: Sequence[int]) -> tuple[Direction, ...]:
+def directions(kinds: Sequence[PodClass], wanted: Sequence[int]) -> tuple[Direction, ...]:
     """The directions that bound most gangs, for so many pods of each kind.
 
     Each kind by itself; and of each resource what the pods ask for of which each asks for at least so much:
@@ -51,12 +60,15 @@ def weight(direction: Direction, each: Sequence[int]) -> int:
 
 
 class Pooled:
-    """The classes of `Classes`, by the same ids, with counts pooled in some directions: one option a host."""
+    """The classes of `CapacityClasses`, by the same ids, with counts pooled in some directions: one option
+    a host."""
 
-    def __init__(self, classes: Classes, along: Sequence[Direction]) -> None:
+    def __init__(self, classes: CapacityClasses, along: Sequence[Direction]) -> None:
         self.base, self.along = classes, tuple(along)
         wanted = tuple(weight(one, classes.counts.each(classes.counts.full)) for one in along)
-        self.counts: Algebra = One(wanted[0]) if len(wanted) == 1 else Nested(wanted, self.along)
+        self.counts: CountAlgebra = (
+            SingleClassCounts(wanted[0]) if len(wanted) == 1 else Nested(wanted, self.along)
+        )
         self.made = classes.made
         self._sums: dict[int, Measure] = {EMPTY: (0,) * len(along)}
         self.reach = _Made(lambda known: self.counts.pack(self.sums(known)))
@@ -66,7 +78,7 @@ class Pooled:
     def __len__(self) -> int:
         return len(self._sums)
 
-    def of(self, content: Content, match: Match) -> int:
+    def of(self, content: DomainCapacity, match: EligibilityMap) -> int:
         """The class of a domain."""
         return self.base.of(content, match)
 
@@ -78,14 +90,14 @@ class Pooled:
         """No domain of the level in here has more than the whole."""
         return self.held(known) if known else ()
 
-    def goal(self, counts: Counts) -> Counts:
+    def goal(self, counts: PodCount) -> PodCount:
         """What these numbers of pods come to, pooled."""
         each = self.base.counts.each(counts)
         return self.counts.pack([weight(one, each) for one in self.along])
 
     def each_kept(
-        self, level: int, counts: Counts, *, named: bool, caps: tuple[Most, ...] = ()
-    ) -> tuple[Counts, ...]:
+        self, level: int, counts: PodCount, *, named: bool, caps: tuple[Most, ...] = ()
+    ) -> tuple[PodCount, ...]:
         """What a domain may hold of what its children could: less of a kind that must be together."""
         return (self.counts.pack(self._kept(level, self.counts.each(counts), caps, named=named)),)
 
@@ -123,7 +135,7 @@ class Pooled:
         return [(self.counts.pack(self.sums(known)), self.base.options[known][0][1])]
 
 
-class Nested(Many):
+class Nested(MultiClassCounts):
     """Sums in several directions, some of which hold others.
 
     A pod of four GPUs counts four among all pods' GPUs. So who has enough of the pods of four has that much
@@ -145,7 +157,9 @@ class Nested(Many):
         ]
         self._cuts = [(outer, inners) for outer, inners in zip(every, held, strict=True) if inners]
 
-    def sums(self, before: Stage, options: Sequence[Option], goal: Counts, allowed: Allowed) -> Stage:
+    def sums(
+        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed
+    ) -> CostBySum:
         after = super().sums(before, options, goal, allowed)
         if not self._cuts:
             return after
@@ -157,7 +171,7 @@ class Nested(Many):
             )
             for outer, inners in self._cuts
         ]
-        cut: Stage = {}
+        cut: CostBySum = {}
         for counts, cost in after.items():
             each = self.each(counts)
             less = counts

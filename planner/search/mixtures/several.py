@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from planner.cluster.capacity import Content
-from planner.model.pod_class import Kind
-from planner.model.work_budget import BUDGET, Budget, BudgetEnded
-from planner.search.capacity_classes import Classes, DomainClass, Use
-from planner.search.domain_packing import Placed, Reached, Search
-from planner.search.eligibility_map import Match
+from planner.cluster.capacity import DomainCapacity
+from planner.model.pod_class import PodClass
+from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
+from planner.search.capacity_classes import CapacityClass, CapacityClasses, Exclusivity
+from planner.search.domain_packing import DomainPacking, FrontierSearch, PodsByNode
+from planner.search.eligibility_map import EligibilityMap
 from planner.search.mixtures.deal import Chosen, Deal, Dealt
 from planner.search.mixtures.pooled import Direction, Pooled, directions, weight
 from planner.search.objective import Weights
-from planner.search.pod_counts import Counts
+from planner.search.pod_counts import PodCount
 
 _FIRST = 150_000
 """Sums of mixtures that a piece of work tries before it is looked at pooled."""
@@ -36,16 +36,16 @@ _MOST_ALONG = 5
 """Directions of one pool."""
 
 
-class _Pool(Search):
+class _Pool(DomainPacking):
     """The search for the cheapest hosts that have enough in some directions."""
 
     classes: Pooled
 
-    def __init__(self, pooled: Pooled, use: Use, weights: Weights, budget: Budget | None) -> None:
+    def __init__(self, pooled: Pooled, use: Exclusivity, weights: Weights, budget: WorkBudget | None) -> None:
         super().__init__((), use, weights, budget, classes=pooled)
 
     def cheapest(
-        self, known: int, goal: Counts, floor: int, ceiling: int | None
+        self, known: int, goal: PodCount, floor: int, ceiling: int | None
     ) -> tuple[int, Chosen] | None:
         """The least cost of enough for the goal in a domain of the class, with the hosts; None where there is
         none or it is above the ceiling. It is known not to be below the floor."""
@@ -55,7 +55,7 @@ class _Pool(Search):
             return None
         return cost, self._chosen(known, self.classes.goal(goal), cost)
 
-    def _chosen(self, known: int, target: Counts, cost: int) -> Chosen:
+    def _chosen(self, known: int, target: PodCount, cost: int) -> Chosen:
         made = self.classes.made[known]
         if made is None:
             return Chosen(known)
@@ -66,7 +66,7 @@ class _Pool(Search):
         return self._chosen_of(known, made, reached, target, reached.stages[-1][target])
 
     def _chosen_of(
-        self, known: int, made: DomainClass, reached: Reached, target: Counts, cost: int
+        self, known: int, made: CapacityClass, reached: FrontierSearch, target: PodCount, cost: int
     ) -> Chosen:
         """Which children of a domain or part are to hold the target, as `_dealt` has it."""
         found: list[tuple[int, Chosen]] = []
@@ -85,30 +85,30 @@ class _Pool(Search):
         return Chosen(known, tuple(reversed(found)))
 
 
-class Several(Search):
+class Several(DomainPacking):
     """One gang's several kinds of pods; see the module's words."""
 
-    classes: Classes
+    classes: CapacityClasses
 
     def __init__(
         self,
-        kinds: tuple[Kind, ...],
-        use: Use,
+        kinds: tuple[PodClass, ...],
+        use: Exclusivity,
         weights: Weights,
-        budget: Budget,
-        spare: Budget,
+        budget: WorkBudget,
+        spare: WorkBudget,
         beam: int = 0,
-        classes: Classes | None = None,
+        classes: CapacityClasses | None = None,
     ) -> None:
         super().__init__(kinds, use, weights, budget, beam, classes)
         self._spare = spare
         self._pools: dict[tuple[Direction, ...], _Pool] = {}
         self._along: dict[tuple[Direction, ...], tuple[Direction, ...]] = {}
         self._scales: dict[tuple[Direction, ...], Pooled] = {}
-        self._spread: dict[tuple[int, Counts], Dealt] = {}
-        self._undecided: set[tuple[int, Counts]] = set()
+        self._spread: dict[tuple[int, PodCount], Dealt] = {}
+        self._undecided: set[tuple[int, PodCount]] = set()
 
-    def _least(self, known: int, goal: Counts, ceiling: int | None) -> int | None:
+    def _least(self, known: int, goal: PodCount, ceiling: int | None) -> int | None:
         if self._beam or (known, goal) in self._undecided or self.classes.made[known] is None:
             return super()._least(known, goal, ceiling)
         with suppress(BudgetEnded), self._at_most(_FIRST):
@@ -129,7 +129,7 @@ class Several(Search):
         finally:
             self._budget.left += left - part
 
-    def _least_pooled(self, known: int, goal: Counts, ceiling: int | None) -> int | None:
+    def _least_pooled(self, known: int, goal: PodCount, ceiling: int | None) -> int | None:
         """The same by pools. Raises `BudgetEnded` where they do not decide it."""
         among = directions(self._kinds, self.counts.each(goal))
         scarcest = self._scarcest(known, goal, among)
@@ -153,7 +153,7 @@ class Several(Search):
             along.append(short[0])
         raise BudgetEnded
 
-    def _scarcest(self, known: int, goal: Counts, among: tuple[Direction, ...]) -> Direction | None:
+    def _scarcest(self, known: int, goal: PodCount, among: tuple[Direction, ...]) -> Direction | None:
         """The direction of which the domain has least for the need; None where that is too little."""
         if among not in self._scales:
             self._scales[among] = Pooled(self.classes, among)
@@ -172,13 +172,16 @@ class Several(Search):
 
     # -- the placement -------------------------------------------------------------------------------------
 
-    def place(self, content: Content, match: Match) -> Placed:
-        """See `Search`; what other domains have cost is no reason to have no placement in the best one."""
+    def place(self, content: DomainCapacity, match: EligibilityMap) -> PodsByNode:
+        """See `DomainPacking`; what other domains have cost is no reason to have no placement in the best
+        one."""
         if not self._budget.hard:
             self._budget.left = max(self._budget.left, BUDGET)
         return super().place(content, match)
 
-    def _covered(self, content: Content, match: Match, target: Counts, cost: int) -> Placed:
+    def _covered(
+        self, content: DomainCapacity, match: EligibilityMap, target: PodCount, cost: int
+    ) -> PodsByNode:
         known = self.classes.of(content, match)
         dealt = self._spread.get((known, target))
         if dealt is None:
@@ -187,7 +190,7 @@ class Several(Search):
             return super()._covered(content, match, target, cost)
         return self._as_dealt(content, match, dealt)
 
-    def _as_dealt(self, content: Content, match: Match, dealt: Dealt) -> Placed:
+    def _as_dealt(self, content: DomainCapacity, match: EligibilityMap, dealt: Dealt) -> PodsByNode:
         """The pods where they were dealt: children of a class stand for one another, in their order."""
         if not content.children:
             return [(0, self.counts.each(dealt[()]))]
@@ -196,7 +199,7 @@ class Several(Search):
         places: dict[int, list[int]] = {}
         for place, known in enumerate(made.children):
             places.setdefault(known, []).append(place)
-        placed: Placed = []
+        placed: PodsByNode = []
         for start, child, its, known in self._able(content, match):
             place = places[known].pop(0)
             inside = {way[1:]: counts for way, counts in dealt.items() if way[0] == place}

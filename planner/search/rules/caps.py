@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.cluster.tree import Branch
-from planner.model.pod_class import Kind
-from planner.search.pod_counts import Algebra, Counts
+from planner.cluster.tree import Subtree
+from planner.model.pod_class import PodClass
+from planner.search.pod_counts import CountAlgebra, PodCount
 
 Most = tuple[tuple[int, ...], tuple[int, ...], int]
 """Keepers, counted, most: kinds by their places."""
@@ -28,9 +28,9 @@ class Cap:
     counted: tuple[int, ...]
     values: Mapping[str, int] = field(default_factory=dict)
     other: int | None = None
-    at: Mapping[Branch, int] = field(default_factory=dict)
+    at: Mapping[Subtree, int] = field(default_factory=dict)
 
-    def of(self, branch: Branch) -> Most | None:
+    def of(self, branch: Subtree) -> Most | None:
         """The cap of one domain of the level."""
         if not branch.named:
             return None
@@ -42,7 +42,7 @@ class Cap:
         return self.values.get(value, self.other)
 
 
-def value_of(branch: Branch) -> str:
+def value_of(branch: Subtree) -> str:
     """A domain's value of its level's label; of a host its name."""
     return branch.node or branch.path[-1]
 
@@ -50,10 +50,10 @@ def value_of(branch: Branch) -> str:
 class Trim:
     """Cuts counts down to caps, never in the middle of what must be together further in."""
 
-    def __init__(self, kinds: Sequence[Kind], counts: Algebra) -> None:
+    def __init__(self, kinds: Sequence[PodClass], counts: CountAlgebra) -> None:
         self._kinds, self._counts = kinds, counts
 
-    def bound(self, level: int, counts: Counts, caps: Iterable[Most]) -> Counts:
+    def bound(self, level: int, counts: PodCount, caps: Iterable[Most]) -> PodCount:
         """At least as many of each kind as any counts within the caps have; exact for a single kind."""
         each = list(self._counts.each(counts))
         for keepers, counted, most in caps:
@@ -64,14 +64,14 @@ class Trim:
                     each[at] = self._whole(level, at, min(each[at], most))
         return self._counts.pack(each)
 
-    def each(self, level: int, each: tuple[Counts, ...], caps: Iterable[Most]) -> tuple[Counts, ...]:
+    def each(self, level: int, each: tuple[PodCount, ...], caps: Iterable[Most]) -> tuple[PodCount, ...]:
         """The counts within the caps that no other exceed."""
         for cap in caps:
             cut = (one for counts in each for one in self._cut(level, counts, cap))
             each = tuple(dict.fromkeys(cut))
         return each
 
-    def _cut(self, level: int, counts: Counts, cap: Most) -> Iterator[Counts]:
+    def _cut(self, level: int, counts: PodCount, cap: Most) -> Iterator[PodCount]:
         keepers, counted, most = cap
         each = self._counts.each(counts)
         if not any(each[at] for at in keepers) or sum(each[at] for at in counted) <= most:

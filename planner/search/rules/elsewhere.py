@@ -16,21 +16,21 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.cluster.tree import Branch
-from planner.model.answer import Attempt
+from planner.cluster.tree import Subtree
+from planner.model.answer import LevelAttempt
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.natural_order import natural
-from planner.model.pod import Bar
-from planner.model.pod_class import Kind
+from planner.model.pod import NodeExclusion
+from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
-from planner.search.level_search import Climb
+from planner.search.level_search import LevelSearch
 from planner.search.mixtures.alike import merged
 from planner.search.mixtures.effort import Effort
-from planner.search.result import Found
+from planner.search.result import Placement
 from planner.search.rules.caps import Cap, value_of
 from planner.search.rules.evenly import Limited
 from planner.search.rules.refined import refined, under_values
-from planner.search.space import View
+from planner.search.space import SearchSpace
 
 MENDS = 32
 
@@ -42,7 +42,7 @@ _WAYS = 48
 CAUSE = "pod anti-affinity"
 
 
-Kinds = tuple[Kind, ...]
+Kinds = tuple[PodClass, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class _Way:
     caps: tuple[Cap, ...] = ()
 
 
-_Open = tuple[tuple[int, int, int, int], Found, list[Attempt], _Way]
+_Open = tuple[tuple[int, int, int, int], Placement, list[LevelAttempt], _Way]
 
 
-def values_of(climb: Climb, kind: Kind) -> int:
+def values_of(climb: LevelSearch, kind: PodClass) -> int:
     """The domains over which the kind's pods must differ, of the label with the fewest; at most its pods."""
     fewest = kind.count
     for key in kind.single:
@@ -70,7 +70,7 @@ class Rules:
     """One search."""
 
     def __init__(
-        self, climb: Climb, kinds: Kinds, required: int, limits: Sequence[Limited], effort: Effort
+        self, climb: LevelSearch, kinds: Kinds, required: int, limits: Sequence[Limited], effort: Effort
     ) -> None:
         self._climb = climb
         self._kinds = kinds if limits else merged(climb.view, kinds)
@@ -99,7 +99,7 @@ class Rules:
             self._required += 1
             self._levels = {key: level + 1 for key, level in self._levels.items()}
 
-    def best(self) -> Found | None:
+    def best(self) -> Placement | None:
         """The cheapest that breaks no rule, None where there is none."""
         start = _Way(tuple(map(self._in_the_tree, self._kinds)), self._caps)
         many = any(kind.count > values_of(self._climb, kind) for kind in self._kinds)
@@ -124,7 +124,7 @@ class Rules:
         self._climb.attempts[:] = first[2]
         return None
 
-    def _in_the_tree(self, kind: Kind) -> Kind:
+    def _in_the_tree(self, kind: PodClass) -> PodClass:
         """The kind with its rules over the finer tree's levels; of the others those that may be broken."""
         deeper = 0 if self._top is None else 1
         own, at = self._fine.level, self._levels
@@ -145,7 +145,7 @@ class Rules:
             ),
         )
 
-    def _taken(self, one: _Open) -> Found:
+    def _taken(self, one: _Open) -> Placement:
         """A placement as the plain tree has it."""
         self._climb.attempts[:] = one[2]
         found = one[1]
@@ -167,7 +167,7 @@ class Rules:
             one = tried[0]
         return None
 
-    def _as_they_lie(self, found: Found, way: _Way) -> _Way | None:
+    def _as_they_lie(self, found: Placement, way: _Way) -> _Way | None:
         """The way with every domain of a label capped to what lies there, as far as its value allows it.
 
         None where no rule is broken. Of kinds that shun each other the first stays, of those that belong
@@ -179,7 +179,7 @@ class Rules:
         kinds, caps = ways[0].kinds, list(way.caps)
         for rule in self._across(kinds):
             for value, there in self._by_domain(found, rule.level).items():
-                most, at = rule.by_value(value), dict[Branch, int]()
+                most, at = rule.by_value(value), dict[Subtree, int]()
                 if most is None or not _broken(rule, most, there):
                     continue
                 left = most
@@ -197,7 +197,7 @@ class Rules:
             self._serial += 1
             budget = self._effort.budget(first=first)
             before = budget.left
-            inner = Climb(replace(self._view, caps=way.caps), outer.asked, outer.mode, budget, [])
+            inner = LevelSearch(replace(self._view, caps=way.caps), outer.asked, outer.mode, budget, [])
             found = inner.climb(way.kinds, self._required)
             self._effort.spend(before, budget, ended=not inner.complete)
             outer.complete = outer.complete and inner.complete
@@ -219,7 +219,7 @@ class Rules:
                 if key in self._recurring:
                     yield Cap(self._levels[key], (at,), (at,), {}, 1)
 
-    def _ways(self, found: Found, way: _Way) -> list[_Way] | None:
+    def _ways(self, found: Placement, way: _Way) -> list[_Way] | None:
         """The ways out of the first rule that a placement breaks; None where it breaks none."""
         for rule in self._across(way.kinds):
             for value, there in self._by_domain(found, rule.level).items():
@@ -230,7 +230,7 @@ class Rules:
             for value, counts in self._by_value(found, key):
                 for pair in _shunning(way.kinds, key):
                     if all(counts[one] for one in pair):
-                        bar = Bar(key, frozenset((value,)), CAUSE)
+                        bar = NodeExclusion(key, frozenset((value,)), CAUSE)
                         return [_barred(way, (one,), bar) for one in pair]
         for key, names in sorted({rule for kind in way.kinds for rule in kind.together}):
             where = [at for at, kind in enumerate(way.kinds) if set(kind.names) & set(names)]
@@ -240,11 +240,11 @@ class Rules:
         return None
 
     def _shared_out(
-        self, way: _Way, rule: Cap, value: str, most: int, there: Mapping[Branch, tuple[int, ...]]
+        self, way: _Way, rule: Cap, value: str, most: int, there: Mapping[Subtree, tuple[int, ...]]
     ) -> list[_Way]:
         """The value's pods are few in its first domain, or there are more there and few elsewhere."""
         names = frozenset(leaf.node for branch in there for leaf in branch.leaves())
-        around = _barred(way, rule.keepers, Bar(NODE_NAME_FIELD, names, CAUSE))
+        around = _barred(way, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, CAUSE))
         without = [] if set(rule.counted) == set(rule.keepers) else [around]
         held = {branch: sum(counts[at] for at in rule.counted) for branch, counts in there.items()}
         for branch, count in held.items():
@@ -264,7 +264,7 @@ class Rules:
         values = [*used, *sorted(known, key=natural)]
         if len(values) > _WAYS:
             self._climb.complete = False
-        bars = (Bar(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_WAYS])
+        bars = (NodeExclusion(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_WAYS])
         return [_barred(way, where, bar) for bar in bars]
 
     # -- what lies where -----------------------------------------------------------------------------------
@@ -272,14 +272,14 @@ class Rules:
     def _name(self, place: int) -> str:
         return self._view.tree.root.leaf(place).node
 
-    def _by_value(self, found: Found, key: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def _by_value(self, found: Placement, key: str) -> Iterator[tuple[str, tuple[int, ...]]]:
         """By the label's values the number of pods of each kind there; a node without it is nowhere."""
         for value, there in self._by_domain(found, self._levels[key]).items():
             yield value, tuple(map(sum, zip(*there.values(), strict=True)))
 
-    def _by_domain(self, found: Found, level: int) -> dict[str, dict[Branch, tuple[int, ...]]]:
+    def _by_domain(self, found: Placement, level: int) -> dict[str, dict[Subtree, tuple[int, ...]]]:
         """By value the level's domains, with the number of pods of each kind there."""
-        sums: dict[str, dict[Branch, tuple[int, ...]]] = {}
+        sums: dict[str, dict[Subtree, tuple[int, ...]]] = {}
         for place, counts in found.placed:
             branch = _at(self._view, place, level)
             if branch.named:
@@ -288,17 +288,17 @@ class Rules:
         return dict(sorted(sums.items(), key=lambda item: natural(item[0])))
 
 
-def _keys(kind: Kind) -> set[str]:
+def _keys(kind: PodClass) -> set[str]:
     return {key for key, _ in (*kind.shuns_over, *kind.together)}
 
 
-def _broken(rule: Cap, most: int, there: Mapping[Branch, Sequence[int]]) -> bool:
+def _broken(rule: Cap, most: int, there: Mapping[Subtree, Sequence[int]]) -> bool:
     """Whether the domains of one value hold too many together."""
     kept = any(counts[at] for counts in there.values() for at in rule.keepers)
     return kept and sum(counts[at] for counts in there.values() for at in rule.counted) > most
 
 
-def _at(view: View, place: int, level: int) -> Branch:
+def _at(view: SearchSpace, place: int, level: int) -> Subtree:
     """The domain of a level that one of a tree's nodes is in."""
     branch = view.tree.root
     while branch.level < level:
@@ -307,7 +307,7 @@ def _at(view: View, place: int, level: int) -> Branch:
     return branch
 
 
-def _plain(attempt: Attempt) -> Attempt:
+def _plain(attempt: LevelAttempt) -> LevelAttempt:
     """What was tried in the domains of values that stand above everything was tried anywhere."""
     return replace(attempt, level="", domain=()) if attempt.level.endswith("\0") else attempt
 
@@ -321,7 +321,7 @@ def _shunning(kinds: Kinds, key: str) -> Iterator[tuple[int, int]]:
                 yield one, other
 
 
-def _barred(way: _Way, where: Sequence[int], bar: Bar) -> _Way:
+def _barred(way: _Way, where: Sequence[int], bar: NodeExclusion) -> _Way:
     """The way with some of its kinds barred from more nodes."""
     return replace(
         way,

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from planner.model.labels import NODE_NAME_FIELD
-from planner.model.pod import Bar, Spread, Spreading
-from planner.model.pod_class import Kind
+from planner.model.pod import NodeExclusion, SpreadConstraint, SpreadState
+from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
 from planner.request.topology_spread import CAUSE
 
-Kinds = tuple[Kind, ...]
+Kinds = tuple[PodClass, ...]
 
 
 _MOST_CUTS = 24
@@ -43,10 +43,10 @@ class Limited:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SpreadRule:
     """A constraint and the kinds that keep it and that count; `there`: by domain what is there already."""
 
-    spread: Spread
+    spread: SpreadConstraint
     there: Mapping[str, int]
     keepers: tuple[int, ...]
     counted: tuple[int, ...]
@@ -101,7 +101,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Distribution:
     """Kinds with what limits them; `whose`: by kind, the place of the one that it was cut from."""
 
     kinds: Kinds
@@ -109,9 +109,9 @@ class Way:
     limits: tuple[Limited, ...]
 
 
-def rules_of(kinds: Kinds) -> list[Rule]:
+def rules_of(kinds: Kinds) -> list[SpreadRule]:
     """The spread constraints of these kinds."""
-    found: list[tuple[Spreading, list[int], list[int]]] = []
+    found: list[tuple[SpreadState, list[int], list[int]]] = []
     for at, kind in enumerate(kinds):
         for one in kind.shape.spreading:
             same = next((rule for rule in found if _same(rule[0], one)), None)
@@ -123,44 +123,44 @@ def rules_of(kinds: Kinds) -> list[Rule]:
             if one.counted:
                 same[2].append(at)
     return [
-        Rule(one.spread, one.there, tuple(keep), tuple(count), one.nodes, one.values, number)
+        SpreadRule(one.spread, one.there, tuple(keep), tuple(count), one.nodes, one.values, number)
         for number, (one, keep, count) in enumerate(found)
     ]
 
 
-def _same(one: Spreading, other: Spreading) -> bool:
+def _same(one: SpreadState, other: SpreadState) -> bool:
     return (one.spread, one.there, one.nodes) == (other.spread, other.there, other.nodes)
 
 
-def numbers(kinds: Kinds, rules: Sequence[Rule]) -> tuple[list[tuple[int, ...]], bool]:
+def numbers(kinds: Kinds, rules: Sequence[SpreadRule]) -> tuple[list[tuple[int, ...]], bool]:
     """For each rule, what its emptiest domain may have: all combinations, and whether these are all."""
     each = [list(rule.least(sum(kinds[at].count for at in rule.counted))) for rule in rules]
     found = list(product(*each))
     return found[:_MOST_WAYS], len(found) <= _MOST_WAYS
 
 
-def capped(kinds: Kinds, rules: Sequence[Rule], least: Sequence[int]) -> Way:
+def capped(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> Distribution:
     """The kinds with caps alone."""
     limits = tuple(rule.limited(n) for rule, n in zip(rules, least, strict=True))
-    return Way(kinds, tuple(range(len(kinds))), limits)
+    return Distribution(kinds, tuple(range(len(kinds))), limits)
 
 
-def clear_of(kinds: Kinds, rules: Sequence[Rule], least: Sequence[int]) -> Way:
+def clear_of(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> Distribution:
     """The kinds with caps, and kept off nodes where pods that count are already: to kube-scheduler, which
     counts on the nodes that a plan pins them to, there are none then."""
-    made: list[Kind] = []
+    made: list[PodClass] = []
     for at, kind in enumerate(kinds):
         names = frozenset(name for rule in rules if at in rule.keepers for name in rule.nodes)
-        bar = Bar(NODE_NAME_FIELD, names, CAUSE)
+        bar = NodeExclusion(NODE_NAME_FIELD, names, CAUSE)
         made.append(replace(kind, shape=replace(kind.shape, barred=(*kind.shape.barred, bar))))
     return replace(capped(kinds, rules, least), kinds=tuple(made))
 
 
-def cut(kinds: Kinds, rules: Sequence[Rule], least: Sequence[int]) -> tuple[list[Way], bool]:
+def cut(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> tuple[list[Distribution], bool]:
     """The kinds cut so that no domain is left below its number, and whether these are all the ways to."""
     short = [(rule, rule.lacking(n)) for rule, n in zip(rules, least, strict=True)]
     needs = [sum(lacking.values()) for _, lacking in short]
-    found: list[Way] = []
+    found: list[Distribution] = []
     for shares in _shares(kinds, rules, needs, 0):
         if len(found) == _MOST_CUTS:
             return found, False
@@ -172,7 +172,7 @@ _Shares = tuple[dict[int, int], ...]
 """By kind how many of its pods fill up the domains of each set of rules (a set of bits)."""
 
 
-def _shares(kinds: Kinds, rules: Sequence[Rule], needs: Sequence[int], at: int) -> Iterator[_Shares]:
+def _shares(kinds: Kinds, rules: Sequence[SpreadRule], needs: Sequence[int], at: int) -> Iterator[_Shares]:
     """All ways to have as many pods as are needed for each rule, from the kind at this place on."""
     if at == len(kinds):
         if not any(needs):
@@ -195,7 +195,7 @@ def _bits(count: int) -> Iterator[tuple[bool, ...]]:
 
 
 def _dealt(
-    kind: Kind, sets: Sequence[int], count: int, needs: tuple[int, ...]
+    kind: PodClass, sets: Sequence[int], count: int, needs: tuple[int, ...]
 ) -> Iterator[tuple[dict[int, int], tuple[int, ...]]]:
     """The ways to deal a kind's pods to these sets of rules, with what is still needed then."""
     first, *rest = sets
@@ -211,8 +211,8 @@ def _dealt(
                     yield own | others, after
 
 
-def _cut(kinds: Kinds, rules: Sequence[Rule], least: Sequence[int], shares: _Shares) -> Way:
-    made: list[Kind] = []
+def _cut(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int], shares: _Shares) -> Distribution:
+    made: list[PodClass] = []
     whose: list[int] = []
     sets: list[int] = []
     for at, (kind, share) in enumerate(zip(kinds, shares, strict=True)):
@@ -227,20 +227,20 @@ def _cut(kinds: Kinds, rules: Sequence[Rule], least: Sequence[int], shares: _Sha
         if filling:
             lacking = replace(rule.bare, values=rule.lacking(n), other=0)
             limits.append(replace(lacking, keepers=filling, counted=filling))
-    return Way(tuple(made), tuple(whose), tuple(limits))
+    return Distribution(tuple(made), tuple(whose), tuple(limits))
 
 
 def _pieces_of(whose: Sequence[int], kinds: Sequence[int]) -> tuple[int, ...]:
     return tuple(one for one, at in enumerate(whose) if at in kinds)
 
 
-def _pieces(kind: Kind, counts: Sequence[int]) -> list[Kind]:
+def _pieces(kind: PodClass, counts: Sequence[int]) -> list[PodClass]:
     """The kind in pieces of so many pods; what must be together stays together."""
     if len(counts) == 1:
         return [kind]
     names = tuple(name for name, _ in kind.parts)
     joint = ((kind.required, names),) if kind.required > ROOT else ()
-    parts, made = list(kind.parts), list[Kind]()
+    parts, made = list(kind.parts), list[PodClass]()
     for place, count in enumerate(counts):
         own: list[tuple[str, int]] = []
         left = count

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from planner.cluster.capacity import Content
-from planner.cluster.capacity_cache import Memory
-from planner.cluster.tree import Branch, Tree
+from planner.cluster.capacity import DomainCapacity
+from planner.cluster.capacity_cache import PlanCache
+from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.natural_order import natural
 from planner.model.topology import ROOT, Topology
-from planner.search.space import View
+from planner.search.space import SearchSpace
 
 _MIXED = "\0"
 
@@ -31,14 +31,14 @@ class Refined:
     """The finer tree. `levels`: where each level of the plain tree is now; `keys`: where each label is;
     `recurring`: labels of which a value lies under several parents."""
 
-    plain: Tree
-    tree: Tree
+    plain: TopologyTree
+    tree: TopologyTree
     levels: tuple[int, ...]
     keys: dict[str, int]
     recurring: frozenset[str]
     steps: tuple[_Step, ...]
 
-    def view(self, plain: View) -> View:
+    def view(self, plain: SearchSpace) -> SearchSpace:
         """The view of the finer tree that belongs to one of the plain tree."""
         content = plain.content
         for step in self.steps:
@@ -66,7 +66,7 @@ class Refined:
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.plain.names(self.plain.root))}
 
-    def around(self, view: View, branch: Branch) -> Branch:
+    def around(self, view: SearchSpace, branch: Subtree) -> Subtree:
         """The plain tree's domain that a domain of a view of the finer tree is, or is in."""
         level = branch.level - sum(extra <= branch.level for extra in view.extra)
         return self.plain.root if level == ROOT else self.plain.ancestor(next(branch.leaves()).node, level)
@@ -77,15 +77,17 @@ class _Step:
     """One label's domains put in as `level`, in the place of `before`."""
 
     level: int
-    before: Branch
-    after: Branch
-    _deeper: WeakKeyDictionary[Content, Content]
+    before: Subtree
+    after: Subtree
+    _deeper: WeakKeyDictionary[DomainCapacity, DomainCapacity]
 
-    def content(self, memory: Memory, content: Content) -> Content:
+    def content(self, memory: PlanCache, content: DomainCapacity) -> DomainCapacity:
         """The content of the finer tree."""
         return self._inserted(memory, content, self.before, self.after)
 
-    def _inserted(self, memory: Memory, content: Content, before: Branch, after: Branch) -> Content:
+    def _inserted(
+        self, memory: PlanCache, content: DomainCapacity, before: Subtree, after: Subtree
+    ) -> DomainCapacity:
         if before.level < self.level - 1:
             rows = zip(content.children, before.children, after.children, strict=True)
             return memory.domain(after, tuple([self._inserted(memory, *row) for row in rows]))
@@ -96,7 +98,7 @@ class _Step:
             groups.append(memory.domain(group, tuple(inside)))
         return memory.domain(after, tuple(groups))
 
-    def _shifted(self, memory: Memory, content: Content, branch: Branch) -> Content:
+    def _shifted(self, memory: PlanCache, content: DomainCapacity, branch: Subtree) -> DomainCapacity:
         """The content one level deeper."""
         found = self._deeper.get(content)
         if found is None:
@@ -109,7 +111,9 @@ class _Step:
         return found
 
 
-def refined(view: View, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]] | None = None) -> Refined:
+def refined(
+    view: SearchSpace, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]] | None = None
+) -> Refined:
     """The view's tree with these labels' domains as levels; remembered until a node changes.
 
     `drawn`: labels that no node carries, by node their values.
@@ -124,7 +128,7 @@ def refined(view: View, keys: Iterable[str], drawn: Mapping[str, Mapping[str, st
     return found
 
 
-def _refined(tree: Tree, keys: Sequence[str], drawn: Mapping[str, Mapping[str, str]]) -> Refined:
+def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mapping[str, str]]) -> Refined:
     levels, at = list(range(len(tree.topology.levels))), dict[str, int]()
     recurring: set[str] = set()
     steps: list[_Step] = []
@@ -134,7 +138,7 @@ def _refined(tree: Tree, keys: Sequence[str], drawn: Mapping[str, Mapping[str, s
             continue
         labels = (fine.cluster[name].labels.get(key, "") for name in fine.places)
         values = drawn[key] if key in drawn else dict(zip(fine.places, labels, strict=True))
-        marks: dict[Branch, str] = {}
+        marks: dict[Subtree, str] = {}
         cut = _mark(fine.root, values, marks)
         level = max(0, min(fine.topology.host_index, cut + 1))
         root, parents = _grown(fine.root, level, marks)
@@ -143,11 +147,11 @@ def _refined(tree: Tree, keys: Sequence[str], drawn: Mapping[str, Mapping[str, s
         steps.append(_Step(level, fine.root, root, WeakKeyDictionary()))
         levels = [one + (one >= level) for one in levels]
         at = {other: one + (one >= level) for other, one in at.items()} | {key: level}
-        fine = Tree(_with_level(fine.topology, key, level), tree.cluster, root, fine.places)
+        fine = TopologyTree(_with_level(fine.topology, key, level), tree.cluster, root, fine.places)
     return Refined(tree, fine, tuple(levels), at, frozenset(recurring), tuple(steps))
 
 
-def _mark(branch: Branch, values: Mapping[str, str], marks: dict[Branch, str]) -> int:
+def _mark(branch: Subtree, values: Mapping[str, str], marks: dict[Subtree, str]) -> int:
     """Notes each domain's one value; the finest level of which a domain has several, `ROOT` - 1 for none."""
     if branch.node:
         marks[branch] = values.get(branch.node, "")
@@ -158,20 +162,20 @@ def _mark(branch: Branch, values: Mapping[str, str], marks: dict[Branch, str]) -
     return max(cut, branch.level) if marks[branch] == _MIXED else cut
 
 
-def _grown(root: Branch, level: int, marks: dict[Branch, str]) -> tuple[Branch, dict[str, set[Branch]]]:
+def _grown(root: Subtree, level: int, marks: dict[Subtree, str]) -> tuple[Subtree, dict[str, set[Subtree]]]:
     """The tree with the values' domains as this level, and the parents under which each value lies."""
-    parents: dict[str, set[Branch]] = {}
+    parents: dict[str, set[Subtree]] = {}
 
-    def inserted(branch: Branch) -> Branch:
+    def inserted(branch: Subtree) -> Subtree:
         if branch.level < level - 1:
             return branch.with_children(tuple(map(inserted, branch.children)), branch.size)
-        groups: dict[str, list[Branch]] = {}
+        groups: dict[str, list[Subtree]] = {}
         for child in branch.children:
             groups.setdefault(marks[child], []).append(child)
             parents.setdefault(marks[child], set()).add(branch)
         return branch.with_children(
             tuple(
-                Branch(level, (*branch.path, value), (0, 0, value), bool(value), 0).with_children(
+                Subtree(level, (*branch.path, value), (0, 0, value), bool(value), 0).with_children(
                     tuple(map(_deeper, some))
                 )
                 for value, some in groups.items()
@@ -182,7 +186,7 @@ def _grown(root: Branch, level: int, marks: dict[Branch, str]) -> tuple[Branch, 
     return inserted(root), parents
 
 
-def _deeper(branch: Branch) -> Branch:
+def _deeper(branch: Subtree) -> Subtree:
     return replace(branch, level=branch.level + 1, children=tuple(map(_deeper, branch.children)))
 
 
@@ -192,17 +196,19 @@ def _with_level(topology: Topology, key: str, level: int) -> Topology:
     return replace(topology, levels=levels, reservable=reservable)
 
 
-def under_values(memory: Memory, one: View, key: str) -> View:
+def under_values(memory: PlanCache, one: SearchSpace, key: str) -> SearchSpace:
     """The view with the label's domains above everything; nodes without it are left out."""
     made = _Parts(memory, one.tree, key)
     rows = made.of(one.tree.root, one.content)
     branches, contents = [], []
     for value in sorted(rows, key=natural):
         branch, content = rows[value]
-        branches.append(Branch(0, (value,), (0, 0, value), True, 0).with_children(branch.children))
+        branches.append(Subtree(0, (value,), (0, 0, value), True, 0).with_children(branch.children))
         contents.append(memory.domain(branches[-1], content.children))
-    root = Branch(ROOT, (), (0, 0, ""), True, 0).with_children(tuple(branches))
-    tree = Tree(_with_level(one.tree.topology, f"{key}\0", 0), one.tree.cluster, root, one.tree.places)
+    root = Subtree(ROOT, (), (0, 0, ""), True, 0).with_children(tuple(branches))
+    tree = TopologyTree(
+        _with_level(one.tree.topology, f"{key}\0", 0), one.tree.cluster, root, one.tree.places
+    )
     extra = frozenset({0, *(level + 1 for level in one.extra)})
     return replace(one, tree=tree, content=memory.domain(root, tuple(contents)), extra=extra)
 
@@ -210,24 +216,24 @@ def under_values(memory: Memory, one: View, key: str) -> View:
 class _Parts:
     """The parts of a tree that lie in each domain of a label, one level deeper."""
 
-    def __init__(self, memory: Memory, tree: Tree, key: str) -> None:
+    def __init__(self, memory: PlanCache, tree: TopologyTree, key: str) -> None:
         self._memory, self._tree, self._key = memory, tree, key
-        self._known: dict[tuple[Content, tuple[Content, ...]], Content] = {}
+        self._known: dict[tuple[DomainCapacity, tuple[DomainCapacity, ...]], DomainCapacity] = {}
 
-    def of(self, branch: Branch, content: Content) -> dict[str, tuple[Branch, Content]]:
+    def of(self, branch: Subtree, content: DomainCapacity) -> dict[str, tuple[Subtree, DomainCapacity]]:
         """By value the part of one domain, and what it holds; what it costs is that of the whole."""
         if branch.node:
             value = self._tree.cluster[branch.node].labels.get(self._key, "")
             return {value: (_deeper(branch), self._memory.deeper(content))} if value else {}
-        inside: dict[str, list[tuple[Branch, Content]]] = {}
+        inside: dict[str, list[tuple[Subtree, DomainCapacity]]] = {}
         for child, its in zip(branch.children, content.children, strict=True):
             for value, part in self.of(child, its).items():
                 inside.setdefault(value, []).append(part)
         return {value: self._part(branch, content, parts) for value, parts in inside.items()}
 
     def _part(
-        self, branch: Branch, content: Content, parts: Sequence[tuple[Branch, Content]]
-    ) -> tuple[Branch, Content]:
+        self, branch: Subtree, content: DomainCapacity, parts: Sequence[tuple[Subtree, DomainCapacity]]
+    ) -> tuple[Subtree, DomainCapacity]:
         children = tuple(part for part, _ in parts)
         held = tuple(its for _, its in parts)
         size = sum(child.size for child in children)

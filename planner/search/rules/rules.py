@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from planner.model.answer import Attempt
-from planner.model.pod_class import Kind
+from planner.model.answer import LevelAttempt
+from planner.model.pod_class import PodClass
 from planner.request.topology_spread import CAUSE as SPREAD
-from planner.search.binding_order import Binding, Seat
-from planner.search.level_search import Climb
+from planner.search.binding_order import BindingOrderCheck, Seat
+from planner.search.level_search import LevelSearch
 from planner.search.mixtures.effort import Effort
-from planner.search.result import Found
+from planner.search.result import Placement
 from planner.search.rules.elsewhere import CAUSE, Kinds, Rules, values_of
-from planner.search.rules.evenly import Rule, Way, capped, clear_of, cut, numbers, rules_of
+from planner.search.rules.evenly import Distribution, SpreadRule, capped, clear_of, cut, numbers, rules_of
 
 _PART = 8
 """How much less is tried to tell how many pods would have a place."""
 
 
-def has_rules(kinds: Sequence[Kind]) -> bool:
+def has_rules(kinds: Sequence[PodClass]) -> bool:
     """Whether any kind has a rule over a label that is no level, or is to be spread."""
     return any(kind.shuns_over or kind.together or kind.shape.spreading for kind in kinds)
 
 
-def climb_by_rules(climb: Climb, kinds: Kinds, required: int) -> Found | None:
+def climb_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> Placement | None:
     """The best placement of these kinds inside one domain of the required level that keeps every rule."""
     if not has_rules(kinds):
         return climb.climb(kinds, required)
@@ -36,13 +36,13 @@ def climb_by_rules(climb: Climb, kinds: Kinds, required: int) -> Found | None:
     return found
 
 
-def _best(climb: Climb, kinds: Kinds, required: int, effort: Effort) -> Found | None:
+def _best(climb: LevelSearch, kinds: Kinds, required: int, effort: Effort) -> Placement | None:
     """The best placement; where pods are to be spread, of all the ways to."""
     rules = rules_of(kinds)
     if not rules:
         return Rules(climb, kinds, required, (), effort).best()
-    best: Found | None = None
-    attempts: list[Attempt] = []
+    best: Placement | None = None
+    attempts: list[LevelAttempt] = []
     least, every = numbers(kinds, rules)
     complete = climb.complete and every
     for at, one in enumerate(least):
@@ -60,17 +60,17 @@ def _best(climb: Climb, kinds: Kinds, required: int, effort: Effort) -> Found | 
 
 
 def _evenly(
-    climb: Climb,
+    climb: LevelSearch,
     kinds: Kinds,
-    rules: Sequence[Rule],
+    rules: Sequence[SpreadRule],
     least: Sequence[int],
     required: int,
     effort: Effort,
-    best: Found | None,
-) -> Iterator[Found]:
+    best: Placement | None,
+) -> Iterator[Placement]:
     """The best placement that leaves each rule's emptiest domain at this number, if better than `best`."""
 
-    def placed(way: Way) -> Found | None:
+    def placed(way: Distribution) -> Placement | None:
         return Rules(climb, way.kinds, required, way.limits, effort).best()
 
     found = placed(capped(kinds, rules, least))
@@ -99,12 +99,12 @@ def _evenly(
                 climb.complete = False
 
 
-def _order(climb: Climb, found: Found) -> tuple[int, int]:
+def _order(climb: LevelSearch, found: Placement) -> tuple[int, int]:
     """The finest domain, then the least cost."""
     return (climb.view.tree.topology.host_index - found.branch.level, found.cost)
 
 
-def _keeps(climb: Climb, rules: Sequence[Rule], found: Found) -> bool:
+def _keeps(climb: LevelSearch, rules: Sequence[SpreadRule], found: Placement) -> bool:
     """Whether a placement keeps every constraint in the end, and its pods can be bound one by one."""
     tree = climb.view.tree
     seats: list[Seat] = []
@@ -120,12 +120,12 @@ def _keeps(climb: Climb, rules: Sequence[Rule], found: Found) -> bool:
     plain = len(rules) == 1 and rules[0].keepers == rules[0].counted
     if plain and not any(rules[0].there.values()):
         return True
-    if not Binding(rules, seats, None).ends():
+    if not BindingOrderCheck(rules, seats, None).ends():
         return False
-    return climb.mode == "none" or Binding(rules, seats, _pinned(climb, found, seats)).ends()
+    return climb.mode == "none" or BindingOrderCheck(rules, seats, _pinned(climb, found, seats)).ends()
 
 
-def _pinned(climb: Climb, found: Found, seats: Sequence[Seat]) -> dict[int, frozenset[str]]:
+def _pinned(climb: LevelSearch, found: Placement, seats: Sequence[Seat]) -> dict[int, frozenset[str]]:
     """The nodes that the plan pins each kind to: its hosts, or the domains that the gang holds whole."""
     tree = climb.view.tree
     pinned: dict[int, set[str]] = {kind: set() for kind in range(len(found.kinds))}
@@ -139,7 +139,7 @@ def _pinned(climb: Climb, found: Found, seats: Sequence[Seat]) -> dict[int, froz
     return {kind: frozenset(nodes) for kind, nodes in pinned.items()}
 
 
-def _rejoined(found: Found, kinds: Kinds, whose: Sequence[int]) -> Found:
+def _rejoined(found: Placement, kinds: Kinds, whose: Sequence[int]) -> Placement:
     """The placement of the kinds as they were before they were cut."""
     placed = [
         (
@@ -153,7 +153,7 @@ def _rejoined(found: Found, kinds: Kinds, whose: Sequence[int]) -> Found:
     return replace(found, kinds=kinds, placed=placed)
 
 
-def _say_how_close(climb: Climb, kinds: Kinds, required: int) -> None:
+def _say_how_close(climb: LevelSearch, kinds: Kinds, required: int) -> None:
     """The last attempt with the number of pods that keep the rules; of several kinds none is told."""
     attempts, complete = list(climb.attempts), climb.complete
     least, most = 0, attempts[-1].fits if len(kinds) == 1 else 0

@@ -42,7 +42,7 @@ class Compiler:
         self.references: set[str] = set()
         self.reads: set[str] = set()
 
-    def compile(self, node: ast.Node, scope: Scope) -> Code:
+    def compile(self, node: ast.ExprNode, scope: Scope) -> Code:
         """The code of a node."""
         self.slots = max(self.slots, scope.depth)
         code: Code = getattr(self, "_" + type(node).__name__.lower())(node, scope)
@@ -98,7 +98,7 @@ class Compiler:
 
     def _select(self, node: ast.Select, scope: Scope) -> Code:
         steps: list[tuple[str, int]] = []
-        base: ast.Node = node
+        base: ast.ExprNode = node
         while isinstance(base, ast.Select) and not base.optional and not base.test:
             steps.append((base.field, base.pos))
             base = base.operand
@@ -115,7 +115,7 @@ class Compiler:
         self._read(path)
         return Code(select.selector(code.run, steps), kind, path=path)
 
-    def _chain_root(self, base: ast.Node, steps: list[tuple[str, int]], scope: Scope) -> Code:
+    def _chain_root(self, base: ast.ExprNode, steps: list[tuple[str, int]], scope: Scope) -> Code:
         """What a chain of selections starts from; takes the steps that belong to a dotted name."""
         if isinstance(base, ast.Ident) and (base.absolute or base.name not in scope.names):
             found = self._global([base.name, *(name for name, _ in steps)], base)
@@ -252,7 +252,7 @@ class Compiler:
 
         return Code(fail)
 
-    def _or(self, node: ast.Call, name: str, nodes: list[ast.Node], scope: Scope) -> Code:
+    def _or(self, node: ast.Call, name: str, nodes: list[ast.ExprNode], scope: Scope) -> Code:
         left, right = self.compile(nodes[0], scope), self.compile(nodes[1], scope)
         if left.type.name not in ("dyn", "optional_type"):
             raise CelError(

@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook.cel.compiler.functions import Function
 from webhook.cel.values import types
-from webhook.cel.values.schema import Node
+from webhook.cel.values.schema import SchemaNode
 from webhook.cel.values.types import Type
 
 _TYPE_NAMES: Final[Mapping[str, str]] = {
@@ -23,7 +23,8 @@ _TYPE_NAMES: Final[Mapping[str, str]] = {
 class Declarations:
     """The environment of an expression.
 
-    `variables` maps each name to a schema `Node` (its field paths are then checked), to a CEL type's name
+    `variables` maps each name to a schema `SchemaNode` (its field paths are then checked), to a CEL type's
+    name
     ("string", "map", "list" …), or to None for any value. A name may be dotted. `mutations` adds `Object{}`,
     `JSONPatch{}` and `jsonpatch.escapeKey`; the fields of `Object{}` are checked against `target`, or against
     the schema of the variable "object". `libraries` turns on what Kubernetes' base environment lacks: "math",
@@ -31,10 +32,10 @@ class Declarations:
     are errors of evaluation, as in an expression that was parsed but not checked.
     """
 
-    variables: Mapping[str, Node | str | None] = field(default_factory=dict)
+    variables: Mapping[str, SchemaNode | str | None] = field(default_factory=dict)
     functions: Mapping[str, Function] = field(default_factory=dict)
     mutations: bool = False
-    target: Node | None = None
+    target: SchemaNode | None = None
     libraries: frozenset[str] = frozenset()
     container: str = ""
     strict: bool = True
@@ -42,7 +43,7 @@ class Declarations:
     def type_of(self, name: str) -> Type:
         """The static type of a declared variable."""
         hint = self.variables[name]
-        if isinstance(hint, Node):
+        if isinstance(hint, SchemaNode):
             return types.of_schema(hint)
         return types.DYN if hint is None else Type(hint)
 
@@ -52,7 +53,7 @@ class Declarations:
         return _TYPE_NAMES
 
     @property
-    def object_schema(self) -> Node | None:
+    def object_schema(self) -> SchemaNode | None:
         """The schema that `Object{}` is checked against."""
         hint = self.target or self.variables.get("object")
-        return hint if isinstance(hint, Node) else None
+        return hint if isinstance(hint, SchemaNode) else None

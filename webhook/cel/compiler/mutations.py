@@ -9,11 +9,11 @@ from webhook.cel.compiler.aggregates import optional_at
 from webhook.cel.compiler.code import Code
 from webhook.cel.compiler.declarations import Declarations
 from webhook.cel.syntax.ast import Binary, Literal, Struct
-from webhook.cel.syntax.ast import Node as AstNode
+from webhook.cel.syntax.ast import ExprNode as AstNode
 from webhook.cel.syntax.hints import nearest
 from webhook.cel.values import types
 from webhook.cel.values.errors import CelError
-from webhook.cel.values.schema import ANY, Node
+from webhook.cel.values.schema import ANY, SchemaNode
 from webhook.cel.values.types import Type
 from webhook.cel.values.values import JSONPatch, ObjectValue, type_name
 
@@ -36,7 +36,7 @@ def struct(node: Struct, fields: list[Field], declared: Declarations) -> Code:
     raise CelError("undeclared", f"unknown type {node.name!r}{hint}", node.pos)
 
 
-def _json_patch(node: Struct, fields: list[Field], schema: Node | None) -> Code:
+def _json_patch(node: Struct, fields: list[Field], schema: SchemaNode | None) -> Code:
     for (name, pos, code, _), (_, _, value, _) in zip(fields, node.fields, strict=True):
         if name in ("path", "from") and schema is not None:
             _check_pointer(known_prefix(value, code), schema, value.pos)
@@ -61,7 +61,7 @@ def _json_patch(node: Struct, fields: list[Field], schema: Node | None) -> Code:
     return Code(run, Type("JSONPatch"))
 
 
-def _object(node: Struct, fields: list[Field], schema: Node | None) -> Code:
+def _object(node: Struct, fields: list[Field], schema: SchemaNode | None) -> Code:
     place = _place(schema, node.name.split(".")[1:]) if schema else ANY
     if place is None:
         raise CelError("type", f"unknown type {node.name}: no such field path", node.pos)
@@ -81,9 +81,9 @@ def _object(node: Struct, fields: list[Field], schema: Node | None) -> Code:
     return Code(run, Type(type_of))
 
 
-def _place(schema: Node, steps: list[str]) -> Node | None:
+def _place(schema: SchemaNode, steps: list[str]) -> SchemaNode | None:
     """Where a type path leads: a list stands for its element. ANY beyond what is known, None for no field."""
-    node: Node | None = schema
+    node: SchemaNode | None = schema
     for step in steps:
         if node is None or node.kind == "any":
             break
@@ -93,7 +93,7 @@ def _place(schema: Node, steps: list[str]) -> Node | None:
     return node
 
 
-def _check_field(owner: str, name: str, pos: int, code: Code, optional: bool, place: Node) -> None:
+def _check_field(owner: str, name: str, pos: int, code: Code, optional: bool, place: SchemaNode) -> None:
     if place.kind != "object":
         return
     child = place.fields.get(name)
@@ -103,7 +103,7 @@ def _check_field(owner: str, name: str, pos: int, code: Code, optional: bool, pl
     _check_type(child, given, f"{owner}.{name}", pos)
 
 
-def _check_type(child: Node, given: Type, path: str, pos: int) -> None:
+def _check_type(child: SchemaNode, given: Type, path: str, pos: int) -> None:
     wanted = _wanted(child, path)
     if given.name not in ("dyn", "null_type", "optional_type") and wanted and given.name not in wanted:
         raise CelError("type", f"{path} must be {' or '.join(wanted)}, not {given.name}", pos)
@@ -111,7 +111,7 @@ def _check_type(child: Node, given: Type, path: str, pos: int) -> None:
         _check_type(child.items, given.elem, path, pos)
 
 
-def _wanted(child: Node, path: str) -> tuple[str, ...]:
+def _wanted(child: SchemaNode, path: str) -> tuple[str, ...]:
     if child.kind == "object":
         return (path,)
     if child.kind == "map":
@@ -131,7 +131,7 @@ def known_prefix(node: AstNode, code: Code) -> tuple[str, bool]:
     return (node.value, False) if isinstance(node, Literal) and isinstance(node.value, str) else ("", False)
 
 
-def _check_pointer(known: tuple[str, bool], schema: Node, pos: int) -> None:
+def _check_pointer(known: tuple[str, bool], schema: SchemaNode, pos: int) -> None:
     """A JSON pointer's steps lead through fields that exist; its unknown end is not looked at."""
     text, whole = known
     if not text:
@@ -139,7 +139,7 @@ def _check_pointer(known: tuple[str, bool], schema: Node, pos: int) -> None:
     if not text.startswith("/"):
         raise CelError("type", "a JSON pointer begins with '/'", pos)
     steps = text.split("/")[1:]
-    node: Node | None = schema
+    node: SchemaNode | None = schema
     for step in steps if whole else steps[:-1]:
         name = step.replace("~1", "/").replace("~0", "~")
         if node is None or node.kind == "any":
@@ -147,7 +147,7 @@ def _check_pointer(known: tuple[str, bool], schema: Node, pos: int) -> None:
         node = _step(node, name, pos)
 
 
-def _step(node: Node, name: str, pos: int) -> Node | None:
+def _step(node: SchemaNode, name: str, pos: int) -> SchemaNode | None:
     if node.kind == "map":
         return node.items
     if node.kind == "list":

@@ -31,7 +31,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AccessDecision:
     """The answer. `error` says why there is none."""
 
     granted: bool
@@ -42,16 +42,16 @@ class Decision:
 class Access(Protocol):
     """Answers a query, from what the host has fetched beforehand or can ask."""
 
-    def check(self, query: Query) -> Decision:
+    def check(self, query: Query) -> AccessDecision:
         """The decision on one query; never raises."""
 
 
 class Unavailable:
     """The offline answer."""
 
-    def check(self, query: Query) -> Decision:
+    def check(self, query: Query) -> AccessDecision:
         """Always an error."""
-        return Decision(False, error="authorization is not available offline")
+        return AccessDecision(False, error="authorization is not available offline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +91,17 @@ for _class, _name in (
     (PathCheck, "kubernetes.authorization.PathCheck"),
     (GroupCheck, "kubernetes.authorization.GroupCheck"),
     (ResourceCheck, "kubernetes.authorization.ResourceCheck"),
-    (Decision, "kubernetes.authorization.Decision"),
+    (AccessDecision, "kubernetes.authorization.Decision"),
 ):
     register_type(_class, _name)
 
 
-def _check(of: Any, verb: str) -> Decision:
-    decision: Decision = of.access.check(replace(of.query, verb=verb))
+def _check(of: Any, verb: str) -> AccessDecision:
+    decision: AccessDecision = of.access.check(replace(of.query, verb=verb))
     return decision
 
 
-def _allowed(decision: Decision) -> bool:
+def _allowed(decision: AccessDecision) -> bool:
     if decision.error:
         raise FunctionError(decision.error)
     return decision.granted

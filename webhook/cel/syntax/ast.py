@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(slots=True)
-class Node:
+class ExprNode:
     """What all nodes have. `depth` bounds recursion; `weight` is what evaluating the node once costs."""
 
     pos: int
@@ -16,14 +16,14 @@ class Node:
 
 
 @dataclass(slots=True)
-class Literal(Node):
+class Literal(ExprNode):
     """A constant."""
 
     value: Any
 
 
 @dataclass(slots=True)
-class Ident(Node):
+class Ident(ExprNode):
     """A name; `absolute` for `.name`, which no local variable shadows."""
 
     name: str
@@ -31,114 +31,114 @@ class Ident(Node):
 
 
 @dataclass(slots=True)
-class Select(Node):
+class Select(ExprNode):
     """`operand.field`, `operand.?field`; `test` inside `has()`."""
 
-    operand: Node
+    operand: ExprNode
     field: str
     optional: bool = False
     test: bool = False
 
 
 @dataclass(slots=True)
-class Index(Node):
+class Index(ExprNode):
     """`operand[index]`, `operand[?index]`."""
 
-    operand: Node
-    index: Node
+    operand: ExprNode
+    index: ExprNode
     optional: bool = False
 
 
 @dataclass(slots=True)
-class Call(Node):
+class Call(ExprNode):
     """`name(args)` or `target.name(args)`."""
 
     name: str
-    target: Node | None
-    args: list[Node]
+    target: ExprNode | None
+    args: list[ExprNode]
 
 
 @dataclass(slots=True)
-class ListLiteral(Node):
+class ListLiteral(ExprNode):
     """`[a, ?b]`: pairs of item and whether it is optional."""
 
-    items: list[tuple[Node, bool]]
+    items: list[tuple[ExprNode, bool]]
 
 
 @dataclass(slots=True)
-class MapLiteral(Node):
+class MapLiteral(ExprNode):
     """`{k: v, ?k: v}`: key, value, and whether the value is optional."""
 
-    entries: list[tuple[Node, Node, bool]]
+    entries: list[tuple[ExprNode, ExprNode, bool]]
 
 
 @dataclass(slots=True)
-class Struct(Node):
+class Struct(ExprNode):
     """`Name.of.type{field: value}`: field, its offset, value, and whether the value is optional."""
 
     name: str
-    fields: list[tuple[str, int, Node, bool]]
+    fields: list[tuple[str, int, ExprNode, bool]]
 
 
 @dataclass(slots=True)
-class Unary(Node):
+class Unary(ExprNode):
     """`!x` or `-x`."""
 
     op: str
-    operand: Node
+    operand: ExprNode
 
 
 @dataclass(slots=True)
-class Binary(Node):
+class Binary(ExprNode):
     """A comparison, membership or arithmetic operator."""
 
     op: str
-    left: Node
-    right: Node
+    left: ExprNode
+    right: ExprNode
 
 
 @dataclass(slots=True)
-class Logic(Node):
+class Logic(ExprNode):
     """`a && b && …` or `a || b || …`, flattened, so that a long chain is not a deep one."""
 
     op: str
-    terms: list[Node]
+    terms: list[ExprNode]
 
 
 @dataclass(slots=True)
-class Conditional(Node):
+class Conditional(ExprNode):
     """`condition ? then : otherwise`."""
 
-    condition: Node
-    then: Node
-    otherwise: Node
+    condition: ExprNode
+    then: ExprNode
+    otherwise: ExprNode
 
 
 @dataclass(slots=True)
-class Comprehension(Node):
+class Comprehension(ExprNode):
     """A macro over a list or map. `kind` is its name; `names` one or two variables; `test` may be None."""
 
     kind: str
-    target: Node
+    target: ExprNode
     names: list[str]
-    test: Node | None
-    result: Node | None
+    test: ExprNode | None
+    result: ExprNode | None
 
 
 @dataclass(slots=True)
-class Bind(Node):
+class Bind(ExprNode):
     """`cel.bind(name, value, body)`."""
 
     name: str
-    value: Node
-    body: Node
+    value: ExprNode
+    body: ExprNode
 
 
 @dataclass(slots=True)
-class OptionalMap(Node):
+class OptionalMap(ExprNode):
     """`target.optMap(name, body)`; `flat` for optFlatMap."""
 
-    target: Node
+    target: ExprNode
     name: str
-    body: Node
+    body: ExprNode
     flat: bool

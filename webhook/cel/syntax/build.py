@@ -8,7 +8,7 @@ from typing import Any, Final
 from lark import Token, Transformer
 
 from webhook.cel.syntax import ast, literals
-from webhook.cel.syntax.ast import Node
+from webhook.cel.syntax.ast import ExprNode
 from webhook.cel.syntax.macros import expand, measure
 from webhook.cel.values.errors import CelError
 
@@ -59,15 +59,15 @@ def _at(token: Any) -> int:
     return token.start_pos or 0
 
 
-class TreeBuilder(Transformer[Token, Node]):
+class TreeBuilder(Transformer[Token, ExprNode]):
     """Called by the parser bottom up; each method has its rule's name and gets its children."""
 
-    def expr(self, c: list[Any]) -> Node:
+    def expr(self, c: list[Any]) -> ExprNode:
         if len(c) == 1:
             return c[0]  # type: ignore[no-any-return]
         return measure(ast.Conditional(_at(c[1]), c[0], c[2], c[4]), c[0], c[2], c[4])
 
-    def _logic(self, c: list[Any]) -> Node:
+    def _logic(self, c: list[Any]) -> ExprNode:
         if len(c) == 1:
             return c[0]  # type: ignore[no-any-return]
         left, token, right = c
@@ -88,7 +88,7 @@ class TreeBuilder(Transformer[Token, Node]):
     )
     addition_add = addition_sub = multiplication_mul = multiplication_div = multiplication_mod = _operator
 
-    def _binary(self, c: list[Any]) -> Node:
+    def _binary(self, c: list[Any]) -> ExprNode:
         if len(c) == 1:
             return c[0]  # type: ignore[no-any-return]
         (left, token), right = c
@@ -101,35 +101,35 @@ class TreeBuilder(Transformer[Token, Node]):
 
     unary_neg = unary_not
 
-    def unary(self, c: list[Any]) -> Node:
+    def unary(self, c: list[Any]) -> ExprNode:
         if len(c) == 1:
             return c[0]  # type: ignore[no-any-return]
         token, operand = c
         return measure(ast.Unary(_at(token), str(token), operand), operand)
 
-    def member(self, c: list[Any]) -> Node:
+    def member(self, c: list[Any]) -> ExprNode:
         return c[0]  # type: ignore[no-any-return]
 
-    def primary(self, c: list[Any]) -> Node:
+    def primary(self, c: list[Any]) -> ExprNode:
         return c[0]  # type: ignore[no-any-return]
 
-    def member_dot(self, c: list[Any]) -> Node:
+    def member_dot(self, c: list[Any]) -> ExprNode:
         return measure(ast.Select(_at(c[2]), c[0], _field(c[2])), c[0])
 
-    def member_opt(self, c: list[Any]) -> Node:
+    def member_opt(self, c: list[Any]) -> ExprNode:
         return measure(ast.Select(_at(c[3]), c[0], _field(c[3]), optional=True), c[0])
 
-    def member_dot_arg(self, c: list[Any]) -> Node:
+    def member_dot_arg(self, c: list[Any]) -> ExprNode:
         args = c[4] if len(c) == 6 else []
         return expand(ast.Call(_at(c[2]), str(c[2]), c[0], args))
 
-    def member_index(self, c: list[Any]) -> Node:
+    def member_index(self, c: list[Any]) -> ExprNode:
         return measure(ast.Index(_at(c[1]), c[0], c[2]), c[0], c[2])
 
-    def member_opt_index(self, c: list[Any]) -> Node:
+    def member_opt_index(self, c: list[Any]) -> ExprNode:
         return measure(ast.Index(_at(c[1]), c[0], c[3], optional=True), c[0], c[3])
 
-    def member_object(self, c: list[Any]) -> Node:
+    def member_object(self, c: list[Any]) -> ExprNode:
         name = dotted(c[0])
         if name is None:
             raise CelError("syntax", "a type name must stand before '{'", _at(c[1]))
@@ -145,29 +145,29 @@ class TreeBuilder(Transformer[Token, Node]):
         token, _, value = c[1:] if optional else c
         return _field(token), _at(token), value, optional
 
-    def dot_ident_arg(self, c: list[Any]) -> Node:
+    def dot_ident_arg(self, c: list[Any]) -> ExprNode:
         args = c[3] if len(c) == 5 else []
         return expand(ast.Call(_at(c[1]), str(c[1]), None, args))
 
-    def ident_arg(self, c: list[Any]) -> Node:
+    def ident_arg(self, c: list[Any]) -> ExprNode:
         args = c[2] if len(c) == 4 else []
         return expand(ast.Call(_at(c[0]), str(c[0]), None, args))
 
-    def dot_ident(self, c: list[Any]) -> Node:
+    def dot_ident(self, c: list[Any]) -> ExprNode:
         return ast.Ident(_at(c[1]), _name(c[1]), absolute=True)
 
-    def ident(self, c: list[Any]) -> Node:
+    def ident(self, c: list[Any]) -> ExprNode:
         if c[0] in _CONSTANTS:
             return ast.Literal(_at(c[0]), _CONSTANTS[str(c[0])])
         return ast.Ident(_at(c[0]), _name(c[0]))
 
-    def paren_expr(self, c: list[Any]) -> Node:
+    def paren_expr(self, c: list[Any]) -> ExprNode:
         return c[1]  # type: ignore[no-any-return]
 
     def exprlist(self, c: list[Any]) -> Any:
         return _nodes(c)
 
-    def list_lit(self, c: list[Any]) -> Node:
+    def list_lit(self, c: list[Any]) -> ExprNode:
         items = next((child for child in c[1:] if isinstance(child, list)), [])
         return measure(ast.ListLiteral(_at(c[0]), items), *[item for item, _ in items])
 
@@ -177,7 +177,7 @@ class TreeBuilder(Transformer[Token, Node]):
     def listitem(self, c: list[Any]) -> Any:
         return c[-1], len(c) == 2
 
-    def map_lit(self, c: list[Any]) -> Node:
+    def map_lit(self, c: list[Any]) -> ExprNode:
         entries = next((child for child in c[1:] if isinstance(child, list)), [])
         return measure(ast.MapLiteral(_at(c[0]), entries), *[part for entry in entries for part in entry[:2]])
 
@@ -189,7 +189,7 @@ class TreeBuilder(Transformer[Token, Node]):
         key, _, value = c[1:] if optional else c
         return key, value, optional
 
-    def literal(self, c: list[Any]) -> Node:
+    def literal(self, c: list[Any]) -> ExprNode:
         token: Token = c[0]
         try:
             return ast.Literal(_at(token), _LITERALS[token.type](str(token)))
@@ -213,7 +213,7 @@ def _name(token: Token) -> str:
     return str(token)
 
 
-def dotted(node: Node) -> str | None:
+def dotted(node: ExprNode) -> str | None:
     """`a.b.c` for a chain of plain selections from a name, else None."""
     parts: list[str] = []
     while isinstance(node, ast.Select) and not node.optional and not node.test:
@@ -224,7 +224,7 @@ def dotted(node: Node) -> str | None:
     return ".".join([node.name, *reversed(parts)])
 
 
-def _start(node: Node) -> int:
+def _start(node: ExprNode) -> int:
     while isinstance(node, ast.Select):
         node = node.operand
     return node.pos

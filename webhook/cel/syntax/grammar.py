@@ -17,7 +17,7 @@ from typing import Any, Final
 from lark import Lark, UnexpectedInput
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedToken
 
-from webhook.cel.syntax.ast import Node
+from webhook.cel.syntax.ast import ExprNode
 from webhook.cel.syntax.build import TreeBuilder
 from webhook.cel.values.errors import CelError
 
@@ -84,7 +84,7 @@ def _parser() -> Lark:
     )
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> ExprNode:
     """The syntax tree of an expression; a CelError of kind "syntax" otherwise."""
     if len(text) > MAX_TEXT:
         raise CelError("syntax", f"expression is longer than {MAX_TEXT:,} characters")
@@ -98,7 +98,7 @@ def parse(text: str) -> Node:
         if isinstance(cause, CelError):
             raise cause from None
         raise CelError("syntax", "expression cannot be read") from None
-    assert isinstance(tree, Node)
+    assert isinstance(tree, ExprNode)
     return tree
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.cel.syntax import ast
-from webhook.cel.syntax.ast import Node
+from webhook.cel.syntax.ast import ExprNode
 from webhook.cel.values.errors import CelError
 
 MAX_DEPTH: Final = 150  # of nested operations; cel-go stops at 250, our closures need Python frames
@@ -26,7 +26,7 @@ _COMPREHENSIONS: Final[dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
 }
 
 
-def measure(node: Node, *children: Node) -> Node:
+def measure(node: ExprNode, *children: ExprNode) -> ExprNode:
     """The node with depth and weight filled in from its children; a CelError when it is nested too deeply."""
     node.depth = 1 + max((child.depth for child in children), default=0)
     node.weight = 1 + sum(child.weight for child in children)
@@ -35,7 +35,7 @@ def measure(node: Node, *children: Node) -> Node:
     return node
 
 
-def expand(call: ast.Call) -> Node:
+def expand(call: ast.Call) -> ExprNode:
     """The call, or what its macro stands for."""
     target, args = call.target, call.args
     children = args if target is None else [target, *args]
@@ -51,7 +51,7 @@ def expand(call: ast.Call) -> Node:
     return measure(call, *children)
 
 
-def _has(call: ast.Call) -> Node:
+def _has(call: ast.Call) -> ExprNode:
     if len(call.args) != 1 or not isinstance(call.args[0], ast.Select):
         raise CelError("syntax", "has() takes one field selection, such as has(object.spec)", call.pos)
     field = call.args[0]
@@ -59,20 +59,20 @@ def _has(call: ast.Call) -> Node:
     return field
 
 
-def _bind(call: ast.Call) -> Node:
+def _bind(call: ast.Call) -> ExprNode:
     if len(call.args) != 3:
         raise CelError("syntax", "cel.bind() takes a name, a value and an expression", call.pos)
     name, value, body = call.args
     return measure(ast.Bind(call.pos, _variable(name), value, body), value, body)
 
 
-def _variable(node: Node) -> str:
+def _variable(node: ExprNode) -> str:
     if isinstance(node, ast.Ident) and not node.absolute:
         return node.name
     raise CelError("syntax", "a macro's variable must be a simple name", node.pos)
 
 
-def _comprehension(call: ast.Call, target: Node) -> Node:
+def _comprehension(call: ast.Call, target: ExprNode) -> ExprNode:
     one, two = _COMPREHENSIONS[call.name]
     args = call.args
     if len(args) - 1 in one and not (

@@ -38,7 +38,7 @@ class Meter:
         raise CelError("budget", f"cost limit of {self.limit:,} units exceeded")
 
 
-class Budget:
+class CostBudget:
     """The units that the expressions of one request share, and the cap on each of them."""
 
     __slots__ = ("expression_limit", "left", "limit")

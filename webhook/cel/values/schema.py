@@ -1,6 +1,7 @@
 """Structural schemas of the built-in kinds: fields, and how server-side apply merges each list and map.
 
-`lookup(api_version, kind)` gives the root `Node` of a kind, or None for a kind that is not known; those are
+`lookup(api_version, kind)` gives the root `SchemaNode` of a kind, or None for a kind that is not known;
+those are
 not checked. The data is `kinds.txt`, taken from the x-kubernetes-* facts of Kubernetes' OpenAPI document.
 """
 
@@ -21,11 +22,11 @@ ListType = Literal["atomic", "set", "map"]
 MapType = Literal["granular", "atomic"]
 
 
-_NO_FIELDS: Final[Mapping[str, Node]] = MappingProxyType({})
+_NO_FIELDS: Final[Mapping[str, SchemaNode]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SchemaNode:
     """One place in an object.
 
     `kind` is "object" (known `fields`), "map" (any keys, values like `items`), "list" (elements like
@@ -36,20 +37,20 @@ class Node:
     """
 
     kind: str
-    fields: Mapping[str, Node] = field(default_factory=lambda: _NO_FIELDS)
-    items: Node | None = None
+    fields: Mapping[str, SchemaNode] = field(default_factory=lambda: _NO_FIELDS)
+    items: SchemaNode | None = None
     list_type: ListType | None = None
     list_map_keys: tuple[str, ...] = ()
     map_type: MapType = "granular"
     default: Any = None
     has_default: bool = False
 
-    def at(self, path: tuple[str, ...]) -> Node | None:
+    def at(self, path: tuple[str, ...]) -> SchemaNode | None:
         """The node under a path of field names, where a list's index and a map's key are any one step.
 
         None for a path that does not exist or leads beyond what is known.
         """
-        node: Node | None = self
+        node: SchemaNode | None = self
         for step in path:
             if node is None or node.kind == "any":
                 return None
@@ -57,7 +58,7 @@ class Node:
         return node
 
 
-ANY: Final = Node("any")
+ANY: Final = SchemaNode("any")
 
 
 _TYPE: Final = re.compile(r"(\w+)( atomic)?")
@@ -70,7 +71,7 @@ _SCALARS: Final = frozenset({"string", "integer", "number", "boolean", "quantity
 
 
 @lru_cache(maxsize=256)
-def lookup(api_version: str, kind: str) -> Node | None:
+def lookup(api_version: str, kind: str) -> SchemaNode | None:
     """The schema of a built-in kind, such as `lookup("apps/v1", "Deployment")`; None for any other."""
     return named(kind) if f"{api_version} {kind}" in _data().kinds else None
 
@@ -82,11 +83,11 @@ def kinds() -> tuple[tuple[str, str], ...]:
 
 
 @lru_cache(maxsize=512)
-def named(name: str) -> Node:
+def named(name: str) -> SchemaNode:
     """The node of a type by its own name, such as `named("PodTemplateSpec")`; a KeyError if there is none."""
     entry = _data().types[name]
     fields = {key: _field(kind, merge, default) for key, kind, merge, default in entry.fields}
-    return Node("object", MappingProxyType(fields), map_type="atomic" if entry.atomic else "granular")
+    return SchemaNode("object", MappingProxyType(fields), map_type="atomic" if entry.atomic else "granular")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +126,22 @@ def _lines() -> Iterator[str]:
     return (line for line in text.splitlines() if line and not line.startswith("#"))
 
 
-def _field(kind: str, merge: str | None, default: str | None) -> Node:
+def _field(kind: str, merge: str | None, default: str | None) -> SchemaNode:
     node = _of(kind, merge)
     return node if default is None else replace(node, default=json.loads(default), has_default=True)
 
 
-def _of(kind: str, merge: str | None = None) -> Node:
+def _of(kind: str, merge: str | None = None) -> SchemaNode:
     if kind.startswith("["):
         name, _, keys = (merge or "atomic").partition("=")
         list_type: ListType = "map" if name == "map" else "set" if name == "set" else "atomic"
-        return Node("list", items=_of(kind[1:-1]), list_type=list_type, list_map_keys=_keys(keys))
+        return SchemaNode("list", items=_of(kind[1:-1]), list_type=list_type, list_map_keys=_keys(keys))
     if kind.startswith("{"):
-        return Node("map", items=_of(kind[1:-1]), map_type="atomic" if merge == "atomic" else "granular")
+        return SchemaNode(
+            "map", items=_of(kind[1:-1]), map_type="atomic" if merge == "atomic" else "granular"
+        )
     if kind in _SCALARS:
-        return Node(kind)
+        return SchemaNode(kind)
     node = named(kind)
     return replace(node, map_type="atomic") if merge == "atomic" else node
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from webhook.cel.values.schema import Node
+from webhook.cel.values.schema import SchemaNode
 from webhook.cel.values.values import type_name
 
 
@@ -15,7 +15,7 @@ class Type:
 
     name: str
     elem: Type | None = None
-    node: Node | None = None
+    node: SchemaNode | None = None
 
     @property
     def element(self) -> Type:
@@ -52,7 +52,7 @@ def of_value(value: Any) -> Type:
     return Type(type_name(value))
 
 
-def of_schema(node: Node | None) -> Type:
+def of_schema(node: SchemaNode | None) -> Type:
     """The type of what a schema node describes. Quantities and int-or-strings may be either, so `dyn`."""
     if node is None:
         return DYN

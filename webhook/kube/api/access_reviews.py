@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from webhook.cel.libraries.authorizer import Access, Decision, Query
+from webhook.cel.libraries.authorizer import Access, AccessDecision, Query
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.wire.request import UserInfo
 
@@ -30,7 +30,7 @@ class _Reviews:
     loop: asyncio.AbstractEventLoop
     user: UserInfo
 
-    def check(self, query: Query) -> Decision:
+    def check(self, query: Query) -> AccessDecision:
         """The decision on one query; never raises."""
         call = self.api.create(REVIEWS, review(query, self.user))
         pending = asyncio.run_coroutine_threadsafe(call, self.loop)
@@ -38,10 +38,12 @@ class _Reviews:
             status = pending.result(SECONDS).get("status") or {}
         except TimeoutError:
             pending.cancel()
-            return Decision(False, error=f"the API server did not say within {SECONDS:g} s who may do that")
+            return AccessDecision(
+                False, error=f"the API server did not say within {SECONDS:g} s who may do that"
+            )
         except ApiError as error:
-            return Decision(False, error=f"SubjectAccessReview: {error}")
-        return Decision(status.get("allowed") is True, str(status.get("reason", "")))
+            return AccessDecision(False, error=f"SubjectAccessReview: {error}")
+        return AccessDecision(status.get("allowed") is True, str(status.get("reason", "")))
 
 
 def review(query: Query, user: UserInfo) -> Json:

@@ -17,9 +17,9 @@ from planner.planning.replay import answer_of
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller.events import Recorder
-from webhook.kube.controller.gang_history import Outcomes
+from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.gated_pods import let_in
-from webhook.kube.controller.node_taints import Fence
+from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.gangs import WATCHED, Gang, Ref, Unbound, gangs_of, seconds
@@ -27,10 +27,10 @@ from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.pod_affinity import host_of
 from webhook.placement.stamp import placement_note
 from webhook.placement.taints import tolerant
-from webhook.placement.workload_plan import Placed, WorkloadPlan
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.server.leaf_spine_metrics import recovery_histogram
 from webhook.server.service import HOLD_SECONDS
-from webhook.workloads import KINDS, Kind
+from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION
 
 SETTLE_SECONDS = 0.1
@@ -75,10 +75,10 @@ class Controller:
         watch: ClusterWatch,
         queue: QueueWatch,
         ledger: KubeLedger,
-        outcomes: Outcomes,
+        outcomes: GangHistoryWriter,
         clock: Callable[[], float] = time.time,
         *,
-        fence: Fence | None = None,
+        fence: NodeTaints | None = None,
     ) -> None:
         self._api = api
         self._watch = watch
@@ -135,7 +135,7 @@ class Controller:
             self._broken = {name: self._broken.get(name, began) for name in broken}
             for action in actions:
                 await self._do(action, world)
-            waiting = {action.gang.name for action in actions if isinstance(action, rules.Wait)}
+            waiting = {action.gang.name for action in actions if isinstance(action, rules.WaitAction)}
             self._told = {name: time_ for name, time_ in self._told.items() if name in waiting}
             await self._tell_held(world)
             await self._outcomes.write(world.snapshot)
@@ -190,7 +190,7 @@ class Controller:
             case rules.Stuck(gang, why, answer):
                 text = f"lost {why}, and has no other place now: {answer.message}"
                 await self._recorder.tell(gang.ref, "Replanned", text, warning=True)
-            case rules.Wait(gang, position, of, answer):
+            case rules.WaitAction(gang, position, of, answer):
                 if self._is_due(gang, position):
                     waits = f"; waits for: {answer.message}" if answer is not None else ""
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
@@ -307,7 +307,8 @@ def _opened(
 
 def _plan(snapshot: Snapshot, held: Iterable[tuple[PodGroup, Reservation]]) -> WorkloadPlan:
     return WorkloadPlan(
-        tuple(Placed(replace(group, reserve=one.mode), answer_of(one), one) for group, one in held), snapshot
+        tuple(GangPlan(replace(group, reserve=one.mode), answer_of(one), one) for group, one in held),
+        snapshot,
     )
 
 
@@ -324,5 +325,5 @@ def _place(reservation: Reservation) -> str:
     return "/".join(reservation.domain) or f"{len(nodes)} nodes"
 
 
-def _path(ref: Ref, row: Kind) -> str:
+def _path(ref: Ref, row: WorkloadKind) -> str:
     return f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{row.resource}/{ref.name}"

@@ -28,7 +28,7 @@ _MOST_KEPT = 10_000
 log = logging.getLogger("bayplan")
 
 
-class Outcomes:
+class GangHistoryWriter:
     """The ends of gangs on their way into the ConfigMap. `clock` gives seconds that never go back."""
 
     def __init__(self, api: Api, namespace: str, clock: Callable[[], float] = time.monotonic) -> None:

@@ -34,7 +34,7 @@ class _Tainted:
         return fenced_by(self.taints)
 
 
-class Fence:
+class NodeTaints:
     """Runs from `start` to `close`, in the replica that leads."""
 
     def __init__(self, api: Api) -> None:

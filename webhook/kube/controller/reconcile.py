@@ -25,7 +25,7 @@ from planner.planning.reservation import reservation_for
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.state.gangs import Gang, Unbound, Work, gangs_of
-from webhook.placement.pod_affinity import Pins, pins_for, pins_in, unpinned
+from webhook.placement.pod_affinity import PlacementTerms, pins_for, pins_in, unpinned
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of
 
 GRACE_SECONDS = 60.0
@@ -120,7 +120,7 @@ class Admit:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitAction:
     """A gang waits: its position from 1, of how many; `answer` None where it was not planned this time."""
 
     gang: Gang
@@ -129,7 +129,7 @@ class Wait:
     answer: Answer | None
 
 
-Action = Release | ClaimFor | MoveTo | Restore | Stuck | LetIn | Admit | Wait
+Action = Release | ClaimFor | MoveTo | Restore | Stuck | LetIn | Admit | WaitAction
 
 
 def reconcile(world: World) -> list[Action]:
@@ -211,7 +211,7 @@ def queue(snapshot: Snapshot, waiting: Iterable[Gang]) -> list[Action]:
         if not guarded and answer is not None and answer.decision == "queued":
             snapshot, guarded = _kept_free(snapshot, gang), True
         left.append((gang, answer))
-    waits = (Wait(gang, place, len(left), answer) for place, (gang, answer) in enumerate(left, 1))
+    waits = (WaitAction(gang, place, len(left), answer) for place, (gang, answer) in enumerate(left, 1))
     return [*actions, *waits]
 
 
@@ -264,5 +264,5 @@ def free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
 
 def _freed(snapshot: Snapshot, gang: Gang) -> Gang:
     """The gang without the places that its templates tell: where it was, or where other replicas are."""
-    pins = reduce(or_, (pins_in(snapshot, note) for note in gang.notes), Pins())
+    pins = reduce(or_, (pins_in(snapshot, note) for note in gang.notes), PlacementTerms())
     return replace(gang, group=unpinned(gang.group, pins))

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.ledger.conflicts import Kept, in_the_way
+from planner.ledger.conflicts import RecordedReservation, in_the_way
 from planner.model.answer import Answer, Assignment
 from planner.model.node import BoundPod
 from planner.model.podgroup import PodGroup
@@ -60,7 +60,7 @@ def _beside(around: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservat
     held = _around(around, group, like, stands)
     if held is None:
         return answer
-    kept = [Kept(one, 0) for one in around.reservations]
+    kept = [RecordedReservation(one, 0) for one in around.reservations]
     used = replace(held, mode="nodes", domains=(), nodes=frozenset(a.node for a in held.assignments))
     for wanted in (held, used):
         if in_the_way(wanted, around.revision, kept) is None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from planner.ledger.conflicts import Kept
+from planner.ledger.conflicts import RecordedReservation
 from planner.manifests.reservation import API_VERSION, reservation_from, reservation_manifest
 from planner.model.errors import InputError, Where
 from planner.model.reservation import Reservation
@@ -42,9 +42,9 @@ class Entry:
     reservation: Reservation | None
 
     @property
-    def kept(self) -> Kept | None:
+    def kept(self) -> RecordedReservation | None:
         """The committed reservation, None where this is none."""
-        return Kept(self.reservation, self.since) if self.since and self.reservation else None
+        return RecordedReservation(self.reservation, self.since) if self.since and self.reservation else None
 
 
 @dataclass(frozen=True, slots=True)

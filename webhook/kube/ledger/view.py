@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 
-from planner.ledger.conflicts import Kept
+from planner.ledger.conflicts import RecordedReservation
 from planner.ledger.ledger import LedgerUnavailable
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, ApiError, Json
@@ -45,7 +45,7 @@ class BookView:
             return ""
         return self.reflector.problem or "reservations: not read yet"
 
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[RecordedReservation]:
         """The reservations of the book, expired ones among them."""
         return [entry.kept for entry in self.objects.entries.values() if entry.kept]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from planner.ledger.conflicts import Blocked, Kept, judge
+from planner.ledger.conflicts import Blocked, RecordedReservation, judge
 from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.api.client import ApiError, Unreachable
@@ -52,7 +52,7 @@ class Wish:
             self.answer.set_result(outcome)
 
 
-Judged = tuple[Wish, Reservation | Kept | Blocked]
+Judged = tuple[Wish, Reservation | RecordedReservation | Blocked]
 
 
 class Writer:
@@ -196,7 +196,7 @@ class Writer:
         for wish in batch:
             outcome = judge(wish.wanted, wish.planned_on, book.values())
             if isinstance(outcome, Reservation):
-                book[outcome.id] = Kept(outcome, _NEWEST)
+                book[outcome.id] = RecordedReservation(outcome, _NEWEST)
             found.append((wish, outcome))
         return found
 

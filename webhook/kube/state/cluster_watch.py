@@ -1,6 +1,7 @@
 """The picture of the cluster from watches: what the planner reads of nodes, pods, topologies and hardware.
 
-What changed is told to the `Picture`, which takes it in when it is next asked for. What cannot be read is
+What changed is told to the `LiveSnapshot`, which takes it in when it is next asked for. What cannot be
+read is
 left out with a reason, and never stops a watch.
 """
 
@@ -13,19 +14,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from planner.cluster.infrastructure import Fabric
+from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
 from planner.manifests.cluster import node_from, pod_from, read
-from planner.manifests.fields import Kept
+from planner.manifests.fields import CachedDocument
 from planner.manifests.settings import KNOWN
 from planner.model.errors import InputError, Where
 from planner.model.node import BoundPod, Node
-from webhook.admission.environment import Surroundings, pod_groups
+from webhook.admission.environment import Environment, pod_groups
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
-from webhook.kube.state.live_snapshot import Picture
+from webhook.kube.state.live_snapshot import LiveSnapshot
 
 log = logging.getLogger("bayplan")
 
@@ -94,7 +95,7 @@ class ClusterWatch(Watches):
         self._extras = [Store(_checked(one), one.kind, self._redescribed, self._lock) for one in EXTRAS]
         self._static = read(()).base
         self._static_problem = ""
-        self._picture = Picture(self._nodes.items, self._pods.items, self._described)
+        self._picture = LiveSnapshot(self._nodes.items, self._pods.items, self._described)
         self.news = asyncio.Event()
         """Set whenever the picture changed; whoever waits for it clears it."""
         described = (
@@ -126,11 +127,11 @@ class ClusterWatch(Watches):
             stores = (self._nodes.bad, self._pods.bad, *(store.bad for store in self._extras))
             return {key: why for bad in stores for key, why in bad.items()}
 
-    def surroundings(self) -> Surroundings:
+    def surroundings(self) -> Environment:
         """The namespaces, for policies that look at them, and the objects that pods name as their gang."""
         with self._lock:
             groups = pod_groups(item for store in self._gangs for item in store.items.values())
-            return Surroundings(dict(self._spaces.items), podgroups=groups)
+            return Environment(dict(self._spaces.items), podgroups=groups)
 
     def snapshot(self) -> Snapshot | None:
         """The picture now, None until the first sync. Safe in any thread.
@@ -142,7 +143,7 @@ class ClusterWatch(Watches):
         with self._lock:
             return self._picture.now()
 
-    def _described(self) -> Fabric:
+    def _described(self) -> Infrastructure:
         """Topologies, hardware and limits as they are told now."""
         try:
             stores = (*self._extras, self._spaces)
@@ -174,7 +175,7 @@ def _checked(extra: Extra) -> Callable[[Json, Where], Json | None]:
     def check(item: Json, where: Where) -> Json | None:
         if extra.name and item["metadata"].get("namespace") not in CONFIG_SPACES:
             return None
-        document = Kept({**item, "apiVersion": _version(extra), "kind": extra.kind})
+        document = CachedDocument({**item, "apiVersion": _version(extra), "kind": extra.kind})
         metadata = {key: value for key, value in item["metadata"].items() if key not in _FLEETING}
         document["metadata"] = metadata
         read([(where.file, document)])

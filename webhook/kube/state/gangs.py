@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
-from webhook.placement.stamp import Note, note_in
+from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.workload_plan import replica_of
 from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.annotation_keys import POD_SET, QUEUED_GATE, RESERVATION
@@ -72,7 +72,7 @@ class Work:
     queued: bool
     ids: tuple[str, ...]
     finished: bool
-    notes: tuple[Note, ...] = ()
+    notes: tuple[PlacementAnnotation, ...] = ()
     leaving: bool = False
     failed: bool = False
 
@@ -93,7 +93,7 @@ class Unbound:
     replica: str
     priority: int
     group: PodGroup | None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[PlacementAnnotation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Gang:
     failed: bool = False
     whole: bool = True
     """Whether `ref` is the workload itself (annotated when the gang is let in), and not one of its pods."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[PlacementAnnotation, ...] = ()
     """What former plans wrote into the templates."""
     ids: tuple[str, ...] = ()
     """The reservations that the workload names."""
@@ -135,7 +135,7 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
         seconds(item["metadata"].get("creationTimestamp", "")),
         _owner(item),
         own,
-        note_in(annotations).decision == "queued",
+        placement_annotation(annotations).decision == "queued",
         ids_in(annotations),
         finished(item),
         _notes(item, workload),
@@ -165,7 +165,7 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
         replica,
         int(spec.get("priority") or 0),
         workload.gangs[0] if workload.gangs and alone else None,
-        tuple(note for note in (note_in(annotations),) if note.decision),
+        tuple(note for note in (placement_annotation(annotations),) if note.decision),
     )
 
 
@@ -256,10 +256,10 @@ def _owner(item: Json) -> str:
     return str(next((one.get("uid", "") for one in owners if one.get("controller")), ""))
 
 
-def _notes(item: Json, workload: Workload) -> tuple[Note, ...]:
+def _notes(item: Json, workload: Workload) -> tuple[PlacementAnnotation, ...]:
     """What plans wrote onto the object and each of its templates."""
     places = [("metadata",), *(one.metadata_path for one in workload.templates)]
-    found = (note_in((_at(item, place) or {}).get("annotations") or {}) for place in places)
+    found = (placement_annotation((_at(item, place) or {}).get("annotations") or {}) for place in places)
     return tuple(dict.fromkeys(note for note in found if note.decision))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from planner.cluster.hardware_update import with_hardware
-from planner.cluster.infrastructure import Fabric
+from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.manifests.cluster import aliased
 from planner.manifests.label_presets import INFERRED, infer
@@ -27,7 +27,7 @@ MANY_NEW = 4
 """Nodes that came or went, likewise: each of them would have the trees built anew."""
 
 
-class Picture:
+class LiveSnapshot:
     """`nodes` and `pods` are what is there now, by key; `described` reads topologies, hardware and limits.
 
     What changed is told by key; `now` takes it in.
@@ -37,7 +37,7 @@ class Picture:
         self,
         nodes: Mapping[str, Node],
         pods: Mapping[str, BoundPod],
-        described: Callable[[], Fabric],
+        described: Callable[[], Infrastructure],
     ) -> None:
         self._nodes = nodes
         self._pods = pods

@@ -17,7 +17,7 @@ from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.gangs import WATCHED, Unbound, Work, gangs_of, unbound_from, work_from
 from webhook.placement.queue import Waiting, in_order
-from webhook.workloads import Kind
+from webhook.workloads import WorkloadKind
 
 UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 """Pods that no scheduler has bound yet."""
@@ -68,11 +68,11 @@ class QueueWatch(Watches):
             self._known = changes, queue
         return queue
 
-    async def _find(self, row: Kind) -> str:
+    async def _find(self, row: WorkloadKind) -> str:
         self._served[row.name] = await served_path(self._api, row.group, row.resource)
         return self._served[row.name]
 
-    def _read(self, item: Json, where: Where, row: Kind) -> Work | None:
+    def _read(self, item: Json, where: Where, row: WorkloadKind) -> Work | None:
         version = self._served[row.name].removeprefix("/apis/").rpartition("/")[0]
         return work_from(item, where, version, row.name)
 

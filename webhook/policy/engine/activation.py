@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.cel import Budget, CelError
+from webhook.cel import CelError, CostBudget
 from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.model import FACTS, Expression, NamedExpression, Policy
 from webhook.wire.request import AdmissionRequest
@@ -24,13 +24,13 @@ class Activation(Mapping[str, Any]):
     request: AdmissionRequest
     facts: Callable[[], Mapping[str, Any]]
     authorizer: Any
-    budget: Budget
+    budget: CostBudget
     obj: Mapping[str, Any] | None
     old: Mapping[str, Any] | None
     params: Mapping[str, Any] | None
     cache: dict[str, Any] = field(default_factory=dict)
 
-    def evaluate(self, expression: Expression, budget: Budget | None = None) -> Any:
+    def evaluate(self, expression: Expression, budget: CostBudget | None = None) -> Any:
         """The value of an expression. Raises CelError."""
         return expression.evaluate(self, budget or self.budget)
 

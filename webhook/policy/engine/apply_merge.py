@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.cel.values.schema import Node
+from webhook.cel.values.schema import SchemaNode
 from webhook.jsontools.path import Path, dotted
 
 IDENTITY = ("apiVersion", "kind")
@@ -20,7 +20,7 @@ class MergeError(ValueError):
     """A field that ApplyConfiguration may not set, or a value of the wrong shape."""
 
 
-def merge(schema: Node | None, current: Any, patch: Any, path: Path = ()) -> Any:
+def merge(schema: SchemaNode | None, current: Any, patch: Any, path: Path = ()) -> Any:
     """`current` with the fields of `patch`. Raises MergeError, which names the field and says what to do."""
     node = None if schema is None or schema.kind == "any" else schema
     if isinstance(patch, Mapping):
@@ -30,7 +30,7 @@ def merge(schema: Node | None, current: Any, patch: Any, path: Path = ()) -> Any
     return patch
 
 
-def _merge_map(node: Node | None, current: Any, patch: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _merge_map(node: SchemaNode | None, current: Any, patch: Mapping[str, Any], path: Path) -> dict[str, Any]:
     if node is not None and node.map_type == "atomic":
         raise _atomic(path, "map")
     base = dict(current) if isinstance(current, Mapping) else {}
@@ -41,13 +41,13 @@ def _merge_map(node: Node | None, current: Any, patch: Mapping[str, Any], path: 
     return base
 
 
-def _under(node: Node | None, key: str) -> Node | None:
+def _under(node: SchemaNode | None, key: str) -> SchemaNode | None:
     if node is None:
         return None
     return node.items if node.kind == "map" else node.fields.get(key)
 
 
-def _merge_list(node: Node | None, current: Any, patch: list[Any], path: Path) -> list[Any]:
+def _merge_list(node: SchemaNode | None, current: Any, patch: list[Any], path: Path) -> list[Any]:
     base = list(current) if isinstance(current, list) else []
     if node is None:
         raise MergeError(f"{dotted(path)}: the keys of this list are not known here; use JSONPatch")
@@ -65,7 +65,7 @@ def _merge_list(node: Node | None, current: Any, patch: list[Any], path: Path) -
     return base
 
 
-def _identity(node: Node, item: Any, path: Path) -> tuple[Any, ...]:
+def _identity(node: SchemaNode, item: Any, path: Path) -> tuple[Any, ...]:
     keys = _keys(node, item)
     for name, value in zip(node.list_map_keys, keys, strict=True):
         if value is None:
@@ -73,7 +73,7 @@ def _identity(node: Node, item: Any, path: Path) -> tuple[Any, ...]:
     return keys
 
 
-def _keys(node: Node, item: Any) -> tuple[Any, ...]:
+def _keys(node: SchemaNode, item: Any) -> tuple[Any, ...]:
     fields = item if isinstance(item, Mapping) else {}
     return tuple(
         fields.get(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from webhook.cel import Budget
+from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path
 from webhook.policy.engine.model import CLUSTER_FACTS, FACTS, ParamKind, Policy
@@ -53,7 +53,7 @@ def no_templates(obj: Object) -> Sequence[tuple[Path, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class EvaluationContext:
     """The caller's part in a run; every field has a default that needs nothing.
 
     `facts_for(object, pod_set)` gives `gang`, `plan` and `cluster` of an object as it is now; the mapping may
@@ -70,13 +70,13 @@ class Host:
     inlined: Callable[[Object], Sequence[Template]] = no_inlined
     params: Params | None = None
     authorizer: Any = field(default_factory=Authorizer)
-    new_budget: Callable[[], Budget] = field(default=Budget)
+    new_budget: Callable[[], CostBudget] = field(default=CostBudget)
 
     def lacks(self, policy: Policy) -> frozenset[str]:
         """The facts that a policy reads and the caller does not have."""
         return (policy.uses & FACTS) - self.known
 
     @classmethod
-    def offline(cls, **changes: Any) -> Host:
+    def offline(cls, **changes: Any) -> EvaluationContext:
         """A caller without a cluster: `gang` is known, `plan` and `cluster` are not."""
         return cls(known=FACTS - CLUSTER_FACTS, **changes)

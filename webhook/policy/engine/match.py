@@ -20,7 +20,7 @@ SCOPES = ("Cluster", "Namespaced", "*")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ResourceRule:
     """One of resourceRules. `resources` may name subresources ("pods/status", "pods/*", "*/scale", "*/*")."""
 
     operations: tuple[str, ...]
@@ -56,8 +56,8 @@ class MatchResources:
     namespace_selector: LabelSelector = EVERYTHING
     object_selector: LabelSelector = EVERYTHING
     equivalent: bool = True
-    rules: tuple[Rule, ...] = ()
-    exclude_rules: tuple[Rule, ...] = ()
+    rules: tuple[ResourceRule, ...] = ()
+    exclude_rules: tuple[ResourceRule, ...] = ()
 
     def matches(
         self, request: AdmissionRequest, obj: Mapping[str, Any] | None, *, empty_rules_match: bool = False
@@ -70,7 +70,7 @@ class MatchResources:
             and (self._any(self.rules, request) or (empty_rules_match and not self.rules))
         )
 
-    def _any(self, rules: Sequence[Rule], request: AdmissionRequest) -> bool:
+    def _any(self, rules: Sequence[ResourceRule], request: AdmissionRequest) -> bool:
         # Equivalent: the same resource in another version of its group is the same resource. The version
         # that the caller named before a conversion counts as well as the one that was converted to.
         named = request.request_resource

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from webhook.cel import Budget, Program
+from webhook.cel import CostBudget, Program
 from webhook.policy.engine.match import EVERY_REQUEST, MatchResources
 from webhook.policy.engine.selectors import LabelSelector
 
@@ -32,7 +32,7 @@ class Expression:
     label: str
     program: Program
 
-    def evaluate(self, bindings: Mapping[str, Any], budget: Budget) -> Any:
+    def evaluate(self, bindings: Mapping[str, Any], budget: CostBudget) -> Any:
         """The value. Raises CelError."""
         return self.program.evaluate(bindings, budget)
 
@@ -82,7 +82,7 @@ class ParamRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class PolicyBinding:
     """Puts a policy to work. `name` is "" for the binding that a policy without any is taken to have."""
 
     name: str = ""
@@ -112,7 +112,7 @@ class Policy:
     ignore_failure: bool
     on_templates: bool
     uses: frozenset[str]
-    bindings: tuple[Binding, ...]
+    bindings: tuple[PolicyBinding, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

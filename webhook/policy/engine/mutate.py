@@ -13,11 +13,11 @@ from webhook.jsontools import patch
 from webhook.jsontools.diff import equal, patch_between
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.apply_merge import MergeError, merge
-from webhook.policy.engine.context import Host
+from webhook.policy.engine.context import EvaluationContext
 from webhook.policy.engine.defaults import carry
 from webhook.policy.engine.model import MutatingPolicy, Mutation, Policy, PolicySet
 from webhook.policy.engine.schema_check import check_shape
-from webhook.policy.engine.session import Failure, Run, Session, failure, failure_of
+from webhook.policy.engine.session import Failure, PolicyRun, Session, failure, failure_of
 from webhook.policy.engine.targets import Target
 from webhook.wire.request import AdmissionRequest
 
@@ -58,13 +58,13 @@ class Mutated:
 
 
 def run_mutating(
-    policies: PolicySet, request: AdmissionRequest, obj: Object, host: Host | None = None
+    policies: PolicySet, request: AdmissionRequest, obj: Object, host: EvaluationContext | None = None
 ) -> Mutated:
     """Run the mutating policies of a set in their order, then once more those that ask for it.
 
     `obj` is not changed. Never raises for what a policy or an object does wrong: see `Mutated.errors`.
     """
-    session = Session.begin(policies, request, host or Host())
+    session = Session.begin(policies, request, host or EvaluationContext())
     able, skipped = able_policies(policies.mutating, session.host)
     state = _State(obj)
     seen: dict[str, Object] = {}
@@ -85,7 +85,7 @@ def run_mutating(
     )
 
 
-def able_policies(policies: Sequence[Any], host: Host) -> tuple[list[Any], tuple[Skipped, ...]]:
+def able_policies(policies: Sequence[Any], host: EvaluationContext) -> tuple[list[Any], tuple[Skipped, ...]]:
     """The policies whose variables the caller has, and the others."""
     lacking = {policy.name: tuple(sorted(host.lacks(policy))) for policy in policies}
     able = [policy for policy in policies if not lacking[policy.name]]
@@ -117,7 +117,9 @@ class _State:
                 if patch:
                     self.effects.append(Effect(policy.name, binding.name, patch))
 
-    def _mutate(self, session: Session, run: Run, mutations: Sequence[Mutation], target: Target) -> None:
+    def _mutate(
+        self, session: Session, run: PolicyRun, mutations: Sequence[Mutation], target: Target
+    ) -> None:
         seen = session.seen(target, template=bool(target.path))
         holds = session.conditions_hold(run, session.activation(run, target, seen))
         if isinstance(holds, Failure):

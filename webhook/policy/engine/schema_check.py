@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.cel.values import schema as schemas
-from webhook.cel.values.schema import Node
+from webhook.cel.values.schema import SchemaNode
 from webhook.jsontools.path import Path, dotted
 from webhook.policy.engine.match import MatchResources
 from webhook.wire.request import plural
@@ -27,7 +27,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
-def schema_of(match: MatchResources) -> Node | None:
+def schema_of(match: MatchResources) -> SchemaNode | None:
     """The schema of what a policy sees as `object`, None unless its rules are all for one known kind."""
     wanted = {
         (group, resource) for rule in match.rules for group in rule.api_groups for resource in rule.resources
@@ -61,7 +61,7 @@ def check_shape(before: Mapping[str, Any], after: Any) -> None:
         raise ShapeError(problem)
 
 
-def _misfits(node: Node | None, before: Any, after: Any, path: Path) -> Iterator[str]:
+def _misfits(node: SchemaNode | None, before: Any, after: Any, path: Path) -> Iterator[str]:
     if node is None or node.kind == "any" or after is None or before is after:
         return
     if not isinstance(after, _KINDS[node.kind]) or (isinstance(after, bool) and node.kind != "boolean"):

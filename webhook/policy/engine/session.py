@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from webhook.cel import Budget, CelError
+from webhook.cel import CelError, CostBudget
 from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.context import FileParams, Host
+from webhook.policy.engine.context import EvaluationContext, FileParams
 from webhook.policy.engine.defaults import defaulted
-from webhook.policy.engine.model import Binding, Expression, Policy, PolicySet
+from webhook.policy.engine.model import Expression, Policy, PolicyBinding, PolicySet
 from webhook.policy.engine.targets import Target, own_target, template_targets
 from webhook.wire.request import AdmissionRequest
 
@@ -38,17 +38,17 @@ class Failure:
         return f"policy {self.policy!r}{at}: {self.message}"
 
 
-def failure(policy: Policy, binding: Binding, label: str, message: str) -> Failure:
+def failure(policy: Policy, binding: PolicyBinding, label: str, message: str) -> Failure:
     """The one place where failurePolicy is read."""
     return Failure(policy.name, binding.name, label, message, not policy.ignore_failure)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PolicyRun:
     """One binding of a policy with one parameter object (None without a paramRef)."""
 
     policy: Policy
-    binding: Binding
+    binding: PolicyBinding
     params: Mapping[str, Any] | None
 
 
@@ -77,16 +77,16 @@ class Session:
 
     policies: PolicySet
     request: AdmissionRequest
-    host: Host
-    budget: Budget
-    conditions_budget: Budget
+    host: EvaluationContext
+    budget: CostBudget
+    conditions_budget: CostBudget
     known: Known = field(default_factory=Known)
 
     @classmethod
-    def begin(cls, policies: PolicySet, request: AdmissionRequest, host: Host) -> Session:
+    def begin(cls, policies: PolicySet, request: AdmissionRequest, host: EvaluationContext) -> Session:
         """A session with a fresh budget."""
         budget = host.new_budget()
-        conditions = Budget(budget.limit // CONDITIONS_SHARE, budget.expression_limit)
+        conditions = CostBudget(budget.limit // CONDITIONS_SHARE, budget.expression_limit)
         return cls(policies, request, host, budget, conditions)
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
@@ -103,7 +103,7 @@ class Session:
             known.templates = tuple(template_targets(self.request, obj, self.host))
         return known.templates
 
-    def runs(self, policy: Policy, binding: Binding, target: Target) -> Iterator[Run | Failure]:
+    def runs(self, policy: Policy, binding: PolicyBinding, target: Target) -> Iterator[PolicyRun | Failure]:
         """A run for each parameter object of a binding that matches the target.
 
         Where there is none and the binding allows that, upstream leaves the policy out. A bayplan.dev policy
@@ -113,7 +113,7 @@ class Session:
         if not binding.match.matches(target.matched, target.obj, empty_rules_match=True):
             return
         if policy.param_kind is None or binding.param_ref is None:
-            yield Run(policy, binding, None)
+            yield PolicyRun(policy, binding, None)
             return
         found = self._params(policy, binding, target)
         if not found and binding.param_ref.deny_if_missing and binding.name:
@@ -122,11 +122,11 @@ class Session:
         elif not found and not binding.name:
             yield failure(policy, binding, "", f"no parameters: there is no {policy.param_kind.kind}")
         elif not found and policy.api_version.startswith("bayplan.dev/"):
-            yield Run(policy, binding, None)
+            yield PolicyRun(policy, binding, None)
         for params in found:
-            yield Run(policy, binding, params)
+            yield PolicyRun(policy, binding, params)
 
-    def _params(self, policy: Policy, binding: Binding, target: Target) -> Sequence[Mapping[str, Any]]:
+    def _params(self, policy: Policy, binding: PolicyBinding, target: Target) -> Sequence[Mapping[str, Any]]:
         """The parameter objects that a binding refers to.
 
         Without a namespace in paramRef those of the request's namespace count, as upstream has it; an object
@@ -162,7 +162,7 @@ class Session:
             known[pod_set] = self.host.facts_for(whole, pod_set)
         return known[pod_set]
 
-    def activation(self, run: Run, target: Target, obj: Mapping[str, Any] | None) -> Activation:
+    def activation(self, run: PolicyRun, target: Target, obj: Mapping[str, Any] | None) -> Activation:
         """The variables of an expression about `obj`, which stands for the target as it is now."""
         return Activation(
             policy=run.policy,
@@ -175,7 +175,7 @@ class Session:
             params=run.params,
         )
 
-    def conditions_hold(self, run: Run, activation: Activation) -> Failure | bool:
+    def conditions_hold(self, run: PolicyRun, activation: Activation) -> Failure | bool:
         """Whether every match condition holds. A false one wins over an error in another, as upstream."""
         error: Failure | None = None
         for condition in run.policy.conditions:
@@ -188,7 +188,7 @@ class Session:
         return error if error is not None else True
 
 
-def failure_of(run: Run, expression: Expression, error: CelError) -> Failure:
+def failure_of(run: PolicyRun, expression: Expression, error: CelError) -> Failure:
     """An evaluation error as a failure of its policy; the label is that of the expression that broke."""
     label = error.origin.label if error.origin and error.origin.label else expression.label
     return failure(run.policy, run.binding, label, error.message)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.jsontools.path import Path
-from webhook.policy.engine.context import Host
+from webhook.policy.engine.context import EvaluationContext
 from webhook.wire.request import AdmissionRequest, GroupVersionKind, GroupVersionResource
 from webhook.workloads import Template, pod_of, write_pod
 
@@ -68,7 +68,7 @@ def own_target(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> Targ
 
 
 def template_targets(
-    request: AdmissionRequest, obj: Mapping[str, Any] | None, host: Host
+    request: AdmissionRequest, obj: Mapping[str, Any] | None, host: EvaluationContext
 ) -> Iterator[Target]:
     """The templates in an object, for policies that run on templates.
 

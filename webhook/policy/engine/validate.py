@@ -9,10 +9,17 @@ from typing import Any
 from webhook.cel import CelError
 from webhook.jsontools.sentences import joined
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.context import Host
-from webhook.policy.engine.model import REASON_CODES, Action, Binding, PolicySet, ValidatingPolicy, Validation
+from webhook.policy.engine.context import EvaluationContext
+from webhook.policy.engine.model import (
+    REASON_CODES,
+    Action,
+    PolicyBinding,
+    PolicySet,
+    ValidatingPolicy,
+    Validation,
+)
 from webhook.policy.engine.mutate import Skipped, able_policies
-from webhook.policy.engine.session import Failure, Run, Session, failure_of
+from webhook.policy.engine.session import Failure, PolicyRun, Session, failure_of
 from webhook.policy.engine.targets import Target
 from webhook.wire.request import AdmissionRequest
 
@@ -94,13 +101,16 @@ class Findings:
 
 
 def run_validating(
-    policies: PolicySet, request: AdmissionRequest, obj: Mapping[str, Any] | None, host: Host | None = None
+    policies: PolicySet,
+    request: AdmissionRequest,
+    obj: Mapping[str, Any] | None,
+    host: EvaluationContext | None = None,
 ) -> Findings:
     """Run the validating policies of a set on an object (None on DELETE).
 
     Never raises for what a policy or an object does wrong: see `Findings.errors`.
     """
-    session = Session.begin(policies, request, host or Host())
+    session = Session.begin(policies, request, host or EvaluationContext())
     able, skipped = able_policies(policies.validating, session.host)
     collected = _Collected()
     for policy in able:
@@ -165,7 +175,7 @@ class _Collected:
                     else:
                         self._validate(session, policy, run, target)
 
-    def _validate(self, session: Session, policy: ValidatingPolicy, run: Run, target: Target) -> None:
+    def _validate(self, session: Session, policy: ValidatingPolicy, run: PolicyRun, target: Target) -> None:
         seen = None if target.obj is None else session.seen(target, template=False)
         activation = session.activation(run, target, seen)
         holds = session.conditions_hold(run, activation)
@@ -178,7 +188,7 @@ class _Collected:
             self._check(activation, run, validation)
         self._annotate(activation, run, policy)
 
-    def _fail(self, failed: Failure, binding: Binding) -> None:
+    def _fail(self, failed: Failure, binding: PolicyBinding) -> None:
         """A failure under Fail does what the binding says of findings: one that warns does not refuse."""
         actions = binding.actions
         if failed.fatal and "Deny" not in actions:
@@ -189,7 +199,7 @@ class _Collected:
         else:
             self.failures.append(failed)
 
-    def _check(self, activation: Activation, run: Run, validation: Validation) -> None:
+    def _check(self, activation: Activation, run: PolicyRun, validation: Validation) -> None:
         try:
             holds = activation.evaluate(validation.expression)
         except CelError as error:
@@ -209,7 +219,7 @@ class _Collected:
             )
         )
 
-    def _annotate(self, activation: Activation, run: Run, policy: ValidatingPolicy) -> None:
+    def _annotate(self, activation: Activation, run: PolicyRun, policy: ValidatingPolicy) -> None:
         """The policy's own annotations; null and "" leave one out."""
         for row in policy.audit_annotations:
             try:

@@ -37,7 +37,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class PolicyDocument:
     """One document of a file: its plain value, and the place of each of its values by path."""
 
     file: str
@@ -66,7 +66,7 @@ class Document:
         return Problem(self.file, mark.line, mark.column, self.name, dotted(path), message)
 
 
-def parse(file: str, text: str) -> list[Document]:
+def parse(file: str, text: str) -> list[PolicyDocument]:
     """The documents of a file; empty ones are left out.
 
     Raises PolicyError, with the line and column, where the text is no YAML or goes past a limit.
@@ -87,7 +87,7 @@ def parse(file: str, text: str) -> list[Document]:
         raise PolicyError([Problem(file, 0, 0, "", "", "nested too deeply")]) from None
 
 
-def _documents(file: str, text: str) -> Iterator[Document]:
+def _documents(file: str, text: str) -> Iterator[PolicyDocument]:
     loader = _Loader(text)
     try:
         while loader.check_node():
@@ -97,7 +97,7 @@ def _documents(file: str, text: str) -> Iterator[Document]:
             builder = _Builder(file, loader)
             value = builder.build(node, ())
             if value is not None:
-                yield Document(file, value, builder.marks)
+                yield PolicyDocument(file, value, builder.marks)
     finally:
         loader.dispose()
 

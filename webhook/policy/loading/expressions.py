@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from webhook.cel import CelError, Declarations, Function, Origin, Program
 from webhook.cel import compile as compile_cel
-from webhook.cel.values.schema import ANY, Node
+from webhook.cel.values.schema import ANY, SchemaNode
 from webhook.jsontools.path import dotted
 from webhook.policy.engine.model import FACTS, Expression, NamedExpression
 from webhook.policy.loading.errors import Problem
@@ -22,7 +22,7 @@ BASE_VARIABLES = ("object", "oldObject", "request", "namespaceObject", "authoriz
 
 
 @dataclass(slots=True)
-class Compiler:
+class ExpressionCompiler:
     """Compiles the expressions of one policy; `variables` grows as the policy declares them, in order.
 
     `ours`: the policy is of bayplan.dev and so sees our variables and functions. `uses` collects the roots
@@ -33,7 +33,7 @@ class Compiler:
     ours: bool
     has_params: bool
     functions: Mapping[str, Function]
-    schema: Node | None = None
+    schema: SchemaNode | None = None
     variables: list[str] = field(default_factory=list)
     uses_of: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -81,10 +81,10 @@ class Compiler:
             names.append("params")
         if self.ours:
             names.extend(sorted(FACTS))
-        hints: dict[str, Node | str | None] = dict.fromkeys(names)
+        hints: dict[str, SchemaNode | str | None] = dict.fromkeys(names)
         hints["object"] = hints["oldObject"] = self.schema
         if variables:
-            hints["variables"] = Node("object", fields=dict.fromkeys(self.variables, ANY))
+            hints["variables"] = SchemaNode("object", fields=dict.fromkeys(self.variables, ANY))
         functions = self.functions if self.ours else {}
         return Declarations(variables=hints, mutations=mutations, functions=functions)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.jsontools.path import Path
-from webhook.policy.loading.document import Document
+from webhook.policy.loading.document import PolicyDocument
 from webhook.policy.loading.errors import Problem
 
 
@@ -15,7 +15,7 @@ from webhook.policy.loading.errors import Problem
 class Fields:
     """One map of a document. Readers return what stands there and note what is of the wrong type."""
 
-    document: Document
+    document: PolicyDocument
     path: Path
     value: Mapping[str, Any]
     problems: list[Problem]

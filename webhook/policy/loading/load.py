@@ -13,8 +13,8 @@ from typing import Any
 
 from webhook.cel import Function
 from webhook.functions.table import FUNCTIONS
-from webhook.policy.engine.model import Binding, MutatingPolicy, Policy, PolicySet, ValidatingPolicy
-from webhook.policy.loading.document import Document, Mark, parse
+from webhook.policy.engine.model import MutatingPolicy, Policy, PolicyBinding, PolicySet, ValidatingPolicy
+from webhook.policy.loading.document import Mark, PolicyDocument, parse
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.parameters import faults
 from webhook.policy.loading.read import BINDING_KINDS, POLICY_KINDS, Names, read_binding, read_policy
@@ -48,7 +48,7 @@ def load(
     """
     functions = FUNCTIONS if functions is None else functions
     problems: list[Problem] = []
-    documents: list[Document] = []
+    documents: list[PolicyDocument] = []
     paths = []
     for path, text in files:
         if PurePosixPath(path).name in TEST_FILES:
@@ -89,7 +89,7 @@ def in_order(policies: Iterable[MutatingPolicy]) -> tuple[MutatingPolicy, ...]:
     return tuple(sorted(policies, key=lambda policy: ("plan" in policy.uses, policy.name)))
 
 
-def _unfold(document: Document) -> list[Document]:
+def _unfold(document: PolicyDocument) -> list[PolicyDocument]:
     """The items of a List as documents of their own."""
     value = document.value
     items = value.get("items") if isinstance(value, dict) and value.get("kind") == "List" else None
@@ -101,28 +101,30 @@ def _unfold(document: Document) -> list[Document]:
         marks: dict[tuple[str | int, ...], Mark] = {
             path[2:]: mark for path, mark in document.marks.items() if path[:2] == head
         }
-        result.append(Document(document.file, item, marks))
+        result.append(PolicyDocument(document.file, item, marks))
     return result
 
 
-def _sort_out(documents: Sequence[Document], problems: list[Problem]) -> dict[str, list[Document]]:
-    result: dict[str, list[Document]] = {"policy": [], "binding": [], "param": []}
+def _sort_out(
+    documents: Sequence[PolicyDocument], problems: list[Problem]
+) -> dict[str, list[PolicyDocument]]:
+    result: dict[str, list[PolicyDocument]] = {"policy": [], "binding": [], "param": []}
     for document in documents:
         if role := _role(document, problems):
             result[role].append(document)
     return result
 
 
-def _once(documents: Sequence[Document], problems: list[Problem]) -> None:
+def _once(documents: Sequence[PolicyDocument], problems: list[Problem]) -> None:
     """Note every object that stands there a second time."""
-    seen: dict[tuple[str, ...], Document] = {}
+    seen: dict[tuple[str, ...], PolicyDocument] = {}
     for document in documents:
         first = seen.setdefault(_identity(document), document)
         if first is not document:
             problems.append(document.problem((), f"stands twice; the first is in {first.file}"))
 
 
-def _params(documents: Sequence[Document], policies: Sequence[Policy]) -> list[Document]:
+def _params(documents: Sequence[PolicyDocument], policies: Sequence[Policy]) -> list[PolicyDocument]:
     """The objects of the kinds that policies take as parameters."""
     kinds = {
         (policy.param_kind.api_version, policy.param_kind.kind) for policy in policies if policy.param_kind
@@ -130,7 +132,7 @@ def _params(documents: Sequence[Document], policies: Sequence[Policy]) -> list[D
     return [row for row in documents if (row.value["apiVersion"], row.value["kind"]) in kinds]
 
 
-def _role(document: Document, problems: list[Problem]) -> str:
+def _role(document: PolicyDocument, problems: list[Problem]) -> str:
     """policy, binding or param; "" for what is passed over or wrong (then a problem is noted)."""
     value = document.value
     kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
@@ -149,7 +151,7 @@ def _role(document: Document, problems: list[Problem]) -> str:
     return "policy" if kind in POLICY_KINDS else "binding"
 
 
-def _identity(document: Document) -> tuple[str, ...]:
+def _identity(document: PolicyDocument) -> tuple[str, ...]:
     value = document.value
     metadata = value.get("metadata")
     names = metadata if isinstance(metadata, dict) else {}
@@ -158,8 +160,8 @@ def _identity(document: Document) -> tuple[str, ...]:
 
 
 def _read_policies(
-    documents: Sequence[Document],
-    bindings: Sequence[tuple[str, Binding]],
+    documents: Sequence[PolicyDocument],
+    bindings: Sequence[tuple[str, PolicyBinding]],
     functions: Functions,
     problems: list[Problem],
 ) -> list[Policy]:
@@ -177,9 +179,9 @@ def _read_policies(
 
 
 def _orphans(
-    documents: Sequence[Document],
-    bindings: Sequence[tuple[str, Binding]],
-    policies: Sequence[Document],
+    documents: Sequence[PolicyDocument],
+    bindings: Sequence[tuple[str, PolicyBinding]],
+    policies: Sequence[PolicyDocument],
 ) -> Iterable[Problem]:
     """A binding that names a policy which is not there is most likely a slip of the pen."""
     known = {(names.kind, names.name) for names in map(Names.of, policies)}

@@ -12,13 +12,13 @@ from typing import Any
 
 import re2
 
-from webhook.policy.loading.document import Document
+from webhook.policy.loading.document import PolicyDocument
 from webhook.policy.loading.errors import Problem
 
 Json = Mapping[str, Any]
 
 
-def faults(document: Document, schema: Any) -> Iterator[Problem]:
+def faults(document: PolicyDocument, schema: Any) -> Iterator[Problem]:
     """What is wrong with the parameters of a document; nothing where the schema is for another object."""
     rules = _at(schema, "properties", "data", "properties")
     name = _at(schema, "properties", "metadata", "properties", "name").get("const")

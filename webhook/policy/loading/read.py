@@ -12,7 +12,6 @@ from webhook.policy.engine.match import MatchResources
 from webhook.policy.engine.model import (
     REASON_CODES,
     Action,
-    Binding,
     Expression,
     MutatingPolicy,
     Mutation,
@@ -20,14 +19,15 @@ from webhook.policy.engine.model import (
     ParamKind,
     ParamRef,
     Policy,
+    PolicyBinding,
     ValidatingPolicy,
     Validation,
 )
 from webhook.policy.engine.schema_check import schema_of
 from webhook.policy.engine.selectors import EVERYTHING
-from webhook.policy.loading.document import Document
+from webhook.policy.loading.document import PolicyDocument
 from webhook.policy.loading.errors import Problem
-from webhook.policy.loading.expressions import Compiler
+from webhook.policy.loading.expressions import ExpressionCompiler
 from webhook.policy.loading.fields import Fields
 from webhook.policy.loading.read_match import read_match, read_selector
 
@@ -68,7 +68,7 @@ class Names:
     annotations: Mapping[str, str]
 
     @classmethod
-    def of(cls, document: Document) -> Names:
+    def of(cls, document: PolicyDocument) -> Names:
         """Lenient: what is missing or of the wrong type is empty here and a problem when it is read."""
         value = document.value
         metadata = value.get("metadata")
@@ -82,13 +82,13 @@ class Names:
         )
 
 
-def read_binding(document: Document, problems: list[Problem]) -> tuple[str, Binding]:
+def read_binding(document: PolicyDocument, problems: list[Problem]) -> tuple[str, PolicyBinding]:
     """The kind of policy that a binding is for, and the binding."""
     names, spec = _open(document, problems)
     kind = names.kind.removesuffix("Binding")
     if spec is None:
-        return kind, Binding(names.name)
-    binding = Binding(
+        return kind, PolicyBinding(names.name)
+    binding = PolicyBinding(
         name=names.name,
         policy=spec.text("policyName", required=True),
         param_ref=_read_param_ref(spec.child("paramRef")),
@@ -100,8 +100,8 @@ def read_binding(document: Document, problems: list[Problem]) -> tuple[str, Bind
 
 
 def read_policy(
-    document: Document,
-    bindings: tuple[Binding, ...],
+    document: PolicyDocument,
+    bindings: tuple[PolicyBinding, ...],
     functions: Mapping[str, Function],
     problems: list[Problem],
 ) -> Policy | None:
@@ -113,7 +113,7 @@ def read_policy(
     ours = names.api_version.partition("/")[0] == OUR_GROUP
     param_kind = _read_param_kind(spec.child("paramKind"))
     match = _read_constraints(spec)
-    compiler = Compiler(names.name, ours, param_kind is not None, functions, schema_of(match))
+    compiler = ExpressionCompiler(names.name, ours, param_kind is not None, functions, schema_of(match))
     if param_kind is None and any(binding.param_ref for binding in bindings):
         spec.wrong("a binding gives paramRef, and the policy has no paramKind")
     head = {
@@ -136,12 +136,12 @@ def read_policy(
     return policy if len(problems) == before else None
 
 
-def _unbound(param_kind: ParamKind | None) -> Binding:
+def _unbound(param_kind: ParamKind | None) -> PolicyBinding:
     """How a policy without a binding runs: on everything it matches, with every parameter object there is."""
-    return Binding(param_ref=ParamRef(selector=EVERYTHING) if param_kind else None)
+    return PolicyBinding(param_ref=ParamRef(selector=EVERYTHING) if param_kind else None)
 
 
-def _open(document: Document, problems: list[Problem]) -> tuple[Names, Fields | None]:
+def _open(document: PolicyDocument, problems: list[Problem]) -> tuple[Names, Fields | None]:
     """Check the outer fields; the map `spec`, None where it is missing."""
     names = Names.of(document)
     top = Fields(document, (), document.value, problems)
@@ -169,7 +169,7 @@ def _read_constraints(spec: Fields) -> MatchResources:
     return read_match(constraints, rules_required=True)
 
 
-def _read_conditions(spec: Fields, compiler: Compiler) -> tuple[NamedExpression, ...]:
+def _read_conditions(spec: Fields, compiler: ExpressionCompiler) -> tuple[NamedExpression, ...]:
     """Match conditions; `variables` is not visible to them."""
     result: list[NamedExpression] = []
     for row in spec.children("matchConditions", most=MOST_CONDITIONS):
@@ -182,7 +182,7 @@ def _read_conditions(spec: Fields, compiler: Compiler) -> tuple[NamedExpression,
     return tuple(result)
 
 
-def _read_variables(spec: Fields, compiler: Compiler) -> tuple[NamedExpression, ...]:
+def _read_variables(spec: Fields, compiler: ExpressionCompiler) -> tuple[NamedExpression, ...]:
     """Variables in their order; each sees those before it."""
     result: list[NamedExpression] = []
     for row in spec.children("variables"):
@@ -205,7 +205,7 @@ def _unique(row: Fields, field: str, name: str, others: list[str]) -> None:
         row.wrong(f"{name} stands twice", field)
 
 
-def _read_mutating(spec: Fields, compiler: Compiler, head: dict[str, Any]) -> MutatingPolicy:
+def _read_mutating(spec: Fields, compiler: ExpressionCompiler, head: dict[str, Any]) -> MutatingPolicy:
     rows = [_read_mutation(row, compiler) for row in spec.children("mutations")]
     mutations = tuple(row for row in rows if row)
     if not spec.value.get("mutations"):
@@ -215,7 +215,7 @@ def _read_mutating(spec: Fields, compiler: Compiler, head: dict[str, Any]) -> Mu
     return MutatingPolicy(**head, uses=uses, mutations=mutations, reinvoke=reinvoke)
 
 
-def _read_mutation(row: Fields, compiler: Compiler) -> Mutation | None:
+def _read_mutation(row: Fields, compiler: ExpressionCompiler) -> Mutation | None:
     patch_type = row.choice("patchType", ("JSONPatch", "ApplyConfiguration"), "")
     if not patch_type:
         row.wrong("patchType is required: JSONPatch or ApplyConfiguration")
@@ -237,7 +237,7 @@ def _read_mutation(row: Fields, compiler: Compiler) -> Mutation | None:
     return Mutation(patch_type, expression) if expression else None  # type: ignore[arg-type]
 
 
-def _read_validating(spec: Fields, compiler: Compiler, head: dict[str, Any]) -> ValidatingPolicy:
+def _read_validating(spec: Fields, compiler: ExpressionCompiler, head: dict[str, Any]) -> ValidatingPolicy:
     validations = _each(spec, "validations", lambda row: _read_validation(row, compiler))
     annotations = _each(spec, "auditAnnotations", lambda row: _read_annotation(row, compiler))
     if not spec.value.get("validations") and not spec.value.get("auditAnnotations"):
@@ -254,7 +254,7 @@ def _each(spec: Fields, name: str, read: Callable[[Fields], Any]) -> tuple[Any, 
     return tuple(row for row in rows if row)
 
 
-def _read_validation(row: Fields, compiler: Compiler) -> Validation | None:
+def _read_validation(row: Fields, compiler: ExpressionCompiler) -> Validation | None:
     expression = compiler.take(row, "expression", gives="bool")
     given = bool(row.value.get("messageExpression"))
     message_expression = compiler.take(row, "messageExpression", gives="string") if given else None
@@ -267,7 +267,7 @@ def _read_validation(row: Fields, compiler: Compiler) -> Validation | None:
     return Validation(expression, message, reason, message_expression) if expression else None
 
 
-def _read_annotation(row: Fields, compiler: Compiler) -> NamedExpression | None:
+def _read_annotation(row: Fields, compiler: ExpressionCompiler) -> NamedExpression | None:
     key = row.text("key", required=True)
     expression = compiler.take(row, "valueExpression")
     row.done()

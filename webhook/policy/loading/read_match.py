@@ -8,7 +8,7 @@ Label selectors, as apimachinery matches them: every label and every expression 
 
 from __future__ import annotations
 
-from webhook.policy.engine.match import EVERY_REQUEST, OPERATIONS, SCOPES, MatchResources, Rule
+from webhook.policy.engine.match import EVERY_REQUEST, OPERATIONS, SCOPES, MatchResources, ResourceRule
 from webhook.policy.engine.selectors import EVERYTHING, OPERATORS, LabelRequirement, LabelSelector
 from webhook.policy.loading.fields import Fields
 
@@ -30,10 +30,10 @@ def read_match(fields: Fields | None, *, rules_required: bool) -> MatchResources
     return match
 
 
-def _read_rules(fields: Fields, name: str) -> tuple[Rule, ...]:
+def _read_rules(fields: Fields, name: str) -> tuple[ResourceRule, ...]:
     rules = []
     for row in fields.children(name):
-        rule = Rule(
+        rule = ResourceRule(
             operations=row.texts("operations", OPERATIONS),
             api_groups=row.texts("apiGroups"),
             api_versions=row.texts("apiVersions"),

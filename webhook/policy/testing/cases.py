@@ -15,7 +15,7 @@ import yaml
 
 from webhook.jsontools.diff import equal
 from webhook.policy.engine.model import PolicySet
-from webhook.policy.loading.document import Document
+from webhook.policy.loading.document import PolicyDocument
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.fields import Fields
 from webhook.wire.request import AdmissionRequest, Operation, UserInfo, from_object, namespace_named
@@ -76,7 +76,7 @@ class CaseFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExpectedOutcome:
     """How a case went."""
 
     allowed: bool
@@ -86,7 +86,7 @@ class Outcome:
     patch: tuple[Mapping[str, Any], ...]
 
 
-def read_cases(documents: Sequence[Document], resolve: Resolve) -> CaseFile:
+def read_cases(documents: Sequence[PolicyDocument], resolve: Resolve) -> CaseFile:
     """The cases of one file. Raises PolicyError with all problems, each with its line."""
     problems: list[Problem] = []
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
@@ -227,7 +227,7 @@ def _expectation(row: Fields, fields: Fields | None) -> Expectation:
     return expectation
 
 
-def differences(expect: Expectation, outcome: Outcome) -> list[str]:
+def differences(expect: Expectation, outcome: ExpectedOutcome) -> list[str]:
     """What differs from what was expected, each as text for a person (a diff where there are two sides)."""
     found: list[str] = []
     if expect.allowed is not None and expect.allowed != outcome.allowed:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.cel import Budget
+from webhook.cel import CostBudget
 from webhook.policy.engine.model import (
     Expression,
     MutatingPolicy,
@@ -26,7 +26,7 @@ class Watched(Expression):
 
     tell: Callable[[Key], None]
 
-    def evaluate(self, bindings: Mapping[str, Any], budget: Budget) -> Any:
+    def evaluate(self, bindings: Mapping[str, Any], budget: CostBudget) -> Any:
         """The value; the evaluation is told first, so that one that fails counts as reached."""
         self.tell((self.policy, self.label))
         return self.program.evaluate(bindings, budget)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from itertools import groupby
 from xml.etree import ElementTree
 
-from webhook.policy.testing.runner import Result
+from webhook.policy.testing.runner import CaseResult
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold."""
 
 
-def to_junit(results: Sequence[Result]) -> str:
+def to_junit(results: Sequence[CaseResult]) -> str:
     """One testsuite for each `tests.yaml`."""
     root = ElementTree.Element("testsuites", {"name": "bayplan test", **_counts(results)})
     for file, group in groupby(results, key=lambda result: result.case.file):
@@ -38,7 +38,7 @@ def to_junit(results: Sequence[Result]) -> str:
     return written.decode() + "\n"
 
 
-def _counts(results: Sequence[Result]) -> dict[str, str]:
+def _counts(results: Sequence[CaseResult]) -> dict[str, str]:
     return {
         "tests": str(len(results)),
         "failures": str(sum(not result.passed for result in results)),

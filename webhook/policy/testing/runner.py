@@ -14,15 +14,15 @@ from webhook.policy.loading.document import parse
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.files import find, load_paths, read
 from webhook.policy.loading.load import TEST_FILES, Functions
-from webhook.policy.testing.cases import Case, CaseFile, Outcome, differences, read_cases
+from webhook.policy.testing.cases import Case, CaseFile, ExpectedOutcome, differences, read_cases
 from webhook.policy.testing.coverage import Key, expressions_of, watch
 
-Runner = Callable[[Case, PolicySet], Outcome]
+Runner = Callable[[Case, PolicySet], ExpectedOutcome]
 """Sends one case the webhook's way."""
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CaseResult:
     """One case and what differed; nothing did where it passed."""
 
     case: Case
@@ -39,13 +39,13 @@ class Result:
 class Summary:
     """All results, which policies had a case, and which of their expressions were reached."""
 
-    results: list[Result] = field(default_factory=list)
+    results: list[CaseResult] = field(default_factory=list)
     policies: dict[str, Policy] = field(default_factory=dict)
     covered: set[str] = field(default_factory=set)
     reached: set[Key] = field(default_factory=set)
 
     @property
-    def failed(self) -> list[Result]:
+    def failed(self) -> list[CaseResult]:
         """Cases in which something differed."""
         return [result for result in self.results if not result.passed]
 
@@ -88,7 +88,7 @@ class Suite:
         policies = load_paths(folders, functions=functions)
         return cls(policies, tuple((file, _policies_of(file, policies, functions)) for file in files))
 
-    def run(self, runner: Runner, clock: Callable[[], float]) -> Iterator[tuple[Result, Summary]]:
+    def run(self, runner: Runner, clock: Callable[[], float]) -> Iterator[tuple[CaseResult, Summary]]:
         """Run every case; each result comes with the summary so far."""
         summary = Summary(policies={policy.name: policy for policy in self.policies.policies})
         for file, own in self.files:
@@ -97,7 +97,7 @@ class Suite:
                 began = clock()
                 found = _run_case(case, policies, runner)
                 summary.covered |= set(case.about) or {policy.name for policy in policies.policies}
-                summary.results.append(Result(case, tuple(found), clock() - began))
+                summary.results.append(CaseResult(case, tuple(found), clock() - began))
                 yield summary.results[-1], summary
 
 
