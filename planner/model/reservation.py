@@ -1,6 +1,6 @@
 """Reservations, the invariants that they keep, and the Ledger that holds them.
 
-Invariants (tests/planner/test_ledger_machine.py walks them as a state machine):
+Invariants (tests/planner/ledger/test_ledger_machine.py walks them as a state machine):
 1. An exclusively held domain has one holder.
 3. A gang is reserved wholly or not at all.
 4. The same gang asked again gets the same reservation.

@@ -12,7 +12,7 @@ from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.planning.plan import plan
 from tests.builders import GPU
-from tests.planner.test_claimed_devices import cluster, node, pod, slice_of, template
+from tests.planner.devices.test_catalog import cluster, node, pod, slice_of, template
 
 INSTANCES = max(150, int(os.environ.get("BAYPLAN_EXACT", "400")) // 20)
 

@@ -21,7 +21,7 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import HOSTNAME
 from tests.manifests import generate
 from tests.manifests.examples import EXAMPLES
-from tests.workloads import objects as o
+from tests.webhook.workloads import objects as o
 from webhook.cel import Declarations, compile
 from webhook.cli.main import parser
 from webhook.kube.state.cluster_watch import EXTRAS

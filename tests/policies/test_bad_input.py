@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.policies.helpers import Json, cluster, mutate, with_parameters
 from tests.policies.test_matrix import OBJECTS
-from tests.workloads.objects import JOB, POD, changed
+from tests.webhook.workloads.objects import JOB, POD, changed
 from webhook.workloads import KEYS
 
 JUNK = st.sampled_from(

@@ -23,7 +23,7 @@ from tests.policies.helpers import (
     policies,
     with_parameters,
 )
-from tests.workloads.objects import CRON_JOB, EVERY, GPU, JOB, LWS, POD, annotated, changed
+from tests.webhook.workloads.objects import CRON_JOB, EVERY, GPU, JOB, LWS, POD, annotated, changed
 from webhook.admission.decision import decide
 from webhook.cli.test import run_case
 from webhook.functions.table import FUNCTIONS

@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.policies.helpers import FOLDERS, Json, cluster, mutate, policies, with_parameters
-from tests.workloads.objects import EVERY, GPU, JOB, LWS, POD, annotated, changed, pod_template
+from tests.webhook.workloads.objects import EVERY, GPU, JOB, LWS, POD, annotated, changed, pod_template
 from webhook.admission.decision import Decision
 
 CLUSTERS = ("superpod-32", "nvl72-8racks", "mig-pool")

@@ -1,0 +1,217 @@
+"""Odd paths, files and pipes, as a shell hands them over: told in words and a status, without a traceback."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import termios
+import time
+from array import array
+from pathlib import Path
+
+import pytest
+
+from tests.webhook.conftest import EXAMPLES
+from webhook.cli.main import main
+
+CLUSTER = str(EXAMPLES / "clusters" / "superpod-32.yaml")
+ROOT = Path(__file__).parents[3]
+JOB = EXAMPLES / "job-six-nodes-one-rack.yaml"
+READERS = [
+    ("plan", "-c", CLUSTER, "-f"),
+    ("mutate", "-f"),
+    ("report", "-f"),
+    ("topology", "show", "-c"),
+    ("policies", "check"),
+]
+
+
+def said(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command that ends with bad input says on standard error."""
+    assert main(words) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", READERS[:4], ids=lambda words: words[0])
+def test_an_empty_path_is_not_the_folder_where_one_stands(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As from a shell variable that is not set."""
+    assert said((*command, ""), capsys).startswith("bayplan: an empty path")
+
+
+@pytest.mark.parametrize("command", READERS, ids=lambda words: words[0])
+def test_a_path_that_no_file_can_have_is_told(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Longer than names may be."""
+    line = said((*command, "x" * 300), capsys)
+    assert "File name too long" in line or "no such file or folder" in line
+
+
+def test_a_folder_that_cannot_be_read_is_not_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else what lies in it would be missing from a report without a word. This one lies too deep to open."""
+    (tmp_path / "job.yaml").write_text(JOB.read_text())
+    place = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=place)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(place)
+    assert "cannot be read: File name too long" in said(("report", "-f", str(tmp_path)), capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("long.yaml", f"a: {'9' * 5000}", "no YAML: Exceeds the limit (4300 digits)"),
+        ("deep.json", f"{'[' * 200}{']' * 200}", "deep.json: nested deeper than 128 levels"),
+    ],
+)
+def test_what_no_manifest_can_hold_is_told_once_and_without_advice_for_programmers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, told: str
+) -> None:
+    """A number of 5,000 digits, lists within lists."""
+    (tmp_path / name).write_text(text)
+    line = said(("plan", "-c", CLUSTER, "-f", str(tmp_path / name)), capsys)
+    assert told in line
+    assert "sys." not in line
+    assert line.count(name) == 1
+
+
+def bayplan(*words: str, stdin: int | None = None, stdout: int | None = None) -> subprocess.Popen[str]:
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "webhook.cli.main", *words]
+    return subprocess.Popen(
+        command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=ROOT, preexec_fn=_in_front
+    )
+
+
+def _in_front() -> None:
+    """As a shell starts what it waits for: where the tests run in the background, interrupts are ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
+    """As `bayplan policies list | head -1` does."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = bayplan("topology", "show", "-c", CLUSTER, stdout=writing)
+    os.close(writing)
+    assert process.communicate()[1] == ""
+    assert process.returncode == 1
+
+
+def test_a_full_disk_is_told_in_a_line() -> None:
+    """And nothing is said of it a second time when the program ends."""
+    full = os.open("/dev/full", os.O_WRONLY)
+    process = bayplan("topology", "show", "-c", CLUSTER, stdout=full)
+    os.close(full)
+    assert process.communicate()[1] == "bayplan: No space left on device\n"
+    assert process.returncode == 2
+
+
+def _unread(pipe: int) -> int:
+    """Bytes in a pipe that nobody has read."""
+    count = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
+
+
+def _sleeps(process: subprocess.Popen[str]) -> bool:
+    """Whether it waits for something. Between two reads an interrupt would be seen after the second only."""
+    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2].startswith("S")
+
+
+def test_an_interrupt_ends_the_command_without_a_word() -> None:
+    """With the status that shells give it, here while it reads what never ends."""
+    reading, writing = os.pipe()
+    process = bayplan("topology", "show", "-c", "-", stdin=reading)
+    os.close(reading)
+    os.write(writing, b"#" * 200_000)  # more than a pipe holds: done once the command has begun to read
+    while _unread(writing) or not _sleeps(process):  # now it has read all that there is, and waits
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[1] == ""
+    os.close(writing)
+    assert process.returncode == 130
+
+
+def test_a_user_without_a_home_is_none_the_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a uid that a container's /etc/passwd does not have: the libraries that ask for one get /."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", "--help"])
+    assert ended.value.code == 0
+    assert os.environ["HOME"] == "/"
+
+
+@pytest.mark.parametrize("port", ["65536", "-1", "https"])
+def test_a_port_that_is_none_is_told(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is started."""
+    with pytest.raises(SystemExit) as ended:
+        main(("serve", "--insecure", f"--port={port}"))
+    assert ended.value.code == 2
+    assert "is no port: 0 to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "no such file"),
+        ("- a list", "is no kubeconfig"),
+        ("text", "is no kubeconfig"),
+        ("a: [1", "is no kubeconfig"),
+    ],
+)
+def test_a_kubeconfig_that_is_none_is_told(
+    text: str | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its path."""
+    file = tmp_path / "admin.conf"
+    if text is not None:
+        file.write_text(text)
+    line = said(("doctor", "--kubeconfig", str(file)), capsys)
+    assert words in line
+    assert str(file) in line
+
+
+def test_an_exit_status_that_no_shell_can_see_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """256 would come out as 0."""
+    with pytest.raises(SystemExit) as ended:
+        main(("report", "-f", str(JOB), "--warn-exit-code", "256"))
+    assert ended.value.code == 2
+    assert "'256' is no exit status: 0 to 255" in capsys.readouterr().err
+
+
+def test_a_policy_files_name_may_be_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of files are bytes."""
+    name = os.fsdecode(b"bad\xffname.yaml")
+    (tmp_path / name).write_bytes((ROOT / "policies" / "leaf-spine" / "policy.yaml").read_bytes())
+    assert main(("policies", "check", str(tmp_path))) == 0
+    assert "all well" in capsys.readouterr().out
+
+
+def test_aliases_that_unfold_without_end_are_told_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nine values of nine values, nine times over."""
+    bomb = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    bomb += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
+    (tmp_path / "bomb.yaml").write_text("\n".join(bomb))
+    assert "its aliases unfold to more than" in said(("policies", "check", str(tmp_path)), capsys)
+
+
+def test_a_tag_that_json_does_not_have_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A set is no mapping."""
+    file = tmp_path / "node.yaml"
+    file.write_text("apiVersion: v1\nkind: Node\nspec: !!set {a, b}\n")
+    assert "tag !!set is nothing that JSON can hold" in said(("topology", "show", "-c", str(file)), capsys)

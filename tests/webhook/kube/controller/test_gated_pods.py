@@ -1,0 +1,256 @@
+"""Pods let in and freed: affinity tightened as the API server allows, a former plan's terms taken away."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from planner.model.labels import Requirement
+from tests.builders import gang, pod_set, racks, shape
+from tests.webhook.kube.worlds import booked
+from webhook.kube.controller.gated_pods import let_in, tightened
+from webhook.placement.pod_affinity import PlacementTerms, pins_of, repinned, unpinned, unpinned_affinity
+from webhook.placement.stamp import annotate
+from webhook.placement.workload_plan import held_for, plan_workload, replay_for_pod, replica_of
+from webhook.workloads import read
+from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, QUEUED_GATE, RESERVATION
+
+R1 = {"key": "rack", "operator": "In", "values": ["r1"]}
+R2 = {"key": "rack", "operator": "In", "values": ["r2"]}
+SSD = {"key": "disk", "operator": "In", "values": ["ssd"]}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def term(*pairs):
+    return tuple(Requirement(key, "In", (value,)) for key, value in pairs)
+
+
+def required(*terms):
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": list(t)} for t in terms]}}}
+
+
+def gated(affinity=None, *gates):
+    names = [{"name": gate} for gate in (QUEUED_GATE, *gates)]
+    return {"metadata": {"resourceVersion": "7"}, "spec": {"schedulingGates": names, "affinity": affinity}}
+
+
+def test_our_gate_goes_and_others_stay():
+    """A gate that somebody else set is theirs to open."""
+    patch = let_in(gated(None, "other.example/gate"), (), (), {})
+    assert patch["spec"] == {"schedulingGates": [{"name": "other.example/gate"}]}
+    assert let_in(gated(), (), (), {})["spec"] == {"schedulingGates": None}
+
+
+def test_the_patch_holds_only_for_the_version_that_was_read():
+    """A pod that changed meanwhile is looked at again."""
+    patch = let_in(gated(), (term(("rack", "r1")),), (), {RESERVATION: "bp-1"})
+    assert patch["metadata"] == {"resourceVersion": "7", "annotations": {RESERVATION: "bp-1"}}
+    assert patch["spec"]["affinity"] == required([R1])
+
+
+@pytest.mark.parametrize(
+    ("former", "terms", "after"),
+    [
+        ([], [term(("rack", "r1")), term(("rack", "r2"))], [[R1], [R2]]),
+        ([[SSD]], [term(("rack", "r1"))], [[SSD, R1]]),
+        ([[SSD], [R2]], [term(("rack", "r1"))], [[SSD, R1], [R2, R1]]),
+        ([[R1]], [term(("rack", "r1"))], [[R1]]),
+    ],
+)
+def test_each_existing_term_is_tightened_and_none_is_added(former, terms, after):
+    """The API server refuses another number of terms, and any change but further requirements."""
+    stated = [{"matchExpressions": expressions} for expressions in former]
+    found = tightened(stated, terms, ["n1"])
+    assert [one["matchExpressions"] for one in found] == after
+
+
+def test_several_domains_are_said_by_hostname_where_the_pod_has_terms_already():
+    """Two terms of ours cannot be joined to one of theirs in any other way."""
+    stated = [{"matchExpressions": [SSD]}]
+    (found,) = tightened(stated, [term(("rack", "r1")), term(("rack", "r2"))], ["n1", "n2"])
+    host = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]}
+    assert found["matchExpressions"] == [SSD, host]
+
+
+def test_a_domains_terms_are_its_whole_path_and_a_hosts_its_name():
+    """As the plan writes them."""
+    levels = ("zone", "rack", "kubernetes.io/hostname")
+    assert pins_of(levels, [("z", "r1")]) == PlacementTerms((term(("zone", "z"), ("rack", "r1")),))
+    assert pins_of(levels, [("z", "r1", "n1")]) == PlacementTerms(hosts=frozenset({"n1"}))
+
+
+def test_a_former_plans_terms_go_and_a_persons_stay():
+    """What was joined to each term is taken off again."""
+    pins = PlacementTerms((term(("rack", "r1")),))
+    assert unpinned_affinity(required([R1]), pins) == {}
+    assert unpinned_affinity(required([SSD, R1]), pins) == required([SSD])
+    assert unpinned_affinity(required([SSD]), pins) == required([SSD])
+    both = {**required([R1]), "podAffinity": {"x": 1}}
+    assert unpinned_affinity(both, pins) == {"podAffinity": {"x": 1}}
+
+
+HOSTS = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]}
+NAMED = {"key": "metadata.name", "operator": "In", "values": ["n3"]}
+
+
+def test_hosts_are_known_by_label_and_by_name():
+    """A plan of single nodes; a node without a hostname label is a field of its own term."""
+    pins = PlacementTerms(hosts=frozenset({"n1", "n2", "n3"}))
+    both = required([HOSTS])
+    terms = both["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    terms.append({"matchFields": [NAMED]})
+    assert unpinned_affinity(both, pins) == {}
+    assert unpinned_affinity(required([SSD, HOSTS]), pins) == required([SSD])
+    elsewhere = {**HOSTS, "values": ["n1", "n9"]}
+    assert unpinned_affinity(required([elsewhere]), pins) == required([elsewhere]), "a person's own"
+
+
+def test_a_gated_pod_is_pinned_to_a_nameless_host_by_field():
+    """`metadata.name` is no label: among the expressions it would match nothing."""
+    by_name = (Requirement("metadata.name", "In", ("n3",)),)
+    patch = let_in(gated(), (by_name,), (), {})
+    terms = patch["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert terms == [{"matchFields": [NAMED]}]
+    assert tightened([{"matchExpressions": [SSD]}], (by_name,), ()) == [
+        {"matchExpressions": [SSD], "matchFields": [NAMED]}
+    ]
+
+
+def test_a_gang_is_freed_of_its_plan_for_planning():
+    """A set whose only term was the plan's demands nothing; another keeps its own requirement."""
+    ours = term(("rack", "r1"))
+    own = term(("disk", "ssd"))
+    group = gang(
+        pod_set(1, shape(gpu=8, affinity=(ours,)), name="a"),
+        pod_set(1, shape(gpu=8, affinity=((*own, *ours),)), name="b"),
+    )
+    freed = unpinned(group, PlacementTerms((ours,)))
+    assert [one.shape.affinity for one in freed.pod_sets] == [(), (own,)]
+
+
+def arriving(snapshot, former):
+    """A pod whose template was stamped when its gang held `former`."""
+    (held,) = snapshot.reservations
+    note = orjson.dumps({"decision": "admitted", "topology": "topo", "reserves": [former]}).decode()
+    return {
+        "kind": "Pod",
+        "metadata": {"annotations": {RESERVATION: held.id, PLACEMENT: note}},
+        "spec": {"affinity": required([{"key": "rack", "operator": "In", "values": former}])},
+    }
+
+
+def test_a_pod_that_arrives_after_its_gang_moved_is_free_of_the_old_place():
+    """The policies then write the present one."""
+    snapshot = booked(racks(2, 2), gang(2, required="rack"))
+    assert repinned(arriving(snapshot, ["r2"]), snapshot, "default")["spec"]["affinity"] == {}
+
+
+def test_a_pod_of_a_gang_of_single_nodes_is_freed_when_one_of_them_changed():
+    """Its template names the hosts of the first plan; its gang is on others now."""
+    snapshot = booked(racks(1, 3), gang(2, reserve="nodes"))
+    (held,) = snapshot.reservations
+    former = ["r1-n2", "r1-n3"]
+    note = {"decision": "admitted", "topology": "topo", "reserves": [], "nodes": former}
+    pod = arriving(snapshot, ["-"])
+    pod["metadata"]["annotations"][PLACEMENT] = orjson.dumps(note).decode()
+    host = {"key": "kubernetes.io/hostname", "operator": "In", "values": former}
+    pod["spec"]["affinity"] = required([SSD, host])
+    assert {one.node for one in held.assignments} == {"r1-n1", "r1-n2"}
+    assert repinned(pod, snapshot, "default")["spec"]["affinity"] == required([SSD])
+
+
+def replica_pod(index, ids, *racks_told):
+    """A worker of a LeaderWorkerSet, whose template tells the ids and places of the replicas that had one."""
+    note = {"decision": "admitted", "topology": "topo", "reserves": [[rack] for rack in racks_told]}
+    labels = {
+        "leaderworkerset.sigs.k8s.io/name": "serve",
+        "leaderworkerset.sigs.k8s.io/group-index": str(index),
+    }
+    terms = [[{"key": "rack", "operator": "In", "values": [rack]}] for rack in racks_told]
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "labels": labels,
+            "annotations": {RESERVATION: ",".join(ids), PLACEMENT: orjson.dumps(note).decode()},
+        },
+        "spec": {"affinity": required(*terms)},
+    }
+
+
+def test_a_replicas_pod_keeps_its_own_replicas_place_only():
+    """The template is for all replicas, and tells the places of all."""
+    names = [f"default/LeaderWorkerSet/serve/{index}" for index in range(2)]
+    snapshot = booked(racks(2, 2), *(gang(2, name=name, required="rack") for name in names))
+    ids = [one.id for one in snapshot.reservations]
+    for index, rack in enumerate(("r1", "r2")):
+        pod = replica_pod(index, ids, "r1", "r2")
+        held, known = held_for(snapshot, pod, "default")
+        assert ([one.gang for one in held], known) == ([names[index]], True)
+        terms = repinned(pod, snapshot, "default")["spec"]["affinity"]
+        assert terms == {}, f"{rack} is written by the policies"
+
+
+def test_a_pod_of_a_replica_without_a_place_waits_free_of_the_others_places():
+    """Only the first replica had a place; the second must not go to the first one's rack."""
+    first = gang(2, name="default/LeaderWorkerSet/serve/0", required="rack")
+    snapshot = booked(racks(1, 2), first)
+    pod = replica_pod(1, [snapshot.reservations[0].id], "r1")
+    assert held_for(snapshot, pod, "default") == ((), True)
+    assert repinned(pod, snapshot, "default")["spec"]["affinity"] == {}
+    own = gang(1, name="default/Pod/x")
+    plan = replay_for_pod(snapshot, pod, "default", own)
+    assert (plan.decision, plan.first.group.name) == ("queued", "default/LeaderWorkerSet/serve/1")
+
+
+def test_a_leader_that_its_own_webhook_has_not_labelled_yet_is_known_by_its_name():
+    """Webhooks run in the order of their names, and ours comes first."""
+    labels = {"leaderworkerset.sigs.k8s.io/name": "serve"}
+    pod = {"metadata": {"name": "serve-1", "labels": labels}}
+    assert replica_of(pod, "ns") == "ns/LeaderWorkerSet/serve/1"
+    assert replica_of({"metadata": {"name": "other-1", "labels": labels}}, "ns") == ""
+    assert replica_of({"metadata": {"name": "serve-1"}}, "ns") == ""
+
+
+def test_a_pod_whose_gang_stands_keeps_every_word():
+    """The plan is the one that its template was stamped with."""
+    snapshot = booked(racks(2, 2), gang(2, required="rack"))
+    pod = arriving(snapshot, ["r1"])
+    assert repinned(pod, snapshot, "default") is pod
+
+
+@pytest.mark.parametrize("note", ["", "{", "[]", '{"reserves": 3}', '{"reserves": [["r2"]]}', "null"])
+def test_a_note_that_does_not_read_frees_nothing(note):
+    """Anybody can write an annotation."""
+    snapshot = booked(racks(2, 2), gang(2, required="rack"))
+    pod = arriving(snapshot, ["r2"])
+    pod["metadata"]["annotations"][PLACEMENT] = note
+    assert repinned(pod, snapshot, "default") is pod
+
+
+def test_a_reservation_that_is_unknown_frees_nothing():
+    """Without it there is no present place to write instead."""
+    snapshot = booked(racks(2, 2), gang(2, required="rack"))
+    pod = arriving(snapshot, ["r2"])
+    pod["metadata"]["annotations"][RESERVATION] = "bp-of-nobody"
+    assert repinned(pod, snapshot, "default") is pod
+
+
+def test_a_deployment_that_is_one_gang_tells_its_pods_so():
+    """Its pods belong to a ReplicaSet, whose kind tells nothing. Another namespace's gang is not believed."""
+    limits = {"nvidia.com/gpu": 8}
+    spec = {"containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}]}
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "ns", "annotations": {"bayplan.dev/gang": "web"}},
+        "spec": {"replicas": 2, "template": {"spec": spec}},
+    }
+    stamped = annotate(body, read(body), plan_workload(racks(1, 2), read(body)), "p@1")
+    template = stamped["spec"]["template"]
+    assert template["metadata"]["annotations"][GANG_OF] == "ns/Deployment/web"
+    assert replica_of(template, "ns") == "ns/Deployment/web"
+    assert replica_of(template, "other") == ""
+    assert held_for(racks(1, 2), template, "ns") == ((), True), "planned, and waiting"
+    alone = {**body, "metadata": {"name": "web", "namespace": "ns"}}
+    plain = annotate(alone, read(alone), plan_workload(racks(1, 2), read(alone)), "p@1")
+    assert GANG_OF not in plain["spec"]["template"]["metadata"]["annotations"]

@@ -1,0 +1,302 @@
+"""What the controller decides: release, claim, let in, admit by priority and age, backfill, replan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.labels import Requirement
+from planner.model.node import BoundPod
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import reservation_id
+from tests.builders import amounts, gang, racks
+from tests.webhook.kube.worlds import NOW, booked, held, pod, waiting, with_book, work, world
+from webhook.kube.controller.reconcile import (
+    Admit,
+    ClaimFor,
+    LetIn,
+    MoveTo,
+    Release,
+    Restore,
+    Stuck,
+    WaitAction,
+    World,
+    alive,
+    bereft,
+    queue,
+    reconcile,
+)
+from webhook.kube.state.gangs import Work
+from webhook.placement.stamp import PlacementAnnotation
+
+
+def job(name: str, pods: int = 2, *, required: str = "rack") -> PodGroup:
+    """A gang of whole nodes in one rack."""
+    return gang(pods, name=f"default/Job/{name}", required=required)
+
+
+def admitted(actions: list[object]) -> list[str]:
+    """The names of the gangs that are let in, in order."""
+    return [one.gang.name.split("/")[2] for one in actions if isinstance(one, Admit)]
+
+
+def positions(actions: list[object]) -> list[tuple[str, int, int]]:
+    """Who waits at which position of how many."""
+    return [
+        (one.gang.name.split("/")[2], one.position, one.of) for one in actions if isinstance(one, WaitAction)
+    ]
+
+
+def test_a_gang_that_runs_is_left_alone():
+    """Its Job is there, its nodes are well: nothing is to be done."""
+    snapshot = booked(racks(2, 2), job("a"))
+    assert reconcile(world(snapshot, works=(work(job("a")),))) == []
+
+
+def test_a_finished_gang_is_released():
+    """Its Job is complete."""
+    snapshot = booked(racks(2, 2), job("a"))
+    (action,) = reconcile(world(snapshot, works=(work(job("a"), finished=True),)))
+    assert isinstance(action, Release)
+    assert (action.reservation.gang, action.why) == ("default/Job/a", "finished")
+
+
+def test_a_gang_that_was_seen_and_is_gone_is_released_at_once():
+    """The Job was deleted."""
+    snapshot = booked(racks(2, 2), job("a"))
+    seen = frozenset(one.id for one in snapshot.reservations)
+    (action,) = reconcile(world(snapshot, seen=seen))
+    assert isinstance(action, Release)
+    assert action.why == "deleted"
+
+
+def test_a_gang_that_was_never_seen_has_a_minute_to_come():
+    """The validating pass claims before the object is stored, and another webhook may refuse it."""
+    snapshot = booked(racks(2, 2), job("a"))
+    assert reconcile(world(snapshot)) == []
+    (action,) = reconcile(world(snapshot, now=NOW + 60))
+    assert isinstance(action, Release)
+
+
+def test_a_gang_of_a_kind_that_is_not_watched_is_never_taken_for_gone():
+    """Only what is known to be absent is released."""
+    snapshot = booked(racks(2, 2), gang(2, name="default/Strange/a", required="rack"))
+    assert reconcile(world(snapshot, now=NOW + 1000)) == []
+
+
+def test_a_reservation_whose_pods_run_is_kept_without_its_workload():
+    """A pod on a node names it."""
+    snapshot = booked(racks(2, 2), job("a"))
+    (mine,) = snapshot.reservations
+    running = BoundPod("default/p", "r1-n1", amounts(gpu=8, pods=1), reservation=f"other,{mine.id}")
+    snapshot = replace(snapshot, pods=(running,))
+    assert reconcile(world(snapshot, now=NOW + 1000)) == []
+    assert alive(world(snapshot)) == {mine.id}
+
+
+def test_a_hold_whose_job_is_there_is_claimed_for_it():
+    """No validating pass came by."""
+    snapshot = racks(2, 2)
+    snapshot = with_book(snapshot, held(snapshot, job("a"), claimed=False))
+    (action,) = reconcile(world(snapshot, works=(work(job("a")),)))
+    assert isinstance(action, ClaimFor)
+    assert action.gang.ref.uid == "uid-a"
+
+
+def test_gated_pods_of_a_gang_that_holds_a_place_are_let_in():
+    """Also those that its Job makes later, from a template with the gate in it."""
+    snapshot = booked(racks(2, 2), job("a"))
+    pods = (pod("a-1", "a"), pod("a-2", "a", gated=False))
+    (action,) = reconcile(world(snapshot, works=(work(job("a"), queued=True),), pods=pods))
+    assert isinstance(action, LetIn)
+    assert [one.ref.name for one in action.pods] == ["a-1"]
+
+
+def test_a_queued_gang_is_admitted_when_there_is_room():
+    """With a reservation of its own, and all its pods."""
+    pods = (pod("a-1", "a"), pod("a-2", "a"))
+    (action,) = reconcile(world(racks(1, 2), works=(work(job("a"), queued=True),), pods=pods))
+    assert isinstance(action, Admit)
+    assert action.reservation is not None
+    assert action.reservation.domains == (("r1",),)
+    assert action.gang.pods == pods
+
+
+def test_a_pod_whose_job_is_gone_is_no_gang_of_its_own():
+    """The Job's pods go too; letting them in one by one would place what nobody wants any more."""
+    assert reconcile(world(racks(1, 2), pods=(pod("a-1", "a"),))) == []
+
+
+def test_those_that_wait_are_let_in_by_priority_then_age():
+    """Two racks for three gangs: the urgent one and the older of the others."""
+    gangs = [
+        waiting(job("young"), created=2.0),
+        waiting(job("old"), created=1.0),
+        waiting(job("urgent"), created=3.0, priority=10),
+    ]
+    actions = queue(racks(2, 2), gangs)
+    assert admitted(actions) == ["urgent", "old"]
+    assert positions(actions) == [("young", 1, 1)]
+
+
+def test_the_order_does_not_hang_on_the_order_in_which_gangs_are_seen():
+    """The end of the sort is total."""
+    gangs = [waiting(job(name), created=1.0) for name in ("c", "a", "b")]
+    assert queue(racks(1, 2), gangs) == queue(racks(1, 2), gangs[::-1])
+    assert admitted(queue(racks(1, 2), gangs)) == ["a"]
+
+
+def test_a_later_gang_passes_the_first_only_beside_its_place():
+    """r1 is taken; the first waits for both racks, so the free r2 is kept for it."""
+    snapshot = booked(racks(2, 2), job("running"))
+    first = waiting(gang(4, name="default/Job/wide"), created=1.0)
+    small = waiting(job("small"), created=2.0)
+    assert admitted(queue(snapshot, [first, small])) == []
+    assert admitted(queue(snapshot, [small])) == ["small"]
+
+
+def test_a_later_gang_is_let_in_where_the_first_would_not_go():
+    """The first waits for the only rack of three; the other rack is too small for it and free."""
+    snapshot = booked(racks(2, 2), job("running"))
+    narrow = replace(snapshot.base.nodes["r2-n2"], cordoned=True)
+    nodes = {**snapshot.base.nodes, "r2-n2": narrow}
+    snapshot = replace(snapshot, base=replace(snapshot.base, nodes=nodes))
+    first, small = waiting(job("first"), created=1.0), waiting(job("small", 1), created=2.0)
+    actions = queue(snapshot, [first, small])
+    assert admitted(actions) == ["small"]
+    assert positions(actions) == [("first", 1, 1)]
+
+
+def test_a_gang_that_can_never_run_keeps_nothing_free():
+    """Its place on the emptied cluster is none, and the next one is the first to be kept a place for."""
+    snapshot = booked(racks(2, 2), job("running"))
+    never = waiting(job("never", 5), created=1.0)
+    wide, small = waiting(gang(4, name="default/Job/wide"), created=2.0), waiting(job("small"), created=3.0)
+    actions = queue(snapshot, [never, wide, small])
+    assert admitted(actions) == []
+    assert positions(actions) == [("never", 1, 3), ("wide", 2, 3), ("small", 3, 3)]
+
+
+def test_of_many_that_wait_only_the_first_are_planned():
+    """The others are told their position, so that one pass stays short."""
+    gangs = [waiting(job(f"g{n:03}"), created=float(n)) for n in range(70)]
+    actions = queue(booked(racks(1, 2), job("running")), gangs)
+    waits = [one for one in actions if isinstance(one, WaitAction)]
+    assert [one.answer is not None for one in waits] == [True] * 64 + [False] * 6
+
+
+def test_a_gang_on_a_cordoned_node_moves_and_its_gated_pods_follow():
+    """One of two pods moves within the rack, and pods that wait at the gate get the new place."""
+    snapshot = booked(racks(1, 3), job("a"))
+    lost = replace(snapshot.base.nodes["r1-n1"], cordoned=True)
+    snapshot = replace(snapshot, base=replace(snapshot.base, nodes={**snapshot.base.nodes, "r1-n1": lost}))
+    move, let_in = reconcile(world(snapshot, works=(work(job("a")),), pods=(pod("a-1", "a"),)))
+    assert isinstance(move, MoveTo)
+    assert (move.move.moved, move.why, move.move.to) == (1, "r1-n1 (cordoned)", ("r1-n3",))
+    assert isinstance(let_in, LetIn)
+    assert let_in.reservation == move.move.reservation
+
+
+def test_a_gang_that_has_no_other_place_keeps_what_it_has_and_is_told():
+    """What still runs may go on; the next look tries again."""
+    snapshot = booked(racks(1, 2), job("a"))
+    lost = replace(snapshot.base.nodes["r1-n1"], ready=False)
+    snapshot = replace(snapshot, base=replace(snapshot.base, nodes={**snapshot.base.nodes, "r1-n1": lost}))
+    (action,) = reconcile(world(snapshot, works=(work(job("a")),)))
+    assert isinstance(action, Stuck)
+    assert action.why == "r1-n1 (not ready)"
+
+
+def noted(group: PodGroup, *racks_told: str) -> Work:
+    """A Job whose template was stamped and pinned when its gang was in these racks."""
+    terms = tuple((Requirement("rack", "In", (rack,)),) for rack in racks_told)
+    sets = tuple(replace(one, shape=replace(one.shape, affinity=terms)) for one in group.pod_sets)
+    note = PlacementAnnotation("admitted", "topo", tuple((rack,) for rack in racks_told))
+    made = work(replace(group, pod_sets=sets))
+    return replace(made, notes=(note,), ids=(reservation_id(group.name),))
+
+
+def test_a_gang_that_moved_once_can_move_again():
+    """Its template tells the first place for ever, which is neither where it is nor where it must stay."""
+    group = job("a")
+    snapshot = booked(racks(3, 2), group)
+    (now,) = (replace(one, domain=("r2",), domains=(("r2",),)) for one in snapshot.reservations)
+    seats = tuple(replace(one, node=one.node.replace("r1", "r2")) for one in now.assignments)
+    moved = replace(now, assignments=seats, nodes=frozenset({"r2-n1", "r2-n2"}))
+    nodes = dict(snapshot.base.nodes)
+    for name in ("r1-n1", "r2-n1"):
+        nodes[name] = replace(nodes[name], cordoned=True)
+    snapshot = with_book(replace(snapshot, base=replace(snapshot.base, nodes=nodes)), moved)
+    (move,) = reconcile(world(snapshot, works=(noted(group, "r1"),)))
+    assert isinstance(move, MoveTo)
+    assert move.move.reservation.domains == (("r3",),)
+
+
+def test_a_replica_that_waits_is_not_bound_to_the_other_replicas_places():
+    """The shared template is pinned to the first replica's rack; the second gets another."""
+    first = gang(2, name="default/LeaderWorkerSet/s/0", required="rack")
+    second = replace(first, name="default/LeaderWorkerSet/s/1")
+    snapshot = booked(racks(2, 2), first)
+    told = noted(first, "r1")
+    both = replace(told, gangs=(*told.gangs, replace(told.gangs[0], name=second.name)))
+    pods = (pod("s-1", gated=True, replica=second.name),)
+    found = replace(world(snapshot, works=(both,), pods=pods), kinds=frozenset({"LeaderWorkerSet"}))
+    (action,) = reconcile(found)
+    assert isinstance(action, Admit)
+    assert action.gang.name == second.name
+    assert action.reservation is not None
+    assert action.reservation.domains == (("r2",),)
+
+
+def test_a_gang_that_would_rather_start_than_wait_has_its_gate_opened():
+    """A replica's pod was held back by its template's note; its object says `on-unavailable: admit`."""
+    group = replace(job("a"), on_unavailable="admit")
+    (action,) = reconcile(world(racks(1, 1), works=(work(group),), pods=(pod("a-1", "a"),)))
+    assert isinstance(action, LetIn)
+    assert action.reservation is None
+
+
+def vanished(snapshot: Snapshot, *works: Work) -> World:
+    """The world in which these gangs' reservations have been missing for a while."""
+    found = world(snapshot, works=works)
+    return replace(found, missing=bereft(found))
+
+
+def test_a_reservation_that_vanished_is_made_again_where_the_templates_pin_the_gang():
+    """Nothing stands yet: the same rack, although another one comes first."""
+    (action,) = reconcile(vanished(racks(2, 2), noted(job("a"), "r2")))
+    assert isinstance(action, Restore)
+    assert action.reservation.domains == (("r2",),)
+    assert reconcile(world(racks(2, 2), works=(noted(job("a"), "r2"),))) == [], "not at once"
+
+
+@pytest.mark.parametrize("standing", [1, 2])
+def test_a_vanished_reservation_is_made_again_around_the_pods_that_stand(standing):
+    """They keep their nodes, and are counted once."""
+    group = job("a")
+    pods = tuple(
+        BoundPod(f"default/a-{n}", f"r2-n{n + 1}", amounts(gpu=8, pods=1), reservation_id(group.name))
+        for n in range(1, standing + 1)
+    )
+    snapshot = replace(racks(2, 3), pods=pods)
+    shape = replace(group.pod_sets[0].shape, requests=amounts(gpu=8, pods=1))
+    group = replace(group, pod_sets=(replace(group.pod_sets[0], shape=shape),))
+    (action,) = reconcile(vanished(snapshot, noted(group, "r2")))
+    assert isinstance(action, Restore)
+    nodes = {one.node for one in action.reservation.assignments}
+    assert nodes >= {pod.node for pod in pods}
+    assert (len(nodes), action.reservation.domains) == (2, (("r2",),))
+
+
+def test_a_vanished_reservation_whose_place_is_taken_goes_elsewhere_or_is_told():
+    """Another gang holds the rack: nothing stands, so the gang goes to the next; without one it is told."""
+    taken = booked(racks(2, 2), job("other"))
+    (action,) = reconcile(vanished(taken, work(job("other")), noted(job("a"), "r1")))
+    assert isinstance(action, Restore)
+    assert action.reservation.domains == (("r2",),)
+    full = booked(racks(1, 2), job("other"))
+    (action,) = reconcile(vanished(full, work(job("other")), noted(job("a"), "r1")))
+    assert isinstance(action, Stuck)
+    assert action.why == "its reservation"

@@ -1,0 +1,134 @@
+"""Reserved domains fenced by taint: on which nodes, for whom, and what becomes of other taints."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.manifests.cluster import node_from
+from planner.model.errors import Where
+from planner.model.reservation import reservation_id
+from tests.builders import gang, racks
+from tests.webhook.kube.worlds import booked
+from webhook.admission.decision import decide
+from webhook.placement.stamp import annotate
+from webhook.placement.taints import changes, fenced_by, holder, kept_off, patch, tolerant, wanted
+from webhook.placement.workload_plan import plan_workload
+from webhook.policy import load
+from webhook.wire.request import from_object
+from webhook.workloads import Workload, read
+
+KEY = "bayplan.dev/reserved"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+OWN = {"key": "example.com/own", "effect": "NoSchedule"}
+
+
+def test_the_nodes_of_a_domain_that_is_held_whole_are_wanted_and_no_others():
+    """Two of three nodes are used; a gang that holds only what it uses fences nothing."""
+    snapshot = booked(racks(2, 3), gang(2, name="ns/Job/a", required="rack"))
+    assert wanted(snapshot) == dict.fromkeys(("r1-n1", "r1-n2", "r1-n3"), reservation_id("ns/Job/a"))
+    assert wanted(booked(racks(2, 3), gang(2, required="rack", reserve="nodes"))) == {}
+
+
+def test_only_what_differs_is_changed():
+    """A wrong value is put right, a missing one put on, one too many taken away."""
+    there = {"n1": "a", "n2": "b", "n3": "", "n4": "old"}
+    assert changes(there, {"n1": "a", "n2": "a", "n3": "a"}) == {"n2": "a", "n3": "a", "n4": ""}
+
+
+def test_other_taints_stay_as_they_are():
+    """Taints are one whole to the API server, so the patch names the version that was read."""
+    ours = {"key": KEY, "value": "a", "effect": "NoSchedule"}
+    assert patch("7", [OWN], "a") == {"metadata": {"resourceVersion": "7"}, "spec": {"taints": [OWN, ours]}}
+    assert patch("8", [OWN, ours], "")["spec"] == {"taints": [OWN]}
+    assert patch("8", [ours], "")["spec"] == {"taints": None}
+    assert (fenced_by([OWN, ours]), fenced_by([OWN])) == ("a", "")
+
+
+def test_the_replicas_of_one_object_tolerate_the_same_taint():
+    """A template is for all of them."""
+    assert (
+        holder("ns/LeaderWorkerSet/s/0")
+        == holder("ns/LeaderWorkerSet/s/1")
+        == reservation_id("ns/LeaderWorkerSet/s")
+    )
+    assert holder("ns/Job/s") != holder("ns/Job/t")
+
+
+def test_a_toleration_is_added_once():
+    """Stamping twice changes nothing."""
+    held = booked(racks(1, 2), gang(2, name="ns/Job/a", required="rack")).reservations
+    once = tolerant([OWN], held)
+    assert once == [
+        OWN,
+        {"key": KEY, "operator": "Equal", "value": reservation_id("ns/Job/a"), "effect": "NoSchedule"},
+    ]
+    assert tolerant(once, held) == once
+
+
+def test_a_pod_without_a_place_is_kept_off_what_others_hold_and_may_go_elsewhere():
+    """The advised gang's pod goes beside the rack, as it was asked to; twice is as once."""
+    snapshot = booked(racks(2, 2), gang(2, name="ns/Job/a", required="rack"))
+    kept = kept_off({"spec": {}}, snapshot)
+    (term,) = kept["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    off = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["r1-n1", "r1-n2"]}
+    assert term == {"matchExpressions": [off]}
+    assert kept_off(kept, snapshot) == kept
+    assert kept_off({"spec": {}}, racks(2, 2)) == {"spec": {}}
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        ({}, False),
+        ({"bayplan.dev/reserve": "none"}, True),
+        ({"bayplan.dev/skip": "true"}, False),
+    ],
+)
+def test_only_a_pod_that_is_pinned_nowhere_is_kept_off(change, kept):
+    """One with a place of its own is pinned to it; one that skips us is left alone."""
+    limits = {"nvidia.com/gpu": 8}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "ns", "annotations": change},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}]},
+    }
+    snapshot = booked(racks(2, 2), gang(2, name="ns/Job/a", required="rack"))
+    decided = decide(from_object(body), load([]), snapshot, "mutate")
+    assert decided.response.allowed, decided.response.message
+    assert ("NotIn" in str(decided.object)) is kept
+
+
+def test_the_planner_does_not_see_our_own_taint():
+    """The book says who holds the node; a taint that comes a moment later must not say otherwise."""
+    item = {"metadata": {"name": "n"}, "spec": {"taints": [OWN, {"key": KEY, "effect": "NoSchedule"}]}}
+    assert [taint.key for taint in node_from(item, Where()).taints] == ["example.com/own"]
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_pod_gets_its_toleration_when_it_comes_and_a_template_none(fenced):
+    """Templates outlive the choice how domains are fenced; pods do not."""
+    limits = {"nvidia.com/gpu": 8}
+    spec = {"containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}]}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "annotations": {"bayplan.dev/reserve": "domain"}},
+        "spec": spec,
+    }
+    job = {
+        **pod,
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "spec": {"template": {"spec": {**spec, "restartPolicy": "Never"}}},
+    }
+    stamped = {kind: stamped_with(body, fenced=fenced) for kind, body in (("Pod", pod), ("Job", job))}
+    assert "tolerations" not in stamped["Job"]["spec"]["template"]["spec"]
+    assert ("tolerations" in stamped["Pod"]["spec"]) is fenced
+
+
+def stamped_with(body, *, fenced):
+    """The object with its plan on two empty racks."""
+    workload: Workload = read(body)
+    plan = plan_workload(racks(2, 2), workload)
+    return annotate(body, workload, plan, "p@1", fenced=fenced)

@@ -1,0 +1,179 @@
+"""Defaults are there when a policy looks, and gone from what comes out."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.webhook.policy.helpers import deployment, pod
+from webhook.jsontools.diff import equal
+from webhook.policy.engine.defaults import carry, defaulted
+
+
+def at(obj: Any, path: str) -> Any:
+    """What lies under a path of keys and indices."""
+    for step in path.split("."):
+        obj = obj[int(step)] if isinstance(obj, list) else obj[step]
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.restartPolicy", "Always"),
+        ("spec.dnsPolicy", "ClusterFirst"),
+        ("spec.terminationGracePeriodSeconds", 30),
+        ("spec.schedulerName", "default-scheduler"),
+        ("spec.containers.0.imagePullPolicy", "IfNotPresent"),
+        ("spec.containers.0.terminationMessagePolicy", "File"),
+        ("spec.containers.0.resources", {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}),
+        ("spec.containers.0.ports.0.protocol", "TCP"),
+        ("spec.containers.0.env.0.valueFrom.fieldRef.apiVersion", "v1"),
+        ("spec.containers.0.livenessProbe.periodSeconds", 10),
+        ("spec.containers.0.livenessProbe.httpGet.scheme", "HTTP"),
+        ("spec.volumes.0.configMap.defaultMode", 0o644),
+        ("spec.volumes.1.emptyDir", {}),
+    ],
+)
+def test_a_pod_has_the_api_servers_defaults(path: str, value: Any) -> None:
+    """A policy need not ask whether a field was written."""
+    container = {
+        "name": "main",
+        "image": "busybox:1.36",
+        "ports": [{"containerPort": 80}],
+        "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "resources": {"limits": {"cpu": "1"}},
+        "livenessProbe": {"httpGet": {"port": 80}},
+    }
+    obj = pod(containers=[container], volumes=[{"name": "c", "configMap": {"name": "x"}}, {"name": "e"}])
+    assert at(defaulted(obj), path) == value
+
+
+def test_a_template_keeps_limits_without_requests() -> None:
+    """Only a Pod's requests are taken from its limits."""
+    obj = deployment()
+    obj["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1"}}
+    container = defaulted(obj)["spec"]["template"]["spec"]["containers"][0]
+    assert container["resources"] == {"limits": {"cpu": "1"}}
+    assert container["terminationMessagePolicy"] == "File"
+
+
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [
+        ("busybox", "Always"),
+        ("busybox:latest", "Always"),
+        ("busybox:1.36", "IfNotPresent"),
+        ("registry:5000/busybox", "Always"),
+        ("registry:5000/busybox:1", "IfNotPresent"),
+        ("busybox@sha256:00", "IfNotPresent"),
+    ],
+)
+def test_the_pull_policy_follows_the_tag(image: str, policy: str) -> None:
+    """A port in the registry's name is no tag."""
+    obj = pod(containers=[{"name": "main", "image": image}])
+    assert defaulted(obj)["spec"]["containers"][0]["imagePullPolicy"] == policy
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "path", "value"),
+    [
+        ("batch/v1 Job", {}, "spec.parallelism", 1),
+        ("batch/v1 Job", {}, "spec.completions", 1),
+        ("batch/v1 Job", {}, "spec.backoffLimit", 6),
+        ("batch/v1 Job", {"parallelism": 4}, "spec.completionMode", "NonIndexed"),
+        ("batch/v1 CronJob", {}, "spec.concurrencyPolicy", "Allow"),
+        ("apps/v1 Deployment", {}, "spec.replicas", 1),
+        ("apps/v1 Deployment", {}, "spec.strategy.rollingUpdate.maxSurge", "25%"),
+        ("apps/v1 StatefulSet", {}, "spec.podManagementPolicy", "OrderedReady"),
+        ("apps/v1 DaemonSet", {}, "spec.updateStrategy.rollingUpdate.maxUnavailable", 1),
+        ("apps/v1 ReplicaSet", {}, "spec.replicas", 1),
+    ],
+)
+def test_a_workload_has_the_api_servers_defaults(
+    kind: str, spec: dict[str, Any], path: str, value: Any
+) -> None:
+    """Of its own kind."""
+    api_version, _, name = kind.partition(" ")
+    obj = {"apiVersion": api_version, "kind": name, "metadata": {"name": "w"}, "spec": spec}
+    assert at(defaulted(obj), path) == value
+
+
+def test_a_job_with_parallelism_alone_has_no_completions() -> None:
+    """It is a work queue then."""
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {}, "spec": {"parallelism": 4}}
+    assert "completions" not in defaulted(job)["spec"]
+
+
+def test_a_deployment_that_recreates_has_no_rolling_update() -> None:
+    """Defaults follow what is written."""
+    strategy = defaulted(deployment(strategy={"type": "Recreate"}))["spec"]["strategy"]
+    assert strategy == {"type": "Recreate"}
+
+
+def test_a_change_in_the_middle_of_a_list_leaves_its_neighbours_as_they_were() -> None:
+    """An element put first moves the others, and none of them grows defaults."""
+    raw = pod(containers=[{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:1"}])
+    before = defaulted(raw)
+    after = copy.deepcopy(before)
+    after["spec"]["containers"].insert(0, {"name": "first", "image": "z:1"})
+    after["spec"]["containers"][2]["image"] = "y:2"
+    assert carry(raw, before, after)["spec"]["containers"] == [
+        {"name": "first", "image": "z:1"},
+        {"name": "a", "image": "x:1"},
+        {"name": "b", "image": "y:2"},
+    ]
+
+
+def test_a_default_that_a_policy_removes_stays_away() -> None:
+    """And one that it changes is written."""
+    raw = pod()
+    before = defaulted(raw)
+    after = copy.deepcopy(before)
+    del after["spec"]["securityContext"]
+    after["spec"]["restartPolicy"] = "Never"
+    assert carry(raw, before, after) == pod(restartPolicy="Never")
+
+
+def test_true_is_not_one() -> None:
+    """JSON tells them apart, Python does not."""
+    assert carry({"a": True}, {"a": True}, {"a": 1}) == {"a": 1}
+    assert carry({"a": True}, {"a": True}, {"a": 1})["a"] is not True
+
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(0, 3), st.sampled_from(["a", "b"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(["name", "x", "y"]), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200)
+@given(JSON, JSON)
+def test_without_defaults_carrying_gives_what_the_policy_made(before: Any, after: Any) -> None:
+    """Where nothing was added for evaluation, the result is exactly the mutated object."""
+    assert equal(carry(before, before, after), after)
+
+
+@settings(max_examples=100)
+@given(
+    JSON,
+    st.sampled_from(["spec", "metadata", "template"]),
+    st.sampled_from(["v1 Pod", "batch/v1 Job", "apps/v1 Deployment"]),
+)
+def test_a_malformed_object_gets_defaults_without_a_fall(value: Any, field: str, kind: str) -> None:
+    """What is of the wrong type is left for others to tell of, and defaulting twice changes nothing."""
+    api_version, _, name = kind.partition(" ")
+    obj: dict[str, Any] = {"apiVersion": api_version, "kind": name, "spec": {"containers": value}}
+    if field == "template":
+        obj["spec"] = {"template": {"spec": value}}
+    else:
+        obj[field] = value
+    once = defaulted(obj)
+    assert defaulted(once) == once

@@ -1,0 +1,112 @@
+"""`bayplan report` on a folder of 200 mixed manifests, as CI runs it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from tests.webhook.workloads.objects import EVERY, GROVE, annotated
+from webhook.cli.inputs import shipped
+from webhook.cli.main import main
+
+CLUSTER = str(shipped("manifests") / "examples" / "clusters" / "superpod-32.yaml")
+COUNT = 200
+TOPOLOGY = {"kai.scheduler/topology": "superpods"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All kinds in turn, every eighth with a topology that does not exist, every ninth asks for nothing."""
+    made = tmp_path_factory.mktemp("manifests")
+    for number in range(COUNT):
+        obj = copy.deepcopy(EVERY[number % len(EVERY)])
+        if number % 8 == 0:
+            obj = annotated(obj, TOPOLOGY)
+        if number % 9 == 0:
+            obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "team"}, "data": {}}
+        obj["metadata"]["name"] = f"demo-{number}"
+        (made / f"{number:03}.yaml").write_text(yaml.safe_dump(obj, sort_keys=False))
+    return made
+
+
+def report(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, str]:
+    """The exit status and what stands on standard output."""
+    capsys.readouterr()
+    status = main(["report", "-c", CLUSTER, "-f", str(folder), *more])
+    return status, capsys.readouterr().out
+
+
+def test_two_hundred_manifests_are_reported_whole(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every object is there, every failure has a line, and the policies' counts add up."""
+    status, text = report(capsys, folder, "-o", "json")
+    document = json.loads(text)
+    assert status == 1
+    named = {row["object"].rsplit("/", 1)[1] for row in document["results"]}
+    # Grove's cliques are no pod templates, and what asks for nothing is no policy's affair.
+    looked_at = {n for n in range(COUNT) if n % 9 and EVERY[n % len(EVERY)] is not GROVE}
+    assert {f"demo-{number}" for number in looked_at} <= named
+    failures = [row for row in document["results"] if row["result"] == "fail"]
+    assert all(row["line"] and row["file"] for row in failures)
+    wrong = {row["object"] for row in failures if row["policy"] == "multi-topology"}
+    assert len(wrong) >= COUNT // 10
+    totals = {
+        outcome: sum(counts[outcome] for counts in document["policies"].values())
+        for outcome in document["summary"]
+    }
+    assert totals == document["summary"]
+
+
+def few(folder: Path, tmp_path: Path) -> Path:
+    """The first twenty of them, to look at each format."""
+    for path in sorted(folder.iterdir())[:20]:
+        (tmp_path / path.name).write_text(path.read_text())
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["table", "yaml", "junit", "sarif", "markdown", "html"])
+def test_each_format_is_whole(
+    name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It parses, names the policy that refuses, and the status says that something fails."""
+    status, text = report(capsys, few(folder, tmp_path), "-o", name)
+    assert status == 1
+    assert "multi-topology" in text
+    readers: dict[str, Any] = {"yaml": yaml.safe_load, "junit": ElementTree.fromstring, "sarif": json.loads}
+    assert readers.get(name, str.strip)(text) is not None
+
+
+def test_the_exit_status_tells_warnings_from_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """0 where all is well, N of --warn-exit-code where there are only warnings, 2 for bad input."""
+    quiet, loud, bad = tmp_path / "quiet", tmp_path / "loud", tmp_path / "bad"
+    for path in (quiet, loud, bad):
+        path.mkdir()
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": []}}
+    (quiet / "a.yaml").write_text(yaml.safe_dump(pod))
+    shares = {"limits": {"nvidia.com/gpu.shared": 2, "cpu": 1, "memory": "1Gi"}}
+    spec = {"containers": [{"name": "a", "image": "a", "resources": shares}]}
+    (loud / "a.yaml").write_text(yaml.safe_dump({**pod, "spec": spec}))
+    (bad / "a.yaml").write_text("kind: [")
+    assert main(["report", "-f", str(quiet), "--warn-exit-code", "3"]) == 0
+    assert main(["report", "-f", str(loud)]) == 0
+    assert main(["report", "-f", str(loud), "--warn-exit-code", "3"]) == 3
+    assert main(["report", "-f", str(bad)]) == 2
+    assert "a.yaml" in capsys.readouterr().err
+
+
+def test_replicas_of_which_the_same_is_to_say_are_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One finding for all gangs of an object, and how many they are."""
+    wrong = annotated(next(one for one in EVERY if one["kind"] == "LeaderWorkerSet"), TOPOLOGY)
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump(wrong))
+    _, text = report(capsys, tmp_path, "-o", "json")
+    (plan,) = [row for row in json.loads(text)["results"] if row["policy"] == "plan"]
+    assert plan["message"].endswith("(so for 2 gangs of it)")

@@ -1,0 +1,296 @@
+"""Every kind's gang size, PodSets, names and template paths, as the table of kinds says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.webhook.workloads import objects as o
+from webhook.workloads import KINDS, read, wants_plan
+
+
+def sets(workload: Any, gang: int = 0) -> dict[str, int]:
+    return {one.name: one.count for one in workload.gangs[gang].pod_sets}
+
+
+def paths(workload: Any) -> list[str]:
+    return [".".join(map(str, one.path)) for one in workload.templates]
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected", "where"),
+    [
+        (o.POD, {"main": 1}, [""]),
+        (o.JOB, {"main": 4}, ["spec.template"]),
+        (o.CRON_JOB, {"main": 1}, ["spec.jobTemplate.spec.template"]),
+        (
+            o.JOB_SET,
+            {"driver": 1, "worker": 6},
+            ["spec.replicatedJobs.0.template.spec.template", "spec.replicatedJobs.1.template.spec.template"],
+        ),
+        (
+            o.LWS,
+            {"leader": 1, "worker": 3},
+            ["spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"],
+        ),
+        (
+            o.PYTORCH_JOB,
+            {"master": 1, "worker": 3},
+            ["spec.pytorchReplicaSpecs.Master.template", "spec.pytorchReplicaSpecs.Worker.template"],
+        ),
+        (
+            o.MPI_JOB,
+            {"launcher": 1, "worker": 4},
+            ["spec.mpiReplicaSpecs.Launcher.template", "spec.mpiReplicaSpecs.Worker.template"],
+        ),
+        (
+            o.RAY_JOB,
+            {"head": 1, "small": 4, "big": 3},
+            [
+                "spec.rayClusterSpec.headGroupSpec.template",
+                "spec.rayClusterSpec.workerGroupSpecs.0.template",
+                "spec.rayClusterSpec.workerGroupSpecs.1.template",
+                "spec.rayClusterSpec.workerGroupSpecs.2.template",
+            ],
+        ),
+        (o.STATEFUL_SET, {"main": 1}, ["spec.template"]),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) and "kind" in value else "",
+)
+def test_pod_sets_and_template_paths(obj: Any, expected: dict[str, int], where: list[str]) -> None:
+    """Each kind yields its PodSets with their counts, and the path of each pod template."""
+    workload = read(obj)
+    assert sets(workload) == expected
+    assert paths(workload) == where
+
+
+def test_the_table_is_complete() -> None:
+    """Every row of the table is read: those with pods by a valid object of the kind, the others as empty."""
+    read_kinds = {read(obj).kind for obj in o.EVERY}
+    empty = {row.name for row in KINDS.values()} - read_kinds
+    assert empty == {"PodGroup", "TrainJob"}
+    for obj in o.EVERY:
+        workload = read(obj)
+        assert workload.templates or workload.inlined
+
+
+def test_a_gang_is_named_by_namespace_kind_and_name() -> None:
+    """The gang of a Job carries the Job's name."""
+    assert [gang.name for gang in read(o.JOB).gangs] == ["team/Job/demo"]
+
+
+def test_a_namespace_that_is_not_stated_is_the_callers() -> None:
+    """An object without a namespace is in the one that the request or the command names."""
+    obj = o.changed(o.JOB, ("metadata",), {"name": "demo"})
+    assert read(obj, namespace="lab").gangs[0].name == "lab/Job/demo"
+
+
+def test_a_generated_name_comes_from_the_request() -> None:
+    """With generateName the name is stable for one request and differs between requests."""
+    obj = o.changed(o.POD, ("metadata",), {"generateName": "run-"})
+    first, again, other = (read(obj, request_uid=uid).gangs[0].name for uid in ("a", "a", "b"))
+    assert first == again != other
+    assert first.startswith("default/Pod/run-")
+
+
+def test_replicas_of_a_leader_worker_set_are_gangs_of_their_own() -> None:
+    """Each replica is a gang, numbered from 0."""
+    names = [gang.name for gang in read(o.LWS).gangs]
+    assert names == ["team/LeaderWorkerSet/demo/0", "team/LeaderWorkerSet/demo/1"]
+
+
+def test_a_leader_without_a_template_is_made_like_the_workers() -> None:
+    """The gang is the same, and the one template speaks for both PodSets."""
+    obj = o.changed(o.LWS, ("spec", "leaderWorkerTemplate", "leaderTemplate"), None)
+    workload = read(obj)
+    assert sets(workload) == {"leader": 1, "worker": 3}
+    assert [(one.pod_set, one.count) for one in workload.templates] == [("", 4)]
+    assert workload.gangs[0].gpus == 32
+
+
+def test_a_leader_worker_set_of_size_one_has_only_leaders() -> None:
+    """Size 1 leaves no worker, and the workers' template becomes the leader's."""
+    obj = o.changed(o.LWS, ("spec", "leaderWorkerTemplate"), {"size": 1, "workerTemplate": o.pod_template()})
+    workload = read(obj)
+    assert sets(workload) == {"leader": 1}
+    assert [one.pod_set for one in workload.templates] == ["leader"]
+
+
+def test_a_job_never_runs_more_pods_than_it_completes() -> None:
+    """completions bounds parallelism."""
+    assert read(o.changed(o.JOB, ("spec", "completions"), 3)).gangs[0].size == 3
+
+
+def test_a_job_of_no_pods_has_no_gang() -> None:
+    """parallelism 0 is a Job that waits."""
+    assert read(o.changed(o.JOB, ("spec", "parallelism"), 0)).gangs == ()
+
+
+def test_kai_starting_a_job_with_fewer_pods_is_told() -> None:
+    """The plan is for all pods, and a warning names both numbers."""
+    gang = read(o.annotated(o.JOB, {"kai.scheduler/batch-min-member": "2"})).gangs[0]
+    assert gang.size == 4
+    assert "2" in gang.warnings[0]
+    assert "4" in gang.warnings[0]
+
+
+def test_min_available_beats_the_sum() -> None:
+    """The workers above minAvailable are left out of the gang; the master never is."""
+    obj = o.changed(o.PYTORCH_JOB, ("spec", "runPolicy"), {"schedulingPolicy": {"minAvailable": 2}})
+    assert sets(read(obj)) == {"master": 1, "worker": 1}
+
+
+def test_min_available_beats_elastic_min_replicas() -> None:
+    """runPolicy comes before elasticPolicy, which comes before the sum."""
+    elastic = o.changed(o.PYTORCH_JOB, ("spec", "elasticPolicy"), {"minReplicas": 3})
+    both = o.changed(elastic, ("spec", "runPolicy"), {"schedulingPolicy": {"minAvailable": 2}})
+    assert read(elastic).gangs[0].size == 3
+    assert read(both).gangs[0].size == 2
+
+
+def test_a_gang_that_is_larger_than_the_job_is_refused() -> None:
+    """minAvailable above the sum of the replicas could never start."""
+    obj = o.changed(o.PYTORCH_JOB, ("spec", "runPolicy"), {"schedulingPolicy": {"minAvailable": 9}})
+    with pytest.raises(ValueError, match=r"minAvailable: asks for 9 pods together, the job makes 4"):
+        read(obj)
+
+
+def test_the_three_ray_kinds_are_read_alike() -> None:
+    """RayCluster, RayJob and RayService differ in where the cluster stands."""
+    assert sets(read(o.RAY_CLUSTER)) == sets(read(o.RAY_JOB)) == sets(read(o.RAY_SERVICE))
+
+
+def test_a_ray_job_on_an_existing_cluster_makes_no_pods() -> None:
+    """With a clusterSelector there is no cluster spec, and nothing to plan."""
+    workload = read(o.obj("ray.io/v1", "RayJob", {"clusterSelector": {"ray.io/cluster": "shared"}}))
+    assert (workload.templates, workload.gangs) == ((), ())
+
+
+def test_exclusive_topology_makes_each_child_job_a_gang() -> None:
+    """Each child Job of the JobSet gets a domain of its own."""
+    obj = o.annotated(o.JOB_SET, {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
+    gangs = read(obj).gangs
+    assert [(gang.name, gang.size, gang.constraint.required) for gang in gangs] == [
+        ("team/JobSet/demo/0", 1, "rack"),
+        ("team/JobSet/demo/1", 3, "rack"),
+        ("team/JobSet/demo/2", 3, "rack"),
+    ]
+
+
+@pytest.mark.parametrize("obj", [o.DEPLOYMENT, o.REPLICA_SET, o.STATEFUL_SET], ids=lambda obj: obj["kind"])
+def test_replicas_for_themselves_are_planned_pod_by_pod(obj: Any) -> None:
+    """Each pod is a gang, nothing is held on the object, and a node is never held for one replica."""
+    workload = read(obj)
+    assert [gang.size for gang in workload.gangs] == [1, 1, 1]
+    assert (workload.per_pod, workload.holds) == (True, False)
+    assert {gang.reserve for gang in workload.gangs} == {"nodes"}
+
+
+def test_a_huge_deployment_is_planned_in_part() -> None:
+    """Only the first thousand pods are planned with the object, and a warning says so."""
+    gangs = read(o.changed(o.DEPLOYMENT, ("spec", "replicas"), 2_000_000)).gangs
+    assert len(gangs) == 1000
+    assert gangs[0].warnings == ("plans the first 1000 of 2000000 pods",)
+
+
+def test_a_stateful_set_annotated_as_a_gang_is_one() -> None:
+    """All its replicas start together, and it holds its place."""
+    workload = read(o.annotated(o.STATEFUL_SET, {"bayplan.dev/gang": "true"}))
+    assert [(gang.name, gang.size) for gang in workload.gangs] == [("team/StatefulSet/demo", 3)]
+    assert (workload.per_pod, workload.holds) == (False, True)
+
+
+def test_a_cron_job_holds_nothing() -> None:
+    """The Job that it will make does."""
+    workload = read(o.CRON_JOB)
+    assert (workload.holds, workload.gangs[0].name) == (False, "team/CronJob/demo")
+
+
+def test_a_child_of_a_gang_is_no_gang() -> None:
+    """A JobSet's Job is part of the JobSet's plan; its template is seen all the same."""
+    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "big", "controller": True}
+    workload = read(o.changed(o.JOB, ("metadata", "ownerReferences"), [owner]))
+    assert (workload.gangs, workload.holds, workload.owner) == ((), False, "team/JobSet/big")
+    assert len(workload.templates) == 1
+
+
+def test_a_cron_jobs_job_is_a_gang() -> None:
+    """Its owner holds nothing, so it does."""
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "controller": True}
+    workload = read(o.changed(o.JOB, ("metadata", "ownerReferences"), [owner]))
+    assert (len(workload.gangs), workload.holds) == (1, True)
+
+
+def test_grove_keeps_its_gangs() -> None:
+    """Clique pods can be mended; their gangs are Grove's."""
+    workload = read(o.GROVE)
+    assert (workload.gangs, workload.templates) == ((), ())
+    assert [one.spec_path[-1] for one in workload.inlined] == ["podSpec"]
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        o.obj("kubeflow.org/v1beta1", "Notebook", {"template": o.pod_template()}),
+        o.obj("serving.knative.dev/v1", "Service", {"template": o.pod_template()}),
+        o.obj("example.com/v1", "Job", {"template": o.pod_template()}),
+        o.obj("apps/v1", "DaemonSet", {"template": None}),
+        {"spec": {"template": {}}},
+        {"apiVersion": 3, "kind": ["Job"]},
+    ],
+)
+def test_unknown_kinds_pass_untouched(obj: Any) -> None:
+    """No template, no gang and no error, whatever they hold."""
+    workload = read(obj)
+    assert (workload.kind, workload.templates, workload.gangs, wants_plan(workload)) == ("", (), (), False)
+
+
+def test_only_gpu_workloads_want_a_plan() -> None:
+    """GPUs, MIG slices, device claims and topology keys each do; plain cpu work does not."""
+    plain = o.changed(o.JOB, ("spec", "template"), o.pod_template(0))
+    mig = o.changed(o.JOB, ("spec", "template"), o.pod_template(0, limits={"nvidia.com/mig-1g.5gb": 1}))
+    claim = o.changed(plain, ("spec", "template", "spec", "resourceClaims"), [{"name": "gpu"}])
+    keyed = o.annotated(plain, {"kai.scheduler/topology": "fabric"})
+    reserved = o.annotated(plain, {"bayplan.dev/reserve": "nodes"})
+    assert not wants_plan(read(plain))
+    assert all(wants_plan(read(obj)) for obj in (o.JOB, mig, claim, keyed, reserved))
+
+
+def test_skip_wants_no_plan() -> None:
+    """bayplan.dev/skip leaves an object to others."""
+    workload = read(o.annotated(o.JOB, {"bayplan.dev/skip": "true"}))
+    assert workload.skip
+    assert not wants_plan(workload)
+
+
+def test_slices_alone_hold_no_host() -> None:
+    """Pods that use parts of GPUs reserve nodes, not domains, unless their owner says otherwise."""
+    mig = o.changed(o.JOB, ("spec", "template"), o.pod_template(0, limits={"nvidia.com/mig-1g.5gb": 1}))
+    share = o.changed(o.JOB, ("spec", "template"), o.pod_template(0, {"gpu-fraction": "0.5"}))
+    stated = o.annotated(mig, {"bayplan.dev/reserve": "domain"})
+    assert [read(obj).gangs[0].reserve for obj in (o.JOB, mig, share, stated)] == [
+        "domain",
+        "nodes",
+        "nodes",
+        "domain",
+    ]
+
+
+def test_an_elastic_training_job_has_from_its_least_to_its_most_pods() -> None:
+    """elasticPolicy: at least two pods, the master among them, and at most six."""
+    elastic = {"minReplicas": 2, "maxReplicas": 6}
+    gang = read(o.changed(o.PYTORCH_JOB, ("spec", "elasticPolicy"), elastic)).gangs[0]
+    found = {one.name: (one.count, one.most) for one in gang.pod_sets}
+    assert found == {"master": (1, 0), "worker": (1, 5)}
+
+
+def test_a_ray_group_has_from_its_least_to_its_most_workers() -> None:
+    """minReplicas to maxReplicas, each of so many hosts; a most that bounds nothing is none."""
+    group = {"replicas": 3, "minReplicas": 2, "maxReplicas": 5, "numOfHosts": 2}
+    unbounded = {"replicas": 3, "minReplicas": 2, "maxReplicas": 2**31 - 1}
+    where = ("spec", "workerGroupSpecs", 0)
+    for stated, expected in ((group, (4, 10)), (unbounded, (2, 3))):
+        old = o.RAY_CLUSTER["spec"]["workerGroupSpecs"][0]
+        gang = read(o.changed(o.RAY_CLUSTER, where, {**old, "numOfHosts": 1, **stated})).gangs[0]
+        assert [(one.count, one.most) for one in gang.pod_sets] == [(1, 0), expected, (3, 0)]
