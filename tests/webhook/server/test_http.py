@@ -13,7 +13,7 @@ import pytest
 from planner.ledger.ledger import LedgerUnavailable
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book, Reservation
-from tests.webhook.conftest import EXAMPLES, Serve, clusters, example, review
+from tests.webhook.calls import EXAMPLES, Serve, clusters, example, review
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import NoCluster
 from webhook.server.http import start
