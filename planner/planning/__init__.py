@@ -3,7 +3,7 @@
 - `plan`: where a whole gang goes, or why it cannot
 - `replay`: the answer of a gang that holds a place already
 - `reservation`, `node_affinity`: what an answer reserves, and the terms that keep pods in it
-- `details`: how an answer came about; `extensions`: named policies, elastic gangs, equal slices
+- `details`: how an answer came about
 
 Begin with `plan`.
 """
