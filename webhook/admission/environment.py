@@ -13,7 +13,7 @@ from typing import Any
 from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
 from webhook.placement.group_members import GroupMember
 from webhook.placement.queue import Waiting
-from webhook.policy.engine.context import FileParams, Params
+from webhook.policy.engine.inputs import FileParams, Params
 from webhook.policy.engine.model import ParamKind, PolicySet
 from webhook.wire.request import AdmissionRequest, UserInfo
 
@@ -56,7 +56,7 @@ class Environment:
         spaces = {_name(one): one for one in known if one.get("kind") == "Namespace"}
         return cls(spaces, FileParams(known), podgroups=pod_groups(known))
 
-    def placed(self, request: AdmissionRequest) -> AdmissionRequest:
+    def with_namespace(self, request: AdmissionRequest) -> AdmissionRequest:
         """The request with its Namespace object, where that is known here."""
         known = self.namespaces.get(request.namespace)
         return request if known is None else replace(request, namespace_object=known)

@@ -15,15 +15,8 @@ from dataclasses import dataclass, field, replace
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable
 from planner.model.reservation import Book, Reservation
-from webhook.admission.decision import (
-    Decision,
-    Phase,
-    ReservationClaim,
-    ReservationRelease,
-    Reserve,
-    decide,
-    promise,
-)
+from webhook.admission.decision import Decision, Phase, decide
+from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve, promise
 from webhook.policy.loading.files import PolicyStore
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.in_flight import InFlightReservations

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.jsontools.path import Path
-from webhook.policy.engine.context import EvaluationContext
+from webhook.policy.engine.inputs import PolicyInputs
 from webhook.wire.request import AdmissionRequest, GroupVersionKind, GroupVersionResource
 from webhook.workloads import Template, pod_of, write_pod
 
@@ -68,7 +68,7 @@ def own_target(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> Targ
 
 
 def template_targets(
-    request: AdmissionRequest, obj: Mapping[str, Any] | None, host: EvaluationContext
+    request: AdmissionRequest, obj: Mapping[str, Any] | None, inputs: PolicyInputs
 ) -> Iterator[Target]:
     """The templates in an object, for policies that run on templates.
 
@@ -78,15 +78,15 @@ def template_targets(
         return
     if request.operation not in ("CREATE", "UPDATE"):
         return
-    for path, pod_set in host.templates(obj):
+    for path, pod_set in inputs.templates(obj):
         template = _at(obj, path) if path else None
         if template is not None:
             old = _at(request.old_object, path) if request.old_object else None
             yield _template_target(request, path, pod_set, obj, template, old)
-    for one in host.inlined(obj):
-        pod = pod_of(one, obj)
+    for inlined in inputs.inlined(obj):
+        pod = pod_of(inlined, obj)
         shown = _shown(request, pod)
-        yield Target(shown, _created(shown), one.path, one.pod_set, obj, pod, None, one)
+        yield Target(shown, _created(shown), inlined.path, inlined.pod_set, obj, pod, None, inlined)
 
 
 def _template_target(

@@ -10,7 +10,7 @@ from webhook.cel import CelError, Declarations, Function, Origin, Program
 from webhook.cel import compile as compile_cel
 from webhook.cel.values.schema import ANY, SchemaNode
 from webhook.jsontools.path import dotted
-from webhook.policy.engine.model import FACTS, Expression, NamedExpression
+from webhook.policy.engine.model import BAYPLAN_VARIABLES, Expression, NamedExpression
 from webhook.policy.loading.errors import Problem
 from webhook.policy.loading.fields import Fields
 
@@ -80,7 +80,7 @@ class ExpressionCompiler:
         if self.has_params:
             names.append("params")
         if self.ours:
-            names.extend(sorted(FACTS))
+            names.extend(sorted(BAYPLAN_VARIABLES))
         hints: dict[str, SchemaNode | str | None] = dict.fromkeys(names)
         hints["object"] = hints["oldObject"] = self.schema
         if variables:

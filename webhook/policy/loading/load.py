@@ -86,7 +86,7 @@ def load(
 
 def in_order(policies: Iterable[MutatingPolicy]) -> tuple[MutatingPolicy, ...]:
     """Those that do not read `plan` first, then those that do, each part by name."""
-    return tuple(sorted(policies, key=lambda policy: ("plan" in policy.uses, policy.name)))
+    return tuple(sorted(policies, key=lambda policy: (policy.uses_plan, policy.name)))
 
 
 def _unfold(document: PolicyDocument) -> list[PolicyDocument]:
