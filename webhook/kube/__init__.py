@@ -1,6 +1,10 @@
-"""The cluster side: the API server as the source of the picture and as the keeper of the book.
+"""The cluster side: snapshots from watches, the ledger in the API server, the controller, certificates.
 
-Read in this order: `client` (calls), `reflector` (list and watch), `watch` (the picture), `commits` (pure:
-what the book's objects say), `objects`, `ledger` (the book); `gangs`, `reconcile`, `replan`, `tighten` (pure:
-what is to be done), `controller` (doing it), `leader`, `events`; `checks` (what `bayplan doctor` looks at).
+- `api`: calls to the API server
+- `state`: what the watches know; `ledger`: who holds what, as objects
+- `controller`: what keeps reservations, gates and taints true to the cluster
+- `certificates`: CA and serving certificate, shared by all replicas
+- `runtime`: all that one replica keeps open; `doctor`: the checks of `bayplan doctor`
+
+Begin with `runtime`.
 """
