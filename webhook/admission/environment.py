@@ -52,8 +52,8 @@ class Environment:
     @classmethod
     def of_objects(cls, objects: Iterable[Json]) -> Environment:
         """From what cluster files hold: Namespaces, and every other object as a possible parameter."""
-        known = tuple(one for one in objects if one.get("kind") not in _TOO_MANY)
-        spaces = {_name(one): one for one in known if one.get("kind") == "Namespace"}
+        known = tuple(obj for obj in objects if obj.get("kind") not in _TOO_MANY)
+        spaces = {_name(obj): obj for obj in known if obj.get("kind") == "Namespace"}
         return cls(spaces, FileParams(known), podgroups=pod_groups(known))
 
     def with_namespace(self, request: AdmissionRequest) -> AdmissionRequest:
@@ -73,10 +73,10 @@ class Environment:
 def pod_groups(objects: Iterable[Json]) -> dict[tuple[str, str], Json]:
     """The objects that tell pods of their gang, by namespace and name."""
     return {
-        (_meta(one, "namespace") or "default", _name(one)): one
-        for one in objects
-        if one.get("kind") == "PodGroup"
-        or (one.get("kind") == "Workload" and str(one.get("apiVersion", "")).startswith("scheduling.k8s.io/"))
+        (_meta(obj, "namespace") or "default", _name(obj)): obj
+        for obj in objects
+        if obj.get("kind") == "PodGroup"
+        or (obj.get("kind") == "Workload" and str(obj.get("apiVersion", "")).startswith("scheduling.k8s.io/"))
     }
 
 
@@ -88,8 +88,8 @@ class _Both:
     second: Params
 
     def objects(self, kind: ParamKind) -> Sequence[Json]:
-        found = {_key(one): one for one in self.second.objects(kind)}
-        return list({**found, **{_key(one): one for one in self.first.objects(kind)}}.values())
+        objects = {_key(obj): obj for obj in self.second.objects(kind)}
+        return list({**objects, **{_key(obj): obj for obj in self.first.objects(kind)}}.values())
 
 
 def _key(obj: Json) -> tuple[str, str]:

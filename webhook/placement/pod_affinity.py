@@ -41,24 +41,26 @@ class PlacementTerms:
 
     def without(self, term: Term) -> Term:
         """A term less what a plan joined to it: a domain's whole path, and requirements of hosts alone."""
-        path = next((pin for pin in self.terms if all(one in term for one in pin)), ())
-        return tuple(one for one in term if one not in path and not self._names(one))
+        path = next((pin for pin in self.terms if all(requirement in term for requirement in pin)), ())
+        return tuple(
+            requirement for requirement in term if requirement not in path and not self._names(requirement)
+        )
 
-    def _names(self, one: Requirement) -> bool:
+    def _names(self, requirement: Requirement) -> bool:
         return (
-            one.key in (HOSTNAME, NODE_NAME_FIELD)
-            and one.operator == "In"
-            and bool(one.values)
-            and self.hosts.issuperset(one.values)
+            requirement.key in (HOSTNAME, NODE_NAME_FIELD)
+            and requirement.operator == "In"
+            and bool(requirement.values)
+            and self.hosts.issuperset(requirement.values)
         )
 
 
 def pins_of(levels: Sequence[str], domains: Iterable[Domain], nodes: Iterable[str] = ()) -> PlacementTerms:
     """What a plan writes for whole domains and for single hosts. Without `levels`, for the hosts alone."""
-    found = tuple(domains) if levels else ()
-    paths = (domain for domain in found if len(domain) < len(levels))
-    hosts = (domain[-1] for domain in found if len(domain) == len(levels))
-    return PlacementTerms(tuple(path_term(levels, one) for one in paths), frozenset((*hosts, *nodes)))
+    written = tuple(domains) if levels else ()
+    paths = (domain for domain in written if len(domain) < len(levels))
+    hosts = (domain[-1] for domain in written if len(domain) == len(levels))
+    return PlacementTerms(tuple(path_term(levels, path) for path in paths), frozenset((*hosts, *nodes)))
 
 
 def pins_in(snapshot: Snapshot, note: PlacementAnnotation) -> PlacementTerms:
@@ -75,7 +77,7 @@ def hosts_of(snapshot: Snapshot, held: Reservation) -> frozenset[str]:
     """The hosts that a gang of mode `nodes` is pinned to; none for one that holds whole domains."""
     if held.mode != "nodes":
         return frozenset()
-    return frozenset(host_of(snapshot, one.node) for one in held.assignments)
+    return frozenset(host_of(snapshot, assignment.node) for assignment in held.assignments)
 
 
 def host_of(snapshot: Snapshot, name: str) -> str:
@@ -111,10 +113,10 @@ def unpinned_affinity(affinity: Json, pins: PlacementTerms) -> dict[str, Any]:
 
 
 def _stripped(term: Json, pins: PlacementTerms) -> dict[str, Any]:
-    stated = tuple(_requirement(one) for kind in KINDS_OF_MATCH for one in term.get(kind) or [])
+    stated = tuple(_requirement(expression) for kind in KINDS_OF_MATCH for expression in term.get(kind) or [])
     left = pins.without(stated)
     kept = {
-        kind: [one for one in term[kind] or [] if _requirement(one) in left]
+        kind: [expression for expression in term[kind] or [] if _requirement(expression) in left]
         for kind in KINDS_OF_MATCH
         if kind in term
     }
@@ -141,8 +143,8 @@ def repinned(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
     affinity = spec.get("affinity") if isinstance(spec, Mapping) else None
     if not known or not isinstance(spec, Mapping) or not isinstance(affinity, Mapping):
         return pod
-    now = {domain for one in held for domain in one.domains}
-    hosts = frozenset(host for one in held for host in hosts_of(snapshot, one))
+    now = {domain for reservation in held for domain in reservation.domains}
+    hosts = frozenset(host for reservation in held for host in hosts_of(snapshot, reservation))
     former = PlacementAnnotation(
         note.decision,
         note.topology,
@@ -154,4 +156,4 @@ def repinned(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
 
 
 def _levels(snapshot: Snapshot, topology: str) -> tuple[str, ...]:
-    return next((one.levels for one in snapshot.topologies if one.name == topology), ())
+    return next((candidate.levels for candidate in snapshot.topologies if candidate.name == topology), ())

@@ -47,15 +47,17 @@ def plan_in_turn(
     queued behind them.
     """
     straight = plan_workload(snapshot, workload)
-    newcomers = [one.group for one in straight.placed if not one.answer.replayed]
+    newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]
     if not newcomers or straight.decision != "admitted":
         return straight
-    names = {one.group.name for one in straight.placed}
+    names = {gang_plan.group.name for gang_plan in straight.placed}
     stated = max(map(_priority, newcomers))
     ahead = [
-        one
-        for one in waiting()
-        if one.priority >= stated and one.group.name not in names and snapshot.holding(one.group.name) is None
+        gang
+        for gang in waiting()
+        if gang.priority >= stated
+        and gang.group.name not in names
+        and snapshot.holding(gang.group.name) is None
     ]
     if not ahead:
         return straight
@@ -63,21 +65,21 @@ def plan_in_turn(
     placed = tuple(
         _behind(before, after, ahead) for before, after in zip(straight.placed, turned.placed, strict=True)
     )
-    for one in placed:
-        if one.reservation is not None:
-            snapshot = snapshot.with_reservation(one.reservation)
+    for gang_plan in placed:
+        if gang_plan.reservation is not None:
+            snapshot = snapshot.with_reservation(gang_plan.reservation)
     return WorkloadPlan(placed, snapshot)
 
 
 def kept_for(snapshot: Snapshot, ahead: Iterable[Waiting]) -> Snapshot:
     """The snapshot in which those that wait hold what is not to be taken from them."""
     guarded = False
-    for one in list(ahead)[:MOST_PLANNED]:
-        answer = plan(snapshot, one.group)
+    for gang in list(ahead)[:MOST_PLANNED]:
+        answer = plan(snapshot, gang.group)
         if answer.decision == "admitted":
-            held = reservation_for(snapshot, one.group, answer)
+            held = reservation_for(snapshot, gang.group, answer)
         elif answer.decision == "queued" and not guarded:
-            held, guarded = shadow(snapshot, one.group), True
+            held, guarded = shadow(snapshot, gang.group), True
         else:
             held = None
         if held is not None:
@@ -90,12 +92,12 @@ def shadow(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
     key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
     known = snapshot.base.kept.get("shadow")
     if isinstance(known, tuple) and known[0] == key:
-        found: Reservation | None = known[1]
-        return found
+        reservation: Reservation | None = known[1]
+        return reservation
     emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
-    found = reservation_for(emptied, group, plan(emptied, group))
-    snapshot.base.kept["shadow"] = key, found
-    return found
+    reservation = reservation_for(emptied, group, plan(emptied, group))
+    snapshot.base.kept["shadow"] = key, reservation
+    return reservation
 
 
 def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[Waiting]) -> GangPlan:
@@ -119,4 +121,4 @@ def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[Waiting]) -> Gang
 
 
 def _priority(group: PodGroup) -> int:
-    return max((one.shape.priority for one in group.pod_sets), default=0)
+    return max((pod_set.shape.priority for pod_set in group.pod_sets), default=0)

@@ -21,9 +21,9 @@ ROLE_LABELS = ("scheduling.run.ai/topology-role", "app.kubernetes.io/component")
 def role_of(name: str, *labels: Any) -> str:
     """The role that labels name, or else an object's name; "" for none."""
     for key in ROLE_LABELS:
-        for one in labels:
-            if isinstance(one, Mapping) and one.get(key) in ROLES:
-                return str(one[key])
+        for mapping in labels:
+            if isinstance(mapping, Mapping) and mapping.get(key) in ROLES:
+                return str(mapping[key])
     return _parsed(name)[1]
 
 
@@ -47,12 +47,12 @@ def beside(gang: str, own: Iterable[str], reservations: Iterable[Reservation]) -
     if not role:
         return []
     kept = {*own, gang}
-    found = []
+    places = []
     for held in reservations:
         parts = held.gang.split("/")
         if parts[0] == namespace and len(parts) > 2 and held.gang not in kept:
             their_service, theirs = _parsed(parts[2])
             if theirs and their_service == service:
                 place = {"gang": held.gang, "role": theirs}
-                found.append({**place, "topology": held.topology, "domain": list(held.domain)})
-    return found
+                places.append({**place, "topology": held.topology, "domain": list(held.domain)})
+    return places

@@ -50,10 +50,14 @@ def annotate(
             gang = (
                 workload.name if workload.kind in ONE_GANG and not workload.per_pod and (ids or waits) else ""
             )
-            told = {PLACEMENT: note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
-            _annotate(pod, told)
+            values = {PLACEMENT: note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
+            _annotate(pod, values)
         _gate(pod, waits)
-        if fenced and not template.path and any(one.mode == "domain" for one in plan.reservations):
+        if (
+            fenced
+            and not template.path
+            and any(reservation.mode == "domain" for reservation in plan.reservations)
+        ):
             pod["spec"]["tolerations"] = tolerant(pod["spec"].get("tolerations"), plan.reservations)
     return stamped
 
@@ -75,10 +79,10 @@ def hosts_of(plan: WorkloadPlan) -> list[str]:
     """The hosts that gangs of mode `nodes` are pinned to, by hostname label (by name where there is none)."""
     nodes = plan.snapshot.nodes
     names = {
-        one.node
+        assignment.node
         for placed in plan.placed
         if placed.group.reserve == "nodes"
-        for one in placed.answer.assignments
+        for assignment in placed.answer.assignments
     }
     labels = {name: nodes[name].labels.get(HOSTNAME) if name in nodes else "" for name in names}
     return sorted((labels[name] or name for name in names), key=natural)
@@ -92,11 +96,11 @@ def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -
     """
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    said = str(annotations.get(POLICIES, "")) if isinstance(annotations, Mapping) else ""
+    before = str(annotations.get(POLICIES, "")) if isinstance(annotations, Mapping) else ""
     new = set(names)
     if not new:
-        return said
-    former, _, of_revision = said.rpartition("@")
+        return before
+    former, _, of_revision = before.rpartition("@")
     known = former.split(",") if former and of_revision == revision else []
     return f"{','.join(sorted(new.union(known)))}@{revision}"
 

@@ -35,10 +35,10 @@ def toleration(gang: str) -> Json:
 
 def tolerant(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[Reservation]) -> list[Json]:
     """A pod's tolerations, and those of its gang's domains; none twice."""
-    known = [dict(one) for one in stated or ()]
-    for one in held:
-        own = toleration(one.gang)
-        if one.mode == "domain" and own not in known:
+    known = [dict(entry) for entry in stated or ()]
+    for reservation in held:
+        own = toleration(reservation.gang)
+        if reservation.mode == "domain" and own not in known:
             known.append(own)
     return known
 
@@ -54,15 +54,15 @@ def wanted(snapshot: Snapshot) -> dict[str, str]:
     }
 
 
-def changes(there: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+def changes(current: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str]:
     """The nodes whose taint is not as it should be, with its value; "" is to be taken away."""
-    put = {node: value for node, value in wanted.items() if there.get(node) != value}
-    return put | {node: "" for node, value in there.items() if value and node not in wanted}
+    put = {node: value for node, value in desired.items() if current.get(node) != value}
+    return put | {node: "" for node, value in current.items() if value and node not in desired}
 
 
 def fenced_by(taints: Iterable[Mapping[str, Any]]) -> str:
     """The value of our taint among a node's, "" without it."""
-    return str(next((one.get("value", "") for one in taints if one.get("key") == RESERVED_TAINT), ""))
+    return str(next((taint.get("value", "") for taint in taints if taint.get("key") == RESERVED_TAINT), ""))
 
 
 def patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -> Json:
@@ -70,7 +70,7 @@ def patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -> Json
 
     Its taints are one whole to the API server, so the patch holds for the version that was read.
     """
-    others = [dict(one) for one in taints if one.get("key") != RESERVED_TAINT]
+    others = [dict(taint) for taint in taints if taint.get("key") != RESERVED_TAINT]
     own = [{"key": RESERVED_TAINT, "value": value, "effect": EFFECT}] if value else []
     return {"metadata": {"resourceVersion": version}, "spec": {"taints": [*others, *own] or None}}
 

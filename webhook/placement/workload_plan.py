@@ -96,7 +96,7 @@ class WorkloadPlan:
         terms: dict[Term, None] = {}
         for placed in self.placed:
             if placed.answer.decision == "admitted":
-                names = [pod_set] if pod_set else [one.name for one in placed.group.pod_sets]
+                names = [pod_set] if pod_set else [asked.name for asked in placed.group.pod_sets]
                 for name in names:
                     terms.update(
                         dict.fromkeys(requirements(self.snapshot, placed.group, placed.answer, name))
@@ -134,9 +134,9 @@ def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
     """
     metadata = _metadata(pod)
     labels = metadata.get("labels") or {}
-    told = str((metadata.get("annotations") or {}).get(GANG_OF, ""))
-    if told.startswith(f"{namespace}/"):
-        return told
+    stamped = str((metadata.get("annotations") or {}).get(GANG_OF, ""))
+    if stamped.startswith(f"{namespace}/"):
+        return stamped
     for kind, name_label, index_label in REPLICAS:
         name = str(labels.get(name_label, ""))
         index = str(labels.get(index_label, ""))
@@ -158,10 +158,10 @@ def held_for(
     object was planned, and that holds nothing, waits for its place.
     """
     annotations = _metadata(pod).get("annotations") or {}
-    ids = [one for one in str(annotations.get(RESERVATION, "")).split(",") if one]
+    ids = [part for part in str(annotations.get(RESERVATION, "")).split(",") if part]
     replica = replica_of(pod, namespace)
     if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
-        held = tuple(one for one in snapshot.reservations if one.gang == replica)
+        held = tuple(reservation for reservation in snapshot.reservations if reservation.gang == replica)
         return held, bool(held or ids or GANG_OF in annotations)
     held = tuple(r for r in snapshot.reservations if r.id in ids and r.gang.startswith(f"{namespace}/"))
     return held, bool(held)

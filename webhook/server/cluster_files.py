@@ -20,11 +20,11 @@ def picture(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
     No node at all is an error too: a file that is just being written looks like that, and every workload
     would be refused for good.
     """
-    found = documents(paths)
-    snapshot = read((document.file, document.value) for document in found)
+    read_documents = documents(paths)
+    snapshot = read((document.file, document.value) for document in read_documents)
     if not snapshot.nodes:
         raise InputError("no Node in it; a cluster has at least one", Where(", ".join(paths)))
-    return snapshot, Environment.of_objects(_objects(document.value for document in found))
+    return snapshot, Environment.of_objects(_objects(document.value for document in read_documents))
 
 
 def _objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:

@@ -153,8 +153,8 @@ class Webhook:
     def problems(self) -> list[str]:
         """What is older than it should be: policies or cluster files whose newest version is bad."""
         error = self.service.policies.error
-        found = (str(error) if error else "", self.service.cluster.problem())
-        return [problem for problem in found if problem]
+        problems = (str(error) if error else "", self.service.cluster.problem())
+        return [problem for problem in problems if problem]
 
 
 async def _body(call: web.Request) -> bytes:

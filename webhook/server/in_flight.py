@@ -54,40 +54,44 @@ class InFlightReservations:
         wanted = tuple(wanted)
         with self._lock:
             newer = [
-                RecordedReservation(one.reservation, _NEWEST)
-                for one in self._by_id.values()
-                if one.made >= since
+                RecordedReservation(promise.reservation, _NEWEST)
+                for promise in self._by_id.values()
+                if promise.made >= since
             ]
-            if newer and any(in_the_way(one, 0, newer) is not None for one in wanted):
+            if newer and any(in_the_way(reservation, 0, newer) is not None for reservation in wanted):
                 return False
             now = time.monotonic()
-            self._by_id |= {one.id: Promise(one, now) for one in wanted}
+            self._by_id |= {reservation.id: Promise(reservation, now) for reservation in wanted}
         return True
 
     def settle(self, ids: Iterable[str], *, kept: bool) -> None:
         """The ledger has answered: the reservations stand in it, or not. On the event loop."""
         with self._lock:
-            for one in ids:
-                promise = self._by_id.get(one)
+            for reservation_id in ids:
+                promise = self._by_id.get(reservation_id)
                 if promise is not None:
                     promise.settled = time.monotonic()
                     promise.done.set()
                     if not kept:
-                        del self._by_id[one]
+                        del self._by_id[reservation_id]
 
     async def awaited(self, ids: Iterable[str]) -> bool:
         """Wait for promises of these that another call is about to keep; False where there is none."""
         with self._lock:
-            found = [self._by_id[one] for one in ids if one in self._by_id and not self._by_id[one].settled]
-        for promise in found:
+            unsettled = [
+                self._by_id[reservation_id]
+                for reservation_id in ids
+                if reservation_id in self._by_id and not self._by_id[reservation_id].settled
+            ]
+        for promise in unsettled:
             with suppress(TimeoutError):
                 async with asyncio.timeout(KEPT_SECONDS):
                     await promise.done.wait()
-        return bool(found)
+        return bool(unsettled)
 
     def _live(self) -> list[Promise]:
         now = time.monotonic()
         with self._lock:
-            for one in [name for name, p in self._by_id.items() if now - p.made > KEPT_SECONDS]:
-                del self._by_id[one]
+            for reservation_id in [name for name, p in self._by_id.items() if now - p.made > KEPT_SECONDS]:
+                del self._by_id[reservation_id]
             return list(self._by_id.values())

@@ -90,7 +90,9 @@ class Service:
                 return decision
             new = frozenset(step.reservation.id for step in decision.steps if isinstance(step, Reserve))
             held = decision.plan.reservations if decision.plan is not None else ()
-            if await self.promises.awaited(one.id for one in held if one.id not in new):
+            if await self.promises.awaited(
+                reservation.id for reservation in held if reservation.id not in new
+            ):
                 continue  # another call has the same gang under way: its outcome is this one's too
             kept = False
             try:
@@ -106,8 +108,8 @@ class Service:
             picture: Snapshot | None = self.cluster.snapshot()
             snapshot = self.promises.over(picture.with_book(book), read) if picture is not None else None
             decision = decide(request, self.policies.current, snapshot, phase, self.cluster.surroundings())
-            wanted = [step.reservation for step in decision.steps if isinstance(step, Reserve)]
-            if request.dry_run or not wanted or self.promises.make(wanted, began):
+            reservations = [step.reservation for step in decision.steps if isinstance(step, Reserve)]
+            if request.dry_run or not reservations or self.promises.make(reservations, began):
                 return decision
 
     async def _do(self, decision: Decision, book: Book) -> None:

@@ -98,18 +98,18 @@ def _largest(tree: TopologyTree, free: Mapping[str, Resources]) -> dict[str, obj
     for node in tree.nodes:
         now.append(now[-1] + _gpus(free[node.name]))
         empty.append(empty[-1] + _gpus(node.allocatable))
-    found: dict[str, object] = {}
+    by_level: dict[str, object] = {}
     for level, branches in zip(tree.topology.levels, tree.levels, strict=True):
         ends = accumulate(map(len, branches), initial=0)
-        spans = [(at, at + len(b), b) for at, b in zip(ends, branches, strict=False) if b.named]
+        spans = [(start, start + len(b), b) for start, b in zip(ends, branches, strict=False) if b.named]
         best = max(spans, key=lambda span: (now[span[1]] - now[span[0]], -span[0]), default=None)
         if best is not None:
-            found[level] = {
+            by_level[level] = {
                 "gpus": now[best[1]] - now[best[0]],
                 "domain": list(best[2].path),
                 "gpusWhenEmpty": max(empty[end] - empty[start] for start, end, _ in spans),
             }
-    return found
+    return by_level
 
 
 def _pools(snapshot: Snapshot) -> dict[str, object]:
@@ -148,29 +148,30 @@ def _homes(snapshot: Snapshot) -> dict[str, set[str]]:
 
 
 def _resources(snapshot: Snapshot) -> dict[str, int]:
-    found: dict[str, int] = {}
+    largest: dict[str, int] = {}
     for node in snapshot.nodes.values():
         for name, amount in {**node.allocatable, **node.pending}.items():
-            found[name] = max(found.get(name, 0), amount)
-    return dict(sorted(found.items()))
+            largest[name] = max(largest.get(name, 0), amount)
+    return dict(sorted(largest.items()))
 
 
 def _mig(snapshot: Snapshot) -> dict[str, object]:
-    found: dict[str, dict[str, dict[str, int]]] = {}
+    by_product: dict[str, dict[str, dict[str, int]]] = {}
     for name, node in snapshot.nodes.items():
         product = node.labels.get(PRODUCT, "")
         offers = {**node.allocatable, **node.pending}
         slices = {r.removeprefix(MIG_PREFIX): n for r, n in offers.items() if r.startswith(MIG_PREFIX)}
         if not product and not slices:
             continue
-        facts = found.setdefault(product, {"most": {}, "free": {}})
+        facts = by_product.setdefault(product, {"most": {}, "free": {}})
         free = _free(snapshot, name) if slices else {}
         for profile, count in slices.items():
             facts["most"][profile] = max(facts["most"].get(profile, 0), count)
             now = free.get(MIG_PREFIX + profile, 0)
             facts["free"][profile] = max(facts["free"].get(profile, 0), now)
     return {
-        product: {"profiles": list(profiles_of(product)), **facts} for product, facts in sorted(found.items())
+        product: {"profiles": list(profiles_of(product)), **facts}
+        for product, facts in sorted(by_product.items())
     }
 
 

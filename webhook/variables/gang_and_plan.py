@@ -81,7 +81,7 @@ def _size(workload: Workload, group: PodGroup) -> dict[str, Any]:
         "gpus": group.gpus,
         "replicas": len(workload.gangs),
         "perPod": workload.per_pod or bool(workload.left),
-        "podSets": [_pod_set_json(one) for one in group.pod_sets],
+        "podSets": [_pod_set_json(pod_set) for pod_set in group.pod_sets],
     }
 
 
@@ -111,9 +111,11 @@ def _neighbours(
     workload: Workload, fellows: Iterable[GroupMember], reservations: Iterable[Reservation]
 ) -> dict[str, Any]:
     """Who else belongs to it: pods of its PodGroups, the places of the same service's other roles."""
-    gangs = (one.name for one in workload.gangs)
+    gangs = (group.name for group in workload.gangs)
     return {
-        "fellows": [{"group": one.group, "scheduler": one.scheduler, "who": one.who} for one in fellows],
+        "fellows": [
+            {"group": member.group, "scheduler": member.scheduler, "who": member.who} for member in fellows
+        ],
         "beside": beside(workload.name, gangs, reservations) if workload.name else [],
     }
 
@@ -130,8 +132,8 @@ def _asked(group: PodGroup) -> dict[str, Any]:
 
 
 def _texts(metadata: Any, part: str) -> dict[str, str]:
-    found = metadata.get(part) if isinstance(metadata, Mapping) else None
-    return {key: str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}
+    values = metadata.get(part) if isinstance(metadata, Mapping) else None
+    return {key: str(value) for key, value in values.items()} if isinstance(values, Mapping) else {}
 
 
 def _schedulers(workload: Workload, obj: Any) -> list[str]:
@@ -142,22 +144,22 @@ def _schedulers(workload: Workload, obj: Any) -> list[str]:
 
 def _all_labels(workload: Workload, obj: Any) -> Iterator[Any]:
     """The labels of the object and of its templates."""
-    for path in ((*one.metadata_path, "labels") for one in (_OBJECT, *workload.templates)):
-        found = obj
+    for path in ((*template.metadata_path, "labels") for template in (_OBJECT, *workload.templates)):
+        node = obj
         for step in path:
-            found = found.get(step) if isinstance(found, Mapping) else None if found is None else found[step]
-        yield found
+            node = node.get(step) if isinstance(node, Mapping) else None if node is None else node[step]
+        yield node
 
 
 def pod_specs(workload: Workload, obj: Any) -> list[Any]:
     """The PodSpecs of an object's templates, where they stand."""
-    found = []
+    specs = []
     for template in (*workload.templates, *workload.inlined):
         spec = obj
         for step in template.spec_path:
             spec = spec[step]
-        found.append(spec)
-    return found
+        specs.append(spec)
+    return specs
 
 
 def _constraint_json(constraint: Constraint) -> dict[str, Any]:
@@ -236,9 +238,9 @@ def term_json(term: Term) -> dict[str, Any]:
     labels = [requirement for requirement in term if requirement.key != "metadata.name"]
     json: dict[str, Any] = {}
     if labels:
-        json["matchExpressions"] = [_requirement_json(one) for one in labels]
+        json["matchExpressions"] = [_requirement_json(requirement) for requirement in labels]
     if fields:
-        json["matchFields"] = [_requirement_json(one) for one in fields]
+        json["matchFields"] = [_requirement_json(requirement) for requirement in fields]
     return json
 
 

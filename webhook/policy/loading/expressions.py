@@ -65,15 +65,15 @@ class ExpressionCompiler:
 
     def uses(self, expressions: Iterable[Expression]) -> frozenset[str]:
         """Root variables that expressions read, through `variables` too."""
-        found: set[str] = set()
+        roots: set[str] = set()
         for expression in expressions:
             program = expression.program
-            found |= program.references
+            roots |= program.references
             if "variables" in program.references:
                 named = read_variables(program)
                 for name in self.variables if named is None else named:
-                    found |= self.uses_of.get(name, frozenset())
-        return frozenset(found)
+                    roots |= self.uses_of.get(name, frozenset())
+        return frozenset(roots)
 
     def _declared(self, mutations: bool, variables: bool) -> Declarations:
         names = [*BASE_VARIABLES]

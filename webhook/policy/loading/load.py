@@ -55,10 +55,10 @@ def load(
             continue
         paths.append(path)
         try:
-            found = [item for document in parse(path, text) for item in _unfold(document)]
-            if not found:
+            unfolded = [item for document in parse(path, text) for item in _unfold(document)]
+            if not unfolded:
                 problems.append(Problem(path, 0, 0, "", "", "holds nothing; a policy may have been cut off"))
-            documents.extend(found)
+            documents.extend(unfolded)
         except PolicyError as error:
             problems.extend(error.problems)
     sorted_out = _sort_out(documents, problems)
