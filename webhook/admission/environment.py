@@ -12,7 +12,7 @@ from typing import Any
 
 from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
 from webhook.placement.group_members import GroupMember
-from webhook.placement.queue import Waiting
+from webhook.placement.queue import WaitingGang
 from webhook.policy.engine.inputs import FileParams, Params
 from webhook.policy.engine.model import ParamKind, PolicySet
 from webhook.wire.request import AdmissionRequest, UserInfo
@@ -46,7 +46,7 @@ class Environment:
     access: Callable[[UserInfo], Access] = no_access
     podgroups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     members: Sequence[GroupMember] = ()
-    waiting: Callable[[], Sequence[Waiting]] = tuple
+    waiting: Callable[[], Sequence[WaitingGang]] = tuple
     fenced: bool = False
 
     @classmethod

@@ -17,8 +17,8 @@ from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path
 from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.group_members import GroupMember, members, other_members
-from webhook.placement.pod_affinity import repinned
-from webhook.placement.taints import kept_off
+from webhook.placement.pod_affinity import without_former_placement
+from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import WorkloadPlan, with_claims
 from webhook.policy.engine.inputs import Params
 from webhook.variables.cluster import cluster_facts
@@ -98,7 +98,7 @@ class Evaluation:
         """The object as it came, or a pod without the affinity to a place that its gang has left since."""
         if self._snapshot is None or obj.get("kind") != "Pod":
             return obj
-        return repinned(obj, self._snapshot, self._context.request.namespace)
+        return without_former_placement(obj, self._snapshot, self._context.request.namespace)
 
     def kept_off_reserved(self, obj: Json) -> Json:
         """The object, or a new pod for GPUs that has no place of its own and does not wait for one, kept off
@@ -110,7 +110,7 @@ class Evaluation:
         waits = any(isinstance(gate, Mapping) and gate.get("name") == QUEUED_GATE for gate in gates)
         if waits or (self.plan is not None and self.plan.reservations) or not wants_plan(workload):
             return obj
-        return kept_off(obj, self._snapshot)
+        return keep_off_reserved(obj, self._snapshot)
 
     # What the policy engine asks for.
 

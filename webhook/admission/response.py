@@ -8,7 +8,7 @@ from dataclasses import replace
 import orjson
 
 from webhook.jsontools.sentences import joined
-from webhook.placement.bandwidth_words import given_up
+from webhook.placement.bandwidth_words import bandwidth_warning
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.mutate import Effect
 from webhook.policy.engine.policy_pass import Failure
@@ -66,7 +66,7 @@ def _warnings(ignored: Iterable[Failure], findings: Findings, plan: WorkloadPlan
     warnings = [*map(str, ignored), *findings.warnings]
     for gang_plan in plan.placed if plan is not None else ():
         warnings += gang_plan.answer.warnings
-        if plan is not None and (cost := given_up(plan.snapshot, gang_plan)):
+        if plan is not None and (cost := bandwidth_warning(plan.snapshot, gang_plan)):
             warnings.append(cost)
         group, answer = gang_plan.group, gang_plan.answer
         if answer.decision == "queued" and group.on_unavailable != "reject":

@@ -40,7 +40,7 @@ def ratio(layout: GangLayout, other: GangLayout) -> str:
     return f"{times:.2f}×" if abs(times - 1) >= 0.005 else ""
 
 
-def of_place(snapshot: Snapshot, gang_plan: GangPlan) -> Worth | None:
+def place_worth(snapshot: Snapshot, gang_plan: GangPlan) -> Worth | None:
     """The worth of a gang's place; None where there is none to speak of. An elastic gang is taken with the
     pods that it got."""
     return (
@@ -58,7 +58,7 @@ def properties(value: Worth) -> Mapping[str, str]:
     return values | {"allReduceModel": value.here.estimate.model}
 
 
-def given_up(snapshot: Snapshot, gang_plan: GangPlan) -> str:
+def bandwidth_warning(snapshot: Snapshot, gang_plan: GangPlan) -> str:
     """The warning to a gang that is spread, though it prefers one domain, where that costs time: how much,
     and what would be better. "" where the place is as good as any, or was promised before.
 

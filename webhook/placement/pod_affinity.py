@@ -55,7 +55,9 @@ class PlacementTerms:
         )
 
 
-def pins_of(levels: Sequence[str], domains: Iterable[Domain], nodes: Iterable[str] = ()) -> PlacementTerms:
+def terms_of_domains(
+    levels: Sequence[str], domains: Iterable[Domain], nodes: Iterable[str] = ()
+) -> PlacementTerms:
     """What a plan writes for whole domains and for single hosts. Without `levels`, for the hosts alone."""
     written = tuple(domains) if levels else ()
     paths = (domain for domain in written if len(domain) < len(levels))
@@ -63,14 +65,14 @@ def pins_of(levels: Sequence[str], domains: Iterable[Domain], nodes: Iterable[st
     return PlacementTerms(tuple(path_term(levels, path) for path in paths), frozenset((*hosts, *nodes)))
 
 
-def pins_in(snapshot: Snapshot, note: PlacementAnnotation) -> PlacementTerms:
+def terms_of_annotation(snapshot: Snapshot, note: PlacementAnnotation) -> PlacementTerms:
     """What the plan of a note wrote."""
-    return pins_of(_levels(snapshot, note.topology), note.domains, note.nodes)
+    return terms_of_domains(_levels(snapshot, note.topology), note.domains, note.nodes)
 
 
-def pins_for(snapshot: Snapshot, held: Reservation) -> PlacementTerms:
+def terms_of_reservation(snapshot: Snapshot, held: Reservation) -> PlacementTerms:
     """What the plan writes of a gang that holds this."""
-    return pins_of(_levels(snapshot, held.topology), held.domains, hosts_of(snapshot, held))
+    return terms_of_domains(_levels(snapshot, held.topology), held.domains, hosts_of(snapshot, held))
 
 
 def hosts_of(snapshot: Snapshot, held: Reservation) -> frozenset[str]:
@@ -86,7 +88,7 @@ def host_of(snapshot: Snapshot, name: str) -> str:
     return (node.labels.get(HOSTNAME) if node is not None else "") or name
 
 
-def unpinned(group: PodGroup, pins: PlacementTerms) -> PodGroup:
+def without_placement_affinity(group: PodGroup, pins: PlacementTerms) -> PodGroup:
     """The gang with each PodSet's affinity as it was before the plan's terms were joined to it."""
     sets = []
     for pod_set in group.pod_sets:
@@ -97,7 +99,7 @@ def unpinned(group: PodGroup, pins: PlacementTerms) -> PodGroup:
     return replace(group, pod_sets=tuple(sets))
 
 
-def unpinned_affinity(affinity: Json, pins: PlacementTerms) -> dict[str, Any]:
+def remove_placement_affinity(affinity: Json, pins: PlacementTerms) -> dict[str, Any]:
     """The same for a pod's `spec.affinity`; everything else in it stays."""
     node = dict(affinity.get("nodeAffinity") or {})
     former = (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
@@ -128,7 +130,7 @@ def _requirement(expression: Json) -> Requirement:
     return Requirement(str(expression.get("key", "")), str(expression.get("operator", "")), values)
 
 
-def repinned(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
+def without_former_placement(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
     """A pod that its template pins to a place which its gang has left, free of that pin; else the pod itself.
 
     Templates can mostly not be changed, so what the former plan wrote is taken away when the pod arrives, and
@@ -151,7 +153,7 @@ def repinned(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
         tuple(domain for domain in note.domains if domain not in now),
         note.nodes if note.nodes != hosts else frozenset(),
     )
-    after = unpinned_affinity(affinity, pins_in(snapshot, former))
+    after = remove_placement_affinity(affinity, terms_of_annotation(snapshot, former))
     return pod if after == affinity else {**pod, "spec": {**spec, "affinity": after}}
 
 

@@ -20,12 +20,12 @@ from planner.planning.reservation import reservation_for
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workload
 from webhook.workloads import Workload
 
-MOST_PLANNED = 32
+MAX_WAITING_PLANNED = 32
 """Waiting gangs that are planned for one newcomer; those behind them are not thought of."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingGang:
     """A gang that waits for a place. `created`: since when, seconds since the epoch."""
 
     group: PodGroup
@@ -33,13 +33,13 @@ class Waiting:
     created: float = 0.0
 
 
-def in_order(waiting: Iterable[Waiting]) -> tuple[Waiting, ...]:
+def in_order(waiting: Iterable[WaitingGang]) -> tuple[WaitingGang, ...]:
     """The queue: by priority, then age, then name."""
     return tuple(sorted(waiting, key=lambda one: (-one.priority, one.created, one.group.name)))
 
 
 def plan_in_turn(
-    snapshot: Snapshot, workload: Workload, waiting: Callable[[], Sequence[Waiting]]
+    snapshot: Snapshot, workload: Workload, waiting: Callable[[], Sequence[WaitingGang]]
 ) -> WorkloadPlan:
     """The plan of a workload's gangs, where those that `waiting` gives are in the queue already, in order.
 
@@ -61,7 +61,7 @@ def plan_in_turn(
     ]
     if not ahead:
         return straight
-    turned = plan_workload(kept_for(snapshot, ahead), workload)
+    turned = plan_workload(with_waiting_gangs(snapshot, ahead), workload)
     placed = tuple(
         _behind(before, after, ahead) for before, after in zip(straight.placed, turned.placed, strict=True)
     )
@@ -71,15 +71,15 @@ def plan_in_turn(
     return WorkloadPlan(placed, snapshot)
 
 
-def kept_for(snapshot: Snapshot, ahead: Iterable[Waiting]) -> Snapshot:
+def with_waiting_gangs(snapshot: Snapshot, ahead: Iterable[WaitingGang]) -> Snapshot:
     """The snapshot in which those that wait hold what is not to be taken from them."""
     guarded = False
-    for gang in list(ahead)[:MOST_PLANNED]:
+    for gang in list(ahead)[:MAX_WAITING_PLANNED]:
         answer = plan(snapshot, gang.group)
         if answer.decision == "admitted":
             held = reservation_for(snapshot, gang.group, answer)
         elif answer.decision == "queued" and not guarded:
-            held, guarded = shadow(snapshot, gang.group), True
+            held, guarded = reservation_when_empty(snapshot, gang.group), True
         else:
             held = None
         if held is not None:
@@ -87,7 +87,7 @@ def kept_for(snapshot: Snapshot, ahead: Iterable[Waiting]) -> Snapshot:
     return snapshot
 
 
-def shadow(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
+def reservation_when_empty(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
     """What the gang would take on the emptied cluster; the same as long as the nodes are."""
     key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
     known = snapshot.base.kept.get("shadow")
@@ -100,7 +100,7 @@ def shadow(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
     return reservation
 
 
-def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[Waiting]) -> GangPlan:
+def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[WaitingGang]) -> GangPlan:
     """What is said of one gang: of one that would have its place but for the queue, that it waits in turn."""
     if before.answer.decision != "admitted" or after.answer.decision == "admitted":
         return after

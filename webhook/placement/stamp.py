@@ -17,7 +17,7 @@ import orjson
 from planner.model.errors import InputError, Where
 from planner.model.natural_order import natural
 from planner.model.topology import HOSTNAME, Domain
-from webhook.placement.taints import tolerant
+from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.workloads import KINDS, Template, Workload
 from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
@@ -58,7 +58,7 @@ def annotate(
             and not template.path
             and any(reservation.mode == "domain" for reservation in plan.reservations)
         ):
-            pod["spec"]["tolerations"] = tolerant(pod["spec"].get("tolerations"), plan.reservations)
+            pod["spec"]["tolerations"] = with_tolerations(pod["spec"].get("tolerations"), plan.reservations)
     return stamped
 
 

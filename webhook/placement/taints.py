@@ -33,7 +33,7 @@ def toleration(gang: str) -> Json:
     return {"key": RESERVED_TAINT, "operator": "Equal", "value": holder(gang), "effect": EFFECT}
 
 
-def tolerant(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[Reservation]) -> list[Json]:
+def with_tolerations(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[Reservation]) -> list[Json]:
     """A pod's tolerations, and those of its gang's domains; none twice."""
     known = [dict(entry) for entry in stated or ()]
     for reservation in held:
@@ -43,7 +43,7 @@ def tolerant(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[Reservat
     return known
 
 
-def wanted(snapshot: Snapshot) -> dict[str, str]:
+def desired_taints(snapshot: Snapshot) -> dict[str, str]:
     """The taint's value for each node that a gang holds whole."""
     return {
         node: holder(held.gang)
@@ -54,18 +54,18 @@ def wanted(snapshot: Snapshot) -> dict[str, str]:
     }
 
 
-def changes(current: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str]:
+def taint_changes(current: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str]:
     """The nodes whose taint is not as it should be, with its value; "" is to be taken away."""
     put = {node: value for node, value in desired.items() if current.get(node) != value}
     return put | {node: "" for node, value in current.items() if value and node not in desired}
 
 
-def fenced_by(taints: Iterable[Mapping[str, Any]]) -> str:
+def reserved_taint_value(taints: Iterable[Mapping[str, Any]]) -> str:
     """The value of our taint among a node's, "" without it."""
     return str(next((taint.get("value", "") for taint in taints if taint.get("key") == RESERVED_TAINT), ""))
 
 
-def patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -> Json:
+def taint_patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -> Json:
     """The merge patch of a node as it was read: ours as it shall be, all other taints as they are.
 
     Its taints are one whole to the API server, so the patch holds for the version that was read.
@@ -75,7 +75,7 @@ def patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -> Json
     return {"metadata": {"resourceVersion": version}, "spec": {"taints": [*others, *own] or None}}
 
 
-def kept_off(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
+def keep_off_reserved(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
     """A pod that no plan pins, required to stay off the nodes that gangs hold whole now."""
     spec = pod.get("spec")
     held = [snapshot.nodes[name] for name in snapshot.holders if name in snapshot.nodes]

@@ -136,8 +136,8 @@ def _found(blank: Result, findings: Findings) -> Iterator[Result]:
 def _planned(blank: Result, placed: GangPlan, snapshot: Snapshot, obj: Mapping[str, Any]) -> Result:
     answer = placed.answer
     admitted = answer.decision == "admitted"
-    value = bandwidth_words.of_place(snapshot, placed)
-    warnings = [one for one in (*answer.warnings, bandwidth_words.given_up(snapshot, placed)) if one]
+    value = bandwidth_words.place_worth(snapshot, placed)
+    warnings = [one for one in (*answer.warnings, bandwidth_words.bandwidth_warning(snapshot, placed)) if one]
     properties = {
         "gang": answer.gang,
         "decision": answer.decision,

@@ -14,7 +14,7 @@ from webhook.admission.environment import Environment
 from webhook.files.reader import SUFFIXES, documents
 
 
-def picture(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
+def read_cluster_files(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
     """What cluster files show. Raises `InputError` for what cannot be read.
 
     No node at all is an error too: a file that is just being written looks like that, and every workload
@@ -59,7 +59,7 @@ class ClusterFiles:
                     self._problem = str(error)
             return self._snapshot
 
-    def surroundings(self) -> Environment:
+    def environment(self) -> Environment:
         """Namespaces and parameters in the files that the picture was read from."""
         return self._around
 
@@ -72,7 +72,7 @@ class ClusterFiles:
         return ""
 
     def _read(self) -> tuple[Snapshot, Environment]:
-        return picture(self._paths)
+        return read_cluster_files(self._paths)
 
     def _stamp(self) -> tuple[tuple[str, int, int], ...]:
         files = [file for path in self._paths for file in _found(Path(path))]

@@ -15,7 +15,7 @@ class ClusterSource(Protocol):
         """The newest picture, None where no cluster is known."""
         ...
 
-    def surroundings(self) -> Environment:
+    def environment(self) -> Environment:
         """What policies may look up there."""
         ...
 
@@ -35,7 +35,7 @@ class NoCluster:
         """Nothing is known."""
         return
 
-    def surroundings(self) -> Environment:
+    def environment(self) -> Environment:
         """Nothing around."""
         return Environment()
 

@@ -107,7 +107,7 @@ class Service:
             began = time.monotonic()
             picture: Snapshot | None = self.cluster.snapshot()
             snapshot = self.promises.over(picture.with_book(book), read) if picture is not None else None
-            decision = decide(request, self.policies.current, snapshot, phase, self.cluster.surroundings())
+            decision = decide(request, self.policies.current, snapshot, phase, self.cluster.environment())
             reservations = [step.reservation for step in decision.steps if isinstance(step, Reserve)]
             if request.dry_run or not reservations or self.promises.make(reservations, began):
                 return decision

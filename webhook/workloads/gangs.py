@@ -12,7 +12,7 @@ from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet, Res
 from planner.node.gpu_sharing import share_in
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import Options
-from webhook.workloads.topology_keys import TEMPLATE, Asked, asked
+from webhook.workloads.topology_keys import TEMPLATE, TopologyRequest, asked
 
 SHARED_GPU = "nvidia.com/gpu.shared"
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
@@ -20,22 +20,22 @@ NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
+class PodSetRequest:
     """A PodSet with what else its template says: its own topology request and whether it shares GPUs."""
 
     pod_set: PodSet
-    asked: Asked
+    asked: TopologyRequest
     shares: bool
     claims: bool
 
 
-def shaped(member: PodSetTemplate, own: bool, given: Mapping[str, str]) -> Shaped:
+def pod_set_request(member: PodSetTemplate, own: bool, given: Mapping[str, str]) -> PodSetRequest:
     """A member as the planner sees it. `own`: it is the object itself, whose keys were read already; `given`:
     labels that its pods will have besides.
 
     Raises `InputError` for a malformed pod spec or key.
     """
-    request = Asked() if own else asked(TEMPLATE, member.metadata, *member.annotated)
+    request = TopologyRequest() if own else asked(TEMPLATE, member.metadata, *member.annotated)
     labels = {**given, **{key: value.text() for key, value in member.metadata.get("labels").entries()}}
     notes = member.metadata.get("annotations")
     shape = shape_of(
@@ -45,7 +45,7 @@ def shaped(member: PodSetTemplate, own: bool, given: Mapping[str, str]) -> Shape
         shape = replace(shape, alignment=NOTHING)
     shares = bool(share_in(shape.requests) or shape.requests.get(SHARED_GPU) or shape.mig_slices)
     claims = bool(member.spec.get("resourceClaims").items())
-    return Shaped(
+    return PodSetRequest(
         PodSet(member.pod_set, member.count, shape, request.constraint, member.most), request, shares, claims
     )
 
@@ -54,8 +54,8 @@ def gangs(
     layout: WorkloadLayout,
     name: str,
     chosen: Options,
-    top: Asked,
-    sets: Mapping[tuple[str, int], Shaped],
+    top: TopologyRequest,
+    sets: Mapping[tuple[str, int], PodSetRequest],
     reserve: ReserveMode,
     within: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> tuple[PodGroup, ...]:
@@ -74,7 +74,11 @@ def gangs(
 
 
 def _gang(
-    parts: list[Shaped], chosen: Options, top: Asked, reserve: ReserveMode, warnings: tuple[str, ...]
+    parts: list[PodSetRequest],
+    chosen: Options,
+    top: TopologyRequest,
+    reserve: ReserveMode,
+    warnings: tuple[str, ...],
 ) -> PodGroup:
     constraint, pod_sets, notes = _constrained(parts, top)
     origins = dict.fromkeys((*top.origins, *(origin for part in parts for origin in part.asked.origins)))
@@ -109,7 +113,9 @@ def _at_least(sets: tuple[PodSet, ...], gang_min: int | None) -> tuple[PodSet, .
     return tuple(smallest if pod_set is largest else pod_set for pod_set in sets)
 
 
-def _constrained(parts: list[Shaped], top: Asked) -> tuple[Constraint, tuple[PodSet, ...], tuple[str, ...]]:
+def _constrained(
+    parts: list[PodSetRequest], top: TopologyRequest
+) -> tuple[Constraint, tuple[PodSet, ...], tuple[str, ...]]:
     """The gang's constraint and its PodSets with theirs, each part where its dialect wants it."""
     constraint = top.constraint
     notes: tuple[str, ...] = ()
@@ -181,14 +187,14 @@ def _needing(pod_set: PodSet, needed: tuple[Requirement, ...]) -> PodSet:
     return replace(pod_set, shape=replace(pod_set.shape, affinity=terms))
 
 
-def _counted(group: PodGroup, top: Asked) -> tuple[str, ...]:
+def _counted(group: PodGroup, top: TopologyRequest) -> tuple[str, ...]:
     if top.gpus is None or top.gpus[1] == group.gpus:
         return ()
     field, stated = top.gpus
     return (f"{field} says {stated} GPUs, the pods ask for {group.gpus}: the plan is for {group.gpus}",)
 
 
-def default_reserve(alone: bool, parts: list[Shaped]) -> ReserveMode:
+def default_reserve(alone: bool, parts: list[PodSetRequest]) -> ReserveMode:
     """`domain`, but `nodes` for pods that are each for themselves or use only parts of GPUs.
 
     A whole host held for one MIG slice or one replica of a Deployment would be absurd.

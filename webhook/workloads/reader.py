@@ -10,8 +10,8 @@ from typing import Any
 from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodGroup, PodSet
 from webhook.workloads.fields import Field, Path
-from webhook.workloads.gangs import Shaped, asks_for_gpus, default_reserve, gangs, shaped
-from webhook.workloads.implied_labels import given_labels
+from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, default_reserve, gangs, pod_set_request
+from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import WorkloadLayout
 from webhook.workloads.options import Options, options
@@ -20,11 +20,11 @@ from webhook.workloads.topology_keys import (
     BOTH,
     OBJECT,
     SCOPES,
-    Asked,
+    TopologyRequest,
     asked,
-    asked_by_pod_group,
     merged,
-    scope_asked,
+    request_of_pod_group,
+    request_of_scope,
 )
 
 OLD_SCOPE = "scheduling.run.ai/topology-policy"
@@ -203,31 +203,31 @@ class _Reader:
                 return f"{self.namespace}/{kind}/{name}", owned
         return "", False
 
-    def _top(self, gang: Membership | None) -> Asked:
+    def _top(self, gang: Membership | None) -> TopologyRequest:
         """What the object asks for as a whole, its PodGroup's request after its own."""
         if self.row.name != "Pod":
             return asked(OBJECT, self.metadata)
         requests = [asked(BOTH, self.metadata)]
         scope = self.metadata.get("annotations", OLD_SCOPE)
         if scope.text() in SCOPES:
-            requests.append(scope_asked(scope))
+            requests.append(request_of_scope(scope))
         elif scope.text():
-            requests.append(Asked(policy=scope.text(), stated=True))
+            requests.append(TopologyRequest(policy=scope.text(), stated=True))
         if gang is not None:
-            requests.append(Asked(warnings=gang.warnings))
+            requests.append(TopologyRequest(warnings=gang.warnings))
             requests += gang.subgroups.asked
             if gang.group is not None:
-                requests.append(asked_by_pod_group(gang.group))
+                requests.append(request_of_pod_group(gang.group))
         return merged(requests)
 
-    def _shapes(self, layout: WorkloadLayout) -> dict[tuple[str, int], Shaped]:
+    def _shapes(self, layout: WorkloadLayout) -> dict[tuple[str, int], PodSetRequest]:
         members = {(member.pod_set, member.count): member for gang in layout.gangs for member in gang}
         for member in layout.members:  # templates that start no pod are read too, so that errors in them show
             members.setdefault((member.pod_set, member.count), member)
         own = self.row.name == "Pod"
         name, kind = self.metadata.get("name").text(), self.row.name
         return {
-            key: shaped(member, own, given_labels(kind, name, member.pod_set))
+            key: pod_set_request(member, own, implied_labels(kind, name, member.pod_set))
             for key, member in members.items()
         }
 
@@ -270,8 +270,8 @@ def _joined(layout: WorkloadLayout, gang: Membership | None, pod: Field) -> Work
 
 
 def _of_subgroups(
-    sets: dict[tuple[str, int], Shaped], gang: Membership | None
-) -> dict[tuple[str, int], Shaped]:
+    sets: dict[tuple[str, int], PodSetRequest], gang: Membership | None
+) -> dict[tuple[str, int], PodSetRequest]:
     """The PodSets with what the subgroups of their names ask for."""
     parts = gang.subgroups.parts if gang else {}
     return {

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webhook.workloads.fields import Field
-from webhook.workloads.topology_keys import Asked, asked_by_constraint
+from webhook.workloads.topology_keys import TopologyRequest, request_of_constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Part:
     """A subgroup without children: the pods it starts with, and what it asks for."""
 
     count: int
-    asked: Asked
+    asked: TopologyRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Subgroups:
 
     parts: Mapping[str, Part] = field(default_factory=dict)
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[TopologyRequest, ...] = ()
 
     @property
     def size(self) -> int:
@@ -56,10 +56,10 @@ def subgroups(group: Field) -> Subgroups:
     below = {
         parent: tuple(n for n in listed if n not in parents and parent in above[n]) for parent in parents
     }
-    wishes = {parent: asked_by_constraint(listed[parent]) for parent in listed if parent in parents}
+    wishes = {parent: request_of_constraint(listed[parent]) for parent in listed if parent in parents}
     return Subgroups(
         {
-            name: Part(subgroup.get("minMember").count(1), asked_by_constraint(subgroup))
+            name: Part(subgroup.get("minMember").count(1), request_of_constraint(subgroup))
             for name, subgroup in listed.items()
             if name not in parents
         },
@@ -86,8 +86,8 @@ def _parents(name: str, listed: Mapping[str, Field]) -> list[str]:
     return ancestors
 
 
-def _of_several(name: str, asked: Asked) -> Asked:
+def _of_several(name: str, asked: TopologyRequest) -> TopologyRequest:
     """What a subgroup with children says, its constraint aside; a preference of several is not followed."""
     preferred = asked.constraint.preferred
     notes = (f"the preferred level {preferred} of subgroup {name} is not followed; only a required one is",)
-    return Asked(origins=asked.origins, warnings=notes if preferred else (), stated=asked.stated)
+    return TopologyRequest(origins=asked.origins, warnings=notes if preferred else (), stated=asked.stated)

@@ -113,7 +113,7 @@ in the topology at hand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TopologyRequest:
     """What the metadata of one place ask for. `together`: the PodSet group's name; `gpus`: nod-ai's count
     with its field. `affinity`: node requirements that every pod must meet. `stated`: any key is there.
     `fabric`: nod-ai's wishes. `policy`: the name of a policy of KAI's ConfigMap."""
@@ -129,7 +129,7 @@ class Asked:
     policy: str = ""
 
 
-def asked(places: frozenset[Place], *metadata: Field) -> Asked:
+def asked(places: frozenset[Place], *metadata: Field) -> TopologyRequest:
     """What these metadata ask for together; the first that says something is followed, all are in `origins`.
 
     `places`: what carries the metadata; both for a Pod, which is an object and a template at once.
@@ -152,7 +152,7 @@ def asked(places: frozenset[Place], *metadata: Field) -> Asked:
     return _sum_up(fields, warnings)
 
 
-def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> Asked:
+def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> TopologyRequest:
     def first(meaning: Meaning) -> str:
         return fields[meaning][0].text() if meaning in fields else ""
 
@@ -167,7 +167,7 @@ def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> Asked
         warnings.append(f"{wish} is not followed; only a required segment level is")
     of_slice = size if level and size else 0
     gpus = fields["gpu-count"][0].count_in_text() if "gpu-count" in fields else None
-    return Asked(
+    return TopologyRequest(
         Constraint(first("topology"), first("required"), first("preferred"), level, of_slice),
         tuple(_origin(field, meaning) for meaning in NAMED for field in fields.get(meaning, ())),
         tuple(warnings),
@@ -205,7 +205,7 @@ def _origin(field: Field, meaning: Meaning) -> Origin:
     return field.where.field, meaning, field.text()
 
 
-def asked_by_pod_group(group: Field) -> Asked:
+def request_of_pod_group(group: Field) -> TopologyRequest:
     """What a PodGroup object asks for: KAI's `topologyConstraint`, Run:ai's `topologyPolicy`, Kubernetes'
     `schedulingConstraints`, and the annotations on it. Raises `InputError` for malformed ones."""
     spec = group.get("spec")
@@ -216,11 +216,11 @@ def asked_by_pod_group(group: Field) -> Asked:
     scope = policy.get("scope")
     by_policy = _sum_up(fields, [])
     annotated = asked(OBJECT, group.get("metadata"))
-    by_scope = scope_asked(scope) if scope.text() else Asked()
+    by_scope = request_of_scope(scope) if scope.text() else TopologyRequest()
     return merged((by_policy, by_scope, annotated), _affinity(policy.get("affinity")))
 
 
-def asked_by_constraint(part: Field) -> Asked:
+def request_of_constraint(part: Field) -> TopologyRequest:
     """What KAI's `topologyConstraint` in this field asks for."""
     return _sum_up(_said(part), [])
 
@@ -237,10 +237,10 @@ _POD_GROUP_FIELDS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
 )
 
 
-def scope_asked(scope: Field) -> Asked:
+def request_of_scope(scope: Field) -> TopologyRequest:
     """A Run:ai scope as a required level. Raises `InputError` naming the valid scopes."""
     level = SCOPES[scope.choice(tuple(SCOPES))]
-    return Asked(Constraint(required=level), ((scope.where.field, "required", level),), stated=True)
+    return TopologyRequest(Constraint(required=level), ((scope.where.field, "required", level),), stated=True)
 
 
 def _affinity(affinity: Field) -> tuple[Requirement, ...]:
@@ -252,7 +252,7 @@ def _affinity(affinity: Field) -> tuple[Requirement, ...]:
     return tuple(requirements)
 
 
-def merged(parts: Iterable[Asked], affinity: tuple[Requirement, ...] = ()) -> Asked:
+def merged(parts: Iterable[TopologyRequest], affinity: tuple[Requirement, ...] = ()) -> TopologyRequest:
     """Several requests for the same pods as one: for each part of a constraint the first that states it."""
     listed = list(parts)
 
@@ -260,7 +260,7 @@ def merged(parts: Iterable[Asked], affinity: tuple[Requirement, ...] = ()) -> As
         return next((text for request in listed if (text := getattr(request.constraint, name))), "")
 
     size = next((request.constraint.slice_size for request in listed if request.constraint.slice_level), 0)
-    return Asked(
+    return TopologyRequest(
         Constraint(first("topology"), first("required"), first("preferred"), first("slice_level"), size),
         tuple(origin for request in listed for origin in request.origins),
         tuple(warning for request in listed for warning in request.warnings),

@@ -27,7 +27,7 @@ from webhook.kube.state.gangs import WATCHED, Gang, Ref, Unbound, gangs_of, seco
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.pod_affinity import host_of
 from webhook.placement.stamp import placement_note
-from webhook.placement.taints import tolerant
+from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.server.leaf_spine_metrics import recovery_histogram
 from webhook.server.service import HOLD_SECONDS
@@ -247,7 +247,9 @@ class Controller:
                     return
                 patch = _opened(stored, snapshot, gang.group, reservation, pod.pod_set)
                 if self._fence is not None and reservation is not None and reservation.mode == "domain":
-                    patch["spec"]["tolerations"] = tolerant(stored["spec"].get("tolerations"), [reservation])
+                    patch["spec"]["tolerations"] = with_tolerations(
+                        stored["spec"].get("tolerations"), [reservation]
+                    )
                 await self._api.merge(path, patch)
             except ApiError as error:
                 if error.status not in (404, 409):  # gone or changed: the next look sees what became of it
