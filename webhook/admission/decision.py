@@ -46,7 +46,7 @@ _NO_ENVIRONMENT = Environment()
 class Decision:
     """The answer, what is to be done in the ledger for it, and how it came about.
 
-    `object` is the object as it shall be (as it came, where it is refused or nothing changed it).
+    `object` is the object as it leaves (as it arrived, where it is refused or nothing changed it).
     `plan` is None where nothing was planned. `effects` say which policy changed what, the plan's own changes
     among them under the name `plan`; `mutated` and `findings` are what the policy engine says, None where it
     was not asked. `malformed`: the object could not be read.

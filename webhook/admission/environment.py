@@ -1,7 +1,7 @@
-"""What policies may look up beside the object itself: its namespace, parameter objects, who may do what.
+"""What a cluster gives to decisions beside its snapshot: namespaces, parameters, PodGroups, permissions.
 
-From cluster files on the command line, from the API server in a cluster. Policies read it; nothing here does
-I/O by itself, an `Access` that asks the API server is given by the shell.
+From cluster files on the command line, from watches in a cluster. Nothing here does I/O: an `Access` that
+asks the API server is handed in.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from webhook.wire.request import AdmissionRequest, UserInfo
 Json = Mapping[str, Any]
 
 
-_TOO_MANY = ("Node", "Pod", "Event", "Lease")
-"""Kinds that no policy takes as parameters, and of which a cluster has more than is worth keeping."""
+_NOT_KEPT = ("Node", "Pod", "Event", "Lease")
+"""Kinds that no policy takes as parameters, and of which a cluster has too many to keep."""
 
 
 _NO_PARAMS = FileParams(())
@@ -37,8 +37,8 @@ class Environment:
     """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user.
 
     `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
-    such groups that are in no cluster yet. `waiting` tells, in order, which gangs wait. `fenced`: reserved
-    domains are fenced by taint.
+    such groups that are in no cluster yet. `waiting` gives the queue, in order. `fenced`: reserved domains
+    carry a taint.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Environment:
     @classmethod
     def of_objects(cls, objects: Iterable[Json]) -> Environment:
         """From what cluster files hold: Namespaces, and every other object as a possible parameter."""
-        known = tuple(obj for obj in objects if obj.get("kind") not in _TOO_MANY)
+        known = tuple(obj for obj in objects if obj.get("kind") not in _NOT_KEPT)
         spaces = {_name(obj): obj for obj in known if obj.get("kind") == "Namespace"}
         return cls(spaces, FileParams(known), podgroups=pod_groups(known))
 
@@ -63,7 +63,7 @@ class Environment:
 
     def params_beside(self, policies: PolicySet) -> Params:
         """Parameters from the files beside the policies, then from here."""
-        return _Both(FileParams(policies.params), self.params)
+        return _BothParams(FileParams(policies.params), self.params)
 
     def authorizer(self, user: UserInfo) -> Authorizer:
         """The CEL variable `authorizer`, speaking of the user who asks."""
@@ -81,7 +81,7 @@ def pod_groups(objects: Iterable[Json]) -> dict[tuple[str, str], Json]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Both:
+class _BothParams:
     """Two sources; an object that both have is the first one's."""
 
     first: Params

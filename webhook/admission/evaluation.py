@@ -21,7 +21,7 @@ from webhook.placement.pod_affinity import without_former_placement
 from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import WorkloadPlan, with_claims
 from webhook.policy.engine.inputs import Params
-from webhook.variables.cluster import cluster_facts
+from webhook.variables.cluster import cluster_variable
 from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable, pod_specs
 from webhook.workloads import Template, Workload, read, wants_plan
 from webhook.workloads.annotation_keys import QUEUED_GATE
@@ -175,4 +175,4 @@ class Evaluation:
         return other_members(own, self._context.environment.members, bound)
 
     def _cluster(self) -> Mapping[str, Any]:
-        return NO_CLUSTER if self._snapshot is None else cluster_facts(self._snapshot)
+        return NO_CLUSTER if self._snapshot is None else cluster_variable(self._snapshot)

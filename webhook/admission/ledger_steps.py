@@ -39,8 +39,8 @@ class ReservationRelease:
 LedgerStep = Reserve | ReservationClaim | ReservationRelease
 
 
-def promise(held: Reservation) -> tuple[object, ...]:
-    """What makes two reservations the same promise: whose it is, of what, and where."""
+def reservation_identity(held: Reservation) -> tuple[object, ...]:
+    """What makes two reservations the same: whose they are, of what, and where."""
     return held.id, held.fingerprint, held.assignments, held.domains
 
 
@@ -48,9 +48,11 @@ def reserving(plan: WorkloadPlan | None, before: Iterable[Reservation]) -> tuple
     """What the plan newly reserves; a replayed gang has just that already, among those `before`."""
     if plan is None:
         return ()
-    known = [promise(held) for held in before]
+    known = [reservation_identity(held) for held in before]
     return tuple(
-        Reserve(held, plan.snapshot.revision) for held in plan.reservations if promise(held) not in known
+        Reserve(held, plan.snapshot.revision)
+        for held in plan.reservations
+        if reservation_identity(held) not in known
     )
 
 

@@ -1,6 +1,6 @@
-"""Functions of policies over containers, claims, RDMA adapters and capabilities: plain JSON.
+"""Functions of policies over containers, device claims, RDMA adapters and capabilities. Plain JSON.
 
-What is malformed counts as not there: the API server says what is wrong with a pod, these only look at it.
+What is malformed counts as missing: the API server says what is wrong with a pod, these functions only look.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Functions that bayplan.dev policies may call beside Kubernetes' own: plain JSON in, plain JSON out.
-
-What CEL cannot say in a sentence stands here under a name. A new function is a new row in `FUNCTIONS`.
-"""
+"""Node affinity for policies: terms added to what a pod requires or prefers already. Plain JSON."""
 
 from __future__ import annotations
 

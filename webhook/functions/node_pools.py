@@ -1,6 +1,6 @@
-"""The function of policies over node pools: to which pools a pod's selectors lead. Plain JSON.
+"""The function of policies over node pools: which pools a pod's selectors allow. Plain JSON.
 
-What is malformed counts as not there: the API server says what is wrong with a pod.
+What is malformed counts as missing: the API server says what is wrong with a pod.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The function of policies over NUMA zones: plain JSON in, plain JSON out, by `planner.numa`.
+"""The function of policies over NUMA zones: why a kubelet would reject a pod. Plain JSON.
 
-The kubelet's rules (facts of the CPU, Memory and Device Manager): cpu, memory and huge pages are aligned only
-for a Guaranteed pod, and a container's CPUs only where they are whole; devices always.
+It asks `planner.node.topology_manager`, by the kubelet's rules (facts of the CPU, Memory and Device Manager):
+cpu, memory and huge pages are aligned only for a Guaranteed pod, and a container's CPUs only where they are
+whole; devices always.
 """
 
 from __future__ import annotations

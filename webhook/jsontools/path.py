@@ -1,9 +1,4 @@
-"""YAML (and so JSON) text to plain values that still know on which line each of them stood.
-
-Values are as Kubernetes reads YAML: what looks like a date stays text, keys are strings, a key that stands
-twice is an error. Limits keep a hostile file from costing more than it should: its size, its nesting, and
-the nodes that its aliases unfold to.
-"""
+"""A path into a JSON value: keys of maps and indices of lists."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a gang's place is worth, in a sentence for people: beside a topology-blind one, or a better one. Pure.
+"""What a gang's place is worth, in a sentence: compared with a topology-blind one, or a better one. Pure.
 
-Always by one model, whose name is in the sentence (planner.bandwidth).
+All figures come from one model, whose name is in the sentence (`planner.bandwidth`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Pods of one PodGroup of Kubernetes' own, wherever they are written: which scheduler each names. Pure.
+"""The pods of a PodGroup of Kubernetes' own, whatever objects make them: which scheduler each names. Pure.
 
-All pods of such a group must name the same one, or none of them starts; they may come from several objects
-(`spec.schedulingGroup` since 1.36, `spec.workloadRef` in 1.35).
+All pods of such a group must name the same scheduler, or none of them starts; they may come from several
+objects (`spec.schedulingGroup` since 1.36, `spec.workloadRef` in 1.35).
 """
 
 from __future__ import annotations

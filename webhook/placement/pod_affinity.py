@@ -1,7 +1,12 @@
-"""A gang without the node affinity that its own former plan wrote, so that it can be planned elsewhere. Pure.
+"""The node affinity that a former plan wrote, taken away again, so that its gang can be planned anew. Pure.
 
-The mutating pass wrote the place into the templates, and most kinds' templates can never be changed. What the
-plan wrote is known from its note: the labels of each domain's whole path, or the hosts.
+Admission wrote the place into the pod templates, and most kinds' templates can never be changed. Which terms
+a plan wrote follows from its annotation: the labels of each reserved domain's whole path, or hostnames. A pod
+with
+
+    required: [{rack In [r1]}, ...]                     its gang has moved from rack r1 to r2
+
+arrives from such a template; the term of r1 is removed, and the policies write the one of r2.
 """
 
 from __future__ import annotations
@@ -40,8 +45,8 @@ class PlacementTerms:
         return PlacementTerms(tuple(dict.fromkeys((*self.terms, *other.terms))), self.hosts | other.hosts)
 
     def without(self, term: Term) -> Term:
-        """A term less what a plan joined to it: a domain's whole path, and requirements of hosts alone."""
-        path = next((pin for pin in self.terms if all(requirement in term for requirement in pin)), ())
+        """A term without what a plan added to it: a domain's whole path, and requirements of hosts alone."""
+        path = next((path for path in self.terms if all(requirement in term for requirement in path)), ())
         return tuple(
             requirement for requirement in term if requirement not in path and not self._names(requirement)
         )
@@ -66,7 +71,7 @@ def terms_of_domains(
 
 
 def terms_of_annotation(snapshot: Snapshot, note: PlacementAnnotation) -> PlacementTerms:
-    """What the plan of a note wrote."""
+    """What the plan of an annotation wrote."""
     return terms_of_domains(_levels(snapshot, note.topology), note.domains, note.nodes)
 
 
@@ -88,22 +93,22 @@ def host_of(snapshot: Snapshot, name: str) -> str:
     return (node.labels.get(HOSTNAME) if node is not None else "") or name
 
 
-def without_placement_affinity(group: PodGroup, pins: PlacementTerms) -> PodGroup:
+def without_placement_affinity(group: PodGroup, written: PlacementTerms) -> PodGroup:
     """The gang with each PodSet's affinity as it was before the plan's terms were joined to it."""
     sets = []
     for pod_set in group.pod_sets:
-        terms = tuple(dict.fromkeys(pins.without(term) for term in pod_set.shape.affinity))
-        # A term that the plan alone wrote demands nothing else, and neither do the terms ORed with it.
+        terms = tuple(dict.fromkeys(written.without(term) for term in pod_set.shape.affinity))
+        # Terms are ORed: where one of them was the plan's alone, the pod required nothing before.
         free = () if () in terms else terms
         sets.append(replace(pod_set, shape=replace(pod_set.shape, affinity=free)))
     return replace(group, pod_sets=tuple(sets))
 
 
-def remove_placement_affinity(affinity: Json, pins: PlacementTerms) -> dict[str, Any]:
-    """The same for a pod's `spec.affinity`; everything else in it stays."""
+def remove_placement_affinity(affinity: Json, written: PlacementTerms) -> dict[str, Any]:
+    """A pod's `spec.affinity` as it was before; everything else in it stays."""
     node = dict(affinity.get("nodeAffinity") or {})
     former = (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
-    after = [_stripped(term, pins) for term in former]
+    after = [_stripped(term, written) for term in former]
     if after == former:
         return dict(affinity)
     if all(any(term.get(kind) for kind in KINDS_OF_MATCH) for term in after):
@@ -114,9 +119,9 @@ def remove_placement_affinity(affinity: Json, pins: PlacementTerms) -> dict[str,
     return {**rest, "nodeAffinity": node} if node else rest
 
 
-def _stripped(term: Json, pins: PlacementTerms) -> dict[str, Any]:
+def _stripped(term: Json, written: PlacementTerms) -> dict[str, Any]:
     stated = tuple(_requirement(expression) for kind in KINDS_OF_MATCH for expression in term.get(kind) or [])
-    left = pins.without(stated)
+    left = written.without(stated)
     kept = {
         kind: [expression for expression in term[kind] or [] if _requirement(expression) in left]
         for kind in KINDS_OF_MATCH
@@ -131,11 +136,10 @@ def _requirement(expression: Json) -> Requirement:
 
 
 def without_former_placement(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
-    """A pod that its template pins to a place which its gang has left, free of that pin; else the pod itself.
+    """A pod without the affinity to a place that its gang has left; else the pod itself.
 
-    Templates can mostly not be changed, so what the former plan wrote is taken away when the pod arrives, and
-    the policies write the plan as it is now. The pod's own note tells where the former plan was. Of an object
-    of several gangs the template tells the places of all, and the pod keeps none but its own gang's.
+    Its own annotation tells where the former plan was. The template of an object of several gangs names the
+    places of all of them; the pod keeps only its own gang's.
     """
     metadata = pod.get("metadata")
     annotations = (metadata.get("annotations") if isinstance(metadata, Mapping) else None) or {}

@@ -1,8 +1,8 @@
-"""Gangs that wait come before one that is only now applied, if that would take a place from them. Pure.
+"""Gangs that wait are served before one that is applied now, if it would take a place from them. Pure.
 
-The same rules as the controller's (`webhook.kube.reconcile`), for one newcomer: those ahead of it, in order
-of priority and age, are first given what they could have now; for the first that can have nothing yet, what
-it would take on the emptied cluster is kept free. What is left is the newcomer's to choose from.
+The rules are the controller's (`webhook.kube.controller.reconcile`), for one newcomer: the gangs ahead of it,
+in order of priority and age, first get what they could have now; for the first of them that can have nothing
+yet, what it would take on the emptied cluster is kept free. The newcomer chooses from the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workloa
 from webhook.workloads import Workload
 
 MAX_WAITING_PLANNED = 32
-"""Waiting gangs that are planned for one newcomer; those behind them are not thought of."""
+"""Waiting gangs that are planned for one newcomer; those behind them are left aside, so that a long queue
+does not use up the deadline of the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,7 @@ def plan_in_turn(
 ) -> WorkloadPlan:
     """The plan of a workload's gangs, where those that `waiting` gives are in the queue already, in order.
 
-    What it holds already is its own, and nobody is waited for. A gang that would fit but for those ahead is
-    queued behind them.
+    A gang that holds its place keeps it. One that would fit if nobody were ahead is queued behind them.
     """
     straight = plan_workload(snapshot, workload)
     newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]
@@ -72,7 +72,7 @@ def plan_in_turn(
 
 
 def with_waiting_gangs(snapshot: Snapshot, ahead: Iterable[WaitingGang]) -> Snapshot:
-    """The snapshot in which those that wait hold what is not to be taken from them."""
+    """The snapshot in which waiting gangs hold what must not be taken from them."""
     guarded = False
     for gang in list(ahead)[:MAX_WAITING_PLANNED]:
         answer = plan(snapshot, gang.group)
@@ -88,7 +88,9 @@ def with_waiting_gangs(snapshot: Snapshot, ahead: Iterable[WaitingGang]) -> Snap
 
 
 def reservation_when_empty(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
-    """What the gang would take on the emptied cluster; the same as long as the nodes are."""
+    """What the gang would take on the emptied cluster.
+
+    It depends on the nodes alone, so the last answer is cached with them (`snapshot.base`)."""
     key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
     known = snapshot.base.kept.get("shadow")
     if isinstance(known, tuple) and known[0] == key:
@@ -101,7 +103,7 @@ def reservation_when_empty(snapshot: Snapshot, group: PodGroup) -> Reservation |
 
 
 def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[WaitingGang]) -> GangPlan:
-    """What is said of one gang: of one that would have its place but for the queue, that it waits in turn."""
+    """The plan of one gang; where only the queue keeps it from a place, the answer says so."""
     if before.answer.decision != "admitted" or after.answer.decision == "admitted":
         return after
     first = ahead[0].group.name

@@ -1,4 +1,4 @@
-"""Roles of disaggregated inference: which one an object plays, and where its fellows have their place. Pure.
+"""Roles of disaggregated inference: which one an object plays, and where the others have their place. Pure.
 
 Prefill, decode and router are either parts of one object, or objects of their own whose names differ in the
 role alone: `llama-prefill` and `llama-decode`, and the pods that Deployments of these names make.
@@ -37,7 +37,7 @@ def _parsed(name: str) -> tuple[str, str]:
 
 
 def beside(gang: str, own: Iterable[str], reservations: Iterable[Reservation]) -> list[dict[str, Any]]:
-    """The places of the same service's other gangs, in the order of the book.
+    """The places of the same service's other gangs, in the order of the reservations.
 
     `gang` is NAMESPACE/KIND/NAME of an object, `own` the names of its gangs. Each place has its `gang`,
     `role`, `topology` and `domain`.

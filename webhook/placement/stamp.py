@@ -1,8 +1,6 @@
-"""Writing a plan onto an object: Bayplan's own annotations, and the gate of a gang that waits. Pure.
+"""The plan written onto an object, and read back: annotations, and the gate of a gang that waits. Pure.
 
 What a scheduler reads (its own annotations, affinity, schedulerName) is written by policies, not here.
-
-The annotation `bayplan.dev/placement`, read back: what a plan wrote onto an object or a template. Pure.
 """
 
 from __future__ import annotations
@@ -32,11 +30,11 @@ ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
 def annotate(
     obj: Mapping[str, Any], workload: Workload, plan: WorkloadPlan, policies: str, *, fenced: bool = False
 ) -> Json:
-    """A copy of the object that carries its plan; the same plan stamped twice changes nothing.
+    """A copy of the object that carries its plan; the same plan written twice changes nothing.
 
     `policies` is the value of `bayplan.dev/policies`. Templates learn the reservation too, so that their
-    pods find it; a queued gang's templates get the scheduling gate, an admitted one's lose it. Where domains
-    are `fenced` by taint, a pod tolerates its own gang's when it comes.
+    pods find it; a queued gang's templates get the scheduling gate, an admitted one's lose it. Where reserved
+    domains carry a taint (`fenced`), an arriving pod gets the toleration of its own gang's.
     """
     stamped: Json = copy.deepcopy(dict(obj))
     note = placement_note(plan)

@@ -1,8 +1,8 @@
-"""Reserved domains fenced: what keeps other pods out, and what lets a gang's own through. Pure.
+"""The taint on reserved domains: what keeps other pods off, and what lets a gang's own pods on. Pure.
 
-By default a domain is fenced by affinity: every pod that asks for GPUs is planned and pinned to its place,
-and one that is pinned nowhere is kept off what others hold when it comes. A taint keeps out all others too:
-pods without a GPU, those that leave the plan (`bayplan.dev/skip`), and those that came before Bayplan.
+By default affinity keeps a domain free: every pod that asks for GPUs is planned and gets the affinity of its
+place, and one without a place is kept off reserved nodes when it arrives. A taint keeps off all other pods
+too: those without a GPU, those that opt out of planning (`bayplan.dev/skip`), and those older than Bayplan.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def toleration(gang: str) -> Json:
 
 
 def with_tolerations(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[Reservation]) -> list[Json]:
-    """A pod's tolerations, and those of its gang's domains; none twice."""
+    """A pod's tolerations and those of its gang's domains, each once."""
     known = [dict(entry) for entry in stated or ()]
     for reservation in held:
         own = toleration(reservation.gang)
@@ -55,7 +55,7 @@ def desired_taints(snapshot: Snapshot) -> dict[str, str]:
 
 
 def taint_changes(current: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str]:
-    """The nodes whose taint is not as it should be, with its value; "" is to be taken away."""
+    """The nodes whose taint must change, with its new value; "" removes it."""
     put = {node: value for node, value in desired.items() if current.get(node) != value}
     return put | {node: "" for node, value in current.items() if value and node not in desired}
 
@@ -66,7 +66,7 @@ def reserved_taint_value(taints: Iterable[Mapping[str, Any]]) -> str:
 
 
 def taint_patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -> Json:
-    """The merge patch of a node as it was read: ours as it shall be, all other taints as they are.
+    """The merge patch of a node as it was read: our taint as desired, all other taints as they are.
 
     Its taints are one whole to the API server, so the patch holds for the version that was read.
     """
@@ -76,7 +76,7 @@ def taint_patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -
 
 
 def keep_off_reserved(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
-    """A pod that no plan pins, required to stay off the nodes that gangs hold whole now."""
+    """A pod without a place, required to stay off the nodes that gangs hold whole now."""
     spec = pod.get("spec")
     held = [snapshot.nodes[name] for name in snapshot.holders if name in snapshot.nodes]
     if not held or not isinstance(spec, Mapping):

@@ -1,7 +1,7 @@
 """From a workload to its plan: each gang in turn, each seeing what the former ones took. Pure.
 
-Within one request the plan that was made first is held tentatively in the snapshot. So when policies have
-changed the object since, the planner replays it while it still serves, instead of planning anew.
+Within one request the first plan is held tentatively in the snapshot. When policies have changed the object
+since, the planner replays that plan as long as it still fits, instead of planning anew.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def held_for(
 def replay_for_pod(
     snapshot: Snapshot, pod: Mapping[str, Any], namespace: str, own: PodGroup
 ) -> WorkloadPlan | None:
-    """The plan that a pod's gang already has, None where the book knows of none (`held_for`).
+    """The plan that a pod's gang already has, None where nothing is reserved for it (`held_for`).
 
     A replica that holds nothing yet, of an object that was let in for the sake of others, waits at its gate.
     """

@@ -1,4 +1,4 @@
-"""Where the webhook gets its picture of the cluster from, when that is files: read again when they change."""
+"""Snapshots from cluster files, which are read again when they change."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from webhook.files.reader import SUFFIXES, documents
 
 
 def read_cluster_files(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
-    """What cluster files show. Raises `InputError` for what cannot be read.
+    """The snapshot and environment that cluster files hold. Raises `InputError` for what cannot be read.
 
-    No node at all is an error too: a file that is just being written looks like that, and every workload
-    would be refused for good.
+    A cluster without nodes is an error too: a file that is just being written looks like that, and every
+    workload would be rejected.
     """
     read_documents = documents(paths)
     snapshot = read((document.file, document.value) for document in read_documents)
@@ -36,32 +36,32 @@ def _objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
 
 
 class ClusterFiles:
-    """Cluster files as `kubectl get -o yaml` prints them; a bad change keeps the last good picture."""
+    """Cluster files as `kubectl get -o yaml` prints them; a bad change keeps the last good snapshot."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         """Reads the files. Raises `InputError` for what cannot be read at the start."""
         self._paths = tuple(paths)
         self._lock = threading.Lock()
         self._seen = self._stamp()
-        self._snapshot, self._around = self._read()
+        self._snapshot, self._environment = self._read()
         self._problem = ""
 
     def snapshot(self) -> Snapshot:
-        """The picture, read again if a file changed since."""
+        """The snapshot, read again if a file has changed."""
         with self._lock:
             seen = self._stamp()
             if seen != self._seen:
                 self._seen = seen
                 try:
-                    self._snapshot, self._around = self._read()
+                    self._snapshot, self._environment = self._read()
                     self._problem = ""
                 except InputError as error:
                     self._problem = str(error)
             return self._snapshot
 
     def environment(self) -> Environment:
-        """Namespaces and parameters in the files that the picture was read from."""
-        return self._around
+        """Namespaces and parameters in the files that the snapshot was read from."""
+        return self._environment
 
     def problem(self) -> str:
         """The last bad change, "" when the newest files were good."""

@@ -48,7 +48,7 @@ def gang_variable(
     namespace: str,
     pod_set: str,
     obj: Mapping[str, Any] = _NOTHING,
-    fellows: Iterable[GroupMember] = (),
+    members: Iterable[GroupMember] = (),
     reservations: Iterable[Reservation] = (),
 ) -> dict[str, Any]:
     """`gang`: who asks and for how much. Several gangs of one object are alike; the first speaks for them.
@@ -57,8 +57,8 @@ def gang_variable(
     shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases.
     `queue` is that of the PodGroup which a pod names; `schedulers` are those that its templates name, the
     default one left out. A PodSet's `constraint` is what it asks for besides the gang. `fellows` are further
-    pods of its PodGroups of Kubernetes' own; `role` is prefill, decode or router, by label or name, and
-    `beside` the places of the same service's other roles (`webhook.roles`).
+    pods of its PodGroups of Kubernetes' own (`members`); `role` is prefill, decode or router, by label or
+    name, and `beside` the places of the same service's other roles (`webhook.placement.service_roles`).
     """
     group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=workload.left)
     return {
@@ -68,9 +68,9 @@ def gang_variable(
         "podSet": pod_set,
         "queue": workload.queue,
         **_size(workload, group),
-        **_said(workload, obj),
-        **_neighbours(workload, fellows, reservations),
-        **_asked(group),
+        **_metadata_of(workload, obj),
+        **_neighbours(workload, members, reservations),
+        **_placement_request(group),
     }
 
 
@@ -96,8 +96,8 @@ def _pod_set_json(pod_set: PodSet) -> dict[str, Any]:
     }
 
 
-def _said(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """What the object and its templates say of themselves."""
+def _metadata_of(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
+    """Labels, annotations, schedulers and role of the object and its templates."""
     metadata = obj.get("metadata")
     return {
         "labels": _texts(metadata, "labels"),
@@ -108,20 +108,20 @@ def _said(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _neighbours(
-    workload: Workload, fellows: Iterable[GroupMember], reservations: Iterable[Reservation]
+    workload: Workload, members: Iterable[GroupMember], reservations: Iterable[Reservation]
 ) -> dict[str, Any]:
     """Who else belongs to it: pods of its PodGroups, the places of the same service's other roles."""
     gangs = (group.name for group in workload.gangs)
     return {
         "fellows": [
-            {"group": member.group, "scheduler": member.scheduler, "who": member.who} for member in fellows
+            {"group": member.group, "scheduler": member.scheduler, "who": member.who} for member in members
         ],
         "beside": beside(workload.name, gangs, reservations) if workload.name else [],
     }
 
 
-def _asked(group: PodGroup) -> dict[str, Any]:
-    """Which place the gang wants, where that was written, and what becomes of it."""
+def _placement_request(group: PodGroup) -> dict[str, Any]:
+    """Which place the gang asks for, in which fields, and what happens where there is none."""
     return {
         "constraint": _constraint_json(group.constraint),
         "topologies": sorted({value for _, kind, value in group.origins if kind == "topology"}),

@@ -1,7 +1,7 @@
 """Pods of one gang that stand in the same files, as the one gang that they are. Pure.
 
-A pod alone knows only its own shape and its gang's size; together with its fellows the gang has a PodSet for
-each shape: prefill, decode and router as three pods of one PodGroup.
+A pod alone knows only its own shape and its gang's size; together with the other pods the gang has a PodSet
+for each shape: prefill, decode and router as three pods of one PodGroup.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from webhook.workloads.reader import Workload
 
 
 def joined(workloads: Iterable[Workload]) -> list[Workload]:
-    """The same workloads, where the first pod of a gang carries the whole gang and its fellows none.
+    """The same workloads, where the first pod of a gang carries the whole gang and its other pods none.
 
     A gang, or a subgroup, that states more pods than stand here is filled up with pods like its most frequent
     one.
     """
     listed = list(workloads)
-    fellows: dict[str, list[PodGroup]] = {}
+    by_gang: dict[str, list[PodGroup]] = {}
     for workload in listed:
         if workload.kind == "Pod" and workload.gangs:
-            fellows.setdefault(workload.gangs[0].name, []).append(workload.gangs[0])
+            by_gang.setdefault(workload.gangs[0].name, []).append(workload.gangs[0])
     result = []
     for workload in listed:
         if workload.kind == "Pod" and workload.gangs:
-            groups = fellows.pop(workload.gangs[0].name, None)
+            groups = by_gang.pop(workload.gangs[0].name, None)
             workload = replace(workload, gangs=(_whole(groups),) if groups else ())
         result.append(workload)
     return result

@@ -32,6 +32,7 @@ ANNOTATION_LIMIT = 10 * 1024
 
 
 KEY_LIMIT = 63
+"""Characters of an audit annotation's key that the API server takes."""
 
 
 FAILURE_KEY = "failure"

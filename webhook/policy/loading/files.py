@@ -28,6 +28,7 @@ SCHEMA_SUFFIX = ".schema.json"
 
 
 GIT_SECONDS = 5
+"""Time for a `git` command; a repository that does not answer only costs the revision its name."""
 
 
 COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -35,6 +36,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 COMMIT_SHOWN = 12
+"""Digits of a commit in messages and annotations; enough to tell commits of one repository apart."""
 
 
 READS = 3

@@ -183,7 +183,7 @@ def _orphans(
     bindings: Sequence[tuple[str, PolicyBinding]],
     policies: Sequence[PolicyDocument],
 ) -> Iterable[Problem]:
-    """A binding that names a policy which is not there is most likely a slip of the pen."""
+    """A binding that names a policy which does not exist is most likely a typing error."""
     known = {(names.kind, names.name) for names in map(Names.of, policies)}
     for document, (kind, binding) in zip(documents, bindings, strict=True):
         if binding.policy and (kind, binding.policy) not in known:
