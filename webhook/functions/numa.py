@@ -47,7 +47,7 @@ def numa_misfit(pod: Json, nodes: Json, chosen: Json) -> Mapping[str, Json]:
         if shortfall is None and not chosen:
             return NONE
         if shortfall is not None:
-            refused.append(_told(node, shortfall))
+            refused.append(_misfit_json(node, shortfall))
     return {**refused[0], "nodes": len(refused)} if refused else NONE
 
 
@@ -65,7 +65,7 @@ def _numa_node(entry: Mapping[str, Json]) -> NumaNode:
     return NumaNode(entry["node"], entry["policy"], entry["scope"], zones)
 
 
-def _told(node: NumaNode, shortfall: Misfit) -> dict[str, Json]:
+def _misfit_json(node: NumaNode, shortfall: Misfit) -> dict[str, Json]:
     requests = {name: shortfall.ask.requests[name] for name in sorted(shortfall.zones)}
     spans = (f"{name} {count or 'more than all'}" for name, count in sorted(shortfall.zones.items()))
     return {

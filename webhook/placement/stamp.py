@@ -43,7 +43,7 @@ def annotate(
     _annotate(stamped, own)
     waits = plan.decision == "queued" and plan.first.group.on_unavailable == "queue"
     for template in workload.templates:
-        pod = _at(stamped, template)
+        pod = _template_of(stamped, template)
         if template.path:
             gang = (
                 workload.name if workload.kind in ONE_GANG and not workload.per_pod and (ids or waits) else ""
@@ -103,7 +103,7 @@ def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -
     return f"{','.join(sorted(new.union(known)))}@{revision}"
 
 
-def _at(obj: Json, template: Template) -> Json:
+def _template_of(obj: Json, template: Template) -> Json:
     place: Any = obj
     for step in template.path:
         place = place[step]

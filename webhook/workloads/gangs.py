@@ -12,7 +12,7 @@ from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet, Res
 from planner.node.gpu_sharing import share_in
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import Options
-from webhook.workloads.topology_keys import TEMPLATE, TopologyRequest, asked
+from webhook.workloads.topology_keys import TEMPLATE, TopologyRequest, read_request
 
 SHARED_GPU = "nvidia.com/gpu.shared"
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
@@ -24,7 +24,7 @@ class PodSetRequest:
     """A PodSet with what else its template says: its own topology request and whether it shares GPUs."""
 
     pod_set: PodSet
-    asked: TopologyRequest
+    request: TopologyRequest
     shares: bool
     claims: bool
 
@@ -35,7 +35,7 @@ def pod_set_request(member: PodSetTemplate, own: bool, given: Mapping[str, str])
 
     Raises `InputError` for a malformed pod spec or key.
     """
-    request = TopologyRequest() if own else asked(TEMPLATE, member.metadata, *member.annotated)
+    request = TopologyRequest() if own else read_request(TEMPLATE, member.metadata, *member.annotated)
     labels = {**given, **{key: value.text() for key, value in member.metadata.get("labels").entries()}}
     notes = member.metadata.get("annotations")
     shape = shape_of(
@@ -81,11 +81,11 @@ def _gang(
     warnings: tuple[str, ...],
 ) -> PodGroup:
     constraint, pod_sets, notes = _constrained(parts, top)
-    origins = dict.fromkeys((*top.origins, *(origin for part in parts for origin in part.asked.origins)))
-    theirs = (warning for part in parts for warning in part.asked.warnings)
+    origins = dict.fromkeys((*top.origins, *(origin for part in parts for origin in part.request.origins)))
+    theirs = (warning for part in parts for warning in part.request.warnings)
     texts = dict.fromkeys((*warnings, *top.warnings, *theirs, *notes))
-    asked_ = [top, *(part.asked for part in parts)]
-    wish = next((request.fabric for request in asked_ if request.fabric), FabricWish())
+    requests = [top, *(part.request for part in parts)]
+    wish = next((request.fabric for request in requests if request.fabric), FabricWish())
     if wish.strategy == "distributed":
         reserve = "nodes"  # whole leaves held for a pod on each would be absurd
     group = PodGroup(
@@ -96,7 +96,7 @@ def _gang(
         chosen.on_unavailable,
         tuple(origins),
         fabric=wish,
-        policy=next((request.policy for request in asked_ if request.policy), ""),
+        policy=next((request.policy for request in requests if request.policy), ""),
         balanced=chosen.balanced,
         presumed=chosen.reserve is None,
     )
@@ -123,7 +123,7 @@ def _constrained(
     if constraint.slice_level:
         sets = _segments(sets, constraint)
         constraint = replace(constraint, slice_level="", slice_size=0)
-    names = {part.asked.together for part in parts}
+    names = {part.request.together for part in parts}
     if names != {""}:
         if len(names) == 1 and len(sets) > 1:
             constraint, sets = _lifted(constraint, sets)

@@ -21,8 +21,8 @@ from webhook.workloads.topology_keys import (
     OBJECT,
     SCOPES,
     TopologyRequest,
-    asked,
     merged,
+    read_request,
     request_of_pod_group,
     request_of_scope,
 )
@@ -188,7 +188,7 @@ class _Reader:
             holds=(row.holds or together) and not child,
             template_immutable=row.template_immutable,
             owner=owner,
-            asks=chosen.stated or top.stated or any(part.asked.stated for part in parts),
+            asks=chosen.stated or top.stated or any(part.request.stated for part in parts),
             claims=any(part.claims for part in parts),
             queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
         )
@@ -206,8 +206,8 @@ class _Reader:
     def _top(self, gang: Membership | None) -> TopologyRequest:
         """What the object asks for as a whole, its PodGroup's request after its own."""
         if self.row.name != "Pod":
-            return asked(OBJECT, self.metadata)
-        requests = [asked(BOTH, self.metadata)]
+            return read_request(OBJECT, self.metadata)
+        requests = [read_request(BOTH, self.metadata)]
         scope = self.metadata.get("annotations", OLD_SCOPE)
         if scope.text() in SCOPES:
             requests.append(request_of_scope(scope))
@@ -215,7 +215,7 @@ class _Reader:
             requests.append(TopologyRequest(policy=scope.text(), stated=True))
         if gang is not None:
             requests.append(TopologyRequest(warnings=gang.warnings))
-            requests += gang.subgroups.asked
+            requests += gang.subgroups.requests
             if gang.group is not None:
                 requests.append(request_of_pod_group(gang.group))
         return merged(requests)
@@ -277,8 +277,8 @@ def _of_subgroups(
     return {
         key: replace(
             part,
-            pod_set=replace(part.pod_set, constraint=parts[key[0]].asked.constraint),
-            asked=parts[key[0]].asked,
+            pod_set=replace(part.pod_set, constraint=parts[key[0]].request.constraint),
+            request=parts[key[0]].request,
         )
         if key[0] in parts
         else part

@@ -19,17 +19,17 @@ class Part:
     """A subgroup without children: the pods it starts with, and what it asks for."""
 
     count: int
-    asked: TopologyRequest
+    request: TopologyRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Subgroups:
-    """`parts` by name. `within`: levels, and the parts required in one domain of each. `asked`: fields and
+    """`parts` by name. `within`: levels, and the parts required in one domain of each. `requests`: fields and
     warnings of the subgroups with children."""
 
     parts: Mapping[str, Part] = field(default_factory=dict)
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    asked: tuple[TopologyRequest, ...] = ()
+    requests: tuple[TopologyRequest, ...] = ()
 
     @property
     def size(self) -> int:
@@ -86,8 +86,10 @@ def _parents(name: str, listed: Mapping[str, Field]) -> list[str]:
     return ancestors
 
 
-def _of_several(name: str, asked: TopologyRequest) -> TopologyRequest:
+def _of_several(name: str, request: TopologyRequest) -> TopologyRequest:
     """What a subgroup with children says, its constraint aside; a preference of several is not followed."""
-    preferred = asked.constraint.preferred
+    preferred = request.constraint.preferred
     notes = (f"the preferred level {preferred} of subgroup {name} is not followed; only a required one is",)
-    return TopologyRequest(origins=asked.origins, warnings=notes if preferred else (), stated=asked.stated)
+    return TopologyRequest(
+        origins=request.origins, warnings=notes if preferred else (), stated=request.stated
+    )

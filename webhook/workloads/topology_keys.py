@@ -129,7 +129,7 @@ class TopologyRequest:
     policy: str = ""
 
 
-def asked(places: frozenset[Place], *metadata: Field) -> TopologyRequest:
+def read_request(places: frozenset[Place], *metadata: Field) -> TopologyRequest:
     """What these metadata ask for together; the first that says something is followed, all are in `origins`.
 
     `places`: what carries the metadata; both for a Pod, which is an object and a template at once.
@@ -209,23 +209,23 @@ def request_of_pod_group(group: Field) -> TopologyRequest:
     """What a PodGroup object asks for: KAI's `topologyConstraint`, Run:ai's `topologyPolicy`, Kubernetes'
     `schedulingConstraints`, and the annotations on it. Raises `InputError` for malformed ones."""
     spec = group.get("spec")
-    fields = _said(spec)
+    fields = _fields_of(spec)
     for level in spec.get("schedulingConstraints", "topology").items():
         fields.setdefault("required", []).append(level.get("key"))
     policy = spec.get("topologyPolicy")
     scope = policy.get("scope")
     by_policy = _sum_up(fields, [])
-    annotated = asked(OBJECT, group.get("metadata"))
+    annotated = read_request(OBJECT, group.get("metadata"))
     by_scope = request_of_scope(scope) if scope.text() else TopologyRequest()
     return merged((by_policy, by_scope, annotated), _affinity(policy.get("affinity")))
 
 
 def request_of_constraint(part: Field) -> TopologyRequest:
     """What KAI's `topologyConstraint` in this field asks for."""
-    return _sum_up(_said(part), [])
+    return _sum_up(_fields_of(part), [])
 
 
-def _said(part: Field) -> dict[Meaning, list[Field]]:
+def _fields_of(part: Field) -> dict[Meaning, list[Field]]:
     fields = ((meaning, part.get(*place)) for meaning, place in _POD_GROUP_FIELDS)
     return {meaning: [field] for meaning, field in fields if field.text()}
 

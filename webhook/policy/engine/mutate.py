@@ -154,16 +154,16 @@ class MutatingPass:
                     self.effects.append(Effect(policy.name, binding.name, patch))
 
     def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target) -> None:
-        seen = self.policy_pass.defaulted(target, template=bool(target.path))
-        holds = self.policy_pass.conditions_hold(run, self.policy_pass.activation(run, target, seen))
+        shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
+        holds = self.policy_pass.conditions_hold(run, self.policy_pass.activation(run, target, shown_object))
         if isinstance(holds, Failure):
             self.failures.append(holds)
         if holds is not True:
             return
         for mutation in mutations:
-            activation = self.policy_pass.activation(run, target, seen)
+            activation = self.policy_pass.activation(run, target, shown_object)
             try:
-                after = _mutated(activation, mutation, seen)
+                after = _mutated(activation, mutation, shown_object)
             except CelError as error:
                 self.failures.append(failure_of(run, mutation.expression, error))
                 continue
@@ -172,11 +172,11 @@ class MutatingPass:
                 self.failures.append(failure(run.policy, run.binding, label, str(error)))
                 continue
             raw = target.obj or {}
-            changed = carry(raw, seen, after)
+            changed = carry(raw, shown_object, after)
             if changed is not raw:
                 self.obj = target.write_back(changed)
                 target = target.on(self.obj)
-                seen = self.policy_pass.defaulted(target, template=bool(target.path))
+                shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
 
 
 def _mutated(activation: Activation, mutation: Mutation, obj: dict[str, Any]) -> dict[str, Any]:

@@ -120,8 +120,8 @@ class PolicyPass:
             return
         objects = self._params(policy, binding, target)
         if not objects and binding.param_ref.deny_if_missing and binding.name:
-            wanted = f"{policy.param_kind.kind} {binding.param_ref.name}".strip()
-            yield failure(policy, binding, "", f"no parameters: {wanted} was not found")
+            param_name = f"{policy.param_kind.kind} {binding.param_ref.name}".strip()
+            yield failure(policy, binding, "", f"no parameters: {param_name} was not found")
         elif not objects and not binding.name:
             yield failure(policy, binding, "", f"no parameters: there is no {policy.param_kind.kind}")
         elif not objects and policy.api_version.startswith("bayplan.dev/"):

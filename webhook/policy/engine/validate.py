@@ -179,8 +179,8 @@ class _Collected:
     def _validate(
         self, policy_pass: PolicyPass, policy: ValidatingPolicy, run: PolicyRun, target: Target
     ) -> None:
-        seen = None if target.obj is None else policy_pass.defaulted(target, template=False)
-        activation = policy_pass.activation(run, target, seen)
+        shown_object = None if target.obj is None else policy_pass.defaulted(target, template=False)
+        activation = policy_pass.activation(run, target, shown_object)
         holds = policy_pass.conditions_hold(run, activation)
         if isinstance(holds, Failure):
             self._fail(holds, run.binding)

@@ -119,7 +119,7 @@ def _read_case(row: Fields, resolve: Resolve) -> Case | None:
         name=row.text("name", required=True),
         file=row.document.file,
         line=row.document.mark(row.path).line,
-        about=row.texts("policy") if isinstance(row.value.get("policy"), list) else _one(row, "policy"),
+        about=row.texts("policy") if isinstance(row.value.get("policy"), list) else _single(row, "policy"),
         request=from_object(
             subject or {},
             operation,
@@ -145,7 +145,7 @@ def _read_case(row: Fields, resolve: Resolve) -> Case | None:
     return case
 
 
-def _one(row: Fields, name: str) -> tuple[str, ...]:
+def _single(row: Fields, name: str) -> tuple[str, ...]:
     text = row.text(name)
     return (text,) if text else ()
 
@@ -216,7 +216,7 @@ def _expectation(row: Fields, fields: Fields | None) -> Expectation:
         fields.wrong("must be a map: the part of the object that is expected", "object")
     expectation = Expectation(
         allowed=fields.flag("allowed"),
-        message_contains=fields.texts("messageContains") if many else _one(fields, "messageContains"),
+        message_contains=fields.texts("messageContains") if many else _single(fields, "messageContains"),
         object=obj,
         patch=patch,
         warnings=fields.texts("warnings") if "warnings" in fields.value else None,
@@ -248,7 +248,9 @@ def differences(expect: Expectation, outcome: ExpectedOutcome) -> list[str]:
         texts += _diff("object", expect.object, project(outcome.object, expect.object))
     if expect.patch is not None:
         texts += _diff("patch", list(expect.patch), list(outcome.patch))
-    texts += [f"{path} is there, and should not be" for path in expect.absent if _there(outcome.object, path)]
+    texts += [
+        f"{path} is there, and should not be" for path in expect.absent if _exists(outcome.object, path)
+    ]
     return texts
 
 
@@ -288,7 +290,7 @@ def _diff(title: str, expected: Any, actual: Any) -> list[str]:
     return ["\n".join(lines)]
 
 
-def _there(obj: Any, path: str) -> bool:
+def _exists(obj: Any, path: str) -> bool:
     """Whether a JSON Pointer leads to something."""
     node = obj
     for step in path.strip("/").split("/"):
