@@ -9,6 +9,8 @@ from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 from planner.model.quantity import show
 from planner.model.topology import HOSTNAME, ROOT, Domain, Topology, short
+from planner.model.words import listed, pods
+from planner.request.resolve import PlacementProblem
 from planner.request.validation import Refusal
 from planner.search.result import SearchResult
 
@@ -24,10 +26,10 @@ _MOST_CAUSES = 8
 UNPROVED_WARNING = "SearchBudgetExhausted: the search ended before every packing had been tried"
 
 
-def refused(group: PodGroup, refusal: Refusal) -> Answer:
+def refused(problem: PlacementProblem, refusal: Refusal) -> Answer:
     """The answer to a request that contradicts itself or the cluster."""
     return Answer(
-        group.name, "rejected", reason=refusal.reason, message=refusal.message, warnings=group.warnings
+        problem.name, "rejected", reason=refusal.reason, message=refusal.message, warnings=problem.warnings
     )
 
 
@@ -48,7 +50,7 @@ def placed(
     if tuple(reserves) == (domain,):
         return f"{text}, which is reserved."
     if reserves:
-        text += f"; reserved: {some([name_of(domain) for domain in reserves])}"
+        text += f"; reserved: {listed([name_of(domain) for domain in reserves])}"
     return text + "."
 
 
@@ -132,7 +134,7 @@ def fits_no_node(kind: PodClass, lacking: dict[str, int], known: Sequence[str]) 
     name, most = next(iter(lacking.items()))
     if most:
         return f"{text} Would work: {show(name, most)} or less a pod."
-    return f"{text} The cluster has: {some(known) or 'no devices'}."
+    return f"{text} The cluster has: {listed(known) or 'no devices'}."
 
 
 def fits_no_gpu(kind: PodClass, part: str, why: str) -> str:
@@ -190,14 +192,3 @@ def _gpus(group: PodGroup) -> str:
 def name_of(domain: Domain) -> str:
     """A domain as a person writes it."""
     return "/".join(value or "-" for value in domain) or "the whole cluster"
-
-
-def some(names: Sequence[str], most: int = 8) -> str:
-    """The first few names."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def pods(count: int) -> str:
-    """A number of pods in words."""
-    return f"{count} pod{'' if count == 1 else 's'}"

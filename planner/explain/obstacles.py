@@ -20,7 +20,7 @@ from planner.node.eligibility import condition_obstacle
 from planner.node.gpu_sharing import Gpus, share_in, share_named
 from planner.node.numa_state import NumaState
 from planner.node.packing import most, taken_there, takes_devices
-from planner.request.problem import PlacementProblem
+from planner.request.topology_request import TopologyRequest
 from planner.search.domain_ranking import ChildPath
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.space import SearchSpace
@@ -115,7 +115,7 @@ class _Tally:
         return lacking[0] if lacking[0].startswith(numa_messages.NUMA) else f"insufficient {lacking[0]}"
 
 
-def obstacles(group: PodGroup, view: SearchSpace, asked: PlacementProblem) -> dict[str, int]:
+def obstacles(group: PodGroup, view: SearchSpace, asked: TopologyRequest) -> dict[str, int]:
     """Nodes left out, by cause, most frequent first: "taint KEY", "cordoned", "insufficient RESOURCE" …"""
     topology = view.tree.topology
     whole = group.size > 1 and asked.required < topology.host_index

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from planner.model.pod import PodShape
+from planner.model.resolved import ResolvedShape
 from planner.model.topology import ROOT
 
 
@@ -19,7 +19,7 @@ class PodClass:
 
     parts: tuple[tuple[str, int], ...]
     count: int
-    shape: PodShape
+    shape: ResolvedShape
     required: int = ROOT
     preferred: int = ROOT
     slice_level: int = ROOT

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from planner.devices.availability import AvailableDevices
 from planner.devices.pools import is_claimed, on_node, plugin_name
 from planner.model.claim_spec import ClaimSpec
-from planner.model.pod import PodShape
 from planner.model.pod_class import PodClass
 from planner.model.quantity import LARGEST, Resources
+from planner.model.resolved import ResolvedShape
 from planner.node.gpu_sharing import GPU, Gpus, share_in, share_named
 from planner.node.numa_state import ArrivalOrders, NumaState, alignment_for
 from planner.node.nvlink import holds_bunches
@@ -17,7 +17,7 @@ from planner.node.nvlink import holds_bunches
 
 def most(
     free: Resources,
-    shape: PodShape,
+    shape: ResolvedShape,
     gpus: Gpus | None = None,
     limit: int = LARGEST,
     stock: AvailableDevices | None = None,
@@ -37,14 +37,14 @@ def most(
     return gpus.most(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
 
 
-def takes_devices(stock: AvailableDevices | None, shape: PodShape) -> bool:
+def takes_devices(stock: AvailableDevices | None, shape: ResolvedShape) -> bool:
     """Whether the pod takes devices that claims see: by claims, or GPUs of the plugin that gives the same."""
     if shape.bundles or shape.stand_ins:
         return True
     return bool(stock is not None and stock.shared and stock.waiting and shape.requests.get(GPU))
 
 
-def taken_there(shape: PodShape, free: Resources) -> tuple[Resources, tuple[ClaimSpec, ...]]:
+def taken_there(shape: ResolvedShape, free: Resources) -> tuple[Resources, tuple[ClaimSpec, ...]]:
     """What a pod takes of a node with these free amounts, and what it claims: an extended resource that the
     node does not offer is claimed, piece by piece, where a DeviceClass serves it."""
     requests, bundles = on_node(shape.requests, free), shape.bundles

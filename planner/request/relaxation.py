@@ -8,12 +8,12 @@ from itertools import product
 
 from planner.model.pod_class import PodClass, merged
 from planner.model.topology import ROOT
-from planner.request.problem import PlacementProblem
+from planner.request.topology_request import TopologyRequest
 
 _MOST_STEPS, _MOST_ALONE = 32, 3
 
 
-def relaxations(asked: PlacementProblem) -> list[tuple[PodClass, ...]]:
+def relaxations(asked: TopologyRequest) -> list[tuple[PodClass, ...]]:
     """The kinds with their preferred levels made hard, then relaxed step by step up to the required ones.
 
     As few steps as can be in all; of as many, the later PodSets give way first. Each PodSet is relaxed alone

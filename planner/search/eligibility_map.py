@@ -19,6 +19,7 @@ from planner.model.labels import NODE_NAME_FIELD, PRODUCT
 from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.model.pod_class import PodClass
+from planner.model.resolved import ResolvedShape
 from planner.node.eligibility import GPU, SHARED_GPU, label_obstacle, preference
 from planner.search.rules.caps import Cap, Most
 
@@ -192,7 +193,7 @@ def _names(kinds: Sequence[PodClass]) -> frozenset[str] | None:
     return frozenset(name for r in asked for name in r.values).union(*barred)
 
 
-def _keys(shape: PodShape) -> set[str]:
+def _keys(shape: ResolvedShape) -> set[str]:
     terms = (*shape.affinity, *(term for _, term in shape.preferences))
     return {
         *shape.node_selector,

@@ -17,8 +17,8 @@ from planner.model.pod_class import PodClass
 from planner.model.podgroup import ReserveMode
 from planner.model.topology import ROOT
 from planner.model.work_budget import BudgetEnded, WorkBudget
-from planner.request.problem import PlacementProblem
 from planner.request.relaxation import relaxations
+from planner.request.topology_request import TopologyRequest
 from planner.search.capacity_classes import CapacityClasses, Exclusivity
 from planner.search.domain_packing import DomainPacking
 from planner.search.domain_ranking import Candidate, ChildPath, DomainRanking
@@ -40,7 +40,7 @@ class LevelSearch:
     """The climbs of one gang over one view. `attempts` tells what was tried, fine to coarse."""
 
     view: SearchSpace
-    asked: PlacementProblem
+    asked: TopologyRequest
     mode: ReserveMode
     budget: WorkBudget
     attempts: list[LevelAttempt]

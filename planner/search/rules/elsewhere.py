@@ -20,8 +20,8 @@ from planner.cluster.tree import Subtree
 from planner.model.answer import LevelAttempt
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.natural_order import natural
-from planner.model.pod import NodeExclusion
 from planner.model.pod_class import PodClass
+from planner.model.resolved import NodeExclusion
 from planner.model.topology import ROOT
 from planner.search.level_search import LevelSearch
 from planner.search.mixtures.alike import merged

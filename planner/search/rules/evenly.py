@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from planner.model.labels import NODE_NAME_FIELD
-from planner.model.pod import NodeExclusion, SpreadConstraint, SpreadState
+from planner.model.pod import SpreadConstraint
 from planner.model.pod_class import PodClass
+from planner.model.resolved import NodeExclusion, SpreadState
 from planner.model.topology import ROOT
 from planner.request.topology_spread import CAUSE
 

@@ -26,8 +26,6 @@ def has_rules(kinds: Sequence[PodClass]) -> bool:
 
 def climb_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> Placement | None:
     """The best placement of these kinds inside one domain of the required level that keeps every rule."""
-    if not has_rules(kinds):
-        return climb.climb(kinds, required)
     found = _best(climb, kinds, required, Effort(climb))
     if found is None and not climb.attempts:
         climb.climb(kinds, required)

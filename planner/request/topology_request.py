@@ -1,6 +1,7 @@
-"""What a gang asks for, made definite for one topology: levels as indices, pods of one kind counted together.
+"""What a gang asks for in one topology: levels as indices, pods of one kind counted together.
 
-Every contradiction is found here and raised as `Refusal`, which says what would be valid.
+Every contradiction over levels and slices is found here and raised as `Refusal`, which says what would be
+valid.
 """
 
 from __future__ import annotations
@@ -9,25 +10,26 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from planner.model.labels import ANY
-from planner.model.pod import NodeExclusion, PodShape
 from planner.model.pod_class import PodClass, merged
-from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.podgroup import Constraint
+from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet, ResolvedShape
 from planner.model.topology import ROOT, Topology
 from planner.request.levels import NVLINK_WORDS, bunch_of, nvlink_bar, resolve
 from planner.request.validation import Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementProblem:
+class TopologyRequest:
     """A gang's request in one topology: the gang's own levels and its kinds of pods."""
 
+    topology: Topology
     required: int
     preferred: int
     kinds: tuple[PodClass, ...]
     warnings: tuple[str, ...] = ()
 
 
-def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) -> PlacementProblem:
+def ask(group: ResolvedPodGroup, topology: Topology, repeating: Collection[str] = ()) -> TopologyRequest:
     """The request in this topology, which has all its levels. Raises `Refusal` for bad slices.
 
     `repeating`: levels whose values recur under several parents; pods apart over one differ in the value
@@ -47,10 +49,10 @@ def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) ->
             kinds.append(kind)
     kinds = _tied(group, topology, kinds)
     required, kinds = _near(topology, required, kinds)
-    return PlacementProblem(required, preferred, merged(kinds), tuple(warnings))
+    return TopologyRequest(topology, required, preferred, merged(kinds), tuple(warnings))
 
 
-def _inside(group: PodGroup, pod_set: PodSet, topology: Topology) -> PodSet:
+def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology) -> ResolvedPodSet:
     """The PodSet with the nodes barred whose NVLink domains are too small for what it asks."""
     asked = (group.constraint, pod_set.constraint)
     if not any(level in NVLINK_WORDS for one in asked for level in (one.required, one.slice_level)):
@@ -60,7 +62,7 @@ def _inside(group: PodGroup, pod_set: PodSet, topology: Topology) -> PodSet:
     return replace(pod_set, shape=replace(pod_set.shape, barred=(*pod_set.shape.barred, *bars), bunch=bunch))
 
 
-def when_alone(asked: PlacementProblem) -> PlacementProblem:
+def when_alone(asked: TopologyRequest) -> TopologyRequest:
     """The request in a cluster where no other pods are."""
     if not any(kind.shape.barred or kind.shape.spreading for kind in asked.kinds):
         return asked
@@ -75,7 +77,7 @@ def _alone(kind: PodClass) -> PodClass:
     return replace(kind, shape=replace(kind.shape, barred=left, spreading=spreading))
 
 
-def _tied(group: PodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
+def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
     """The kinds, one for each PodSet, with the levels in a domain of which they are required with others.
 
     Raises `Refusal` where what holds for a part is coarser than what holds for the whole.
@@ -100,7 +102,7 @@ def _tied(group: PodGroup, topology: Topology, kinds: list[PodClass]) -> list[Po
     return kinds
 
 
-def _labelled(topology: Topology, shape: PodShape, *levels: int) -> PodShape:
+def _labelled(topology: Topology, shape: ResolvedShape, *levels: int) -> ResolvedShape:
     """The shape kept from nodes that are in no domain of one of these levels.
 
     For levels that the search loses sight of where it looks at a finer one: inside a host nothing tells that
@@ -152,7 +154,9 @@ def _no_effect(topology: Topology, whose: str, required: int, preferred: int) ->
     return [f"{whose}{said}, for the required level {topology.levels[required]} is {compared}"]
 
 
-def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Collection[str]) -> PodClass:
+def _kind(
+    pod_set: ResolvedPodSet, gang: Constraint, topology: Topology, repeating: Collection[str]
+) -> PodClass:
     own = pod_set.constraint
     size, slice_level = _slices(pod_set, gang, topology)
     shuns, levels = _shuns(pod_set), topology.levels
@@ -193,7 +197,7 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Coll
     )
 
 
-def _slices(pod_set: PodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
+def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
     """Pods in a slice, and the level that a slice stays within. Raises `Refusal`."""
     own = pod_set.constraint
     sliced = own if own.slice_level or own.slice_size else gang
@@ -214,13 +218,13 @@ def _slices(pod_set: PodSet, gang: Constraint, topology: Topology) -> tuple[int,
     return size, slice_level
 
 
-def _shuns(pod_set: PodSet) -> tuple[tuple[str, str], ...]:
+def _shuns(pod_set: ResolvedPodSet) -> tuple[tuple[str, str], ...]:
     """For each key and PodSet: no pod in a domain of the key with one of that PodSet."""
     own = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
     return tuple(sorted({*own, *pod_set.shape.shuns}))
 
 
-def _positive(shape: PodShape) -> PodShape:
+def _positive(shape: ResolvedShape) -> ResolvedShape:
     """The shape without the resources of which it asks for nothing."""
     if all(shape.requests.values()) and shape.requests:
         return shape
