@@ -254,8 +254,8 @@ def test_a_bad_config_names_its_field(spec, said):
 
 
 def test_no_more_than_48_sets_of_leaves_are_tried(monkeypatch):
-    """Thirty leaves of three hosts: 16 nodes want four leaves, which are too small, as are five; each leaf has
-    a set of either size around it, so that six leaves, which would serve, are beyond the bound."""
+    """Thirty leaves of three hosts: 16 nodes want four leaves, too small, as are five. Each leaf has a
+    set of either size around it, so that six leaves, which would serve, are beyond the bound."""
     tried: list[int] = []
 
     def counted(problem, budget=None):
