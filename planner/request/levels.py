@@ -45,16 +45,16 @@ def inside_host(level: str) -> bool:
 def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
     """The GPUs that must lie in one such domain with a pod of this PodSet; 0 where nothing asks for one."""
 
-    def asks(constraint: Constraint) -> bool:
-        return constraint.required in words
-
-    own, each = pod_set.constraint, pod_set.shape.gpus
-    sliced = own if own.slice_level else group.constraint
-    slice_size = sliced.slice_size if sliced.slice_level in words else 0
+    own, gang = pod_set.constraint, group.constraint
+    sliced = own if own.slice_level else gang
+    together = (gang.required in words, own.required in words, sliced.slice_level in words)
+    if not any(together):
+        return 0
+    each = pod_set.shape.gpus
     return max(
-        group.gpus if asks(group.constraint) else 0,
-        each * pod_set.count if asks(own) else 0,
-        each * slice_size,
+        group.gpus if together[0] else 0,
+        each * pod_set.count if together[1] else 0,
+        each * sliced.slice_size if together[2] else 0,
     )
 
 

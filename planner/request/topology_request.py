@@ -41,9 +41,8 @@ def ask(group: ResolvedPodGroup, topology: Topology, repeating: Collection[str] 
     kinds: list[PodClass] = []
     for pod_set in group.pod_sets:
         if pod_set.count:
-            kind = _kind(_inside(group, pod_set, topology), gang, topology, repeating)
-            if group.size > 1 and (gang or pod_set.constraint):
-                kind = replace(kind, linked=True)
+            linked = group.size > 1 and bool(gang or pod_set.constraint)
+            kind = _kind(_inside(group, pod_set, topology), gang, topology, repeating, linked=linked)
             widest = max(kind.required, required)
             warnings += _no_effect(topology, f"{pod_set.name}: ", widest, kind.preferred)
             kinds.append(kind)
@@ -155,7 +154,7 @@ def _no_effect(topology: Topology, whose: str, required: int, preferred: int) ->
 
 
 def _kind(
-    pod_set: ResolvedPodSet, gang: Constraint, topology: Topology, repeating: Collection[str]
+    pod_set: ResolvedPodSet, gang: Constraint, topology: Topology, repeating: Collection[str], *, linked: bool
 ) -> PodClass:
     own = pod_set.constraint
     size, slice_level = _slices(pod_set, gang, topology)
@@ -194,6 +193,7 @@ def _kind(
         shuns=tuple((topology.index(key), name) for key, name in shuns if key in nested),
         shuns_over=tuple((key, name) for key, name in shuns if key not in nested),
         together=pod_set.shape.together,
+        linked=linked,
     )
 
 

@@ -106,11 +106,12 @@ def _searched(
     space, steps = search_space(problem.snapshot, tree, now=problem.now), relaxations(request)
     steps = steps if problem.now else steps[-1:]
     mode, required = problem.gang.reserve, request.required
+    last_budget = budget if budget.hard else WorkBudget(budget.left)  # as much as for all the others
     search = LevelSearch(space, request, mode, budget, [])
-    last = LevelSearch(space, request, mode, budget if budget.hard else replace(budget), [])
     found = _run(search, steps[0], required)
     if found is not None or len(steps) == 1:
         return SearchResult(tree, request, found, tuple(search.attempts), search.complete)
+    last = LevelSearch(space, request, mode, last_budget, [])
     at_last = _run(last, steps[-1], required)
     if at_last is None and last.complete:
         return SearchResult(tree, request, None, tuple(last.attempts), complete=True)
@@ -123,8 +124,10 @@ def _searched(
 
 def _run(search: LevelSearch, kinds: Kinds, required: int) -> Placement | None:
     """The best placement in one domain of the required level, by the search that serves these kinds."""
-    row = next(row for row in SEARCHES if row.serves(kinds))
-    return row.runs(search, kinds, required)
+    for row in SEARCHES:
+        if row.serves(kinds):
+            return row.runs(search, kinds, required)
+    raise AssertionError("the last row serves every request")
 
 
 def _most_compact(results: Iterable[SearchResult]) -> SearchResult | None:
