@@ -86,7 +86,7 @@ def _room(
 ) -> int:
     """Whether the node has room for one more pod; its devices for claims are looked up once."""
     if (
-        (shape.bundles or shape.stand_ins)
+        (shape.claim_specs or shape.extended_claims)
         and node.name not in stocks
         and (stock := snapshot.free_on(node)[2])
     ):

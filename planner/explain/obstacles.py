@@ -148,8 +148,8 @@ def _tally(
             tuple(sorted(k.shape.requests.items())),
             k.shape.tolerations,
             k.shape.alignment and k.shape.alignment.key,
-            k.shape.bundles,
-            k.shape.stand_ins,
+            k.shape.claim_specs,
+            k.shape.extended_claims,
         )
         for k in kinds
     )
@@ -172,7 +172,7 @@ def short_of(
     requests, bundles = taken_there(kind.shape, free)
     if stock and bundles and (lack := stock.lacking(bundles)):
         return lack
-    if not stock and kind.shape.bundles:
+    if not stock and kind.shape.claim_specs:
         return NO_DEVICES
     needs = (requests if stock else on_node(kind.shape.requests, free)).items()
     lacking = [name for name, need in needs if free.get(name, 0) < need and not share_named(name)]

@@ -123,7 +123,7 @@ def _key(one: ResolvedPodSet) -> Hashable:
         tuple(sorted(shape.requests.items())),
         shape.tolerations,
         bool(shape.claims),
-        shape.bundles,
+        shape.claim_specs,
     )
 
 

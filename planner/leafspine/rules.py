@@ -174,8 +174,8 @@ class _Fabric:
         nodes = [name for room in self._rooms for name in room.nodes]
         return self._placed_in(nodes) if nodes else None
 
-    def _placed_in(self, nodes: Sequence[str], *, apart: bool = False) -> Outcome:
-        return place(self._problem.restricted_to(nodes, apart=apart), self._budget)
+    def _placed_in(self, nodes: Sequence[str], *, one_per_node: bool = False) -> Outcome:
+        return place(self._problem.restricted_to(nodes, one_per_node=one_per_node), self._budget)
 
     def _within_limits(self) -> Outcome:
         """The placement over all leaves within the limits that a ConfigMap states; or why there is none."""
@@ -259,10 +259,10 @@ class _Fabric:
         turns = [room.nodes[turn] for turn in range(depth) for room in rooms if turn < len(room.nodes)]
         if len(turns) < self._gang.size:
             return None
-        wide = self._placed_in(turns[: self._gang.size], apart=True)
+        wide = self._placed_in(turns[: self._gang.size], one_per_node=True)
         if wide.best is not None:
             return wide
-        anywhere = self._placed_in(turns, apart=True)
+        anywhere = self._placed_in(turns, one_per_node=True)
         return anywhere if anywhere.best is not None else None
 
 

@@ -14,7 +14,7 @@ class PodClass:
     """Pods of one shape and one constraint. `parts` are the PodSets it is made of, in order, with counts.
 
     Levels are indices into the topology, `ROOT` where nothing is asked. `required` and `preferred` are the
-    PodSets' own; `apart` the levels over which these pods must differ.
+    PodSets' own; `anti_affinity_levels` the levels over which these pods must differ.
     """
 
     parts: tuple[tuple[str, int], ...]
@@ -24,31 +24,31 @@ class PodClass:
     preferred: int = ROOT
     slice_level: int = ROOT
     slice_size: int = 1
-    apart: tuple[int, ...] = ()
+    anti_affinity_levels: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     """The PodSets, where some pods must not be, or must be, with pods of others."""
-    shuns: tuple[tuple[int, str], ...] = ()
+    anti_affinity_with: tuple[tuple[int, str], ...] = ()
     """For each of these levels and PodSets: no pod in a domain of the level with one of that PodSet."""
-    shuns_over: tuple[tuple[str, str], ...] = ()
+    anti_affinity_over: tuple[tuple[str, str], ...] = ()
     """The same over labels that are no level."""
-    together: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    co_located_over: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """For each of these labels and PodSets: all their pods in one domain of the label."""
-    joint: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    co_located_at: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """For each of these levels and PodSets: in a domain of the level are all their pods, or none."""
-    twin: bool = False
+    is_split: bool = False
     """It is a part of the pods of another kind; what they prefer is weighed there."""
     linked: bool = False
     """Whether the gang, or this PodSet, asks for a topology: its pods talk to one another."""
 
     @property
-    def single(self) -> tuple[str, ...]:
+    def anti_affinity_labels(self) -> tuple[str, ...]:
         """Labels that are no level, over which these pods must differ."""
-        return tuple(key for key, name in self.shuns_over if name in self.names)
+        return tuple(key for key, name in self.anti_affinity_over if name in self.names)
 
 
 def separated(one: PodClass, other: PodClass) -> set[int]:
     """The levels in one domain of which no pods of both kinds may be; of one kind with itself, no two."""
-    return {level for level, name in one.shuns if name in other.names}
+    return {level for level, name in one.anti_affinity_with if name in other.names}
 
 
 def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
@@ -94,7 +94,7 @@ def _as_one(kind: PodClass) -> PodClass:
 def _joins(kind: PodClass, other: PodClass) -> bool:
     """Whether nothing tells the kinds apart; such as are kept apart, are together with others, or prefer a
     level, by themselves alone are two."""
-    alone = kind.shape.anti_affinity or kind.joint or kind.preferred != ROOT
+    alone = kind.shape.anti_affinity or kind.co_located_at or kind.preferred != ROOT
     return not alone and _same(kind, other)
 
 

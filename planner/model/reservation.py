@@ -94,4 +94,4 @@ class ReservedPodTraits:
 def traits_of(shape: ResolvedShape) -> ReservedPodTraits:
     """The traits of pods of this shape."""
     guards = tuple(term for term in shape.terms if not term.attracts)
-    return ReservedPodTraits(shape.alignment or None, shape.labels, guards, shape.bundles)
+    return ReservedPodTraits(shape.alignment or None, shape.labels, guards, shape.claim_specs)

@@ -50,25 +50,25 @@ class ResolvedShape(PodShape):
     """The shape of pods in one cluster. `requests` and `affinity` contain what their claims come to where
     devices are known by node labels alone."""
 
-    bundles: tuple[ClaimSpec, ...] = ()
+    claim_specs: tuple[ClaimSpec, ...] = ()
     """What the claims ask for, each of the devices that ResourceSlices offer."""
-    stand_ins: tuple[ExtendedResourceClaim, ...] = ()
+    extended_claims: tuple[ExtendedResourceClaim, ...] = ()
     """Devices that serve extended resources where no device plugin gives these."""
-    barred: tuple[NodeExclusion, ...] = ()
+    exclusions: tuple[NodeExclusion, ...] = ()
     """Nodes that other pods, topology spread or domains inside the host keep the pods from."""
-    shuns: tuple[tuple[str, str], ...] = ()
+    anti_affinity_with: tuple[tuple[str, str], ...] = ()
     """For each label and PodSet: no pod in a domain of the label with one of that PodSet."""
-    together: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    co_located_over: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """For each label and PodSets: all their pods in one domain of the label."""
-    spreading: tuple[SpreadState, ...] = ()
+    spread_states: tuple[SpreadState, ...] = ()
     """What `spread` comes to."""
-    bunch: int = 0
+    nvlink_group: int = 0
     """So many of these pods must lie in one NVLink domain inside the host; 0 for none."""
 
     @property
     def seat(self) -> dict[str, int]:
         """What a pod takes of its node: its requests, and its claims by name."""
-        return {**self.requests, **Counter(bundle.name for bundle in self.bundles)}
+        return {**self.requests, **Counter(spec.name for spec in self.claim_specs)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) ->
     """Why the node's labels keep the pod away for ever, or "". `linked`: its gang asks for a topology."""
     return (
         selector_obstacle(shape, node)
-        or next((exclusion.cause for exclusion in shape.barred if bars(exclusion, node)), "")
+        or next((exclusion.cause for exclusion in shape.exclusions if bars(exclusion, node)), "")
         or divided_gpu_obstacle(shape, node, linked=linked)
     )
 

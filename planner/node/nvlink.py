@@ -44,11 +44,11 @@ def holds_bunches(size: int, free: Resources, bunches: Iterable[tuple[int, int, 
 
 def most_bunches(size: int, free: Resources, shape: ResolvedShape, limit: int) -> int:
     """The most pods in such bunches that a node's NVLink domains have room for, at most `limit`."""
-    each = shape.bunch * shape.gpus
+    each = shape.nvlink_group * shape.gpus
     if not each:
         return limit
     whole, rest = divmod(max(0, _gpus(free)), size)
-    return min(limit, (whole * (size // each) + rest // each) * shape.bunch)
+    return min(limit, (whole * (size // each) + rest // each) * shape.nvlink_group)
 
 
 def numa_size(node: Node, published: NumaNode | None) -> int:

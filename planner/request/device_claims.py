@@ -82,8 +82,8 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
     stand_ins = tuple(
         (name, bundle) for name, bundle in devices.stand_ins.items() if pod_set.shape.requests.get(name)
     )
-    if stand_ins or pod_set.shape.stand_ins:
-        pod_set = replace(pod_set, shape=replace(pod_set.shape, stand_ins=stand_ins))
+    if stand_ins or pod_set.shape.extended_claims:
+        pod_set = replace(pod_set, shape=replace(pod_set.shape, extended_claims=stand_ins))
     if not pod_set.shape.claims:
         return pod_set
     asked = _Asked(devices, pod_set, notes)
@@ -270,7 +270,7 @@ class _Asked:
         for need in self.needs:
             affinity = tuple(t if need in t else (*t, need) for t in affinity) or ((need,),)
         bundles = tuple(sorted(self._bundles, key=lambda one: one.name))
-        return replace(shape, requests={**requests, **self._amounts}, affinity=affinity, bundles=bundles)
+        return replace(shape, requests={**requests, **self._amounts}, affinity=affinity, claim_specs=bundles)
 
 
 def _cut(text: str) -> str:

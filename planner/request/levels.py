@@ -98,7 +98,7 @@ def in_numa_nodes(
         names = frozenset(name for name, size in sizes.items() if size >= gpus)
         bar = NodeExclusion(NODE_NAME_FIELD, names, f"{UNALIGNED}{gpus} GPUs", inside=True, now=False)
         shape = pod_set.shape
-        return replace(pod_set, shape=replace(shape, barred=(*shape.barred, bar)))
+        return replace(pod_set, shape=replace(shape, exclusions=(*shape.exclusions, bar)))
 
     return replace(group, pod_sets=tuple(map(kept, group.pod_sets)))
 

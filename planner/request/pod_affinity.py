@@ -55,9 +55,9 @@ def minding(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
             one,
             shape=replace(
                 one.shape,
-                barred=(*bars[one.name], *_barred(snapshot, space, one, neighbours, kept)),
-                shuns=tuple(sorted(shuns[one.name])),
-                together=tuple(sorted(together[one.name])),
+                exclusions=(*bars[one.name], *_barred(snapshot, space, one, neighbours, kept)),
+                anti_affinity_with=tuple(sorted(shuns[one.name])),
+                co_located_over=tuple(sorted(together[one.name])),
             ),
         )
         for one in sets

@@ -84,14 +84,18 @@ class PlacementProblem:
         """The problem of the same request with other pods and reservations around it."""
         return replace(_problem(snapshot, self.asked), now=self.now, notes=self.notes)
 
-    def restricted_to(self, nodes: Sequence[str], *, apart: bool = False) -> PlacementProblem:
-        """The problem with these nodes alone; `apart`: no two pods of a PodSet on one."""
+    def restricted_to(self, nodes: Sequence[str], *, one_per_node: bool = False) -> PlacementProblem:
+        """The problem with these nodes alone; `one_per_node`: no two pods of a PodSet on one."""
         needed = Requirement(NODE_NAME_FIELD, "In", tuple(nodes))
 
         def held(pod_set: ResolvedPodSet) -> ResolvedPodSet:
             shape = pod_set.shape
             terms = tuple((*term, needed) for term in shape.affinity) or ((needed,),)
-            keys = tuple(dict.fromkeys((*shape.anti_affinity, HOSTNAME))) if apart else shape.anti_affinity
+            keys = (
+                tuple(dict.fromkeys((*shape.anti_affinity, HOSTNAME)))
+                if one_per_node
+                else shape.anti_affinity
+            )
             return replace(pod_set, shape=replace(shape, affinity=terms, anti_affinity=keys))
 
         return self.changed(replace(self.asked, pod_sets=tuple(map(held, self.asked.pod_sets))))
@@ -152,7 +156,7 @@ def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyReque
     rules = {
         key
         for pod_set in settled.pod_sets
-        for key in (*pod_set.shape.anti_affinity, *dict(pod_set.shape.shuns))
+        for key in (*pod_set.shape.anti_affinity, *dict(pod_set.shape.anti_affinity_with))
     }
     trees = snapshot.base.trees
     return tuple(

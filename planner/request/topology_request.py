@@ -58,22 +58,25 @@ def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology
         return pod_set
     resolved = {word: resolve(topology, word) for word in NVLINK_WORDS}
     bars, bunch = nvlink_bar(group, pod_set, resolved), bunch_of(group, pod_set, resolved)
-    return replace(pod_set, shape=replace(pod_set.shape, barred=(*pod_set.shape.barred, *bars), bunch=bunch))
+    return replace(
+        pod_set,
+        shape=replace(pod_set.shape, exclusions=(*pod_set.shape.exclusions, *bars), nvlink_group=bunch),
+    )
 
 
 def when_alone(asked: TopologyRequest) -> TopologyRequest:
     """The request in a cluster where no other pods are."""
-    if not any(kind.shape.barred or kind.shape.spreading for kind in asked.kinds):
+    if not any(kind.shape.exclusions or kind.shape.spread_states for kind in asked.kinds):
         return asked
     return replace(asked, kinds=tuple(map(_alone, asked.kinds)))
 
 
 def _alone(kind: PodClass) -> PodClass:
-    left = tuple(bar for bar in kind.shape.barred if not bar.now)
+    left = tuple(bar for bar in kind.shape.exclusions if not bar.now)
     spreading = tuple(
-        replace(one, there=dict.fromkeys(one.there, 0), nodes={}) for one in kind.shape.spreading
+        replace(one, there=dict.fromkeys(one.there, 0), nodes={}) for one in kind.shape.spread_states
     )
-    return replace(kind, shape=replace(kind.shape, barred=left, spreading=spreading))
+    return replace(kind, shape=replace(kind.shape, exclusions=left, spread_states=spreading))
 
 
 def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
@@ -95,7 +98,7 @@ def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) ->
                     kind,
                     shape=_labelled(topology, kind.shape, at),
                     required=max(kind.required, at),
-                    joint=(*kind.joint, (at, names)),
+                    co_located_at=(*kind.co_located_at, (at, names)),
                     names=(name,),
                 )
     return kinds
@@ -109,7 +112,7 @@ def _labelled(topology: Topology, shape: ResolvedShape, *levels: int) -> Resolve
     """
     keys = (topology.levels[level] for level in levels if level > ROOT)
     bars = (NodeExclusion(key, frozenset((ANY,)), f"no label {key}", inside=True, now=False) for key in keys)
-    return replace(shape, barred=tuple(dict.fromkeys((*shape.barred, *bars))))
+    return replace(shape, exclusions=tuple(dict.fromkeys((*shape.exclusions, *bars))))
 
 
 def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -> None:
@@ -123,13 +126,13 @@ def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -
 
 def _near(topology: Topology, required: int, kinds: list[PodClass]) -> tuple[int, list[PodClass]]:
     """The gang's required level and the kinds, after pod affinity over levels has been made such levels."""
-    if not any(kind.together for kind in kinds):
+    if not any(kind.co_located_over for kind in kinds):
         return required, kinds
     every = {name for kind in kinds for name, _ in kind.parts}
     made: list[PodClass] = []
     for kind in kinds:
         own, left = kind.required, []
-        for key, names in kind.together:
+        for key, names in kind.co_located_over:
             level = topology.index(key) if key in topology.levels else ROOT
             if level > ROOT and set(names) == every:
                 required = max(required, level)
@@ -137,7 +140,7 @@ def _near(topology: Topology, required: int, kinds: list[PodClass]) -> tuple[int
                 own = max(own, level)
             if level == ROOT or (len(names) > 1 and set(names) != every):
                 left.append((key, names))
-        made.append(replace(kind, required=own, together=tuple(left)))
+        made.append(replace(kind, required=own, co_located_over=tuple(left)))
     return required, made
 
 
@@ -188,11 +191,13 @@ def _kind(
         preferred=preferred,
         slice_level=slice_level,
         slice_size=size,
-        apart=tuple(topology.index(key) for key, name in shuns if key in nested and name == pod_set.name),
-        names=(pod_set.name,) if shuns or pod_set.shape.together else (),
-        shuns=tuple((topology.index(key), name) for key, name in shuns if key in nested),
-        shuns_over=tuple((key, name) for key, name in shuns if key not in nested),
-        together=pod_set.shape.together,
+        anti_affinity_levels=tuple(
+            topology.index(key) for key, name in shuns if key in nested and name == pod_set.name
+        ),
+        names=(pod_set.name,) if shuns or pod_set.shape.co_located_over else (),
+        anti_affinity_with=tuple((topology.index(key), name) for key, name in shuns if key in nested),
+        anti_affinity_over=tuple((key, name) for key, name in shuns if key not in nested),
+        co_located_over=pod_set.shape.co_located_over,
         linked=linked,
     )
 
@@ -221,7 +226,7 @@ def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tu
 def _shuns(pod_set: ResolvedPodSet) -> tuple[tuple[str, str], ...]:
     """For each key and PodSet: no pod in a domain of the key with one of that PodSet."""
     own = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
-    return tuple(sorted({*own, *pod_set.shape.shuns}))
+    return tuple(sorted({*own, *pod_set.shape.anti_affinity_with}))
 
 
 def _positive(shape: ResolvedShape) -> ResolvedShape:

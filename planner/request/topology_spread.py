@@ -68,7 +68,7 @@ def _resolve(
         return
     for name in {keeper.name, *counted}:
         one = SpreadState(spread, there, name == keeper.name, name in counted, nodes, values)
-        made[name] = replace(made[name], spreading=_with(made[name].spreading, one))
+        made[name] = replace(made[name], spread_states=_with(made[name].spread_states, one))
 
 
 def _with(before: tuple[SpreadState, ...], one: SpreadState) -> tuple[SpreadState, ...]:
@@ -81,7 +81,11 @@ def _with(before: tuple[SpreadState, ...], one: SpreadState) -> tuple[SpreadStat
 
 
 def _barred(shape: ResolvedShape, bar: NodeExclusion) -> ResolvedShape:
-    return shape if bar in shape.barred or not bar.values else replace(shape, barred=(*shape.barred, bar))
+    return (
+        shape
+        if bar in shape.exclusions or not bar.values
+        else replace(shape, exclusions=(*shape.exclusions, bar))
+    )
 
 
 def _values(snapshot: Snapshot, shape: PodShape, spread: SpreadConstraint) -> dict[str, str]:

@@ -73,7 +73,7 @@ def _both(
     one, other = most_of
     if replace(one, requests=other.requests) != other:
         return None
-    if one.preferences or one.alignment or one.claims or one.stand_ins or share_in(one.requests):
+    if one.preferences or one.alignment or one.claims or one.extended_claims or share_in(one.requests):
         return None
     names = {*one.requests, *other.requests}
     if any(one.requests.get(name) != other.requests.get(name) for name in names - _PLAIN):

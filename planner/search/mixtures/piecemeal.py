@@ -49,7 +49,12 @@ def one_by_one(
 def _tied(kind: PodClass) -> bool:
     """Whether where its pods may be hangs on those of others."""
     return bool(
-        kind.shuns or kind.shuns_over or kind.together or kind.joint or kind.twin or kind.shape.spreading
+        kind.anti_affinity_with
+        or kind.anti_affinity_over
+        or kind.co_located_over
+        or kind.co_located_at
+        or kind.is_split
+        or kind.shape.spread_states
     )
 
 

@@ -59,11 +59,11 @@ def test_what_was_asked_stays_as_it_was_read():
 
 
 def test_a_problem_restricted_to_nodes_is_placed_on_these():
-    """Also where the pods' own affinity leaves more; `apart` puts each pod on its own."""
+    """Also where the pods' own affinity leaves more; `one_per_node` puts each pod on its own."""
     problem = resolve(racks(2, 4), gang(2, gpu=1))
     nodes = sorted(problem.snapshot.nodes)[3:5]
     assert nodes_of(place(problem.restricted_to(nodes))) <= set(nodes)
-    assert nodes_of(place(problem.restricted_to(nodes, apart=True))) == set(nodes)
+    assert nodes_of(place(problem.restricted_to(nodes, one_per_node=True))) == set(nodes)
     (term,) = problem.restricted_to(nodes).asked.pod_sets[0].shape.affinity
     assert term == (Requirement(NODE_NAME_FIELD, "In", tuple(nodes)),)
 
