@@ -182,21 +182,21 @@ def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternati
 def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
     """The finest coarser level at which it has a place, or none; of one PodSet where that is at fault."""
     asked, topology, required = problem.asked, tight.tried.tree.topology, _strictest(tight)
-    own = tight.names if _is_own(asked, tight) else ()
+    culprits = tight.names if _is_own(asked, tight) else ()
     if required == ROOT:
         return
-    loose = _required_at(problem, "", own)
+    loose = _required_at(problem, "", culprits)
     outcome = _placed(loose, budget)
     if outcome is None:
         return
-    whose = f" of {' and '.join(own)}" if own and _several(asked) else ""
-    finest = required if _inside_host(asked, own) else required - 1
-    if not own:
+    whose = f" of {' and '.join(culprits)}" if culprits and _several(asked) else ""
+    finest = required if _inside_host(asked, culprits) else required - 1
+    if not culprits:
         finest = _level_of(outcome, topology)
     for level in range(finest, ROOT, -1):
-        tighter = _required_at(problem, topology.levels[level], own)
+        tighter = _required_at(problem, topology.levels[level], culprits)
         # Where nothing else is wished, the placement that was found shows that the level serves.
-        if (not own and not asked.wishes) or _placed(tighter, budget):
+        if (not culprits and not asked.wishes) or _placed(tighter, budget):
             yield Alternative(f"required at {topology.levels[level]}{whose}", tighter.asked)
             return
     yield Alternative(f"no required level{whose}", loose.asked)
@@ -209,9 +209,11 @@ def _level_of(outcome: Outcome, topology: Topology) -> int:
     return topology.index(outcome.best.tree.topology.levels[len(domain) - 1]) if domain else ROOT
 
 
-def _inside_host(group: PodGroup, own: Sequence[str]) -> bool:
+def _inside_host(group: PodGroup, names: Sequence[str]) -> bool:
     """Whether a level inside the host is asked for, to which the host itself is coarser."""
-    return any(inside_host(one.constraint.required) for one in group.pod_sets if one.name in own)
+    return any(
+        inside_host(pod_set.constraint.required) for pod_set in group.pod_sets if pod_set.name in names
+    )
 
 
 def _strictest(tight: Shortfall) -> int:
@@ -292,21 +294,21 @@ def _room(problem: PlacementProblem, budget: WorkBudget) -> Iterator[Alternative
 def _smaller(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
     """As many pods, which ask for no more of what they lack than the most that a node of theirs has."""
     space = search_space(problem.snapshot, tight.tried.tree, now=problem.now)
-    most: dict[str, dict[str, int]] = {}
+    offers: dict[str, dict[str, int]] = {}
     for kind in tight.tried.asked.kinds:
         for resource, amount in kind.shape.requests.items():
             offered = largest([space], kind, resource)
             if offered < amount:
                 for name, _ in kind.parts:
-                    most.setdefault(name, {})[resource] = offered
-    if not most or not all(amount for amounts in most.values() for amount in amounts.values()):
+                    offers.setdefault(name, {})[resource] = offered
+    if not offers or not all(amount for amounts in offers.values() for amount in amounts.values()):
         return
-    smaller = problem.with_requests(most)
+    smaller = problem.with_requests(offers)
     if _placed(smaller, budget):
         several = len(problem.asked.pod_sets) > 1
         parts = [
             f"{show(resource, amount)} {resource} a pod{f' of {name}' if several else ''}"
-            for name, amounts in most.items()
+            for name, amounts in offers.items()
             for resource, amount in amounts.items()
         ]
         yield Alternative(f"at most {', '.join(parts)}", smaller.asked)

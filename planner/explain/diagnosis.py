@@ -37,22 +37,22 @@ def diagnose(problem: PlacementProblem, outcome: Outcome) -> Answer:
         return messages.refused(searched, searched.refusal)
     if isinstance(outcome, FabricOutcome):
         return fabric_messages.no_place(problem, outcome)
-    ever = place(searched.when_empty())
+    empty_outcome = place(searched.when_empty())
     closest = closest_of(outcome.results)
     space = search_space(searched.snapshot, closest.tree, now=True)
     causes = obstacles(searched.gang, space, closest.asked)
     decision: Verdict = "queued"
-    if ever.best is not None:
+    if empty_outcome.best is not None:
         reason, message = "NoRoomNow", _no_room(problem, searched, closest, causes)
         message = _with(message, spread_messages.in_the_way(space, closest.asked))
-    elif not all(result.complete for result in ever.results):
+    elif not all(result.complete for result in empty_outcome.results):
         reason = "SearchBudgetExhausted"
         message = (
             "The search ended before every packing was tried; none was found. Would help: fewer pod sets."
         )
     else:
         decision = "rejected"
-        reason, message = _never(problem, ever, closest)
+        reason, message = _never(problem, empty_outcome, closest)
     unproved = () if all(result.complete for result in outcome.results) else (messages.UNPROVED_WARNING,)
     return Answer(
         gang=searched.name,
@@ -83,16 +83,18 @@ def closest_of(results: Sequence[SearchResult]) -> SearchResult:
     return max(results, key=lambda result: (best_attempt(result).fits, -results.index(result)))
 
 
-def _never(problem: PlacementProblem, ever: Outcome, closest: SearchResult) -> tuple[str, str]:
+def _never(problem: PlacementProblem, outcome: Outcome, closest: SearchResult) -> tuple[str, str]:
     """The reason and the message for a gang that has no place in the empty cluster either."""
-    spaces = [search_space(ever.problem.snapshot, result.tree, now=False) for result in ever.results]
-    in_the_way = spread_messages.in_the_way(spaces[0], ever.results[0].asked)
-    same = next((result for result in ever.results if result.tree is closest.tree), ever.results[0])
-    for kind in same.asked.kinds:
-        told = _pod_never(kind, spaces)
-        if told is not None:
-            return told[0], _with(told[1], in_the_way)
-    part, tight = culprit_of(ever.problem, same)
+    spaces = [search_space(outcome.problem.snapshot, result.tree, now=False) for result in outcome.results]
+    in_the_way = spread_messages.in_the_way(spaces[0], outcome.results[0].asked)
+    in_same_tree = next(
+        (result for result in outcome.results if result.tree is closest.tree), outcome.results[0]
+    )
+    for kind in in_same_tree.asked.kinds:
+        pod_never = _pod_never(kind, spaces)
+        if pod_never is not None:
+            return pod_never[0], _with(pod_never[1], in_the_way)
+    part, tight = culprit_of(outcome.problem, in_same_tree)
     ways = alternatives(problem.when_empty(), tight_of(part, tight))
     reason = "TooLargeForCluster" if tight.asked.required == ROOT else "TooLargeForLevel"
     message = messages.too_large(part, tight, best_attempt(tight), [way.words for way in ways])
@@ -105,12 +107,12 @@ def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGrou
     for kind in relaxations(result.asked)[-1]:
         if kind.required <= result.asked.required:
             continue
-        alone = replace(result.asked, required=kind.required, kinds=(replace(kind, required=ROOT),))
-        search = LevelSearch(space, alone, gang.reserve, WorkBudget(_ALONE_BUDGET), [])
-        if search.climb(alone.kinds, alone.required) is None:
+        request = replace(result.asked, required=kind.required, kinds=(replace(kind, required=ROOT),))
+        search = LevelSearch(space, request, gang.reserve, WorkBudget(_ALONE_BUDGET), [])
+        if search.climb(request.kinds, request.required) is None:
             names = {name for name, _ in kind.parts}
             part = replace(gang, pod_sets=tuple(p for p in gang.pod_sets if p.name in names))
-            return part, SearchResult(result.tree, alone, None, tuple(search.attempts), search.complete)
+            return part, SearchResult(result.tree, request, None, tuple(search.attempts), search.complete)
     return gang, result
 
 

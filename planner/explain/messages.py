@@ -54,17 +54,17 @@ def placed(
     return text + "."
 
 
-def too_large(group: PodGroup, one: SearchResult, best: LevelAttempt, ways: Sequence[str]) -> str:
+def too_large(group: PodGroup, result: SearchResult, best: LevelAttempt, ways: Sequence[str]) -> str:
     """The message to a gang that no domain of its required level, or no cluster as this, can ever hold.
 
     `best`: what the best domain holds when empty. `ways`: what would work.
     """
-    level = one.asked.required
-    what = f"{_whose(group, one)}{pods(group.size)}{_gpus(group)}"
+    level = result.asked.required
+    what = f"{_whose(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the whole cluster", group, best, "even when empty")
     else:
-        key = short(one.tree.topology.levels[level])
+        key = short(result.tree.topology.levels[level])
         what += f" required in one {key}"
         have = _has_room(f"the largest {key}, {name_of(best.domain)},", group, best, "even when empty")
     would = f"Would work: {', or '.join(ways)}." if ways else "No smaller request fits either."
@@ -72,18 +72,18 @@ def too_large(group: PodGroup, one: SearchResult, best: LevelAttempt, ways: Sequ
 
 
 def no_room(
-    group: PodGroup, one: SearchResult, best: LevelAttempt, obstacles: dict[str, int], ways: Sequence[str]
+    group: PodGroup, result: SearchResult, best: LevelAttempt, obstacles: dict[str, int], ways: Sequence[str]
 ) -> str:
     """The message to a gang that fits the empty cluster, and not the cluster as it is.
 
     `best`: what the best domain holds now. `ways`: what would work now.
     """
-    level = one.asked.required
-    what = f"{_whose(group, one)}{pods(group.size)}{_gpus(group)}"
+    level = result.asked.required
+    what = f"{_whose(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the cluster", group, best, "now")
     else:
-        key = short(one.tree.topology.levels[level])
+        key = short(result.tree.topology.levels[level])
         what += f" required in one {key}"
         where = f"the best {key}, {name_of(best.domain)}," if best.domain else f"the best {key}"
         have = _has_room(where, group, best, "now")
@@ -173,10 +173,10 @@ def matches_no_node(kind: PodClass, causes: dict[str, int]) -> str:
     )
 
 
-def _whose(group: PodGroup, one: SearchResult) -> str:
+def _whose(group: PodGroup, result: SearchResult) -> str:
     """The PodSet's name where its own level is at stake, not the gang's."""
-    own = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
-    return f"{group.pod_sets[0].name}: " if own and one.asked.required > ROOT else ""
+    has_own_level = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
+    return f"{group.pod_sets[0].name}: " if has_own_level and result.asked.required > ROOT else ""
 
 
 def _has_room(where: str, group: PodGroup, best: LevelAttempt, when: str) -> str:

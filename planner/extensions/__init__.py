@@ -1,4 +1,7 @@
-"""Requests beyond constraints, each a loop over problems: equal parts and elastic gangs; see `place.py`.
+"""Requests beyond constraints, each a loop over problems: equal parts, elastic gangs, leaf-spine rules.
 
-Begin with `place_gang`: it says which extension serves which gang, and what serves all others.
+- `place`: which extension serves a gang; all others are left to the search alone
+- `equal_parts`: the same number of pods in each domain; `elastic`: as many pods as have a place
+
+Begin with `place`.
 """

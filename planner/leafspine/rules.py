@@ -73,7 +73,7 @@ def in_fabric(problem: PlacementProblem, budget: WorkBudget | None = None) -> Ou
     if plain.best is None:
         return plain
     used = plain.best.tree.topology.name
-    fabric = next((one for one in fast if one.topology.name == used), None)
+    fabric = next((candidate for candidate in fast if candidate.topology.name == used), None)
     return plain if fabric is None else _Fabric(problem, fabric, budget).place(plain)
 
 
@@ -81,8 +81,8 @@ def could_ever(problem: PlacementProblem, fabric: LeafSpine) -> bool:
     """Whether the gang may have a place within the limits once others have gone. Where that is not known for
     sure (PodSets of several shapes, nodes that are out of order now), it may."""
     nodes = problem.snapshot.nodes
-    away = any(nodes[n].cordoned or not nodes[n].ready for leaf in fabric.leaves for n in leaf.nodes)
-    if away or len(problem.gang.pod_sets) > 1:
+    unavailable = any(nodes[n].cordoned or not nodes[n].ready for leaf in fabric.leaves for n in leaf.nodes)
+    if unavailable or len(problem.gang.pod_sets) > 1:
         return True
     anywhere = _Fabric(problem.when_empty(), fabric, None).anywhere()
     return anywhere is not None and anywhere.best is not None
@@ -92,14 +92,16 @@ def _fabrics(problem: PlacementProblem) -> tuple[list[LeafSpine], PlacementProbl
     """The fabrics that the request may mean. Raises `Refusal` where its domain is in another topology."""
     snapshot, domain = problem.snapshot, problem.gang.fabric.domain
     allowed = [request.topology for request in problem.requests]
-    every = {t.name: fabric for t in snapshot.topologies if (fabric := leaf_spine(snapshot, t)) is not None}
-    fabrics = [every[t.name] for t in allowed if t.name in every]
+    by_topology = {
+        t.name: fabric for t in snapshot.topologies if (fabric := leaf_spine(snapshot, t)) is not None
+    }
+    fabrics = [by_topology[t.name] for t in allowed if t.name in by_topology]
     if not domain:
         return fabrics, problem
     having = [fabric for fabric in fabrics if fabric.inside(domain)]
     if having:
         return having, problem
-    elsewhere = next((name for name, fabric in every.items() if fabric.inside(domain)), "")
+    elsewhere = next((name for name, fabric in by_topology.items() if fabric.inside(domain)), "")
     if elsewhere and (levels_asked(problem.gang) or topologies_asked(problem.gang)):
         raise Refusal(
             "MultipleTopologies",
@@ -127,8 +129,8 @@ def _fast_enough(
 
 def _among(problem: PlacementProblem, fabrics: Sequence[LeafSpine]) -> PlacementProblem:
     """The problem, kept to the nodes of these fabrics where they are not all that the gang could use."""
-    left = [name for fabric in fabrics for leaf in fabric.leaves for name in leaf.nodes]
-    return problem if len(left) >= len(problem.snapshot.nodes) else problem.restricted_to(left)
+    nodes = [name for fabric in fabrics for leaf in fabric.leaves for name in leaf.nodes]
+    return problem if len(nodes) >= len(problem.snapshot.nodes) else problem.restricted_to(nodes)
 
 
 class _Fabric:
@@ -203,18 +205,18 @@ class _Fabric:
 
     def _sets(self, size: int) -> Iterator[tuple[Room, ...]]:
         """Sets of so many leaves, each around another leaf, in the order of the strategy."""
-        found: dict[frozenset[tuple[str, ...]], tuple[Room, ...]] = {}
-        near: dict[frozenset[Switch], list[Room]] = {}
+        sets: dict[frozenset[tuple[str, ...]], tuple[Room, ...]] = {}
+        by_kin: dict[frozenset[Switch], list[Room]] = {}
         for seed in self._rooms:
             kin = self._fabric.kin(seed.leaf)
-            if kin not in near:
-                near[kin] = sorted(self._rooms, key=partial(self._nearness, seed))
-            others = islice((room for room in near[kin] if room is not seed), size - 1)
-            chosen = (seed, *others)
+            if kin not in by_kin:
+                by_kin[kin] = sorted(self._rooms, key=partial(self._nearness, seed))
+            neighbours = islice((room for room in by_kin[kin] if room is not seed), size - 1)
+            chosen = (seed, *neighbours)
             if len(chosen) == size and sum(room.pods for room in chosen) >= self._least():
                 ordered = tuple(sorted(chosen, key=lambda room: room.leaf.path))
-                found.setdefault(frozenset(room.leaf.path for room in chosen), ordered)
-        return iter(sorted(found.values(), key=self._order))
+                sets.setdefault(frozenset(room.leaf.path for room in chosen), ordered)
+        return iter(sorted(sets.values(), key=self._order))
 
     def _nearness(self, seed: Room, room: Room) -> tuple[int, bool, int, float]:
         """How soon a leaf joins the seed's set; the seed's kin, itself among them, are two hops away."""
@@ -259,9 +261,9 @@ class _Fabric:
         turns = [room.nodes[turn] for turn in range(depth) for room in rooms if turn < len(room.nodes)]
         if len(turns) < self._gang.size:
             return None
-        wide = self._placed_in(turns[: self._gang.size], one_per_node=True)
-        if wide.best is not None:
-            return wide
+        first_turns = self._placed_in(turns[: self._gang.size], one_per_node=True)
+        if first_turns.best is not None:
+            return first_turns
         anywhere = self._placed_in(turns, one_per_node=True)
         return anywhere if anywhere.best is not None else None
 

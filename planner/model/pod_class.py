@@ -46,9 +46,9 @@ class PodClass:
         return tuple(key for key, name in self.anti_affinity_over if name in self.names)
 
 
-def separated(one: PodClass, other: PodClass) -> set[int]:
+def separated(first: PodClass, second: PodClass) -> set[int]:
     """The levels in one domain of which no pods of both kinds may be; of one kind with itself, no two."""
-    return {level for level, name in one.anti_affinity_with if name in other.names}
+    return {level for level, name in first.anti_affinity_with if name in second.names}
 
 
 def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
@@ -56,25 +56,25 @@ def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
 
     PodSets of equal size that are each required in one domain of a level become slices of one kind.
     """
-    found: list[PodClass] = []
+    classes: list[PodClass] = []
     for kind in map(_as_slices, kinds):
-        same = next((i for i, k in enumerate(found) if _joins(kind, k)), None)
-        if same is None:
-            found.append(kind)
+        index = next((i for i, k in enumerate(classes) if _joins(kind, k)), None)
+        if index is None:
+            classes.append(kind)
         else:
-            old = found[same]
-            found[same] = replace(
-                old,
-                parts=(*old.parts, *kind.parts),
-                count=old.count + kind.count,
-                names=(*old.names, *kind.names),
+            former = classes[index]
+            classes[index] = replace(
+                former,
+                parts=(*former.parts, *kind.parts),
+                count=former.count + kind.count,
+                names=(*former.names, *kind.names),
             )
-    return tuple(_as_one(kind) for kind in found)
+    return tuple(_as_one(kind) for kind in classes)
 
 
-def joined(one: PodClass, other: PodClass) -> PodClass | None:
+def joined(first: PodClass, second: PodClass) -> PodClass | None:
     """The two kinds as one, None where something tells them apart."""
-    both = merged((one, other))
+    both = merged((first, second))
     return both[0] if len(both) == 1 else None
 
 
@@ -94,9 +94,9 @@ def _as_one(kind: PodClass) -> PodClass:
 def _joins(kind: PodClass, other: PodClass) -> bool:
     """Whether nothing tells the kinds apart; such as are kept apart, are together with others, or prefer a
     level, by themselves alone are two."""
-    alone = kind.shape.anti_affinity or kind.co_located_at or kind.preferred != ROOT
-    return not alone and _same(kind, other)
+    never_joins = kind.shape.anti_affinity or kind.co_located_at or kind.preferred != ROOT
+    return not never_joins and _same(kind, other)
 
 
-def _same(one: PodClass, other: PodClass) -> bool:
-    return replace(one, parts=(), names=(), count=0) == replace(other, parts=(), names=(), count=0)
+def _same(first: PodClass, second: PodClass) -> bool:
+    return replace(first, parts=(), names=(), count=0) == replace(second, parts=(), names=(), count=0)

@@ -98,7 +98,11 @@ def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | No
         return None
     snapshot, gang, results = problem.snapshot, problem.gang, place(problem).results
     result = next(
-        (one for one in results if one.found and one.tree.topology.name == answer.topology),
+        (
+            candidate
+            for candidate in results
+            if candidate.found and candidate.tree.topology.name == answer.topology
+        ),
         closest_of(results),
     )
     asked, topology = result.asked, result.tree.topology
@@ -108,7 +112,7 @@ def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | No
     never = _outside(snapshot, result) | obstacles(gang, empty, asked)
     as_asked = (Alternative(AS_ASKED, problem.asked),)
     admitted = answer.decision == "admitted"
-    ever_as_asked = admitted or has_place(problem.when_empty())
+    stands_when_empty = admitted or has_place(problem.when_empty())
     return Details(
         topology=topology.name,
         required=topology.levels[asked.required] if asked.required > ROOT else "",
@@ -119,7 +123,7 @@ def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | No
         excluded=excluded,
         excluded_ever=never,
         ways_now=as_asked if admitted else _ways(problem, result),
-        ways_ever=as_asked if ever_as_asked else _ways_ever(problem, result),
+        ways_ever=as_asked if stands_when_empty else _ways_ever(problem, result),
     )
 
 
@@ -158,11 +162,17 @@ def _ways(problem: PlacementProblem, result: SearchResult) -> tuple[Alternative,
 
 
 def _ways_ever(problem: PlacementProblem, result: SearchResult) -> tuple[Alternative, ...]:
-    ever = place(problem.when_empty())
-    same = next((one for one in ever.results if one.tree is result.tree), ever.results[0])
-    return _ways(ever.problem, same)
+    outcome = place(problem.when_empty())
+    in_same_tree = next(
+        (candidate for candidate in outcome.results if candidate.tree is result.tree), outcome.results[0]
+    )
+    return _ways(outcome.problem, in_same_tree)
 
 
 def _best(attempt: LevelAttempt) -> dict[str, object]:
-    told: dict[str, object] = {"domain": list(attempt.domain), "pods": attempt.fits, "wanted": attempt.wanted}
-    return told | ({"note": attempt.note} if attempt.note else {})
+    entry: dict[str, object] = {
+        "domain": list(attempt.domain),
+        "pods": attempt.fits,
+        "wanted": attempt.wanted,
+    }
+    return entry | ({"note": attempt.note} if attempt.note else {})

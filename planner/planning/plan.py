@@ -43,8 +43,8 @@ def _elastic(problem: PlacementProblem, outcome: Outcome) -> Answer:
     """The answer to a gang that may have more pods than the least: how many it got."""
     answer, least = admitted(problem, outcome), problem.gang.size
     placed = sum(assignment.count for assignment in answer.assignments)
-    said = f"Elastic: {placed} pods of {least} to {least + extra_pods(problem.gang)} have a place."
-    return replace(answer, message=f"{answer.message} {said}")
+    extent = f"Elastic: {placed} pods of {least} to {least + extra_pods(problem.gang)} have a place."
+    return replace(answer, message=f"{answer.message} {extent}")
 
 
 def when_empty(snapshot: Snapshot, group: PodGroup) -> Answer:

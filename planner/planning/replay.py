@@ -24,7 +24,7 @@ from planner.node.eligibility import affinity_matches
 from planner.request.device_claims import with_devices
 from planner.request.levels import resolve
 from planner.request.topology_choice import candidates
-from planner.request.topology_request import ask
+from planner.request.topology_request import topology_request
 from planner.request.validation import Refusal
 
 
@@ -72,7 +72,7 @@ def replay(snapshot: Snapshot, group: PodGroup, own: Reservation) -> Answer | No
         return None
     try:
         topology = next((t for t in candidates(snapshot, gang) if t.name == own.topology), None)
-        warnings = ask(gang, topology).warnings if topology else ()
+        warnings = topology_request(gang, topology).warnings if topology else ()
     except Refusal:
         return None
     if topology is None or not _together(snapshot, gang, topology, own):

@@ -82,7 +82,7 @@ def bunch_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> i
     return sliced.slice_size if sliced.slice_level in words else 0
 
 
-def in_numa_nodes(
+def with_numa_nodes(
     group: ResolvedPodGroup, nodes: Mapping[str, Node], numa: Mapping[str, NumaNode]
 ) -> ResolvedPodGroup:
     """The gang, kept to nodes whose NUMA nodes are large enough where it asks for one."""

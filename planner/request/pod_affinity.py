@@ -40,7 +40,7 @@ class Neighbour:
     count: int = 1
 
 
-def minding(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
+def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
     """The gang with what its neighbours and its own PodSets mean for it; the same where that is nothing."""
     terms = any(pod_set.shape.terms for pod_set in group.pod_sets)
     if not terms and not snapshot.bound.wary and not snapshot.holds.wary:

@@ -27,15 +27,15 @@ def relaxations(asked: TopologyRequest) -> list[tuple[PodClass, ...]]:
     if all(kind.preferred == ROOT for kind in asked.kinds):
         return [merged(asked.kinds)]
     pairs = [(kind.required, kind.preferred) for kind in asked.kinds]
-    alone = sum(len(_ladder(*pair)) > 1 for pair in pairs) <= _MAX_ALONE
-    whose = list(range(len(pairs))) if alone else [pairs.index(pair) for pair in pairs]
-    ladders = {one: _ladder(*pairs[one]) for one in whose}
+    each_alone = sum(len(_ladder(*pair)) > 1 for pair in pairs) <= _MAX_ALONE
+    leaders = list(range(len(pairs))) if each_alone else [pairs.index(pair) for pair in pairs]
+    ladders = {one: _ladder(*pairs[one]) for one in leaders}
     steps = sorted(product(*(range(len(rungs)) for rungs in ladders.values())), key=lambda s: (sum(s), s))
     chosen = [*steps[:_MAX_STEPS], *steps[-1:][: len(steps) > _MAX_STEPS]]
     relaxed: list[tuple[PodClass, ...]] = []
     for step in chosen:
         levels = {one: ladders[one][rung] for one, rung in zip(ladders, step, strict=True)}
-        kinds = _relaxed(asked.kinds, [levels[one] for one in whose])
+        kinds = _relaxed(asked.kinds, [levels[one] for one in leaders])
         if kinds not in relaxed:
             relaxed.append(kinds)
     return relaxed

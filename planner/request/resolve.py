@@ -29,11 +29,11 @@ from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, resolved_gr
 from planner.model.topology import HOSTNAME
 from planner.request.device_claims import has_claims, in_one_clique, with_devices
 from planner.request.level_policy import by_policy
-from planner.request.levels import in_numa_nodes
-from planner.request.pod_affinity import minding
+from planner.request.levels import with_numa_nodes
+from planner.request.pod_affinity import with_pod_affinity
 from planner.request.topology_choice import candidates
-from planner.request.topology_request import TopologyRequest, ask
-from planner.request.topology_spread import spread_out
+from planner.request.topology_request import TopologyRequest, topology_request
+from planner.request.topology_spread import with_topology_spread
 from planner.request.validation import Refusal, check
 
 
@@ -161,7 +161,7 @@ def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyReque
     trees = snapshot.base.trees
     return tuple(
         [
-            ask(settled, topology, [key for key in rules if trees[topology.name].repeats(key)])
+            topology_request(settled, topology, [key for key in rules if trees[topology.name].repeats(key)])
             for topology in candidates(snapshot, gang)
         ]
     )
@@ -172,8 +172,8 @@ def _settled(snapshot: Snapshot, gang: ResolvedPodGroup) -> ResolvedPodGroup:
 
     PodSets that differ only in the latter are then of one kind, which makes for less to search.
     """
-    gang = spread_out(snapshot, minding(snapshot, gang))
-    gang = in_numa_nodes(gang, snapshot.nodes, snapshot.base.numa)
+    gang = with_topology_spread(snapshot, with_pod_affinity(snapshot, gang))
+    gang = with_numa_nodes(gang, snapshot.nodes, snapshot.base.numa)
     if snapshot.base.aligns or not any(pod_set.shape.alignment for pod_set in gang.pod_sets):
         return gang
     return replace(gang, pod_sets=tuple(_unaligned(pod_set) for pod_set in gang.pod_sets))

@@ -29,7 +29,9 @@ class TopologyRequest:
     warnings: tuple[str, ...] = ()
 
 
-def ask(group: ResolvedPodGroup, topology: Topology, repeating: Collection[str] = ()) -> TopologyRequest:
+def topology_request(
+    group: ResolvedPodGroup, topology: Topology, repeating: Collection[str] = ()
+) -> TopologyRequest:
     """The request in this topology, which has all its levels. Raises `Refusal` for bad slices.
 
     `repeating`: levels whose values recur under several parents; pods apart over one differ in the value
@@ -54,7 +56,11 @@ def ask(group: ResolvedPodGroup, topology: Topology, repeating: Collection[str] 
 def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology) -> ResolvedPodSet:
     """The PodSet with the nodes barred whose NVLink domains are too small for what it asks."""
     asked = (group.constraint, pod_set.constraint)
-    if not any(level in NVLINK_WORDS for one in asked for level in (one.required, one.slice_level)):
+    if not any(
+        level in NVLINK_WORDS
+        for constraint in asked
+        for level in (constraint.required, constraint.slice_level)
+    ):
         return pod_set
     resolved = {word: resolve(topology, word) for word in NVLINK_WORDS}
     bars, bunch = nvlink_bar(group, pod_set, resolved), bunch_of(group, pod_set, resolved)
@@ -72,11 +78,11 @@ def when_alone(asked: TopologyRequest) -> TopologyRequest:
 
 
 def _alone(kind: PodClass) -> PodClass:
-    left = tuple(bar for bar in kind.shape.exclusions if not bar.now)
+    exclusions = tuple(exclusion for exclusion in kind.shape.exclusions if not exclusion.now)
     spreading = tuple(
-        replace(one, there=dict.fromkeys(one.there, 0), nodes={}) for one in kind.shape.spread_states
+        replace(state, there=dict.fromkeys(state.there, 0), nodes={}) for state in kind.shape.spread_states
     )
-    return replace(kind, shape=replace(kind.shape, exclusions=left, spread_states=spreading))
+    return replace(kind, shape=replace(kind.shape, exclusions=exclusions, spread_states=spreading))
 
 
 def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
@@ -85,20 +91,20 @@ def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) ->
     Raises `Refusal` where what holds for a part is coarser than what holds for the whole.
     """
     for level, names in group.within:
-        at = _index(topology, level)
+        index = _index(topology, level)
         words = " and ".join(names)
-        _inner(topology, words, at, "the gang", _index(topology, group.constraint.required))
-        for other, inside in group.within:
+        _inner(topology, words, index, "the gang", _index(topology, group.constraint.required))
+        for inner_level, inside in group.within:
             if set(inside) < set(names):
-                _inner(topology, " and ".join(inside), _index(topology, other), words, at)
-        for one, kind in enumerate(kinds):
+                _inner(topology, " and ".join(inside), _index(topology, inner_level), words, index)
+        for place, kind in enumerate(kinds):
             if (name := kind.parts[0][0]) in names:
-                _inner(topology, name, kind.required, words, at)
-                kinds[one] = replace(
+                _inner(topology, name, kind.required, words, index)
+                kinds[place] = replace(
                     kind,
-                    shape=_labelled(topology, kind.shape, at),
-                    required=max(kind.required, at),
-                    co_located_at=(*kind.co_located_at, (at, names)),
+                    shape=_labelled(topology, kind.shape, index),
+                    required=max(kind.required, index),
+                    co_located_at=(*kind.co_located_at, (index, names)),
                     names=(name,),
                 )
     return kinds
@@ -128,20 +134,20 @@ def _near(topology: Topology, required: int, kinds: list[PodClass]) -> tuple[int
     """The gang's required level and the kinds, after pod affinity over levels has been made such levels."""
     if not any(kind.co_located_over for kind in kinds):
         return required, kinds
-    every = {name for kind in kinds for name, _ in kind.parts}
-    made: list[PodClass] = []
+    all_names = {name for kind in kinds for name, _ in kind.parts}
+    placed: list[PodClass] = []
     for kind in kinds:
-        own, left = kind.required, []
+        own_required, remaining = kind.required, []
         for key, names in kind.co_located_over:
             level = topology.index(key) if key in topology.levels else ROOT
-            if level > ROOT and set(names) == every:
+            if level > ROOT and set(names) == all_names:
                 required = max(required, level)
             elif level > ROOT:
-                own = max(own, level)
-            if level == ROOT or (len(names) > 1 and set(names) != every):
-                left.append((key, names))
-        made.append(replace(kind, required=own, co_located_over=tuple(left)))
-    return required, made
+                own_required = max(own_required, level)
+            if level == ROOT or (len(names) > 1 and set(names) != all_names):
+                remaining.append((key, names))
+        placed.append(replace(kind, required=own_required, co_located_over=tuple(remaining)))
+    return required, placed
 
 
 def _index(topology: Topology, level: str) -> int:
@@ -152,18 +158,18 @@ def _no_effect(topology: Topology, whose: str, required: int, preferred: int) ->
     if preferred == ROOT or required == ROOT or preferred > required:
         return []
     compared = "the same" if preferred == required else "finer"
-    said = f"the preferred level {topology.levels[preferred]} has no effect"
-    return [f"{whose}{said}, for the required level {topology.levels[required]} is {compared}"]
+    text = f"the preferred level {topology.levels[preferred]} has no effect"
+    return [f"{whose}{text}, for the required level {topology.levels[required]} is {compared}"]
 
 
 def _kind(
     pod_set: ResolvedPodSet, gang: Constraint, topology: Topology, repeating: Collection[str], *, linked: bool
 ) -> PodClass:
-    own = pod_set.constraint
+    constraint = pod_set.constraint
     size, slice_level = _slices(pod_set, gang, topology)
     shuns, levels = _shuns(pod_set), topology.levels
     nested = [key for key in levels if key not in repeating]
-    required = _index(topology, own.required)
+    required = _index(topology, constraint.required)
     whole = _index(topology, gang.required)
     if ROOT < required < whole:
         raise Refusal(
@@ -178,7 +184,7 @@ def _kind(
             f"{pod_set.name}: the slice level {topology.levels[slice_level]} is coarser than the required "
             f"level {topology.levels[widest]}; use {topology.levels[widest]} or a finer one.",
         )
-    preferred = _index(topology, own.preferred)
+    preferred = _index(topology, constraint.preferred)
     # A single slice is required at its level.
     finest = max(preferred, slice_level if size == pod_set.count else ROOT)
     hidden = [level for level in (required, slice_level) if ROOT < level < finest]
@@ -204,8 +210,8 @@ def _kind(
 
 def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
     """Pods in a slice, and the level that a slice stays within. Raises `Refusal`."""
-    own = pod_set.constraint
-    sliced = own if own.slice_level or own.slice_size else gang
+    constraint = pod_set.constraint
+    sliced = constraint if constraint.slice_level or constraint.slice_size else gang
     size = sliced.slice_size or 1
     if size < 1 or pod_set.count % size:
         raise Refusal(
@@ -225,8 +231,8 @@ def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tu
 
 def _shuns(pod_set: ResolvedPodSet) -> tuple[tuple[str, str], ...]:
     """For each key and PodSet: no pod in a domain of the key with one of that PodSet."""
-    own = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
-    return tuple(sorted({*own, *pod_set.shape.anti_affinity_with}))
+    itself = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
+    return tuple(sorted({*itself, *pod_set.shape.anti_affinity_with}))
 
 
 def _positive(shape: ResolvedShape) -> ResolvedShape:

@@ -26,7 +26,7 @@ from planner.request.pod_affinity import Neighbour, neighbours_of
 CAUSE = "topology spread"
 
 
-def spread_out(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
+def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
     """The gang with what its PodSets' spread constraints mean; the same where it has none."""
     if not any(pod_set.shape.spread for pod_set in group.pod_sets):
         return group

@@ -76,12 +76,14 @@ def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcom
     `budget`: one for all that is searched; without it each search has its own.
     """
     base = problem.snapshot.base
-    results = [_try(problem, base.trees[one.topology.name], one, budget) for one in problem.requests]
+    results = [
+        _try(problem, base.trees[request.topology.name], request, budget) for request in problem.requests
+    ]
     if not any(result.found for result in results) and not problem.gang.constraint:
         results += [
-            _try(problem, base.wide_trees[one.topology.name], one, budget)
-            for one in problem.requests
-            if len(base.trees[one.topology.name].nodes) < len(base.nodes)
+            _try(problem, base.wide_trees[request.topology.name], request, budget)
+            for request in problem.requests
+            if len(base.trees[request.topology.name].nodes) < len(base.nodes)
         ]
     return Outcome(problem, tuple(results), _most_compact(results))
 
@@ -158,12 +160,12 @@ def assignments_of(
     for place_of_kind, kind in enumerate(result.found.kinds):
         parts = list(kind.parts)
         for host, (_, counts) in zip(hosts, result.found.placed, strict=True):
-            left = counts[place_of_kind]
-            while left:
+            remaining = counts[place_of_kind]
+            while remaining:
                 name, wanted = parts[0]
-                taken = left if left < wanted else wanted
+                taken = remaining if remaining < wanted else wanted
                 by_set[name].append(Assignment(name, host.node, taken))
-                left -= taken
+                remaining -= taken
                 if taken < wanted:
                     parts[0] = (name, wanted - taken)
                 else:
@@ -173,12 +175,12 @@ def assignments_of(
 
 def common_domain(hosts: Sequence[Subtree]) -> Domain:
     """The finest named domain that holds all these hosts."""
-    common, *others = [host.path for host in hosts]
-    for path in others:
-        same = 0
-        while same < len(common) and common[same] == path[same]:
-            same += 1
-        common = common[:same]
+    common, *paths = [host.path for host in hosts]
+    for path in paths:
+        depth = 0
+        while depth < len(common) and common[depth] == path[depth]:
+            depth += 1
+        common = common[:depth]
     while common and not common[-1]:
         common = common[:-1]
     return common

@@ -11,7 +11,7 @@ from planner.request.resolve import resolve
 from planner.search.place import assignments_of, hosts_of, place
 from tests.builders import gang, pod_set, racks, shape
 
-STEPS = ("with_devices", "_settled", "check", "candidates", "ask")
+STEPS = ("with_devices", "_settled", "check", "candidates", "topology_request")
 
 
 def nodes_of(outcome) -> set[str]:

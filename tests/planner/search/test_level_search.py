@@ -10,7 +10,7 @@ from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from planner.request.relaxation import relaxations
 from planner.request.resolve import resolve
-from planner.request.topology_request import ask
+from planner.request.topology_request import topology_request
 from planner.search.level_search import LevelSearch
 from planner.search.objective import weights
 from planner.search.place import place
@@ -21,7 +21,7 @@ from tests.builders import cluster, gang, pod_set, racks, shape
 def climbed(moment, group, budget):
     """The climb of a group in the only topology, with so much work allowed."""
     tree = moment.base.trees["topo"]
-    asked = ask(resolved_group(group), tree.topology)
+    asked = topology_request(resolved_group(group), tree.topology)
     climb = LevelSearch(search_space(moment, tree, now=True), asked, group.reserve, WorkBudget(budget), [])
     return climb, climb.climb(relaxations(asked)[0], ROOT)
 
