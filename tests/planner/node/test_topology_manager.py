@@ -9,7 +9,7 @@ from planner.manifests.numa import numa_from
 from planner.model.errors import InputError, Where
 from planner.model.pod import AlignedRequest
 from planner.node.topology_manager import NumaNode, fewest, misfit, most_in_one
-from webhook.variables.cluster import cluster_facts
+from webhook.variables.cluster import cluster_variable
 
 GPU = "nvidia.com/gpu"
 
@@ -154,9 +154,9 @@ def test_zones_are_counted_in_the_order_of_their_numbers():
 def test_a_cluster_file_brings_its_topologies():
     """They are facts for policies; nodes without one count as unaligned."""
     nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": n}} for n in ("dgx-1", "cpu-1")]
-    facts = cluster_facts(read([("cluster.yaml", [*nodes, topology()])]))
+    facts = cluster_variable(read([("cluster.yaml", [*nodes, topology()])]))
     assert [(one["node"], one["policy"], len(one["zones"])) for one in facts["numa"]] == [
         ("cpu-1", "none", 0),
         ("dgx-1", "single-numa-node", 2),
     ]
-    assert cluster_facts(read([("cluster.yaml", nodes)]))["numa"] == []
+    assert cluster_variable(read([("cluster.yaml", nodes)]))["numa"] == []
