@@ -23,9 +23,6 @@ from planner.model.quantity import Resources
 from planner.node.gpu_sharing import Gpus
 from planner.node.numa_state import NumaState
 
-T = TypeVar("T")
-
-
 MOST_CORES = 4095
 
 

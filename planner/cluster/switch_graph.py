@@ -14,6 +14,7 @@ from functools import cached_property
 import networkx as nx
 
 from planner.cluster.census import gpus_of
+from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import Subtree
 from planner.model.topology import HOSTNAME, Domain, Topology
@@ -155,15 +156,15 @@ def leaf_level(topology: Topology) -> int:
     return named[-1] if named else topology.host_index - 1
 
 
+_LEAF_SPINES: DerivedSection[str, LeafSpine] = DerivedSection("leaf-spine graphs")
+"""By topology. No node may change: leaves list their nodes and GPUs."""
+
+
 def leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
     """The fabric of a topology, worked out once; None for one that knows only hosts."""
     if topology.levels[:1] == (HOSTNAME,):
         return None
-    kept = snapshot.base.kept
-    known = kept.get(("leaf-spine", topology.name))
-    if not isinstance(known, LeafSpine):
-        known = kept["leaf-spine", topology.name] = _build(snapshot, topology)
-    return known
+    return snapshot.base.derived.get(_LEAF_SPINES, topology.name, lambda: _build(snapshot, topology))
 
 
 def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:

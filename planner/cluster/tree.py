@@ -48,24 +48,17 @@ class Subtree:
     size: int
     children: tuple[Subtree, ...] = ()
     node: str = ""
-    _starts: tuple[int, ...] = ()
+    starts: tuple[int, ...] = ()
+    """Where the nodes of each child start among the branch's."""
 
     def __len__(self) -> int:
         return self.size
-
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """Where the nodes of each child start; worked out when it is asked for."""
-        if len(self._starts) != len(self.children):
-            starts = tuple(accumulate([child.size for child in self.children[:-1]], initial=0))
-            object.__setattr__(self, "_starts", starts)
-        return self._starts
 
     def leaf(self, at: int) -> Subtree:
         """The host at this place among the branch's nodes."""
         branch = self
         while branch.children:
-            starts = branch._starts or branch.starts
+            starts = branch.starts
             place = bisect_right(starts, at) - 1
             branch, at = branch.children[place], at - starts[place]
         return branch
@@ -105,7 +98,8 @@ class Subtree:
     def with_children(self, children: tuple[Subtree, ...], size: int | None = None) -> Subtree:
         """The same domain with other children; `size` where it is known."""
         whole = sum([child.size for child in children]) if size is None else size
-        return Subtree(self.level, self.path, self.key, self.named, whole, children)
+        starts = tuple(accumulate([child.size for child in children[:-1]], initial=0)) if children else ()
+        return Subtree(self.level, self.path, self.key, self.named, whole, children, "", starts)
 
     def with_child(self, at: int, child: Subtree | None, *, instead: bool) -> Subtree:
         """The same domain with this child at the place, `instead` of the one there; None for none."""

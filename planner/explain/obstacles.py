@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from planner.cluster.capacity import DomainCapacity, hosts
+from planner.cluster.plan_cache import CacheSection
 from planner.cluster.tree import Subtree
 from planner.devices.availability import AvailableDevices
 from planner.devices.pools import GPU, has, on_node
@@ -139,10 +140,17 @@ def causes_for(view: SearchSpace, kind: PodClass) -> dict[str, int]:
     return _tally(view, (kind,), ROOT, shared=True, whole=False)[0]
 
 
+_Request = tuple[tuple[str, ...], tuple[Hashable, ...], int, bool, bool]
+
+TALLIES: CacheSection[_Request, _Tally] = CacheSection("obstacles", results=lambda tally: tally.size)
+"""By the topology's levels, the pod classes, the required level, whether nodes may be shared with other gangs
+and whether the gang needs domains whole. Never stale: what is remembered follows from a domain's capacity."""
+
+
 def _tally(
     view: SearchSpace, kinds: Sequence[PodClass], required: int, *, shared: bool, whole: bool
 ) -> _Counts:
-    memory = view.base.memory
+    cache = view.base.plan_cache
     asked = tuple(
         (
             tuple(sorted(k.shape.requests.items())),
@@ -153,14 +161,9 @@ def _tally(
         )
         for k in kinds
     )
-    key = ("tally", view.tree.topology.levels, asked, required, shared, whole)
-    with memory.lock:
-        tally = memory.keep(
-            key,
-            lambda: _Tally(view, kinds, required, shared=shared, whole=whole),
-            size=lambda one: one.size,
-        )
-        return tally.of(view.content, view.match(kinds))
+    key = (view.tree.topology.levels, asked, required, shared, whole)
+    tally = cache.entry(TALLIES, key, lambda: _Tally(view, kinds, required, shared=shared, whole=whole))
+    return cache.exclusively(lambda: tally.of(view.content, view.match(kinds)))
 
 
 def short_of(
