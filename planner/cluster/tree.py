@@ -48,17 +48,26 @@ class Subtree:
     size: int
     children: tuple[Subtree, ...] = ()
     node: str = ""
-    starts: tuple[int, ...] = ()
-    """Where the nodes of each child start among the branch's."""
+    _starts: tuple[int, ...] = ()
+    """The memo of `starts`, filled in at the first look: a wide root has thousands, and of the trees between
+    two plans, a tree for each changed node, only the last is looked at."""
 
     def __len__(self) -> int:
         return self.size
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Where the nodes of each child start among the branch's."""
+        if len(self._starts) != len(self.children):
+            starts = tuple(accumulate([child.size for child in self.children[:-1]], initial=0))
+            object.__setattr__(self, "_starts", starts)  # the one write to a frozen record: its own memo
+        return self._starts
 
     def leaf(self, at: int) -> Subtree:
         """The host at this place among the branch's nodes."""
         branch = self
         while branch.children:
-            starts = branch.starts
+            starts = branch._starts or branch.starts
             place = bisect_right(starts, at) - 1
             branch, at = branch.children[place], at - starts[place]
         return branch
@@ -98,14 +107,13 @@ class Subtree:
     def with_children(self, children: tuple[Subtree, ...], size: int | None = None) -> Subtree:
         """The same domain with other children; `size` where it is known."""
         whole = sum([child.size for child in children]) if size is None else size
-        starts = tuple(accumulate([child.size for child in children[:-1]], initial=0)) if children else ()
-        return Subtree(self.level, self.path, self.key, self.named, whole, children, "", starts)
+        return Subtree(self.level, self.path, self.key, self.named, whole, children)
 
-    def with_child(self, at: int, child: Subtree | None, *, instead: bool) -> Subtree:
-        """The same domain with this child at the place, `instead` of the one there; None for none."""
-        former = self.children[at].size if instead else 0
+    def with_child(self, index: int, child: Subtree | None, *, instead: bool) -> Subtree:
+        """The same domain with this child at the index, `instead` of the one there; None for none."""
+        former = self.children[index].size if instead else 0
         new = (child,) if child else ()
-        children = (*self.children[:at], *new, *self.children[at + instead :])
+        children = (*self.children[:index], *new, *self.children[index + instead :])
         return self.with_children(children, self.size - former + (child.size if child else 0))
 
 
