@@ -1,4 +1,4 @@
-"""A snapshot with new words about its hardware and limits: its nodes and their places stay."""
+"""A snapshot with other NUMA zones, claims, limits and settings: its nodes and their places stay."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
     if known.node_devices is not None:
         index.node_devices = NodeDevicesByName(changed.claims, known.node_devices)
     if known.devices is not None and base.claims.slices == changed.claims.slices:
-        index.devices = known.devices.told(changed.claims, changed.node_devices)
+        index.devices = known.devices.with_claims(changed.claims, changed.node_devices)
 
 
 def _with_other_devices(snapshot: Snapshot, claims: Claims) -> set[str]:
-    """Nodes whose devices, or the devices of whose pods, these claims tell anew."""
+    """Nodes whose devices, or the devices of whose pods, are others with these claims."""
     old = snapshot.base.claims
     if bool(old.slices) != bool(claims.slices):
         return set(snapshot.nodes)  # without any slice, labels tell the devices
@@ -72,7 +72,7 @@ def _with_other_devices(snapshot: Snapshot, claims: Claims) -> set[str]:
 def _homes(snapshot: Snapshot, claims: Iterable[ResourceClaim | None]) -> set[str]:
     """The nodes whose devices these claims have been given."""
     node_devices = snapshot.base.node_devices
-    homes = {node_devices.home(device) for claim in claims if claim for device in claim.allocated}
+    homes = {node_devices.node_of(device) for claim in claims if claim for device in claim.allocated}
     return {name for name in homes if name in snapshot.nodes}
 
 

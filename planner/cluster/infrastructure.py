@@ -1,7 +1,7 @@
 """What does not change between plans: topologies, nodes, and the trees that they make.
 
-Built once and shared by every snapshot; with a node changed, new or gone it is another one, which shares all
-that the node does not touch.
+Built once and shared by every snapshot; with a node changed, new or gone there is another one, which shares
+all that the node does not touch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from planner.cluster.persistent_map import PersistentMap
 from planner.cluster.plan_cache import DerivedValues, PlanCache
 from planner.cluster.tree import Subtree, TopologyTree, belongs, grow
 from planner.devices.availability import AvailableDevices
-from planner.devices.bound_claims import empty_stock
+from planner.devices.bound_claims import unallocated_devices
 from planner.devices.catalog import Devices
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.node_devices import NodeDevicesByName
@@ -29,12 +29,12 @@ from planner.model.quantity import Resources
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import HOSTNAME, Link, Topology
 from planner.node.eligibility import divided
-from planner.node.gpu_sharing import gpus_of
-from planner.node.numa_state import empty_zones
+from planner.node.gpu_sharing import shared_gpus_of
+from planner.node.numa_state import empty_numa_state
 from planner.node.topology_manager import GPUS_LABEL, NumaNode, aligned
 
 NO_TOPOLOGY = Topology("none", (HOSTNAME,), source="none")
-"""The topology of a cluster that has none: every node is a host and nothing more."""
+"""The topology of a cluster that has none: its nodes are hosts without any domain above them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -140,19 +140,20 @@ class Infrastructure:
             self.index.empty = CapacityIndex(self.capacities)
         return self.index.empty
 
-    def content(self, tree: TopologyTree) -> DomainCapacity:
-        """What a tree holds in the empty cluster: no pods, no reservations, every node ready."""
+    def empty_capacity(self, tree: TopologyTree) -> DomainCapacity:
+        """The capacity of a tree in the empty cluster: no pods, no reservations, every node ready."""
 
-        def host(branch: Subtree) -> DomainCapacity:
+        def host_capacity(branch: Subtree) -> DomainCapacity:
             node = tree.cluster[branch.node]
             empty, free = when_empty(node, self.offers(node))
             numa = self.aligned(node)
             return self.capacities.host(
                 branch, empty, free, opened=False, gang="", held="",
-                gpus=gpus_of(node), zones=empty_zones(numa) if numa else None, stock=self.stock(node),
+                gpus=shared_gpus_of(node), numa_state=empty_numa_state(numa) if numa else None,
+                available_devices=self.unallocated_devices(node),
             )  # fmt: skip
 
-        return self.empty.of(tree, host)
+        return self.empty.of(tree, host_capacity)
 
     @property
     def devices(self) -> Devices:
@@ -168,16 +169,16 @@ class Infrastructure:
             self.index.node_devices = NodeDevicesByName(self.claims)
         return self.index.node_devices
 
-    def stock(self, node: Node) -> AvailableDevices | None:
+    def unallocated_devices(self, node: Node) -> AvailableDevices | None:
         """The node's devices when no claim has any; None where slices offer none."""
-        return empty_stock(node, self.node_devices) if self.claims.slices else None
+        return unallocated_devices(node, self.node_devices) if self.claims.slices else None
 
     def offers(self, node: Node) -> Resources:
         """What the node gives, with the devices that only claims can reach."""
         if not self.claims.slices:
             return node.allocatable if node.allocatable.get(GPU) else offered(node, None)
-        layout = self.node_devices.of(node.name)
-        offers = offered(node, layout.pools if layout else {})
+        node_devices = self.node_devices.of(node.name)
+        offers = offered(node, node_devices.pools if node_devices else {})
         gone = [name for name in self.claims.extended if not offers.get(name, 1)]
         return {name: amount for name, amount in offers.items() if name not in gone} if gone else offers
 
@@ -190,8 +191,8 @@ class Infrastructure:
 
     def without_node(self, name: str) -> Infrastructure:
         """The same nodes without this one."""
-        there = self.nodes.get(name)
-        return self if there is None else self._changed(there, None)
+        node = self.nodes.get(name)
+        return self if node is None else self._changed(node, None)
 
     def _changed(self, old: Node | None, new: Node | None) -> Infrastructure:
         """With the new node in the place of the old one; where one of them is None, one more or one less."""
@@ -231,8 +232,8 @@ class Infrastructure:
         """All that `devices` looks at in a node."""
         if node is None:
             return None, ""
-        found = self.node_devices.of(node.name) if self.claims.slices else labelled_devices(node)
-        return (found, node.name + "/" + node.labels.get(PRODUCT, "")) if found else (None, "")
+        devices = self.node_devices.of(node.name) if self.claims.slices else labelled_devices(node)
+        return (devices, node.name + "/" + node.labels.get(PRODUCT, "")) if devices else (None, "")
 
 
 def _trees_after(
@@ -246,30 +247,30 @@ def _trees_after(
     """The trees after a node has changed; None where they have to be grown anew."""
     if old and new and old.labels == new.labels:
         return {name: tree.over(changed.nodes) for name, tree in trees.items()}
-    there = belongs(new, changed.topologies) if new else []
-    moved: dict[str, TopologyTree] = {}
+    topologies = belongs(new, changed.topologies) if new else []
+    trees_by_name: dict[str, TopologyTree] = {}
     for topology in changed.topologies:
-        member = new if topology in there else bare(new) if new and wide else None
+        member = new if topology in topologies else bare(new) if new and wide else None
         tree = _with(trees[topology.name], changed.nodes, old.name if old else "", member)
         if tree is None:
             return None
-        moved[topology.name] = tree
-    return moved
+        trees_by_name[topology.name] = tree
+    return trees_by_name
 
 
 def _with(
     tree: TopologyTree, cluster: Mapping[str, Node], name: str, member: Node | None
 ) -> TopologyTree | None:
     """The tree with a member in the place of the node of this name, None where it has to be grown anew."""
-    was = name in tree.places
-    if not was and member is None:
+    is_member = name in tree.places
+    if not is_member and member is None:
         return tree.over(cluster)
     if tree.clashing:
         return None
-    if was and member and tree.place_of(member) == tree.places[name]:
+    if is_member and member and tree.place_of(member) == tree.places[name]:
         return tree.anew(name, cluster)
-    left = tree.without(name, cluster) if was else tree
-    return left.with_member(member, cluster) if member else left
+    without = tree.without(name, cluster) if is_member else tree
+    return without.with_member(member, cluster) if member else without
 
 
 def bare(node: Node) -> Node:
@@ -283,8 +284,8 @@ def ordered(nodes: Iterable[Node]) -> dict[str, Node]:
 
 
 def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
-    """The node as it is when nothing runs and nothing ails it, and what it gives then beside these offers."""
+    """The node without pods, cordon and passing taints, and what it gives then beside these offers."""
     taints = tuple(taint for taint in node.taints if taint.key not in PASSING_TAINTS)
-    free = dict(offers)
-    add(free, node.pending)
-    return replace(node, taints=taints, cordoned=False, ready=True), free
+    amounts = dict(offers)
+    add(amounts, node.pending)
+    return replace(node, taints=taints, cordoned=False, ready=True), amounts

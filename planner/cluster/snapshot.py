@@ -23,19 +23,20 @@ from planner.cluster.tree import Subtree, TopologyTree
 from planner.devices.availability import AvailableDevices
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.pools import CLAIMED_GPU, CLAIMED_MIG, is_claimed, on_node
-from planner.model.claim_spec import PREFIX, is_bundle
+from planner.model.claim_spec import PREFIX, is_claim_spec
 from planner.model.natural_order import natural
 from planner.model.node import BoundPod, Node
 from planner.model.quantity import Resources
 from planner.model.reservation import Book, Reservation
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Domain, Link, Topology
-from planner.node.gpu_sharing import SHARED, Gpus, gpus_of, settled, shares_gpus
-from planner.node.numa_state import NumaState, seats, zones_now
+from planner.node.gpu_sharing import SHARED, SharedGpus, settled, shared_gpus_of, shares_gpus
+from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
 from planner.node.topology_manager import NumaNode
 
-_APART = frozenset({SHARED, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
-"""How the names of parts of GPUs and of claimed devices begin, which few nodes have in use."""
+_SPECIAL_PREFIXES = frozenset({SHARED, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
+"""How the names of parts of GPUs and of claimed devices begin. Few nodes have such in use, so four letters of
+each name settle most nodes without a look at the details."""
 
 
 @dataclass(slots=True, eq=False)
@@ -102,17 +103,17 @@ class Snapshot:
         """What others worked out from this snapshot alone."""
         return DerivedValues()
 
-    def content(self, tree: TopologyTree) -> DomainCapacity:
-        """What a tree holds now."""
-        return self._capacity.of(tree, lambda branch: self._host(branch, tree.cluster[branch.node]))
+    def capacity(self, tree: TopologyTree) -> DomainCapacity:
+        """The capacity of a tree now."""
+        return self._capacity.of(tree, lambda branch: self._host_capacity(branch, tree.cluster[branch.node]))
 
-    def _host(self, branch: Subtree, node: Node) -> DomainCapacity:
+    def _host_capacity(self, branch: Subtree, node: Node) -> DomainCapacity:
         holds = self.holds.on(node.name)
         pods = self.bound.on(node.name)
         if holds or pods or self.base.claims.slices:
-            free, gpus, stock = self.free_on(node)
+            free, gpus, available_devices = self.free_on(node)
         else:
-            free, gpus, stock = self.base.offers(node), gpus_of(node), None
+            free, gpus, available_devices = self.base.offers(node), shared_gpus_of(node), None
         return self.base.capacities.host(
             branch,
             node,
@@ -121,22 +122,24 @@ class Snapshot:
             gang=holds[-1][0].gang if holds else "",
             held=next((r.gang for r, _ in reversed(holds) if r.mode == "domain"), ""),
             gpus=gpus,
-            zones=self._zones(node),
-            stock=stock,
+            numa_state=self._numa_state(node),
+            available_devices=available_devices,
         )
 
-    def free_on(self, node: Node) -> tuple[Resources, Gpus | None, AvailableDevices | None]:
+    def free_on(self, node: Node) -> tuple[Resources, SharedGpus | None, AvailableDevices | None]:
         """What is left of a node, of its GPUs for those who share one, and of its devices for claims."""
-        used, gpus, stock = self._settled_on(node)
+        used, gpus, available_devices = self._settled_on(node)
         free = {name: amount - used.get(name, 0) for name, amount in self.base.offers(node).items()}
-        return free, gpus, stock
+        return free, gpus, available_devices
 
-    def _zones(self, node: Node) -> NumaState | None:
-        numa = self.base.aligned(node)
-        if numa is None:
+    def _numa_state(self, node: Node) -> NumaState | None:
+        numa_node = self.base.aligned(node)
+        if numa_node is None:
             return None
         pods, holds = self.bound.on(node.name), self.holds.on(node.name)
-        return zones_now(numa, pods, seats(node.name, pods, (reservation for reservation, _ in holds)))
+        return numa_state_now(
+            numa_node, pods, pods_to_come(node.name, pods, (reservation for reservation, _ in holds))
+        )
 
     def taken_on(self, node: str) -> dict[str, int]:
         """What bound pods use on a node and gangs have reserved there, by resource.
@@ -152,34 +155,34 @@ class Snapshot:
             add(taken, uses)
         return taken
 
-    def _settled_on(self, node: Node) -> tuple[dict[str, int], Gpus | None, AvailableDevices | None]:
-        taken, gpus, stock = self._promised_on(node.name), gpus_of(node), None
+    def _settled_on(self, node: Node) -> tuple[dict[str, int], SharedGpus | None, AvailableDevices | None]:
+        taken, gpus, available_devices = self._promised_on(node.name), shared_gpus_of(node), None
         if self.base.claims.slices:
-            stock, taken = self._stock_on(node, taken)
-        if _APART.isdisjoint([name[:4] for name in taken]):
-            return taken, gpus, stock
-        taken = {name: amount for name, amount in taken.items() if not is_bundle(name)}
+            available_devices, taken = self._devices_on(node, taken)
+        if _SPECIAL_PREFIXES.isdisjoint([name[:4] for name in taken]):
+            return taken, gpus, available_devices
+        taken = {name: amount for name, amount in taken.items() if not is_claim_spec(name)}
         if any(map(is_claimed, taken)):
             taken = dict(on_node(taken, self.base.offers(node)))
         if shares_gpus(taken):
             taken, gpus = settled(taken, self.bound.on(node.name), gpus)
-        return taken, gpus, stock
+        return taken, gpus, available_devices
 
-    def _stock_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
-        """The devices that slices offer, and what is promised on the node with those that cannot be given."""
+    def _devices_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
+        """The devices of ResourceSlices, and what is promised on the node with those that cannot be given."""
         if (
             not self.bound.on(node.name)
             and not self.holds.on(node.name)
-            and not self.base.node_devices.given(node.name)
+            and not self.base.node_devices.allocated(node.name)
         ):
-            return self.base.stock(node), dict(promised)
-        bundles = {
-            bundle.name: bundle
+            return self.base.unallocated_devices(node), dict(promised)
+        claim_specs = {
+            claim_spec.name: claim_spec
             for reservation, _ in self.holds.on(node.name)
             for _, traits in reservation.traits
-            for bundle in traits.bundles
+            for claim_spec in traits.claim_specs
         }
-        return self.base.devices.stock_now(node, self.bound.on(node.name), promised, bundles)
+        return self.base.devices.available_now(node, self.bound.on(node.name), promised, claim_specs)
 
     def _used_on(self, node: str) -> dict[str, int]:
         """What bound pods use on a node beyond what their gangs' reservations account for there."""
@@ -230,8 +233,8 @@ class Snapshot:
 
     def holding(self, gang: str) -> Reservation | None:
         """The gang's own reservation, if it has one."""
-        found: Reservation | None = self.holds.by_gang.get(gang)
-        return found
+        reservation: Reservation | None = self.holds.by_gang.get(gang)
+        return reservation
 
     def with_book(self, book: Book) -> Snapshot:
         """The same cluster with exactly the reservations of the ledger's book."""
@@ -374,12 +377,12 @@ def _domains_of(base: Infrastructure, node: str) -> list[tuple[str, Domain]]:
     ]
 
 
-def _grow_graph(graph: nx.Graph[Domain | str], tree: TopologyTree, branch: Subtree) -> None:
-    graph.add_node(branch.path, level=tree.topology.levels[branch.level] if branch.level >= 0 else "")
-    for child in branch.children:
+def _grow_graph(graph: nx.Graph[Domain | str], tree: TopologyTree, subtree: Subtree) -> None:
+    graph.add_node(subtree.path, level=tree.topology.levels[subtree.level] if subtree.level >= 0 else "")
+    for child in subtree.children:
         _grow_graph(graph, tree, child)
-        if child.path != branch.path:
-            graph.add_edge(branch.path, child.path, kind="within")
+        if child.path != subtree.path:
+            graph.add_edge(subtree.path, child.path, kind="within")
 
 
 def _sharing(node: Node, offers: dict[tuple[tuple[str, int], ...], Resources]) -> Node:

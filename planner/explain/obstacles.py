@@ -18,9 +18,9 @@ from planner.model.podgroup import PodGroup
 from planner.model.quantity import Resources
 from planner.model.topology import ROOT, short
 from planner.node.eligibility import condition_obstacle
-from planner.node.gpu_sharing import Gpus, share_in, share_named
+from planner.node.gpu_sharing import SharedGpus, share_in, share_named
 from planner.node.numa_state import NumaState
-from planner.node.packing import most, taken_there, takes_devices
+from planner.node.packing import max_pods, requests_on, takes_devices
 from planner.request.topology_request import TopologyRequest
 from planner.search.domain_ranking import ChildPath
 from planner.search.eligibility_map import EligibilityMap
@@ -107,7 +107,8 @@ class _Tally:
         if gang:
             return f"reserved by {gang}"
         lacking = [
-            short_of(free, kind, content.gpus, content.stock) or misaligned(content.zones, kind)
+            short_of(free, kind, content.gpus, content.available_devices)
+            or misaligned(content.numa_state, kind)
             for kind, reason in zip(self._kinds, reasons, strict=True)
             if not reason
         ]
@@ -167,13 +168,13 @@ def _tally(
 
 
 def short_of(
-    free: Resources, kind: PodClass, gpus: Gpus | None = None, stock: AvailableDevices | None = None
+    free: Resources, kind: PodClass, gpus: SharedGpus | None = None, stock: AvailableDevices | None = None
 ) -> str:
     """The resource that keeps one pod from fitting, the scarcest kind (devices) first; "" where it fits."""
-    if most(free, kind.shape, gpus, 1, stock):
+    if max_pods(free, kind.shape, gpus, 1, stock):
         return ""
-    requests, bundles = taken_there(kind.shape, free)
-    if stock and bundles and (lack := stock.lacking(bundles)):
+    requests, bundles = requests_on(kind.shape, free)
+    if stock and bundles and (lack := stock.missing(bundles)):
         return lack
     if not stock and kind.shape.claim_specs:
         return NO_DEVICES

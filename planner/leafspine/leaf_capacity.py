@@ -16,7 +16,7 @@ from planner.model.pod_class import PodClass
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
 from planner.model.settings import Settings
 from planner.node.eligibility import condition_obstacle
-from planner.node.packing import most
+from planner.node.packing import max_pods
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.space import SearchSpace
 
@@ -114,7 +114,7 @@ class Rooms:
                 passing=self._view.now,
             ):
                 continue
-            yield min(one.count, most(host.free, one.shape, host.gpus, one.count, host.stock))
+            yield min(one.count, max_pods(host.free, one.shape, host.gpus, one.count, host.available_devices))
 
 
 def _key(one: ResolvedPodSet) -> Hashable:

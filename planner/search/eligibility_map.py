@@ -82,8 +82,8 @@ def inside(
     content: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
     """What a domain is looked at by, its children or its parts, with the place of the first child in each."""
-    row = content.parts or content.children
-    matches: Sequence[EligibilityMap] = (match.parts if content.parts else match.children) or (match,) * len(
+    row = content.chunks or content.children
+    matches: Sequence[EligibilityMap] = (match.parts if content.chunks else match.children) or (match,) * len(
         row
     )
     if match.caps and matches[0] is not match:

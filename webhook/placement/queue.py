@@ -90,7 +90,9 @@ def with_waiting_gangs(snapshot: Snapshot, ahead: Iterable[WaitingGang]) -> Snap
 
 _Asked = tuple[str, str, str, str]
 
-_WHEN_EMPTY: DerivedSection[_Asked, Reservation | None] = DerivedSection("reservations when empty", max_keys=1)
+_WHEN_EMPTY: DerivedSection[_Asked, Reservation | None] = DerivedSection(
+    "reservations when empty", max_keys=1
+)
 """By what is asked, for the nodes as they are. Only the first queued gang is asked for, so one is enough."""
 
 

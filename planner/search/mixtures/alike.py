@@ -16,7 +16,7 @@ from planner.cluster.plan_cache import CacheSection
 from planner.model.pod_class import PodClass, joined
 from planner.model.resolved import ResolvedShape
 from planner.node.gpu_sharing import share_in
-from planner.node.packing import most
+from planner.node.packing import max_pods
 from planner.search.space import SearchSpace
 
 _PLAIN = {"cpu", "memory", "ephemeral-storage"}
@@ -36,9 +36,9 @@ class _Alike:
         same = self.known.get(content)
         if same is None:
             if content.free is None:
-                same = all(map(self.on, content.parts or content.children))
+                same = all(map(self.on, content.chunks or content.children))
             else:
-                same = content.zones is None and most(content.free, self.most) == most(
+                same = content.numa_state is None and max_pods(content.free, self.most) == max_pods(
                     content.free, self.least
                 )
             self.known[content] = same

@@ -246,6 +246,6 @@ class _Parts:
         size = sum(child.size for child in children)
         found = self._known.get((content, held))
         if found is None:
-            found = replace(content, level=content.level + 1, size=size, children=held, parts=())
+            found = replace(content, level=content.level + 1, size=size, children=held, chunks=())
             self._known[content, held] = found
         return replace(branch.with_children(children, size), level=branch.level + 1), found

@@ -127,7 +127,7 @@ class EventsInParts(Events):
     def __init__(self) -> None:
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(capacity, "WIDE", 2)
-        self._patch.setattr(capacity, "PART", 2)
+        self._patch.setattr(capacity, "CHUNK", 2)
         super().__init__()
 
     def teardown(self) -> None:
