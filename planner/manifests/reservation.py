@@ -11,7 +11,7 @@ selector, unless that is over `kubernetes.io/metadata.name` alone. `matchLabelKe
 What one device claim asks for, whatever the node: wants with alternatives, and rules over their devices.
 
 A bundle travels through the planner as a resource of its own name (`claims/DIGEST`), so that what is reserved
-and what is used add up by name; what such names come to on a node, `planner.stock` tells.
+and what is used add up by name; what such names come to on a node, `devices/availability.py` says.
 
 What of a reserved gang's pods matters to others besides amounts: labels, anti-affinity, NUMA alignment,
 and what their device claims ask for.
@@ -24,7 +24,13 @@ from typing import cast, get_args
 
 from planner.manifests.fields import integer, mapping, maps, sequence, strings, text, texts
 from planner.model.answer import Assignment
-from planner.model.claim_spec import ClaimSpec, DeviceConstraint, DeviceRequest, bundle_json, bundle_of
+from planner.model.claim_spec import (
+    ClaimSpec,
+    DeviceConstraint,
+    DeviceRequest,
+    claim_spec_json,
+    claim_spec_of,
+)
 from planner.model.errors import InputError, Where
 from planner.model.labels import Requirement, Term
 from planner.model.pod import AlignedRequest, Alignment, PodTerm
@@ -213,8 +219,8 @@ def _selector_from(data: object, where: Where) -> Term:
     )
 
 
-def bundle_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
-    """The bundle that `bundle_json` wrote. Raises `InputError`, which names the field."""
+def claim_spec_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
+    """The bundle that `claim_spec_json` wrote. Raises `InputError`, which names the field."""
     choices = [
         [_want_from(one, where) for one in maps(choice, where)]
         for choice in sequence(data.get("requests"), where)
@@ -227,7 +233,7 @@ def bundle_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
         )
         for one in maps(data.get("constraints"), where)
     ]
-    return bundle_of(choices, rules)
+    return claim_spec_of(choices, rules)
 
 
 def _pair(value: object, where: Where) -> tuple[int, int]:
@@ -264,8 +270,8 @@ def traits_json(traits: ReservedPodTraits) -> dict[str, object]:
         found["labels"] = dict(sorted(traits.labels.items()))
     if traits.terms:
         found["antiAffinity"] = terms_json(traits.terms)
-    if traits.bundles:
-        found["claims"] = [bundle_json(bundle) for bundle in traits.bundles]
+    if traits.claim_specs:
+        found["claims"] = [claim_spec_json(bundle) for bundle in traits.claim_specs]
     return found
 
 
@@ -274,7 +280,7 @@ def traits_from(data: Mapping[str, object], where: Where) -> ReservedPodTraits:
     labels = texts(data.get("labels"), where.at(f"{where.field}.labels"))
     terms = tuple(terms_from(data.get("antiAffinity"), where.at(f"{where.field}.antiAffinity")))
     at = where.at(f"{where.field}.claims")
-    bundles = tuple(bundle_from(one, at) for one in maps(data.get("claims"), at))
+    bundles = tuple(claim_spec_from(one, at) for one in maps(data.get("claims"), at))
     if data.get("aligned") is None:
         return ReservedPodTraits(None, labels, terms, bundles)
     scopes = mapping(data["aligned"], where.at(f"{where.field}.aligned"))

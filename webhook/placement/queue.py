@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
@@ -87,19 +88,25 @@ def with_waiting_gangs(snapshot: Snapshot, ahead: Iterable[WaitingGang]) -> Snap
     return snapshot
 
 
+_Asked = tuple[str, str, str, str]
+
+_WHEN_EMPTY: DerivedSection[_Asked, Reservation | None] = DerivedSection(
+    "reservations when empty", max_keys=1
+)
+"""By what is asked, for the nodes as they are. Only the first queued gang is asked for, so one is enough."""
+
+
 def reservation_when_empty(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
     """What the gang would take on the emptied cluster.
 
     It depends on the nodes alone, so the last answer is cached with them (`snapshot.base`)."""
     key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
-    known = snapshot.base.kept.get("shadow")
-    if isinstance(known, tuple) and known[0] == key:
-        reservation: Reservation | None = known[1]
-        return reservation
+    return snapshot.base.derived.get(_WHEN_EMPTY, key, lambda: _on_emptied_cluster(snapshot, group))
+
+
+def _on_emptied_cluster(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
     emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
-    reservation = reservation_for(emptied, group, plan(emptied, group))
-    snapshot.base.kept["shadow"] = key, reservation
-    return reservation
+    return reservation_for(emptied, group, plan(emptied, group))
 
 
 def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[WaitingGang]) -> GangPlan:
