@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from planner.model.reservation import Reservation
-from planner.model.topology import Domain
+from planner.model.topology import Domain, contains
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ def in_the_way(wanted: Reservation, planned_on: int, book: Iterable[RecordedRese
 def _collide(wanted: Reservation, touched: frozenset[str], other: Reservation, newer: bool) -> bool:
     if wanted.topology == other.topology and (
         any(_meet(ours, theirs) for ours in wanted.domains for theirs in other.domains)
-        or any(_holds(ours, other.domain) for ours in wanted.domains)
-        or any(_holds(theirs, wanted.domain) for theirs in other.domains)
+        or any(contains(ours, other.domain) for ours in wanted.domains)
+        or any(contains(theirs, wanted.domain) for theirs in other.domains)
     ):
         return True
     whole = "domain" in (wanted.mode, other.mode)
@@ -72,12 +72,7 @@ def _collide(wanted: Reservation, touched: frozenset[str], other: Reservation, n
 
 
 def _meet(one: Domain, other: Domain) -> bool:
-    return _holds(one, other) or _holds(other, one)
-
-
-def _holds(outer: Domain, inner: Domain) -> bool:
-    """A domain is a path, so it holds whatever begins with it."""
-    return inner[: len(outer)] == outer
+    return contains(one, other) or contains(other, one)
 
 
 def placement(reservation: Reservation) -> tuple[object, ...]:

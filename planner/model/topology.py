@@ -18,7 +18,7 @@ Kinds of pods: those that the search need not tell apart, and when two kinds are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -81,6 +81,39 @@ class Topology:
     def path(self, node_name: str, labels: Mapping[str, str]) -> Domain:
         """The node's domain path; `""` where it lacks a label (an empty value is an absent one)."""
         return (*(labels.get(key, "") for key in self.levels[:-1]), labels.get(HOSTNAME) or node_name)
+
+
+def contains(outer: Domain, inner: Domain) -> bool:
+    """Whether the outer domain is the inner one or holds it: a domain is a path, and holds what begins so."""
+    return inner[: len(outer)] == outer
+
+
+def common_domain(paths: Sequence[Domain]) -> Domain:
+    """The finest domain that holds all of these paths, of which there is at least one.
+
+    It ends with a label that is there: `("zone-a", "")` says no more than `("zone-a",)`.
+    """
+    common = paths[0]
+    for path in paths[1:]:
+        shared = 0
+        while shared < min(len(common), len(path)) and common[shared] == path[shared]:
+            shared += 1
+        common = common[:shared]
+    while common and not common[-1]:
+        common = common[:-1]
+    return common
+
+
+def held_domains(topology: Topology, domain: Domain, paths: Iterable[Domain]) -> tuple[Domain, ...]:
+    """What a gang in `domain` on nodes of these paths holds whole under mode `domain`.
+
+    Its domain, where that is no coarser than the reservable level, else each domain of the reservable level
+    that it touches; a node that has no label of that level is held by itself.
+    """
+    reservable = topology.reservable_index
+    if domain and len(domain) - 1 >= reservable:
+        return (domain,)
+    return tuple(dict.fromkeys(path[: reservable + 1] if path[reservable] else path for path in paths))
 
 
 def short(level: str) -> str:

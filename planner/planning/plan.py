@@ -17,7 +17,7 @@ from planner.explain.alternatives import Alternatives, Plan, Steps
 from planner.explain.diagnosis import not_placed
 from planner.model.answer import Answer, Assignment
 from planner.model.podgroup import PodGroup
-from planner.model.topology import Domain, Topology
+from planner.model.topology import Topology, common_domain, held_domains
 from planner.model.work_budget import WorkBudget
 from planner.planning.extensions import follow
 from planner.planning.replay import replay
@@ -208,9 +208,10 @@ def _admitted(group: PodGroup, tried: SearchResult) -> Answer:
     assert found is not None, "an admitted gang has a placement"
     hosts = list(tree.root.leaves_at([node for node, _ in found.placed]))
     assignments = _assignments(hosts, found, group)
-    domain = _shared([host.path for host in hosts])
+    paths = [host.path for host in hosts]
+    domain = common_domain(paths)
     level = tree.topology.levels[len(domain) - 1] if domain else ""
-    reserves = _reserved(tree.topology, domain, hosts) if group.reserve == "domain" else ()
+    reserves = held_domains(tree.topology, domain, paths) if group.reserve == "domain" else ()
     warnings = (*group.warnings, *tried.asked.warnings)
     if not found.exact:
         warnings = (*warnings, messages.BUDGET_WARNING)
@@ -246,27 +247,3 @@ def _assignments(hosts: Sequence[Subtree], found: Placement, group: PodGroup) ->
                 else:
                     del parts[0]
     return tuple(assignment for assignments in dealt.values() for assignment in assignments)
-
-
-def _shared(paths: Sequence[Domain]) -> Domain:
-    """The finest named domain that holds all these."""
-    common = paths[0]
-    for path in paths[1:]:
-        same = 0
-        while same < len(common) and common[same] == path[same]:
-            same += 1
-        common = common[:same]
-    while common and not common[-1]:
-        common = common[:-1]
-    return common
-
-
-def _reserved(topology: Topology, domain: Domain, hosts: Sequence[Subtree]) -> tuple[Domain, ...]:
-    """What the gang holds whole: its domain, or each domain of the reservable level that it touches."""
-    reservable = topology.reservable_index
-    if domain and len(domain) - 1 >= reservable:
-        return (domain,)
-    held: dict[Domain, None] = {}
-    for path in (host.path for host in hosts):
-        held[path[: reservable + 1] if path[reservable] else path] = None
-    return tuple(held)

@@ -1,14 +1,15 @@
 """Gangs that wait come before one that is only now applied, if that would take a place from them. Pure.
 
-The same rules as the controller's (`webhook.kube.reconcile`), for one newcomer: those ahead of it, in order
-of priority and age, are first given what they could have now; for the first that can have nothing yet, what
-it would take on the emptied cluster is kept free. What is left is the newcomer's to choose from.
+The rules of the queue, for the controller and for one newcomer alike: gangs are planned in order of priority
+and age, each in what those before it left; for the first that has no place yet, what it would take on the
+emptied cluster is kept free of all that come behind it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
@@ -20,8 +21,14 @@ from planner.planning.reservation import reservation_for
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workload
 from webhook.workloads import Workload
 
-MOST_PLANNED = 32
-"""Waiting gangs that are planned for one newcomer; those behind them are not thought of."""
+MAX_PLANNED = 32
+"""Waiting gangs that are planned for one newcomer; those behind them are not thought of.
+
+A webhook call has seconds, and each plan takes up to a tenth of one."""
+
+
+PlaceWhenEmpty = Callable[[Snapshot, PodGroup], Reservation | None]
+"""What a gang would take on the emptied cluster: `place_when_empty`, or one that remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +40,45 @@ class Waiting:
     created: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What came of a gang's turn. `reservation`: what it takes, None where it is not admitted."""
+
+    answer: Answer
+    reservation: Reservation | None
+
+
+def queue_key(priority: int, created: float, name: str) -> tuple[int, float, str]:
+    """The order of the queue: the higher priority first, then the older, then by name (a total order)."""
+    return (-priority, created, name)
+
+
 def in_order(waiting: Iterable[Waiting]) -> tuple[Waiting, ...]:
-    """The queue: by priority, then age, then name."""
-    return tuple(sorted(waiting, key=lambda one: (-one.priority, one.created, one.group.name)))
+    """The queue in its order."""
+    return tuple(sorted(waiting, key=lambda gang: queue_key(gang.priority, gang.created, gang.group.name)))
+
+
+def plan_queue(
+    snapshot: Snapshot, groups: Iterable[PodGroup], when_empty: PlaceWhenEmpty
+) -> tuple[list[Turn], Snapshot]:
+    """The turns of gangs that stand in the queue in this order, and the snapshot that they leave behind.
+
+    What an admitted gang takes is taken from those behind it, and so is what the first gang without a place
+    would take on the emptied cluster: however many small gangs come, it is never delayed by them.
+    """
+    turns = []
+    guarded = False
+    for group in groups:
+        answer = plan(snapshot, group)
+        admitted = answer.decision == "admitted"
+        reservation = reservation_for(snapshot, group, answer) if admitted else None
+        kept = reservation
+        if answer.decision == "queued" and not guarded:
+            kept, guarded = when_empty(snapshot, group), True
+        if kept is not None:
+            snapshot = snapshot.with_reservation(kept)
+        turns.append(Turn(answer, reservation))
+    return turns, snapshot
 
 
 def plan_in_turn(
@@ -47,15 +90,17 @@ def plan_in_turn(
     queued behind them.
     """
     straight = plan_workload(snapshot, workload)
-    newcomers = [one.group for one in straight.placed if not one.answer.replayed]
+    newcomers = [placed.group for placed in straight.placed if not placed.answer.replayed]
     if not newcomers or straight.decision != "admitted":
         return straight
-    names = {one.group.name for one in straight.placed}
+    names = {placed.group.name for placed in straight.placed}
     stated = max(map(_priority, newcomers))
     ahead = [
-        one
-        for one in waiting()
-        if one.priority >= stated and one.group.name not in names and snapshot.holding(one.group.name) is None
+        gang
+        for gang in waiting()
+        if gang.priority >= stated
+        and gang.group.name not in names
+        and snapshot.holding(gang.group.name) is None
     ]
     if not ahead:
         return straight
@@ -63,39 +108,36 @@ def plan_in_turn(
     placed = tuple(
         _behind(before, after, ahead) for before, after in zip(straight.placed, turned.placed, strict=True)
     )
-    for one in placed:
-        if one.reservation is not None:
-            snapshot = snapshot.with_reservation(one.reservation)
+    for gang_plan in placed:
+        if gang_plan.reservation is not None:
+            snapshot = snapshot.with_reservation(gang_plan.reservation)
     return WorkloadPlan(placed, snapshot)
 
 
 def kept_for(snapshot: Snapshot, ahead: Iterable[Waiting]) -> Snapshot:
     """The snapshot in which those that wait hold what is not to be taken from them."""
-    guarded = False
-    for one in list(ahead)[:MOST_PLANNED]:
-        answer = plan(snapshot, one.group)
-        if answer.decision == "admitted":
-            held = reservation_for(snapshot, one.group, answer)
-        elif answer.decision == "queued" and not guarded:
-            held, guarded = shadow(snapshot, one.group), True
-        else:
-            held = None
-        if held is not None:
-            snapshot = snapshot.with_reservation(held)
-    return snapshot
+    return plan_queue(snapshot, (gang.group for gang in islice(ahead, MAX_PLANNED)), _remembered)[1]
 
 
-def shadow(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
-    """What the gang would take on the emptied cluster; the same as long as the nodes are."""
+def place_when_empty(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
+    """What the gang would take if only DaemonSets' pods were in the cluster."""
+    emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
+    return reservation_for(emptied, group, plan(emptied, group))
+
+
+def _remembered(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
+    """`place_when_empty`, worked out once for the gang at the head: newcomers ask again and again.
+
+    Kept with the snapshot's base, so that a change of any node forgets it.
+    """
     key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
     known = snapshot.base.kept.get("shadow")
     if isinstance(known, tuple) and known[0] == key:
-        found: Reservation | None = known[1]
-        return found
-    emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
-    found = reservation_for(emptied, group, plan(emptied, group))
-    snapshot.base.kept["shadow"] = key, found
-    return found
+        remembered: Reservation | None = known[1]
+        return remembered
+    place = place_when_empty(snapshot, group)
+    snapshot.base.kept["shadow"] = key, place
+    return place
 
 
 def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[Waiting]) -> GangPlan:
@@ -119,4 +161,4 @@ def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[Waiting]) -> Gang
 
 
 def _priority(group: PodGroup) -> int:
-    return max((one.shape.priority for one in group.pod_sets), default=0)
+    return max((pod_set.shape.priority for pod_set in group.pod_sets), default=0)

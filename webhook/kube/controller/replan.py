@@ -15,7 +15,7 @@ from planner.model.answer import Answer, Assignment
 from planner.model.labels import Requirement, Term
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
-from planner.model.topology import HOSTNAME, Domain, Topology
+from planner.model.topology import HOSTNAME, Domain, Topology, common_domain, contains
 from planner.planning.plan import plan
 from planner.planning.replay import replay
 from planner.planning.reservation import reservation_for
@@ -45,7 +45,7 @@ def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
             found[name] = "cordoned"
         elif topology is not None and reservation.domains:
             path = topology.path(name, node.labels)
-            if not any(path[: len(domain)] == domain for domain in (*reservation.domains,)):
+            if not any(contains(domain, path) for domain in reservation.domains):
                 found[name] = "relabelled"
     return found
 
@@ -139,27 +139,14 @@ def _merged(
     topology = _topology(around, held.topology)
     assert topology is not None, "it was there a moment ago"
     paths = [topology.path(one.node, around.nodes[one.node].labels) for one in assignments]
-    domain = common(paths)
+    domain = common_domain(paths)
     domains = held.domains if inside else tuple(dict.fromkeys((*held.domains, *answer.reserves)))
-    used = tuple(d for d in domains if any(path[: len(d)] == d for path in paths))
+    used = tuple(d for d in domains if any(contains(d, path) for path in paths))
     tree = around.base.trees[topology.name]
     branches = (tree.branch(d) for d in used)
     inner = frozenset(name for branch in branches if branch for name in tree.names(branch))
     level = topology.levels[len(domain) - 1] if domain else ""
     return replace(held, domain=domain, level=level, domains=used, nodes=inner, assignments=assignments)
-
-
-def common(paths: list[Domain]) -> Domain:
-    """The finest domain that holds all of these paths."""
-    common = paths[0]
-    for path in paths[1:]:
-        same = 0
-        while same < min(len(common), len(path)) and common[same] == path[same]:
-            same += 1
-        common = common[:same]
-    while common and not common[-1]:
-        common = common[:-1]
-    return common
 
 
 def _move(held: Reservation, fresh: Reservation, gone: list[str]) -> Move:

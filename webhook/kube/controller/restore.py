@@ -15,10 +15,11 @@ from planner.model.answer import Answer, Assignment
 from planner.model.node import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
+from planner.model.topology import common_domain
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
-from webhook.kube.controller.replan import Move, common, replan
+from webhook.kube.controller.replan import Move, replan
 
 
 def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservation | Answer:
@@ -83,7 +84,7 @@ def _around(
         if one.count > standing[one.name]
     )
     reserved = topology.reservable_index + 1
-    domain = common(paths)[:reserved] if absent else common(paths)
+    domain = common_domain(paths)[:reserved] if absent else common_domain(paths)
     level = topology.levels[len(domain) - 1] if domain else ""
     whole = (domain,) if len(domain) >= reserved else tuple(dict.fromkeys(p[:reserved] for p in paths))
     seats = tuple(Assignment(name, node, count) for (name, node), count in stands.items())
