@@ -16,13 +16,14 @@ from planner.devices.availability import AvailableDevices
 from planner.devices.bound_claims import amounts, empty_stock
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, Claims, ResourceClaim
 from planner.devices.node_devices import Alike, NodeDevicesByName, by_labels, by_layout, meets, met
-from planner.devices.pools import CLAIMED_GPU, CLAIMED_MIG, DRIVER, GPU, pool_of, pools_of
+from planner.devices.pools import DRIVER, pool_of, pools_of
 from planner.devices.slices import CHANNEL_DRIVER, Device
 from planner.model.claim_spec import PREFIX, UNKNOWN, ClaimSpec, ClaimUse, DeviceRequest, bundle_of
-from planner.model.labels import NODE_NAME_FIELD, PRODUCT, Requirement
+from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.natural_order import natural
 from planner.model.node import BoundPod, Node
 from planner.model.quantity import Resources
+from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, GPU, PRODUCT_LABEL
 
 _CLASSES: Mapping[str, str] = {
     "gpu.nvidia.com": "gpu",
@@ -150,7 +151,7 @@ class Devices:
             return None
         products = frozenset().union(*(one.products for one in enough))
         if "" not in products and products.isdisjoint(*(one.products for one in others)):
-            return Requirement(PRODUCT, "In", tuple(sorted(products)))
+            return Requirement(PRODUCT_LABEL, "In", tuple(sorted(products)))
         names = (name for one in enough for name in one.names)
         return Requirement(NODE_NAME_FIELD, "In", tuple(sorted(names, key=natural)))
 

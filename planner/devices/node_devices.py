@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from planner.devices.claims import Claims
-from planner.devices.pools import CLAIMED_GPU, labelled_devices, pool_of, pools_of
+from planner.devices.pools import labelled_devices, pool_of, pools_of
 from planner.devices.selectors import holds
 from planner.devices.slices import Device, DeviceId, NodeSlices, Offer, Taint, Value, own_name
 from planner.model.claim_spec import UNKNOWN, DeviceRequest, Toleration
-from planner.model.labels import PRODUCT
 from planner.model.natural_order import natural
 from planner.model.node import Node
+from planner.model.resources import CLAIMED_GPU, PRODUCT_LABEL
 
 CounterUse = tuple[tuple[int, int], ...]
 """What a device consumes: the place of a counter, and how much of it."""
@@ -282,5 +282,5 @@ def by_labels(nodes: Iterable[Node]) -> tuple[Alike, ...]:
 
 
 def _alike(devices: Counter[Device], there: Sequence[Node], layout: NodeDevices | None) -> Alike:
-    products = frozenset(node.labels.get(PRODUCT, "") for node in there)
+    products = frozenset(node.labels.get(PRODUCT_LABEL, "") for node in there)
     return Alike(devices, tuple(node.name for node in there), products, layout)

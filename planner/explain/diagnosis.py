@@ -15,11 +15,12 @@ from planner.model.answer import Answer, LevelAttempt, Verdict
 from planner.model.labels import selects
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
+from planner.model.resources import GPU
 from planner.model.topology import ROOT
 from planner.model.work_budget import WorkBudget
 from planner.node import nvlink
 from planner.node.eligibility import affinity_matches
-from planner.node.gpu_sharing import GPU, never, share_in, share_named
+from planner.node.gpu_sharing import never, share_in, share_named
 from planner.request.relaxation import relaxations
 from planner.search.level_search import LevelSearch
 from planner.search.result import SearchResult

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from planner.cluster.capacity import DomainCapacity, hosts
 from planner.cluster.tree import Subtree
 from planner.devices.availability import AvailableDevices
-from planner.devices.pools import GPU, has, on_node
+from planner.devices.pools import has, on_node
 from planner.explain import numa_messages
 from planner.model.natural_order import natural
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 from planner.model.quantity import Resources
+from planner.model.resources import GPU
 from planner.model.topology import ROOT, short
 from planner.node.eligibility import condition_obstacle
 from planner.node.gpu_sharing import Gpus, share_in, share_named

@@ -36,8 +36,9 @@ from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.labels import RESERVED_TAINT, Taint
 from planner.model.node import DEFAULT_SCHEDULER, BoundPod, Node
-from planner.model.pod import MIG_PREFIX, PodTerm
+from planner.model.pod import PodTerm
 from planner.model.reservation import Reservation
+from planner.model.resources import MIG_PREFIX
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Link, Topology
 from planner.node.topology_manager import NumaNode

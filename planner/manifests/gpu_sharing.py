@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
 from planner.model.errors import InputError, Where
-from planner.node.gpu_sharing import DEVICES, FRACTION, GPU, MARKER, MEMORY, Share
+from planner.model.resources import GPU
+from planner.node.gpu_sharing import DEVICES, FRACTION, MARKER, MEMORY, Share
 
 GROUP_LABEL = "runai-gpu-group"
 

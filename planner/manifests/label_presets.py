@@ -24,7 +24,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.model.node import Node
-from planner.model.topology import CLIQUE, HOSTNAME, Topology
+from planner.model.resources import CLIQUE_LABEL
+from planner.model.topology import HOSTNAME, Topology
 
 INFERRED = "inferred"
 
@@ -111,7 +112,11 @@ def infer(nodes: Iterable[Node]) -> Topology:
         carried.update(key for key, value in node.labels.items() if value)
     source = max(PRESETS, key=lambda preset: sum(carried[level] for level in preset.levels))
     own = [level for level in source.levels if carried[level]] or _hand_made(carried)
-    levels = [*(level for level in GENERIC if carried[level]), *own, *((CLIQUE,) if carried[CLIQUE] else ())]
+    levels = [
+        *(level for level in GENERIC if carried[level]),
+        *own,
+        *((CLIQUE_LABEL,) if carried[CLIQUE_LABEL] else ()),
+    ]
     return Topology(INFERRED, (*levels, HOSTNAME), source="inferred from labels")
 
 

@@ -76,9 +76,6 @@ RESERVED_TAINT = "bayplan.dev/reserved"
 read without it, for the book of reservations says the same."""
 
 
-PRODUCT = "nvidia.com/gpu.product"
-
-
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from planner.model.claim_spec import ClaimSpec, ClaimUse, ExtendedResourceClaim
 from planner.model.labels import Term, Toleration, holds
 from planner.model.quantity import Resources
+from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +65,6 @@ def assumed(requests: Resources) -> Alignment:
     devices = {name: amount for name, amount in requests.items() if "/" in name and amount > 0}
     asks = (AlignedRequest("", devices),) if devices else ()
     return Alignment(asks, asks)
-
-
-GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi")
-
-
-MIG_PREFIX = "nvidia.com/mig-"
-
-
-CLAIMED_GPU = "gpu.nvidia.com"
-"""What a whole GPU is called that is asked for by claim (planner.devices)."""
 
 
 @dataclass(frozen=True, slots=True)

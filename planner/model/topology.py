@@ -21,11 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from planner.model.resources import CLIQUE_LABEL
+
 HOSTNAME = "kubernetes.io/hostname"
 
 
 NVLINK_KEYS = (
-    "nvidia.com/gpu.clique",
+    CLIQUE_LABEL,
     "nvlink-domain",
     "nvlink.domain",
     "accelerator",
@@ -132,9 +134,6 @@ class Link:
     one: str
     other: str
     gbps: float
-
-
-CLIQUE = "nvidia.com/gpu.clique"
 
 
 ROOT = -1

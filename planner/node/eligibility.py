@@ -14,7 +14,6 @@ from planner.model.labels import (
     CORDON,
     NODE_NAME_FIELD,
     PASSING_TAINTS,
-    PRODUCT,
     Taint,
     Term,
     holds,
@@ -23,12 +22,7 @@ from planner.model.labels import (
 )
 from planner.model.node import Node
 from planner.model.pod import NodeExclusion, PodShape
-
-GPU = "nvidia.com/gpu"
-
-
-SHARED_GPU = "nvidia.com/gpu.shared"
-
+from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
 
 _SHARED = "-SHARED"
 
@@ -64,7 +58,7 @@ def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) ->
 
 def divided(labels: Mapping[str, str]) -> bool:
     """Whether the node's GPU resource gives parts of GPUs: MIG instances (strategy single) or time slices."""
-    product = labels.get(PRODUCT, "")
+    product = labels.get(PRODUCT_LABEL, "")
     return "-MIG-" in product or product.endswith(_SHARED)
 
 
@@ -86,7 +80,7 @@ def label_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
         return "GPU shared by time: one a pod"
     gpus = shape.requests.get(GPU, 0)
     if gpus and divided(node.labels):
-        if node.labels[PRODUCT].endswith(_SHARED):
+        if node.labels[PRODUCT_LABEL].endswith(_SHARED):
             return "GPU shared by time: one a pod" if gpus > 1 else ""
         if gpus > 1:
             return "GPUs split by MIG: one instance a pod"

@@ -10,7 +10,8 @@ from planner.model.claim_spec import ClaimSpec
 from planner.model.pod import PodShape
 from planner.model.pod_class import PodClass
 from planner.model.quantity import LARGEST, Resources
-from planner.node.gpu_sharing import GPU, Gpus, share_in, share_named
+from planner.model.resources import GPU
+from planner.node.gpu_sharing import Gpus, share_in, share_named
 from planner.node.numa_state import ArrivalOrders, NumaState, alignment_for
 from planner.node.nvlink import holds_bunches
 

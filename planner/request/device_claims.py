@@ -21,13 +21,14 @@ from planner.devices.bound_claims import amounts
 from planner.devices.catalog import Devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, ResourceClaim
 from planner.devices.node_devices import Alike
-from planner.devices.pools import CLAIMED_GPU, CLAIMED_MIG, is_claimed, pool_of
+from planner.devices.pools import is_claimed, pool_of
 from planner.devices.slices import Device
 from planner.model.claim_spec import UNKNOWN, ClaimSpec, bundle_of, is_bundle
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup, PodSet
-from planner.model.topology import CLIQUE, HOSTNAME, Topology
+from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, CLIQUE_LABEL
+from planner.model.topology import HOSTNAME, Topology
 from planner.request.validation import Refusal
 
 _MOST_NAMED = 6
@@ -55,10 +56,10 @@ def in_one_clique(devices: Devices, topologies: Iterable[Topology], group: PodGr
     """
     namespace = group.name.partition("/")[0]
     own = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]
-    named = [t for t in topologies if CLIQUE in t.levels and group.constraint.topology in ("", t.name)]
+    named = [t for t in topologies if CLIQUE_LABEL in t.levels and group.constraint.topology in ("", t.name)]
     if group.size < 2 or not own or not named or sum(p.count for p in own) < 2:
         return group
-    within = {level for t in named for level in t.levels[t.index(CLIQUE) :]}
+    within = {level for t in named for level in t.levels[t.index(CLIQUE_LABEL) :]}
     within |= {word for t in named for word, level in t.aliases.items() if level in within}
     loose = {p.name for p in own if p.constraint.required not in within}
     if group.constraint.required in within or not loose:
@@ -68,17 +69,17 @@ def in_one_clique(devices: Devices, topologies: Iterable[Topology], group: PodGr
             replace(p, constraint=replace(p.constraint, required="")) if p.name in loose else p
             for p in group.pod_sets
         )
-        tightened = replace(group.constraint, required=CLIQUE)
+        tightened = replace(group.constraint, required=CLIQUE_LABEL)
         return _noted(replace(group, pod_sets=sets, constraint=tightened))
     sets = tuple(
-        replace(p, constraint=replace(p.constraint, required=CLIQUE)) if p.name in loose else p
+        replace(p, constraint=replace(p.constraint, required=CLIQUE_LABEL)) if p.name in loose else p
         for p in group.pod_sets
     )
     return _noted(replace(group, pod_sets=sets))
 
 
 def _noted(group: PodGroup) -> PodGroup:
-    note = f"its pods claim a ComputeDomain's channel, which reaches one {CLIQUE}: planned within one"
+    note = f"its pods claim a ComputeDomain's channel, which reaches one {CLIQUE_LABEL}: planned within one"
     return replace(group, warnings=(*group.warnings, note))
 
 

@@ -21,6 +21,7 @@ from cryptography.exceptions import InvalidSignature
 from certs.authority import CertificateError, read_bundle
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import RESERVED_TAINT
+from planner.model.resources import GPU
 from planner.model.topology import HOSTNAME
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.ledger.commits import RESERVATIONS
@@ -354,7 +355,7 @@ async def _latency(patient: Patient) -> list[CheckFinding]:
 
 
 def _probe(number: int) -> Json:
-    container = {"name": "probe", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    container = {"name": "probe", "image": "none", "resources": {"limits": {GPU: "1"}}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

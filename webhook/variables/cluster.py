@@ -20,15 +20,13 @@ from typing import cast
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import TopologyTree
 from planner.manifests.label_presets import NODE_POOL
-from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
 from planner.model.quantity import Resources
+from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL
 from planner.model.topology import Topology
 from planner.node.mig import profiles_of
 from webhook.variables.cluster_hardware import HARDWARE
 from webhook.variables.cluster_inventory import domains, gpu_nodes
 from webhook.variables.gpu_shares import gpu_shares
-
-PRODUCT = "nvidia.com/gpu.product"
 
 
 class Facts(Mapping[str, object]):
@@ -158,7 +156,7 @@ def _resources(snapshot: Snapshot) -> dict[str, int]:
 def _mig(snapshot: Snapshot) -> dict[str, object]:
     found: dict[str, dict[str, dict[str, int]]] = {}
     for name, node in snapshot.nodes.items():
-        product = node.labels.get(PRODUCT, "")
+        product = node.labels.get(PRODUCT_LABEL, "")
         offers = {**node.allocatable, **node.pending}
         slices = {r.removeprefix(MIG_PREFIX): n for r, n in offers.items() if r.startswith(MIG_PREFIX)}
         if not product and not slices:
