@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from planner.devices.availability import AvailableDevices
 from planner.devices.bound_claims import amounts, empty_stock
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, Claims, ResourceClaim
-from planner.devices.node_devices import Alike, NodeDevicesByName, by_labels, by_layout, meets, met
+from planner.devices.node_devices import Alike, NodeDevicesByName, by_labels, by_layout, meets
 from planner.devices.pools import DRIVER, pool_of, pools_of
+from planner.devices.selectors import meets_selector
 from planner.devices.slices import CHANNEL_DRIVER, Device
 from planner.model.claim_spec import PREFIX, UNKNOWN, ClaimSpec, ClaimUse, DeviceRequest, bundle_of
 from planner.model.labels import NODE_NAME_FIELD, Requirement
@@ -108,7 +109,8 @@ class Devices:
         """Whether devices that no layout has are meant: a ComputeDomain's, or such as are not one node's."""
         afar = self.claims.slices.afar
         return any(CHANNEL_DRIVER in text for text in want.expressions) or any(
-            all(met(text, device) for text in want.expressions) for device in afar
+            all(meets_selector(self.claims.engine, text, device) for text in want.expressions)
+            for device in afar
         )
 
     def bundle(self, claim: ResourceClaim) -> ClaimSpec | None:
@@ -127,7 +129,13 @@ class Devices:
 
     def matching(self, want: DeviceRequest, one: Alike) -> Counter[Device]:
         """The devices of such a node that meet a want, or may: what is not understood is granted."""
-        return Counter({device: count for device, count in one.devices.items() if meets(device, want)})
+        return Counter(
+            {
+                device: count
+                for device, count in one.devices.items()
+                if meets(device, want, self.claims.engine)
+            }
+        )
 
     def everywhere(self, want: DeviceRequest) -> list[tuple[Alike, Counter[Device]]]:
         """The kinds of nodes that have such devices, with these."""
@@ -135,9 +143,13 @@ class Devices:
         return [(one, devices) for one, devices in found if devices]
 
     def not_understood(self, want: DeviceRequest, devices: Iterable[Device]) -> list[str]:
-        """The expressions whose truth for some of these devices cannot be told."""
-        known = list(devices)
-        return [text for text in want.expressions if any(met(text, device) is None for device in known)]
+        """The expressions of which it cannot be told whether some of these devices meet them."""
+        known, engine = list(devices), self.claims.engine
+        return [
+            text
+            for text in want.expressions
+            if any(meets_selector(engine, text, device) is None for device in known)
+        ]
 
     def among(self, enough: Sequence[Alike], pools: set[str], count: int) -> Requirement | None:
         """What keeps to these nodes where others have the pool too, but not such devices in it."""

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from planner.devices.claims import Claims
 from planner.devices.pools import labelled_devices, pool_of, pools_of
-from planner.devices.selectors import holds
+from planner.devices.selectors import SelectorEngine, meets_selector
 from planner.devices.slices import Device, DeviceId, NodeSlices, Offer, Taint, Value, own_name
 from planner.model.claim_spec import UNKNOWN, DeviceRequest, Toleration
 from planner.model.natural_order import natural
@@ -57,6 +56,7 @@ class NodeDevices:
     units: tuple[NodeDevice, ...]
     counters: tuple[int, ...] = ()
     pools: Mapping[str, int] = field(default_factory=dict)
+    engine: SelectorEngine | None = None
     _met: dict[DeviceRequest, tuple[int, int]] = field(default_factory=dict, repr=False)
     _open: dict[int, int] = field(default_factory=dict, repr=False)
 
@@ -72,7 +72,7 @@ class NodeDevices:
         if found is None:
             selected = allowed = 0
             for place, unit in enumerate(self.units):
-                if meets(unit.device, want):
+                if meets(unit.device, want, self.engine):
                     selected |= 1 << place
                     allowed |= _tolerated(unit.taints, want.tolerations) << place
             found = self._met[want] = selected, allowed
@@ -120,15 +120,9 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-@lru_cache(maxsize=65_536)
-def met(expression: str, device: Device) -> bool | None:
-    """Whether a device meets an expression, None where that cannot be told."""
-    return holds(expression, device)
-
-
-def meets(device: Device, want: DeviceRequest) -> bool:
+def meets(device: Device, want: DeviceRequest, engine: SelectorEngine | None) -> bool:
     """Whether a device meets a want, or may."""
-    if not all(met(text, device) is not False for text in want.expressions):
+    if not all(meets_selector(engine, text, device) is not False for text in want.expressions):
         return False
     capacity = dict(device.capacity)
     return all(capacity.get(own_name(name, device.driver), -1) >= size for name, size in want.least)
@@ -175,7 +169,9 @@ class NodeDevicesByName:
             return None
         if key not in self._equal:
             units, counters = key
-            self._equal[key] = NodeDevices(units, counters, pools_of(unit.device for unit in units))
+            self._equal[key] = NodeDevices(
+                units, counters, pools_of(unit.device for unit in units), self._claims.engine
+            )
         return self._equal[key]
 
     def given(self, node: str) -> int:

@@ -1,11 +1,4 @@
-"""What a device request says of its devices, in the simple CEL that such requests are written in.
-
-Source: `resource.k8s.io` CELDeviceSelector. Read are comparisons of attributes and capacities with literals,
-`in`, the string functions, quantities and versions, joined by `&&`, `||`, `!` and parentheses. What is more
-than that is not guessed at: its truth is None, unknown. A look at an attribute that a device does not have is
-an error in CEL, unless another side of `&&` or `||` decides; such a device is never given.
-
-ResourceSlices: the devices that drivers offer, node by node.
+"""ResourceSlices: the devices that drivers offer, node by node.
 
 Source: `resource.k8s.io` ResourceSlice (v1, v1beta2; v1beta1 with `basic`). A pool's devices, and counters
 that they share, may stand in several slices; only those of the newest generation count. NVIDIA's driver
@@ -18,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-Value = str | int | bool
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version attribute: a semantic version, which a string of the same text is not equal to."""
+
+    text: str
+
+
+Value = str | int | bool | Version
 
 
 _SINGLE_GPU = ("uuid", "minor", "index", "pciBusID", "pcieBusID", "pcieRoot", "parentUUID", "parentIndex")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.devices.claims import Claims, DeviceClass, ResourceClaim
+from planner.devices.selectors import SelectorEngine
 from planner.devices.slices import Slice, gathered
 from planner.manifests.devices import (
     claim_from,
@@ -80,9 +81,10 @@ class _Found:
     ignored: Counter[str] = field(default_factory=Counter)
 
 
-def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
+def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None = None) -> Snapshot:
     """The cluster that these parsed documents describe, each with the name of its file.
 
+    `engine` evaluates the selectors of device claims; without one the plan takes each to hold, and says so.
     Raises `InputError` with file, object and field for what is malformed or contradicts itself. Without a
     Topology object one named "inferred" is made from the nodes' labels.
     """
@@ -101,7 +103,9 @@ def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
         ignored=dict(found.ignored),
         settings=found.settings,
         numa=found.numa,
-        claims=Claims(found.claims, found.templates, found.domains, gathered(found.slices), found.classes),
+        claims=Claims(
+            found.claims, found.templates, found.domains, gathered(found.slices), found.classes, engine
+        ),
         bounds=found.bounds,
         quotas=found.quotas,
         spaces=found.spaces,

@@ -29,6 +29,7 @@ from planner.devices.slices import (
     Slice,
     Taint,
     Value,
+    Version,
     own_name,
 )
 from planner.manifests.fields import integer, mapping, maps, strings, text
@@ -299,5 +300,5 @@ def _value(typed: object, name: object, where: Where) -> Value | None:
     for kind in ("string", "version", "int", "bool"):
         value = typed.get(kind)
         if isinstance(value, (str, int)):
-            return value
+            return Version(value) if kind == "version" and isinstance(value, str) else value
     return None

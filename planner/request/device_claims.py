@@ -164,9 +164,15 @@ class _Asked:
             raise self._none(request, whose, most)
         meant = {device for _, there in found for device in there}
         for text in self._devices.not_understood(want, meant):
-            self.note(f"the selector {_cut(text)} ({whose}) is more than the plan reads: taken to hold")
+            self.note(self._taken_to_hold(text, whose))
         if any(device.shareable for device in meant):
             self.note(f"devices that several claims may share ({whose}) are planned as if never used up")
+
+    def _taken_to_hold(self, text: str, whose: str) -> str:
+        """What is said of a selector of which it cannot be told whether devices meet it."""
+        if self._devices.claims.engine is None:
+            return f"no CEL engine reads the selector {_cut(text)} ({whose}): taken to hold"
+        return f"the selector {_cut(text)} ({whose}) is more than the plan reads: taken to hold"
 
     def _ever(self, bundles: Sequence[ClaimSpec]) -> bool:
         """Whether some node can give a pod all of them when nothing runs."""
@@ -211,7 +217,7 @@ class _Asked:
             raise self._none(request, whose, 0)
         meant = {device for _, there in found for device in there}
         for text in self._devices.not_understood(want, meant):
-            self.note(f"the selector {_cut(text)} ({whose}) is more than the plan reads: taken to hold")
+            self.note(self._taken_to_hold(text, whose))
         pools = {pool_of(device) for device in meant}
         if CLAIMED_GPU in pools and len(pools) > 1:
             self.note(f"whole GPUs and slices both meet {whose}: its devices are not planned")
