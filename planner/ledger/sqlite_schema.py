@@ -75,8 +75,8 @@ _SEPARATOR = "\x1f"  # in no label value; a path ends with it, so that rack-10 d
 _AFTER = "\x20"  # the next character: the end of the range of paths that begin alike
 
 
-# What may be in the way of a reservation, by the indexes: all that `conflicts.judge` looks for and little more,
-# so that a large book costs no more. CROSS JOIN keeps SQLite at our few domains and nodes first.
+# Who may be in the way, by the indexes: all that `conflicts.judge` looks for and little more,
+# so a large book costs no more. CROSS JOIN keeps SQLite at our few domains and nodes first.
 _NEAR = """
     SELECT :id AS id
     UNION

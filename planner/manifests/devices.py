@@ -64,17 +64,17 @@ def _rules(
     """The constraints, each with the requests, or alternatives of them, that it names; none named is all."""
     places = _places(requests, where)
     for index, one in enumerate(maps(devices.get("constraints"), where)):
-        at = where.at(f"{where.field}[{index}]")
-        named = strings(one.get("requests"), at.at(f"{at.field}.requests"))
+        at = where.below(f"[{index}]")
+        named = strings(one.get("requests"), at.below("requests"))
         for name in named:
             if name not in places:
                 raise InputError(
                     f"no request of the claim is named {name!r}; there are {', '.join(places) or 'none'}",
-                    at.at(f"{at.field}.requests"),
+                    at.below("requests"),
                 )
         whose = {place for name in named for place in places[name]}
         for key, distinct in (("matchAttribute", False), ("distinctAttribute", True)):
-            if attribute := text(one.get(key), at.at(f"{at.field}.{key}")):
+            if attribute := text(one.get(key), at.below(f"{key}")):
                 yield DeviceConstraint(attribute, distinct, tuple(sorted(whose)))
 
 
@@ -91,8 +91,8 @@ def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str,
 
 
 def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
-    exactly = mapping(request.get("exactly"), where.at(f"{where.field}.exactly"))
-    at = where.at(f"{where.field}.firstAvailable")
+    exactly = mapping(request.get("exactly"), where.below("exactly"))
+    at = where.below("firstAvailable")
     alternatives = [
         _devices(one, where.at(f"{at.field}[{index}]"))
         for index, one in enumerate(maps(request.get("firstAvailable"), at))
@@ -104,16 +104,16 @@ def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
 
 
 def _devices(wanted: Mapping[str, object], where: Where) -> ClaimRequest:
-    everything = text(wanted.get("allocationMode"), where.at(f"{where.field}.allocationMode")) == "All"
-    stated = integer(wanted.get("count"), where.at(f"{where.field}.count"))
-    device_class = text(wanted.get("deviceClassName"), where.at(f"{where.field}.deviceClassName"))
+    everything = text(wanted.get("allocationMode"), where.below("allocationMode")) == "All"
+    stated = integer(wanted.get("count"), where.below("count"))
+    device_class = text(wanted.get("deviceClassName"), where.below("deviceClassName"))
     return ClaimRequest(
         device_class,
         UNKNOWN if everything else stated or 1,
-        expressions(wanted.get("selectors"), where.at(f"{where.field}.selectors")),
+        expressions(wanted.get("selectors"), where.below("selectors")),
         watching=wanted.get("adminAccess") is True,
-        tolerations=tuple(_tolerations(wanted, where.at(f"{where.field}.tolerations"))),
-        least=_least(wanted, where.at(f"{where.field}.capacity.requests")),
+        tolerations=tuple(_tolerations(wanted, where.below("tolerations"))),
+        least=_least(wanted, where.below("capacity.requests")),
     )
 
 
@@ -127,16 +127,14 @@ def _tolerations(wanted: Mapping[str, object], where: Where) -> Iterator[Tolerat
 
 def _least(wanted: Mapping[str, object], where: Where) -> tuple[tuple[str, int], ...]:
     asked = mapping(mapping(wanted.get("capacity"), where).get("requests"), where)
-    return tuple(
-        sorted((str(name), sized(size, where.at(f"{where.field}.{name}"))) for name, size in asked.items())
-    )
+    return tuple(sorted((str(name), sized(size, where.below(f"{name}"))) for name, size in asked.items()))
 
 
 def expressions(selectors: object, where: Where) -> tuple[str, ...]:
     """The CEL expressions of a list of selectors. Raises `InputError` for a malformed one."""
     found = []
     for index, selector in enumerate(maps(selectors, where)):
-        at = where.at(f"{where.field}[{index}].cel")
+        at = where.below(f"[{index}].cel")
         found.append(text(mapping(selector.get("cel"), at).get("expression"), at))
     return tuple(expression for expression in found if expression)
 
@@ -155,7 +153,7 @@ def _allocated(item: Mapping[str, object], where: Where) -> tuple[DeviceId, ...]
 
 def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: Where) -> tuple[ClaimUse, ...]:
     """The claims that a pod names in its spec, each with what its status says was made of it."""
-    at = where.at(f"{where.field}.resourceClaims")
+    at = where.below("resourceClaims")
     made = {
         text(one.get("name"), at): text(one.get("resourceClaimName"), at)
         for one in maps(status.get("resourceClaimStatuses"), at)
@@ -220,10 +218,10 @@ def slice_from(item: Mapping[str, object], where: Where) -> Slice:
 def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
     basic = device
     if "basic" in device:
-        basic = mapping(device["basic"], where.at(f"{where.field}.basic"))
+        basic = mapping(device["basic"], where.below("basic"))
     attributes: dict[str, Value] = {}
     marks: dict[str, Value] = {}
-    for name, typed in mapping(basic.get("attributes"), where.at(f"{where.field}.attributes")).items():
+    for name, typed in mapping(basic.get("attributes"), where.below("attributes")).items():
         own = own_name(name, driver)
         if (value := _value(typed, name, where)) is not None:
             if own.rpartition("/")[2] in SINGLE:
@@ -231,14 +229,14 @@ def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
             else:
                 attributes[own] = value
     capacity = {}
-    for name, stated in mapping(basic.get("capacity"), where.at(f"{where.field}.capacity")).items():
+    for name, stated in mapping(basic.get("capacity"), where.below("capacity")).items():
         size = stated.get("value") if isinstance(stated, Mapping) else stated
         capacity[own_name(name, driver)] = _sized(size, where, "capacity", name)
     shareable = basic.get("allowMultipleAllocations") is True
     kind = _equal(driver, tuple(sorted(attributes.items())), tuple(sorted(capacity.items())), shareable)
     draws = tuple(
         (text(one.get("counterSet"), where), _counters(one, where))
-        for one in maps(basic.get("consumesCounters"), where.at(f"{where.field}.consumesCounters"))
+        for one in maps(basic.get("consumesCounters"), where.below("consumesCounters"))
     )
     return Offer(kind, tuple(sorted(marks.items())), draws, _taints(basic, where))
 
@@ -246,7 +244,7 @@ def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
 def _taints(basic: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
     if not basic.get("taints"):
         return ()
-    at = where.at(f"{where.field}.taints")
+    at = where.below("taints")
     found = [
         (text(one.get("key"), at), text(one.get("value"), at), text(one.get("effect"), at))
         for one in maps(basic.get("taints"), at)
@@ -267,7 +265,7 @@ def _sized(size: object, where: Where, field: str, name: object) -> int:
     try:
         return _bytes(str(size))
     except InputError as error:
-        raise InputError(error.message, where.at(f"{where.field}.{field}.{name}")) from None
+        raise InputError(error.message, where.below(f"{field}.{name}")) from None
 
 
 @lru_cache(maxsize=1024)
@@ -296,7 +294,7 @@ def sized(size: object, where: Where) -> int:
 
 def _value(typed: object, name: object, where: Where) -> Value | None:
     if not isinstance(typed, Mapping):
-        typed = mapping(typed, where.at(f"{where.field}.attributes.{name}"))
+        typed = mapping(typed, where.below(f"attributes.{name}"))
     for kind in ("string", "version", "int", "bool"):
         value = typed.get(kind)
         if isinstance(value, (str, int)):

@@ -68,7 +68,7 @@ def _count(text: str, where: Where, key: str, valid: str) -> int:
 
 
 def _wrong(where: Where, key: str, message: str) -> InputError:
-    return InputError(message, where.at(f"{where.field}.{key}"))
+    return InputError(message, where.below(f"{key}"))
 
 
 def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:

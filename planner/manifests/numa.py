@@ -144,14 +144,14 @@ def _policy(item: Mapping[str, object], where: Where) -> tuple[str, str]:
 def _zone(zone: Mapping[str, object], where: Where) -> Zone:
     allocatable: dict[str, int] = {}
     available: dict[str, int] = {}
-    for index, entry in enumerate(maps(zone.get("resources"), where.at(f"{where.field}.resources"))):
-        at = where.at(f"{where.field}.resources[{index}]")
+    for index, entry in enumerate(maps(zone.get("resources"), where.below("resources"))):
+        at = where.below(f"resources[{index}]")
         name = text(entry.get("name"), at)
         offered = next((entry[key] for key in ("allocatable", "capacity") if entry.get(key) is not None), 0)
         allocatable[name] = quantity.amount(name, offered, at, up=False)
         left = entry.get("available")
         available[name] = quantity.amount(name, offered if left is None else left, at, up=False)
-    return Zone(text(zone.get("name"), where.at(f"{where.field}.name")), allocatable, available)
+    return Zone(text(zone.get("name"), where.below("name")), allocatable, available)
 
 
 def check_labels(labels: Mapping[str, str], where: Where) -> None:

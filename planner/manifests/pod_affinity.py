@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.manifests.fields import integer, mapping, maps, strings, text, texts
+from planner.manifests.fields import integer, mapping, maps, strings, text
+from planner.manifests.requirements import selector_from
 from planner.model.errors import InputError, Where
 from planner.model.labels import Requirement, Term
 from planner.model.pod import NAMESPACE_NAME_LABEL, PodTerm, SpreadConstraint
@@ -19,27 +20,24 @@ from planner.model.pod import NAMESPACE_NAME_LABEL, PodTerm, SpreadConstraint
 _NOBODY = (Requirement("", "In"),)
 
 
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-
-
 def terms_of(affinity: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
     """The required terms of a pod with these labels; `where` names its `affinity`. Raises `InputError`."""
     found: list[PodTerm] = []
     for field, attracts in (("podAffinity", True), ("podAntiAffinity", False)):
-        at = where.at(f"{where.field}.{field}.requiredDuringSchedulingIgnoredDuringExecution")
-        part = mapping(affinity.get(field), where.at(f"{where.field}.{field}"))
+        at = where.below(f"{field}.requiredDuringSchedulingIgnoredDuringExecution")
+        part = mapping(affinity.get(field), where.below(f"{field}"))
         entries = maps(part.get("requiredDuringSchedulingIgnoredDuringExecution"), at)
         for index, entry in enumerate(entries):
-            term = _term(entry, labels, at.at(f"{at.field}[{index}]"), attracts=attracts)
+            term = _term(entry, labels, at.below(f"[{index}]"), attracts=attracts)
             if attracts or term.selector != _NOBODY:
                 found.append(term)
     return tuple(found)
 
 
 def _term(entry: Mapping[str, object], labels: Mapping[str, str], at: Where, *, attracts: bool) -> PodTerm:
-    key = text(entry.get("topologyKey"), at.at(f"{at.field}.topologyKey"))
+    key = text(entry.get("topologyKey"), at.below("topologyKey"))
     if not key:
-        raise InputError("a term names the node label over which it holds", at.at(f"{at.field}.topologyKey"))
+        raise InputError("a term names the node label over which it holds", at.below("topologyKey"))
     if entry.get("labelSelector") is None:
         selector: Term = _NOBODY
     else:
@@ -50,14 +48,14 @@ def _term(entry: Mapping[str, object], labels: Mapping[str, str], at: Where, *, 
 
 def _selected(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -> Term:
     """The labelSelector of an entry, with the pod's own values of the labels that are to match, or not to."""
-    selected = mapping(entry.get("labelSelector"), at.at(f"{at.field}.labelSelector"))
+    selected = mapping(entry.get("labelSelector"), at.below("labelSelector"))
     own = (
         Requirement(name, operator, (labels[name],))
         for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
-        for name in strings(entry.get(field), at.at(f"{at.field}.{field}"))
+        for name in strings(entry.get(field), at.below(f"{field}"))
         if name in labels
     )
-    return (*selector_of(selected, at.at(f"{at.field}.labelSelector")), *own)
+    return (*selector_from(selected, at.below("labelSelector")), *own)
 
 
 def spreads_of(
@@ -69,7 +67,7 @@ def spreads_of(
     """
     found: list[SpreadConstraint] = []
     for index, entry in enumerate(maps(spec.get("topologySpreadConstraints"), where)):
-        at = where.at(f"{where.field}[{index}]")
+        at = where.below(f"[{index}]")
         spread = _spread(entry, labels, at)
         how = _one_of(entry, "whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), at)
         if how == "DoNotSchedule":
@@ -78,16 +76,14 @@ def spreads_of(
 
 
 def _spread(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -> SpreadConstraint:
-    key = text(entry.get("topologyKey"), at.at(f"{at.field}.topologyKey"))
+    key = text(entry.get("topologyKey"), at.below("topologyKey"))
     if not key:
-        raise InputError(
-            "a constraint names the node label over which it holds", at.at(f"{at.field}.topologyKey")
-        )
+        raise InputError("a constraint names the node label over which it holds", at.below("topologyKey"))
     numbers = {}
     for field in ("maxSkew", "minDomains"):
-        numbers[field] = integer(entry.get(field, 1), at.at(f"{at.field}.{field}"))
+        numbers[field] = integer(entry.get(field, 1), at.below(f"{field}"))
         if numbers[field] < 1:
-            raise InputError(f"{numbers[field]} is no {field}; use 1 or more", at.at(f"{at.field}.{field}"))
+            raise InputError(f"{numbers[field]} is no {field}; use 1 or more", at.below(f"{field}"))
     return SpreadConstraint(
         key,
         numbers["maxSkew"],
@@ -100,34 +96,19 @@ def _spread(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -
 
 def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], at: Where) -> str:
     """A field's word, the first of the valid ones where it is left out."""
-    word = text(entry.get(field), at.at(f"{at.field}.{field}")) or valid[0]
+    word = text(entry.get(field), at.below(f"{field}")) or valid[0]
     if word not in valid:
-        raise InputError(
-            f"{word!r} is no {field}; use one of {', '.join(valid)}", at.at(f"{at.field}.{field}")
-        )
+        raise InputError(f"{word!r} is no {field}; use one of {', '.join(valid)}", at.below(f"{field}"))
     return word
-
-
-def selector_of(selector: Mapping[str, object], where: Where) -> tuple[Requirement, ...]:
-    """A LabelSelector as requirements that must all hold; an empty one holds always. Raises `InputError`."""
-    wanted = texts(selector.get("matchLabels"), where.at(f"{where.field}.matchLabels"))
-    found = [Requirement(key, "In", (value,)) for key, value in wanted.items()]
-    for index, entry in enumerate(maps(selector.get("matchExpressions"), where)):
-        at = where.at(f"{where.field}.matchExpressions[{index}]")
-        operator = text(entry.get("operator"), at)
-        if operator not in _OPERATORS:
-            raise InputError(f"{operator!r} is no operator; use one of {', '.join(_OPERATORS)}", at)
-        found.append(Requirement(text(entry.get("key"), at), operator, strings(entry.get("values"), at)))
-    return tuple(found)
 
 
 def _namespaces(entry: Mapping[str, object], at: Where) -> tuple[tuple[str, ...], Term | None]:
     """The namespaces that a term names, and the selector of others; neither means the pod's own."""
-    spaces = strings(entry.get("namespaces"), at.at(f"{at.field}.namespaces"))
+    spaces = strings(entry.get("namespaces"), at.below("namespaces"))
     if entry.get("namespaceSelector") is None:
         return spaces, None
-    selector = mapping(entry.get("namespaceSelector"), at.at(f"{at.field}.namespaceSelector"))
-    wanted = selector_of(selector, at.at(f"{at.field}.namespaceSelector"))
+    selector = mapping(entry.get("namespaceSelector"), at.below("namespaceSelector"))
+    wanted = selector_from(selector, at.below("namespaceSelector"))
     if len(wanted) == 1 and (wanted[0].key, wanted[0].operator) == (NAMESPACE_NAME_LABEL, "In"):
         return (*spaces, *wanted[0].values), None
     return spaces, wanted

@@ -23,10 +23,11 @@ from collections.abc import Iterator, Mapping
 from typing import cast, get_args
 
 from planner.manifests.fields import integer, mapping, maps, sequence, strings, text, texts
+from planner.manifests.requirements import SELECTOR_OPERATORS, requirement_from, requirement_json
 from planner.model.answer import Assignment
 from planner.model.claim_spec import ClaimSpec, DeviceConstraint, DeviceRequest, bundle_json, bundle_of
 from planner.model.errors import InputError, Where
-from planner.model.labels import Requirement, Term
+from planner.model.labels import Term
 from planner.model.pod import AlignedRequest, Alignment, PodTerm
 from planner.model.podgroup import ReserveMode
 from planner.model.reservation import Reservation, ReservedPodTraits, State, reservation_id
@@ -179,10 +180,10 @@ def terms_json(terms: tuple[PodTerm, ...]) -> list[dict[str, object]]:
     return [
         {
             "key": term.key,
-            "selector": _json(term.selector),
+            "selector": [requirement_json(r) for r in term.selector],
             "namespaces": list(term.spaces),
             "everyNamespace": term.every,
-            **({"namespaceSelector": _json(term.among)} if term.among else {}),
+            **({"namespaceSelector": [requirement_json(r) for r in term.among]} if term.among else {}),
         }
         for term in terms
     ]
@@ -200,17 +201,8 @@ def terms_from(data: object, where: Where) -> Iterator[PodTerm]:
         )
 
 
-def _json(selector: Term) -> list[dict[str, object]]:
-    return [{"key": r.key, "operator": r.operator, "values": list(r.values)} for r in selector]
-
-
 def _selector_from(data: object, where: Where) -> Term:
-    return tuple(
-        Requirement(
-            text(r.get("key"), where), text(r.get("operator"), where), strings(r.get("values"), where)
-        )
-        for r in maps(data, where)
-    )
+    return tuple(requirement_from(entry, where, SELECTOR_OPERATORS) for entry in maps(data, where))
 
 
 def bundle_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
@@ -271,19 +263,19 @@ def traits_json(traits: ReservedPodTraits) -> dict[str, object]:
 
 def traits_from(data: Mapping[str, object], where: Where) -> ReservedPodTraits:
     """The traits that `traits_json` wrote. Raises `InputError`, which names the field."""
-    labels = texts(data.get("labels"), where.at(f"{where.field}.labels"))
-    terms = tuple(terms_from(data.get("antiAffinity"), where.at(f"{where.field}.antiAffinity")))
-    at = where.at(f"{where.field}.claims")
+    labels = texts(data.get("labels"), where.below("labels"))
+    terms = tuple(terms_from(data.get("antiAffinity"), where.below("antiAffinity")))
+    at = where.below("claims")
     bundles = tuple(bundle_from(one, at) for one in maps(data.get("claims"), at))
     if data.get("aligned") is None:
         return ReservedPodTraits(None, labels, terms, bundles)
-    scopes = mapping(data["aligned"], where.at(f"{where.field}.aligned"))
+    scopes = mapping(data["aligned"], where.below("aligned"))
     alignment = Alignment(_asks(scopes, "container", where), _asks(scopes, "pod", where))
     return ReservedPodTraits(alignment, labels, terms, bundles)
 
 
 def _asks(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[AlignedRequest, ...]:
-    at = where.at(f"{where.field}.aligned.{scope}")
+    at = where.below(f"aligned.{scope}")
     return tuple(
         AlignedRequest(
             "",

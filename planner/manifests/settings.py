@@ -167,5 +167,5 @@ def _counted(values: object, where: Where, *, up: bool) -> dict[str, int]:
     for key, value in mapping(values, where).items():
         resource = next((key.removeprefix(prefix) for prefix in _TRACKED if key.startswith(prefix)), key)
         name = f"requests.{key}" if key in ("cpu", "memory") else key
-        found[name] = quantity.amount(resource, value, where.at(f"{where.field}.{key}"), up=up)
+        found[name] = quantity.amount(resource, value, where.below(f"{key}"), up=up)
     return found
