@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from planner.devices.selectors import SelectorEngine
 from planner.devices.slices import NO_SLICES, DeviceId, Slices
-from planner.model.claim_spec import DeviceConstraint, Toleration
+from planner.model.claim_spec import DeviceConstraint
+from planner.model.labels import Toleration
 
 GPU_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com")
 """Classes whose devices are GPUs or parts of one."""

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from planner.devices.claims import Claims
 from planner.devices.pools import labelled_devices, pool_of, pools_of
 from planner.devices.selectors import SelectorEngine, meets_selector
-from planner.devices.slices import Device, DeviceId, NodeSlices, Offer, Taint, Value, own_name
-from planner.model.claim_spec import UNKNOWN, DeviceRequest, Toleration
+from planner.devices.slices import Device, DeviceId, NodeSlices, Offer, Value, own_name
+from planner.model.claim_spec import UNKNOWN, DeviceRequest
+from planner.model.labels import Taint, Toleration, tolerates
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.resources import CLAIMED_GPU, PRODUCT_LABEL
@@ -130,16 +131,9 @@ def meets(device: Device, want: DeviceRequest, engine: SelectorEngine | None) ->
 
 def _tolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> bool:
     return all(
-        effect not in _NO_EFFECT or any(_tolerates(one, (key, value, effect)) for one in tolerations)
-        for key, value, effect in taints
+        taint.effect not in _NO_EFFECT or any(tolerates(toleration, taint) for toleration in tolerations)
+        for taint in taints
     )
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    key, operator, value, effect = toleration
-    if (effect and effect != taint[2]) or (key and key != taint[0]):
-        return False
-    return operator == "Exists" or (operator == "Equal" and value == taint[1])
 
 
 class NodeDevicesByName:

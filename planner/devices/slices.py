@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from planner.model.labels import Taint
+
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -63,10 +65,6 @@ DeviceId = tuple[str, str, str]
 
 Counters = tuple[tuple[str, int], ...]
 """Amounts by the name of the counter."""
-
-
-Taint = tuple[str, str, str]
-"""Key, value and effect."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,10 +95,7 @@ class _Tally:
 
     def _cause(self, content: DomainCapacity, free: Resources, match: EligibilityMap) -> str:
         reasons = [
-            why
-            or condition_obstacle(
-                kind.shape, ready=content.ready, cordoned=content.cordoned, taints=content.taints
-            )
+            why or condition_obstacle(kind.shape, content)
             for kind, why in zip(self._kinds, match.why, strict=True)
         ]
         if all(reasons):
@@ -199,8 +196,7 @@ def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]
         host
         for view in views
         for host, match in _hosts(view.content, view.match((kind,)))
-        if not match.why[0]
-        and not condition_obstacle(kind.shape, ready=host.ready, cordoned=host.cordoned, taints=host.taints)
+        if not match.why[0] and not condition_obstacle(kind.shape, host)
     ]
 
 

@@ -27,14 +27,14 @@ from planner.devices.slices import (
     DeviceId,
     Offer,
     Slice,
-    Taint,
     Value,
     Version,
     own_name,
 )
 from planner.manifests.fields import integer, mapping, maps, strings, text
-from planner.model.claim_spec import UNKNOWN, ClaimUse, DeviceConstraint, Toleration
+from planner.model.claim_spec import UNKNOWN, ClaimUse, DeviceConstraint
 from planner.model.errors import InputError, Where
+from planner.model.labels import Taint, Toleration
 from planner.model.quantity import amount
 
 
@@ -122,7 +122,7 @@ def _tolerations(wanted: Mapping[str, object], where: Where) -> Iterator[Tolerat
         key, operator, value, effect = (
             text(one.get(name), where) for name in ("key", "operator", "value", "effect")
         )
-        yield key, operator or "Equal", value, effect
+        yield Toleration(key, operator or "Equal", value, effect)
 
 
 def _least(wanted: Mapping[str, object], where: Where) -> tuple[tuple[str, int], ...]:
@@ -245,11 +245,11 @@ def _taints(basic: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
     if not basic.get("taints"):
         return ()
     at = where.below("taints")
-    found = [
-        (text(one.get("key"), at), text(one.get("value"), at), text(one.get("effect"), at))
-        for one in maps(basic.get("taints"), at)
-    ]
-    return tuple(sorted(found))
+    taints = (
+        Taint(text(entry.get("key"), at), text(entry.get("value"), at), text(entry.get("effect"), at))
+        for entry in maps(basic.get("taints"), at)
+    )
+    return tuple(sorted(taints, key=lambda taint: (taint.key, taint.value, taint.effect)))
 
 
 def _counters(one: Mapping[str, object], where: Where) -> Counters:

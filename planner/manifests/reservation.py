@@ -27,7 +27,7 @@ from planner.manifests.requirements import SELECTOR_OPERATORS, requirement_from,
 from planner.model.answer import Assignment
 from planner.model.claim_spec import ClaimSpec, DeviceConstraint, DeviceRequest, bundle_json, bundle_of
 from planner.model.errors import InputError, Where
-from planner.model.labels import Term
+from planner.model.labels import Term, Toleration
 from planner.model.pod import AlignedRequest, Alignment, PodTerm
 from planner.model.podgroup import ReserveMode
 from planner.model.reservation import Reservation, ReservedPodTraits, State, reservation_id
@@ -231,7 +231,7 @@ def _want_from(data: Mapping[str, object], where: Where) -> DeviceRequest:
     tolerations = []
     for one in sequence(data.get("tolerations"), where):
         key, operator, value, effect = (*strings(one, where), "", "", "", "")[:4]
-        tolerations.append((key, operator, value, effect))
+        tolerations.append(Toleration(key, operator, value, effect))
     least = mapping(data.get("capacity"), where)
     return DeviceRequest(
         text(data.get("class"), where),

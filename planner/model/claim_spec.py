@@ -16,7 +16,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+
+from planner.model.labels import Toleration
 
 UNKNOWN = -1
 """The count of `allocationMode: All`: as many as the node has."""
@@ -30,10 +32,6 @@ _LONGEST = 80
 
 PREFIX = "claims/"
 """How the name of every bundle begins."""
-
-
-Toleration = tuple[str, str, str, str]
-"""Key, operator, value and effect, of a taint on a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +145,7 @@ def _want_json(want: DeviceRequest) -> dict[str, object]:
     if want.watching:
         found["adminAccess"] = True
     if want.tolerations:
-        found["tolerations"] = [list(one) for one in want.tolerations]
+        found["tolerations"] = [list(astuple(toleration)) for toleration in want.tolerations]
     if want.least:
         found["capacity"] = dict(want.least)
     return found

@@ -8,6 +8,7 @@ keep a pod away.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from planner.model.labels import (
     ANY,
@@ -34,8 +35,12 @@ def term_matches(term: Term, node: Node) -> bool:
     )
 
 
-def affinity_matches(shape: PodShape, node: Node) -> bool:
-    """Whether the required node affinity lets the pod onto the node."""
+def affinity_allows(shape: PodShape, node: Node) -> bool:
+    """Whether the node selector and the required node affinity let the pod onto the node."""
+    return selects(shape.node_selector, node.labels) and _affinity_matches(shape, node)
+
+
+def _affinity_matches(shape: PodShape, node: Node) -> bool:
     return not shape.affinity or any(term_matches(term, node) for term in shape.affinity)
 
 
@@ -71,7 +76,7 @@ def label_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
     """
     if shape.node_selector and not selects(shape.node_selector, node.labels):
         return "node selector"
-    if not affinity_matches(shape, node):
+    if not _affinity_matches(shape, node):
         return "node affinity"
     for bar in shape.barred:
         if bars(bar, node):
@@ -89,17 +94,32 @@ def label_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
     return ""
 
 
-def condition_obstacle(
-    shape: PodShape, *, ready: bool, cordoned: bool, taints: tuple[Taint, ...], passing: bool = True
-) -> str:
+class NodeCondition(Protocol):
+    """A node, or a host of a tree at one moment."""
+
+    @property
+    def ready(self) -> bool: ...
+
+    @property
+    def cordoned(self) -> bool: ...
+
+    @property
+    def taints(self) -> tuple[Taint, ...]: ...
+
+
+def condition_obstacle(shape: PodShape, condition: NodeCondition, *, passing: bool = True) -> str:
     """Why a node in this condition does not take the pod, or ""; `passing`: look at passing taints too."""
-    if not ready:
+    if not condition.ready:
         return "not ready"
-    if cordoned and not any(tolerates(t, CORDON) for t in shape.tolerations):
+    if condition.cordoned and not any(tolerates(t, CORDON) for t in shape.tolerations):
         return "cordoned"
-    if taints and (taint := untolerated(shape, taints, passing=passing)) is not None:
-        return f"taint {taint.key}"
-    return ""
+    return taint_obstacle(shape, condition.taints, passing=passing) if condition.taints else ""
+
+
+def taint_obstacle(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> str:
+    """Which taint keeps the pod away, in words, or ""."""
+    taint = untolerated(shape, taints, passing=passing)
+    return "" if taint is None else f"taint {taint.key}"
 
 
 def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
@@ -107,13 +127,9 @@ def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
 
     `now` False asks whether it may ever: cordons, readiness and passing taints are then left aside.
     """
-    return label_obstacle(shape, node) or condition_obstacle(
-        shape,
-        ready=node.ready or not now,
-        cordoned=node.cordoned and now,
-        taints=node.taints,
-        passing=now,
-    )
+    if why := label_obstacle(shape, node):
+        return why
+    return condition_obstacle(shape, node) if now else taint_obstacle(shape, node.taints, passing=False)
 
 
 def preference(shape: PodShape, node: Node) -> int:
