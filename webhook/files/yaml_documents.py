@@ -122,14 +122,14 @@ def _boolean(loader: Any, node: yaml.ScalarNode) -> bool:
 
 
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
-    value = _constructed(_Base.construct_yaml_int, loader, node)
+    value: int = _constructed(_Base.construct_yaml_int, loader, node)
     if not INT64_MIN <= value <= UINT64_MAX:
         raise _wrong(node, f"{node.value[:24]} does not fit in 64 bits")
     return value
 
 
 def _number(loader: Any, node: yaml.ScalarNode) -> float:
-    value = _constructed(_Base.construct_yaml_float, loader, node)
+    value: float = _constructed(_Base.construct_yaml_float, loader, node)
     if value != value or value in (float("inf"), float("-inf")):
         raise _wrong(node, f"{node.value} is no number that JSON can hold; write it as text")
     return value

@@ -63,7 +63,7 @@ def test_values_are_read_as_kubernetes_reads_them(text: str, value: object) -> N
         "tag",
         "key",
         "brackets",
-        "inline dashes",
+        "inline-dashes",
         "dashes",
         "indent",
         "questions",
