@@ -48,7 +48,7 @@ def test_values_are_read_as_kubernetes_reads_them(text: str, value: object) -> N
         ("a: !who b", "the tag '!who' is not supported"),
         ("? [a]\n: b", "a key must be text"),
         ("a: " + "[" * 100_000, f"nested deeper than {DEPTH_LIMIT}"),
-        ("a: " + "- " * 100_000, ""),
+        ("a: " + "- " * 100_000, "not allowed in this context"),
         ("- " * 100_000, f"nested deeper than {DEPTH_LIMIT}"),
         ("\n".join(" " * i + "a:" for i in range(2000)), f"nested deeper than {DEPTH_LIMIT}"),
         ("? " * 50_000, f"nested deeper than {DEPTH_LIMIT}"),
