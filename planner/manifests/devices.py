@@ -1,15 +1,8 @@
-"""Devices asked for by claim (dynamic resource allocation): what ResourceClaims and their templates ask for.
+"""Dynamic resource allocation read from objects: claims, their templates, device classes and ResourceSlices.
 
-Source: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
-`exactly`); NVIDIA's device classes; `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only
-claims; the class, the count and the constraints stand in these objects. Pure.
-
-ResourceSlices: the devices that drivers offer, node by node.
-
-Source: `resource.k8s.io` ResourceSlice (v1, v1beta2; v1beta1 with `basic`). A pool's devices, and counters
-that they share, may stand in several slices; only those of the newest generation count. NVIDIA's driver
-writes the counters of all GPUs into one slice and each GPU's devices into another (Kubernetes 1.35 and later;
-before, both stood in one).
+Sources: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
+`exactly`, devices with `basic`); `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only claims;
+class, count and constraints stand in these objects. Pure.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
-"""What of a pod the kubelet aligns to NUMA zones, read from its spec.
+"""NUMA alignment read from objects: what of a pod is aligned, and the zones and policy of a node.
 
-Source: the kubelet's CPU, Memory and Device Manager. Devices are always aligned; cpu, memory and huge pages
-only for a Guaranteed pod whose resources are stated by container, and a container's CPUs only where they are
-whole, for others run on the shared ones. Under the scope of the pod all of it is asked for at once, of the
-init containers only what goes beyond.
-
-Whether the kubelet's Topology Manager will let a pod onto a node: NUMA zones and hints over them. Pure.
-
-Source: k8s.io/kubernetes pkg/kubelet/cm/topologymanager. A hint is a set of zones that can give what is asked
-of one resource; it is preferred where no smaller set could by capacity. `single-numa-node` admits what one
-zone gives of every resource; `restricted` admits where one set of zones is a preferred hint for every
-resource; other policies admit everything. What fails gets `TopologyAffinityError` and is not tried again.
+Sources: the kubelet's CPU, Memory and Device Manager; NodeResourceTopology. Devices are always aligned; cpu,
+memory and huge pages only for a Guaranteed pod whose resources are stated by container, and a container's
+CPUs only where they are whole, for others run on the shared ones. Under the scope `pod` all of it is asked
+for at once, of the init containers only what goes beyond.
 """
 
 from __future__ import annotations

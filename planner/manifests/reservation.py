@@ -1,20 +1,7 @@
 """Reservations as `bayplan.dev/v1alpha1` objects, written and read.
 
-Required pod affinity and anti-affinity, and hard spread constraints, read from a pod's spec. Pure.
-
-Source: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
-labelSelector selects (none where it has no selector) in its namespaces: the pod's own where neither
-`namespaces` nor `namespaceSelector` says otherwise. A namespace whose labels are not known is meant by every
-selector, unless that is over `kubernetes.io/metadata.name` alone. `matchLabelKeys` and
-`mismatchLabelKeys` add the pod's own values of those labels it has.
-
-What one device claim asks for, whatever the node: wants with alternatives, and rules over their devices.
-
-A bundle travels through the planner as a resource of its own name (`claims/DIGEST`), so that what is reserved
-and what is used add up by name; what such names come to on a node, `planner.stock` tells.
-
-What of a reserved gang's pods matters to others besides amounts: labels, anti-affinity, NUMA alignment,
-and what their device claims ask for.
+With a gang's pods goes what matters of them to other gangs besides amounts: labels, anti-affinity terms, NUMA
+alignment, device claims (`ReservedPodTraits`).
 """
 
 from __future__ import annotations

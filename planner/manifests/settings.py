@@ -1,13 +1,8 @@
-"""What schedulers' ConfigMaps say of how to place: nod-ai's weights and limits, KAI's levels and policies.
+"""Settings read from objects: schedulers' ConfigMaps, LimitRanges and ResourceQuotas.
 
 `topology-scheduler-config` (key `config.yaml`, SchedulerConfig) and `kai-scheduler-config`. Weights must not
 be negative, and are normalised to a sum of 1. `topology-scheduler-history` (key `history.yaml`) is what the
 controller keeps of how past gangs ended.
-
-What a namespace allows: LimitRanges and ResourceQuotas (core/v1). Pure.
-
-Amounts are in base units. A LimitRange's bounds are those of its types Container and Pod; what a quota has
-left is its `hard` less its `used`, as the API server last counted.
 """
 
 from __future__ import annotations
@@ -46,7 +41,7 @@ def with_config(settings: Settings, item: Mapping[str, object], where: Where) ->
         at = where.at(f"data[{key}]")
         try:
             parsed = yaml.safe_load(content)
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
+        except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:  # LookupError: `!!int ""`
             raise InputError("is no YAML", at) from error
         if isinstance(parsed, Mapping):
             settings = read(settings, parsed, at)

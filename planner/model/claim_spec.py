@@ -1,13 +1,7 @@
-"""What one device claim asks for, whatever the node: wants with alternatives, and rules over their devices.
+"""What one device claim asks for, whatever the node: requests with alternatives, and constraints on devices.
 
-A bundle travels through the planner as a resource of its own name (`claims/DIGEST`), so that what is reserved
-and what is used add up by name; what such names come to on a node, `planner.stock` tells.
-
-Devices asked for by claim (dynamic resource allocation): what ResourceClaims and their templates ask for.
-
-Source: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
-`exactly`); NVIDIA's device classes; `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only
-claims; the class, the count and the constraints stand in these objects. Pure.
+A claim travels through the planner as a resource of its own name (`claims/DIGEST`), so that what is reserved
+and what is used add up by name; what such a name takes on a node, `planner.devices.availability` tells.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""What of a pod the kubelet aligns to NUMA zones, in its order: records only (`planner.qos` reads them).
+"""What of a pod matters to the planner: requests, NUMA alignment, where it may go, and beside which pods.
 
-What is asked for: a PodGroup of PodSets, each with the shape of its pods and its topology constraint.
-
-Required pod affinity and anti-affinity, and hard spread constraints, read from a pod's spec. Pure.
-
-Source: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
+Sources: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
 labelSelector selects (none where it has no selector) in its namespaces: the pod's own where neither
 `namespaces` nor `namespaceSelector` says otherwise. A namespace whose labels are not known is meant by every
-selector, unless that is over `kubernetes.io/metadata.name` alone. `matchLabelKeys` and
-`mismatchLabelKeys` add the pod's own values of those labels it has.
+selector, unless that is over `kubernetes.io/metadata.name` alone.
 """
 
 from __future__ import annotations

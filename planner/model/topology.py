@@ -2,18 +2,6 @@
 
 A label value repeats across parents ("rack-1" in every block), so a domain is the whole path of values
 from the coarsest level down, never a value alone.
-
-What does not change between plans: topologies, nodes, and the trees that they make.
-
-Built once and shared by every snapshot; with a node changed, new or gone it is another one, which shares all
-that the node does not touch.
-
-The label sources that tell where a node stands, one row a source: keys coarse to fine.
-
-From facts of the sources' own documentation (GPU feature discovery, Topograph, the clouds). Numbering runs
-in different directions; here it is always coarse to fine. The hostname is added to each.
-
-Kinds of pods: those that the search need not tell apart, and when two kinds are one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""AdmissionReview v1 on the wire: decode a call, encode an answer. No I/O.
-
-Two error roads. A bad call (no JSON, no review, too deep) raises `BadCall`, which the server answers with a
-4xx. A bad object is a good call: it is answered with HTTP 200 and `allowed: false`.
-"""
+"""How deeply a JSON value is nested, found without recursion."""
 
 from __future__ import annotations
 

@@ -1,18 +1,17 @@
-"""YAML (and so JSON) text to plain values that still know on which line each of them stood.
-
-Values are as Kubernetes reads YAML: what looks like a date stays text, keys are strings, a key that stands
-twice is an error. Limits keep a hostile file from costing more than it should: its size, its nesting, and
-the nodes that its aliases unfold to.
-"""
+"""The path to a value in a JSON document, and how people write it."""
 
 from __future__ import annotations
 
 Path = tuple[str | int, ...]
+"""Steps from an object's root: map keys and list indexes."""
 
 
 def dotted(path: Path) -> str:
-    """`spec.validations[0].expression`, as people write a path."""
+    """A path as people write it: `spec.replicatedJobs[0].template`, `metadata.annotations[a.b/c]`."""
     text = ""
     for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        if isinstance(step, int) or any(mark in step for mark in "./"):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
     return text

@@ -1,6 +1,7 @@
-"""The cluster side: the API server as the source of the picture and as the keeper of the book.
+"""The cluster side: the API server as the source of what is known, and as keeper of the ledger.
 
-Read in this order: `client` (calls), `reflector` (list and watch), `watch` (the picture), `commits` (pure:
-what the book's objects say), `objects`, `ledger` (the book); `gangs`, `reconcile`, `replan`, `tighten` (pure:
-what is to be done), `controller` (doing it), `leader`, `events`; `checks` (what `bayplan doctor` looks at).
+Read in this order: `api` (calls; list and watch), `state` (what the watches show: cluster, workloads, gangs),
+`ledger` (reservations as objects, many writers), `controller` (`reconcile` says what is to be done,
+`controller` does it), `certificates`, `runtime` (all of it in one process), `doctor` (what `bayplan doctor`
+looks at).
 """

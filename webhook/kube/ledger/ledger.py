@@ -1,4 +1,4 @@
-"""The ledger in the API server: `planner.reservation.Ledger` for any number of replicas.
+"""The ledger in the API server: `planner.ledger.ledger.Ledger` for any number of replicas.
 
 Invariants 1, 3, 4 and 7 rest on one object (`commits.LEDGER`), see docs/decisions/0030:
 - A commit is one conditional PUT of it. Of two writers on the same version exactly one succeeds, and the

@@ -1,8 +1,7 @@
 """The picture of the cluster from watches: what the planner reads of nodes, pods, topologies and hardware.
 
 What changed is told to the `LiveSnapshot`, which takes it in when it is next asked for. What cannot be
-read is
-left out with a reason, and never stops a watch.
+read is left out with a reason, and never stops a watch.
 """
 
 from __future__ import annotations

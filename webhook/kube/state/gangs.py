@@ -13,11 +13,11 @@ from typing import Any
 
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
+from webhook.jsontools.path import Path
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.workload_plan import replica_of
 from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.annotation_keys import POD_SET, QUEUED_GATE, RESERVATION
-from webhook.workloads.fields import Path
 
 Json = Mapping[str, Any]
 
