@@ -49,12 +49,12 @@ def sequence(value: object, where: Where) -> Sequence[object]:
 
 def maps(value: object, where: Where) -> list[Mapping[str, object]]:
     """A list of mappings; null and missing are empty. Raises `InputError` for anything else."""
-    found: list[Mapping[str, object]] = []
+    result: list[Mapping[str, object]] = []
     for index, item in enumerate(sequence(value, where)):
         if not isinstance(item, Mapping):
             raise InputError(f"expected a mapping, found {kind_of(item)}", where.below(f"[{index}]"))
-        found.append(item)
-    return found
+        result.append(item)
+    return result
 
 
 def text(value: object, where: Where) -> str:

@@ -110,12 +110,12 @@ def infer(nodes: Iterable[Node]) -> Topology:
 
 def _hand_made(carried: Counter[str]) -> list[str]:
     """For each word the key that most nodes carry of those that end in it."""
-    found: list[str] = []
+    result: list[str] = []
     for word in _WORDS:
         keys = [k for k in carried if re.fullmatch(rf"(.*[^a-z])?{word}", k) and k not in GENERIC]
         if keys:
-            found.append(max(sorted(keys), key=lambda k: carried[k]))
-    return found
+            result.append(max(sorted(keys), key=lambda k: carried[k]))
+    return result
 
 
 NODE_POOL = "kai.scheduler/node-pool"

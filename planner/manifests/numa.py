@@ -35,13 +35,13 @@ _Amounts = tuple[tuple[str, int], ...]
 def alignment_of(spec: Mapping[str, object], where: Where) -> Alignment:
     """The alignment of a pod with this spec. Raises `InputError` for malformed resources."""
     pinned = is_guaranteed(spec, where) and not spec.get("resources")
-    found: list[tuple[str, bool, _Amounts]] = []
+    result: list[tuple[str, bool, _Amounts]] = []
     for container, stays in _containers(spec, where):
         amounts = _aligned(_requests(container, where), pinned)
         if amounts:
             name = text(container.get("name"), where)
-            found.append((name, stays, tuple(sorted(amounts.items()))))
-    return _alignment(tuple(found)) if found else NOTHING
+            result.append((name, stays, tuple(sorted(amounts.items()))))
+    return _alignment(tuple(result)) if result else NOTHING
 
 
 def is_guaranteed(spec: Mapping[str, object], where: Where) -> bool:
@@ -123,8 +123,10 @@ def numa_from(item: Mapping[str, object], where: Where) -> NumaNode:
 
 def _policy(item: Mapping[str, object], where: Where) -> tuple[str, str]:
     attributes = {
-        text(one.get("name"), where.at("attributes")): text(one.get("value"), where.at("attributes"))
-        for one in maps(item.get("attributes"), where.at("attributes"))
+        text(attribute.get("name"), where.at("attributes")): text(
+            attribute.get("value"), where.at("attributes")
+        )
+        for attribute in maps(item.get("attributes"), where.at("attributes"))
     }
     policy = attributes.get("topologyManagerPolicy", "")
     if policy:
@@ -138,12 +140,12 @@ def _zone(zone: Mapping[str, object], where: Where) -> Zone:
     allocatable: dict[str, int] = {}
     available: dict[str, int] = {}
     for index, entry in enumerate(maps(zone.get("resources"), where.below("resources"))):
-        at = where.below(f"resources[{index}]")
-        name = text(entry.get("name"), at)
+        place = where.below(f"resources[{index}]")
+        name = text(entry.get("name"), place)
         offered = next((entry[key] for key in ("allocatable", "capacity") if entry.get(key) is not None), 0)
-        allocatable[name] = quantity.amount(name, offered, at, up=False)
+        allocatable[name] = quantity.amount(name, offered, place, up=False)
         left = entry.get("available")
-        available[name] = quantity.amount(name, offered if left is None else left, at, up=False)
+        available[name] = quantity.amount(name, offered if left is None else left, place, up=False)
     return Zone(text(zone.get("name"), where.below("name")), allocatable, available)
 
 

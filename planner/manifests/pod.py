@@ -105,43 +105,43 @@ def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
 
 
 def _required_terms(node_affinity: Mapping[str, object], where: Where) -> tuple[Term, ...]:
-    at = where.below("requiredDuringSchedulingIgnoredDuringExecution")
-    required = mapping(node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution"), at)
-    at = at.below("nodeSelectorTerms")
-    terms = maps(required.get("nodeSelectorTerms"), at)
-    return tuple(node_term_from(term, at.below(f"[{index}]")) for index, term in enumerate(terms))
+    place = where.below("requiredDuringSchedulingIgnoredDuringExecution")
+    required = mapping(node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution"), place)
+    place = place.below("nodeSelectorTerms")
+    terms = maps(required.get("nodeSelectorTerms"), place)
+    return tuple(node_term_from(term, place.below(f"[{index}]")) for index, term in enumerate(terms))
 
 
 def _preferred_terms(node_affinity: Mapping[str, object], where: Where) -> tuple[tuple[int, Term], ...]:
-    at = where.below("preferredDuringSchedulingIgnoredDuringExecution")
-    entries = maps(node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution"), at)
+    place = where.below("preferredDuringSchedulingIgnoredDuringExecution")
+    entries = maps(node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution"), place)
     return tuple(
         (
-            integer(entry.get("weight"), at.below(f"[{index}].weight")),
+            integer(entry.get("weight"), place.below(f"[{index}].weight")),
             node_term_from(
-                mapping(entry.get("preference"), at.below(f"[{index}].preference")),
-                at.below(f"[{index}].preference"),
+                mapping(entry.get("preference"), place.below(f"[{index}].preference")),
+                place.below(f"[{index}].preference"),
             ),
         )
         for index, entry in enumerate(entries)
     )
 
 
-def _tolerating(entry: Mapping[str, object], at: Where) -> str:
-    operator = text(entry.get("operator"), at) or "Equal"
+def _tolerating(entry: Mapping[str, object], place: Where) -> str:
+    operator = text(entry.get("operator"), place) or "Equal"
     if operator not in TOLERATING:
-        raise InputError(f"{operator!r} is no operator; use one of {', '.join(TOLERATING)}", at)
+        raise InputError(f"{operator!r} is no operator; use one of {', '.join(TOLERATING)}", place)
     return operator
 
 
 def _tolerations(spec: Mapping[str, object], where: Where) -> tuple[Toleration, ...]:
-    at = where.below("tolerations")
+    place = where.below("tolerations")
     return tuple(
         Toleration(
-            key=text(entry.get("key"), at.below(f"[{index}].key")),
-            operator=_tolerating(entry, at.below(f"[{index}].operator")),
-            value=text(entry.get("value"), at.below(f"[{index}].value")),
-            effect=text(entry.get("effect"), at.below(f"[{index}].effect")),
+            key=text(entry.get("key"), place.below(f"[{index}].key")),
+            operator=_tolerating(entry, place.below(f"[{index}].operator")),
+            value=text(entry.get("value"), place.below(f"[{index}].value")),
+            effect=text(entry.get("effect"), place.below(f"[{index}].effect")),
         )
-        for index, entry in enumerate(maps(spec.get("tolerations"), at))
+        for index, entry in enumerate(maps(spec.get("tolerations"), place))
     )

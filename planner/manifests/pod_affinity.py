@@ -22,40 +22,40 @@ _NOBODY = (Requirement("", "In"),)
 
 def terms_of(affinity: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
     """The required terms of a pod with these labels; `where` names its `affinity`. Raises `InputError`."""
-    found: list[PodTerm] = []
+    result: list[PodTerm] = []
     for field, attracts in (("podAffinity", True), ("podAntiAffinity", False)):
-        at = where.below(f"{field}.requiredDuringSchedulingIgnoredDuringExecution")
+        place = where.below(f"{field}.requiredDuringSchedulingIgnoredDuringExecution")
         part = mapping(affinity.get(field), where.below(f"{field}"))
-        entries = maps(part.get("requiredDuringSchedulingIgnoredDuringExecution"), at)
+        entries = maps(part.get("requiredDuringSchedulingIgnoredDuringExecution"), place)
         for index, entry in enumerate(entries):
-            term = _term(entry, labels, at.below(f"[{index}]"), attracts=attracts)
+            term = _term(entry, labels, place.below(f"[{index}]"), attracts=attracts)
             if attracts or term.selector != _NOBODY:
-                found.append(term)
-    return tuple(found)
+                result.append(term)
+    return tuple(result)
 
 
-def _term(entry: Mapping[str, object], labels: Mapping[str, str], at: Where, *, attracts: bool) -> PodTerm:
-    key = text(entry.get("topologyKey"), at.below("topologyKey"))
+def _term(entry: Mapping[str, object], labels: Mapping[str, str], place: Where, *, attracts: bool) -> PodTerm:
+    key = text(entry.get("topologyKey"), place.below("topologyKey"))
     if not key:
-        raise InputError("a term names the node label over which it holds", at.below("topologyKey"))
+        raise InputError("a term names the node label over which it holds", place.below("topologyKey"))
     if entry.get("labelSelector") is None:
         selector: Term = _NOBODY
     else:
-        selector = _selected(entry, labels, at)
-    spaces, among = _namespaces(entry, at)
+        selector = _selected(entry, labels, place)
+    spaces, among = _namespaces(entry, place)
     return PodTerm(key, selector, spaces, among is not None, attracts, among or ())
 
 
-def _selected(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -> Term:
+def _selected(entry: Mapping[str, object], labels: Mapping[str, str], place: Where) -> Term:
     """The labelSelector of an entry, with the pod's own values of the labels that are to match, or not to."""
-    selected = mapping(entry.get("labelSelector"), at.below("labelSelector"))
+    selected = mapping(entry.get("labelSelector"), place.below("labelSelector"))
     own = (
         Requirement(name, operator, (labels[name],))
         for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
-        for name in strings(entry.get(field), at.below(f"{field}"))
+        for name in strings(entry.get(field), place.below(f"{field}"))
         if name in labels
     )
-    return (*selector_from(selected, at.below("labelSelector")), *own)
+    return (*selector_from(selected, place.below("labelSelector")), *own)
 
 
 def spreads_of(
@@ -65,50 +65,50 @@ def spreads_of(
 
     `ScheduleAnyway` is a preference of kube-scheduler's and no constraint: it is checked and left out.
     """
-    found: list[SpreadConstraint] = []
+    result: list[SpreadConstraint] = []
     for index, entry in enumerate(maps(spec.get("topologySpreadConstraints"), where)):
-        at = where.below(f"[{index}]")
-        spread = _spread(entry, labels, at)
-        how = _one_of(entry, "whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), at)
+        place = where.below(f"[{index}]")
+        spread = _spread(entry, labels, place)
+        how = _one_of(entry, "whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), place)
         if how == "DoNotSchedule":
-            found.append(spread)
-    return tuple(found)
+            result.append(spread)
+    return tuple(result)
 
 
-def _spread(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -> SpreadConstraint:
-    key = text(entry.get("topologyKey"), at.below("topologyKey"))
+def _spread(entry: Mapping[str, object], labels: Mapping[str, str], place: Where) -> SpreadConstraint:
+    key = text(entry.get("topologyKey"), place.below("topologyKey"))
     if not key:
-        raise InputError("a constraint names the node label over which it holds", at.below("topologyKey"))
+        raise InputError("a constraint names the node label over which it holds", place.below("topologyKey"))
     numbers = {}
     for field in ("maxSkew", "minDomains"):
-        numbers[field] = integer(entry.get(field, 1), at.below(f"{field}"))
+        numbers[field] = integer(entry.get(field, 1), place.below(f"{field}"))
         if numbers[field] < 1:
-            raise InputError(f"{numbers[field]} is no {field}; use 1 or more", at.below(f"{field}"))
+            raise InputError(f"{numbers[field]} is no {field}; use 1 or more", place.below(f"{field}"))
     return SpreadConstraint(
         key,
         numbers["maxSkew"],
-        _NOBODY if entry.get("labelSelector") is None else _selected(entry, labels, at),
+        _NOBODY if entry.get("labelSelector") is None else _selected(entry, labels, place),
         numbers["minDomains"],
-        _one_of(entry, "nodeAffinityPolicy", ("Honor", "Ignore"), at) == "Honor",
-        _one_of(entry, "nodeTaintsPolicy", ("Ignore", "Honor"), at) == "Honor",
+        _one_of(entry, "nodeAffinityPolicy", ("Honor", "Ignore"), place) == "Honor",
+        _one_of(entry, "nodeTaintsPolicy", ("Ignore", "Honor"), place) == "Honor",
     )
 
 
-def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], at: Where) -> str:
+def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], place: Where) -> str:
     """A field's word, the first of the valid ones where it is left out."""
-    word = text(entry.get(field), at.below(f"{field}")) or valid[0]
+    word = text(entry.get(field), place.below(f"{field}")) or valid[0]
     if word not in valid:
-        raise InputError(f"{word!r} is no {field}; use one of {', '.join(valid)}", at.below(f"{field}"))
+        raise InputError(f"{word!r} is no {field}; use one of {', '.join(valid)}", place.below(f"{field}"))
     return word
 
 
-def _namespaces(entry: Mapping[str, object], at: Where) -> tuple[tuple[str, ...], Term | None]:
+def _namespaces(entry: Mapping[str, object], place: Where) -> tuple[tuple[str, ...], Term | None]:
     """The namespaces that a term names, and the selector of others; neither means the pod's own."""
-    spaces = strings(entry.get("namespaces"), at.below("namespaces"))
+    spaces = strings(entry.get("namespaces"), place.below("namespaces"))
     if entry.get("namespaceSelector") is None:
         return spaces, None
-    selector = mapping(entry.get("namespaceSelector"), at.below("namespaceSelector"))
-    wanted = selector_from(selector, at.below("namespaceSelector"))
+    selector = mapping(entry.get("namespaceSelector"), place.below("namespaceSelector"))
+    wanted = selector_from(selector, place.below("namespaceSelector"))
     if len(wanted) == 1 and (wanted[0].key, wanted[0].operator) == (NAMESPACE_NAME_LABEL, "In"):
         return (*spaces, *wanted[0].values), None
     return spaces, wanted

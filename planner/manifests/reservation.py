@@ -124,42 +124,42 @@ def _seconds(value: object, where: Where) -> float | None:
 
 
 def _assignments(spec: Mapping[str, object], where: Where) -> list[Assignment]:
-    found: list[Assignment] = []
+    result: list[Assignment] = []
     for index, entry in enumerate(maps(spec.get("assignments"), where.at("spec.assignments"))):
-        at = f"spec.assignments[{index}]"
-        count = integer(entry.get("count"), where.at(f"{at}.count"))
+        place = f"spec.assignments[{index}]"
+        count = integer(entry.get("count"), where.at(f"{place}.count"))
         if count < 1:
-            raise InputError(f"{count} is no number of pods; use 1 or more", where.at(f"{at}.count"))
-        found.append(
+            raise InputError(f"{count} is no number of pods; use 1 or more", where.at(f"{place}.count"))
+        result.append(
             Assignment(
-                text(entry.get("podSet"), where.at(f"{at}.podSet")),
-                text(entry.get("node"), where.at(f"{at}.node")),
+                text(entry.get("podSet"), where.at(f"{place}.podSet")),
+                text(entry.get("node"), where.at(f"{place}.node")),
                 count,
             )
         )
-    return found
+    return result
 
 
 def _traits(spec: Mapping[str, object], where: Where) -> Iterator[tuple[str, ReservedPodTraits]]:
     for index, entry in enumerate(maps(spec.get("requests"), where.at("spec.requests"))):
-        at = where.at(f"spec.requests[{index}].traits")
-        if found := traits_from(mapping(entry.get("traits"), at), at):
-            yield text(entry.get("podSet"), at), found
+        place = where.at(f"spec.requests[{index}].traits")
+        if found := traits_from(mapping(entry.get("traits"), place), place):
+            yield text(entry.get("podSet"), place), found
 
 
 def _requests(spec: Mapping[str, object], where: Where) -> list[tuple[str, dict[str, int]]]:
-    found: list[tuple[str, dict[str, int]]] = []
+    result: list[tuple[str, dict[str, int]]] = []
     for index, entry in enumerate(maps(spec.get("requests"), where.at("spec.requests"))):
-        at = f"spec.requests[{index}]"
-        per_pod = mapping(entry.get("perPod"), where.at(f"{at}.perPod"))
+        place = f"spec.requests[{index}]"
+        per_pod = mapping(entry.get("perPod"), where.at(f"{place}.perPod"))
         amounts = {
-            text(name, where.at(at)): integer(amount, where.at(f"{at}.perPod.{name}"))
+            text(name, where.at(place)): integer(amount, where.at(f"{place}.perPod.{name}"))
             for name, amount in per_pod.items()
         }
         if any(amount < 0 for amount in amounts.values()):
-            raise InputError("an amount is negative", where.at(f"{at}.perPod"))
-        found.append((text(entry.get("podSet"), where.at(f"{at}.podSet")), amounts))
-    return found
+            raise InputError("an amount is negative", where.at(f"{place}.perPod"))
+        result.append((text(entry.get("podSet"), where.at(f"{place}.podSet")), amounts))
+    return result
 
 
 def terms_json(terms: tuple[PodTerm, ...]) -> list[dict[str, object]]:
@@ -200,11 +200,11 @@ def bundle_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
     ]
     rules = [
         DeviceConstraint(
-            text(one.get("attribute"), where),
-            one.get("distinct") is True,
-            tuple(_pair(pair, where) for pair in sequence(one.get("requests"), where)),
+            text(constraint.get("attribute"), where),
+            constraint.get("distinct") is True,
+            tuple(_pair(pair, where) for pair in sequence(constraint.get("requests"), where)),
         )
-        for one in maps(data.get("constraints"), where)
+        for constraint in maps(data.get("constraints"), where)
     ]
     return bundle_of(choices, rules)
 
@@ -216,8 +216,8 @@ def _pair(value: object, where: Where) -> tuple[int, int]:
 
 def _want_from(data: Mapping[str, object], where: Where) -> DeviceRequest:
     tolerations = []
-    for one in sequence(data.get("tolerations"), where):
-        key, operator, value, effect = (*strings(one, where), "", "", "", "")[:4]
+    for toleration in sequence(data.get("tolerations"), where):
+        key, operator, value, effect = (*strings(toleration, where), "", "", "", "")[:4]
         tolerations.append(Toleration(key, operator, value, effect))
     least = mapping(data.get("capacity"), where)
     return DeviceRequest(
@@ -233,27 +233,27 @@ def _want_from(data: Mapping[str, object], where: Where) -> DeviceRequest:
 
 def traits_json(traits: ReservedPodTraits) -> dict[str, object]:
     """As plain JSON; `traits_from` reads it back."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     if traits.alignment is not None:
-        found["aligned"] = {
+        result["aligned"] = {
             scope: [{"requests": dict(ask.requests), "stays": ask.stays} for ask in asks]
             for scope, asks in (("container", traits.alignment.containers), ("pod", traits.alignment.pod))
         }
     if traits.labels:
-        found["labels"] = dict(sorted(traits.labels.items()))
+        result["labels"] = dict(sorted(traits.labels.items()))
     if traits.terms:
-        found["antiAffinity"] = terms_json(traits.terms)
+        result["antiAffinity"] = terms_json(traits.terms)
     if traits.bundles:
-        found["claims"] = [bundle_json(bundle) for bundle in traits.bundles]
-    return found
+        result["claims"] = [bundle_json(bundle) for bundle in traits.bundles]
+    return result
 
 
 def traits_from(data: Mapping[str, object], where: Where) -> ReservedPodTraits:
     """The traits that `traits_json` wrote. Raises `InputError`, which names the field."""
     labels = texts(data.get("labels"), where.below("labels"))
     terms = tuple(terms_from(data.get("antiAffinity"), where.below("antiAffinity")))
-    at = where.below("claims")
-    bundles = tuple(bundle_from(one, at) for one in maps(data.get("claims"), at))
+    place = where.below("claims")
+    bundles = tuple(bundle_from(claim, place) for claim in maps(data.get("claims"), place))
     if data.get("aligned") is None:
         return ReservedPodTraits(None, labels, terms, bundles)
     scopes = mapping(data["aligned"], where.below("aligned"))
@@ -262,12 +262,12 @@ def traits_from(data: Mapping[str, object], where: Where) -> ReservedPodTraits:
 
 
 def _asks(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[AlignedRequest, ...]:
-    at = where.below(f"aligned.{scope}")
+    place = where.below(f"aligned.{scope}")
     return tuple(
         AlignedRequest(
             "",
-            {name: integer(amount, at) for name, amount in mapping(entry.get("requests"), at).items()},
+            {name: integer(amount, place) for name, amount in mapping(entry.get("requests"), place).items()},
             entry.get("stays") is not False,
         )
-        for entry in maps(scopes.get(scope), at)
+        for entry in maps(scopes.get(scope), place)
     )

@@ -47,7 +47,7 @@ def objects(paths: Sequence[str]) -> list[Document]:
 
     Raises `InputError` as `documents` does, and for a document that is no object with a kind.
     """
-    return [one for document in documents(paths) for one in _items(document)]
+    return [item for document in documents(paths) for item in _items(document)]
 
 
 def _items(document: Document) -> Iterator[Document]:

@@ -122,7 +122,10 @@ def _boolean(loader: Any, node: yaml.ScalarNode) -> bool:
 
 
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
-    value: int = _constructed(_Base.construct_yaml_int, loader, node)
+    digits = len(
+        node.value
+    )  # 64 binary ones with as many underscores; far longer ones Python refuses to read
+    value: int = 2**64 if digits > 130 else _constructed(_Base.construct_yaml_int, loader, node)
     if not INT64_MIN <= value <= UINT64_MAX:
         raise _wrong(node, f"{node.value[:24]} does not fit in 64 bits")
     return value

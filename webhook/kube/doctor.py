@@ -106,7 +106,7 @@ async def _kinds(patient: Patient) -> list[CheckFinding]:
         if error.status != 404:
             raise
         listed = {}
-    served = {one["name"] for one in listed.get("resources") or []}
+    served = {resource["name"] for resource in listed.get("resources") or []}
     missing = [name for name in OUR_KINDS if name not in served]
     if missing:
         return [CheckFinding("CRDs", "fail", f"not served: {', '.join(missing)}.bayplan.dev", APPLY)]
@@ -121,7 +121,7 @@ async def _webhooks(patient: Patient) -> list[CheckFinding]:
         if configuration is None:
             found.append(CheckFinding(subject, "fail", f"there is no configuration {patient.name}", APPLY))
             continue
-        flaws = [flaw for one in configuration.get("webhooks") or [] if (flaw := _flaw(one, patient))]
+        flaws = [flaw for webhook in configuration.get("webhooks") or [] if (flaw := _flaw(webhook, patient))]
         if flaws:
             mend = "wait for a replica to publish its CA, or `bayplan certs bundle --base64` by hand"
             found += [CheckFinding(subject, "fail", flaw, mend) for flaw in dict.fromkeys(flaws)]
@@ -247,7 +247,7 @@ async def _rights(patient: Patient) -> list[CheckFinding]:
 def needed_rights(namespace: str) -> list[dict[str, str]]:
     """The rights that a replica uses, as SubjectAccessReview spells them."""
     reads = [("", name) for name in ("nodes", "pods", "namespaces", "configmaps")]
-    reads += [(one.group, one.resource) for one in EXTRAS]
+    reads += [(extra.group, extra.resource) for extra in EXTRAS]
     workloads = [(row.group, row.resource) for row in WATCHED]
     rows = [(group, resource, verb) for group, resource in [*reads, *workloads] for verb in ("list", "watch")]
     rows += [(row.group, row.resource, "patch") for row in NOTED]

@@ -137,20 +137,22 @@ def _planned(blank: Result, placed: GangPlan, snapshot: Snapshot, obj: Mapping[s
     answer = placed.answer
     admitted = answer.decision == "admitted"
     value = bandwidth_words.of_place(snapshot, placed)
-    warnings = [one for one in (*answer.warnings, bandwidth_words.given_up(snapshot, placed)) if one]
+    warnings = [
+        warning for warning in (*answer.warnings, bandwidth_words.given_up(snapshot, placed)) if warning
+    ]
     properties = {
         "gang": answer.gang,
         "decision": answer.decision,
         "topology": answer.topology,
         "level": answer.level,
         "domain": "/".join(part for part in answer.domain if part),
-        "reserves": ", ".join("/".join(part for part in one if part) for one in answer.reserves),
+        "reserves": ", ".join("/".join(part for part in domain if part) for domain in answer.reserves),
         **(bandwidth_words.properties(value) if value else {}),
     }
     told = (
         answer.message,
         bandwidth_words.sentence(value) if value else "",
-        *(f"warning: {one}" for one in warnings),
+        *(f"warning: {warning}" for warning in warnings),
     )
     return replace(
         blank,

@@ -91,8 +91,8 @@ class ClusterWatch(Watches):
         self._nodes: Store[Node] = Store(node_from, "Node", self._node_moved, self._lock)
         self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_moved, self._lock)
         self._spaces: Store[Json] = Store(_namespace, "Namespace", self._redescribed, self._lock)
-        self._gangs = [Store(partial(_typed, one), one.kind, self._quiet, self._lock) for one in GANGS]
-        self._extras = [Store(_checked(one), one.kind, self._redescribed, self._lock) for one in EXTRAS]
+        self._gangs = [Store(partial(_typed, gang), gang.kind, self._quiet, self._lock) for gang in GANGS]
+        self._extras = [Store(_checked(extra), extra.kind, self._redescribed, self._lock) for extra in EXTRAS]
         self._static = read_cluster(()).base
         self._static_problem = ""
         self._picture = LiveSnapshot(self._nodes.items, self._pods.items, self._described)
