@@ -86,7 +86,7 @@ def _container_request(container: Mapping[str, object], where: Where) -> dict[st
     requests = quantity.amounts(resources.get("requests"), where.below("resources.requests"), up=True)
     for name, amount in requests.items():
         if amount > limits.get(name, amount):
-            stated, most = (quantity.show(name, one) for one in (amount, limits[name]))
+            stated, most = (quantity.show(name, size) for size in (amount, limits[name]))
             raise InputError(
                 f"{stated} is more than the limit of {most}; use {most} or less",
                 where.below(f"resources.requests.{name}"),

@@ -195,7 +195,7 @@ def _selector_from(data: object, where: Where) -> Term:
 def bundle_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
     """The bundle that `bundle_json` wrote. Raises `InputError`, which names the field."""
     choices = [
-        [_want_from(one, where) for one in maps(choice, where)]
+        [_want_from(request, where) for request in maps(choice, where)]
         for choice in sequence(data.get("requests"), where)
     ]
     rules = [
@@ -210,7 +210,7 @@ def bundle_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
 
 
 def _pair(value: object, where: Where) -> tuple[int, int]:
-    request, alternative = (*(integer(one, where) for one in sequence(value, where)), 0, 0)[:2]
+    request, alternative = (*(integer(part, where) for part in sequence(value, where)), 0, 0)[:2]
     return request, alternative
 
 

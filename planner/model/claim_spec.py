@@ -124,7 +124,7 @@ def _json(
     found: dict[str, object] = {"requests": [[_want_json(want) for want in choice] for choice in choices]}
     if rules:
         found["constraints"] = [
-            {"attribute": r.attribute, "distinct": r.distinct, "requests": [list(one) for one in r.whose]}
+            {"attribute": r.attribute, "distinct": r.distinct, "requests": [list(pair) for pair in r.whose]}
             for r in rules
         ]
     return found

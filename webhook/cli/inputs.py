@@ -63,7 +63,9 @@ def beside(snapshot: Snapshot, found: list[Document]) -> Snapshot:
 
     Raises `InputError` for malformed ones.
     """
-    claims = [(one.file, one.value) for one in found if one.value.get("kind") in CLAIM_KINDS]
+    claims = [
+        (document.file, document.value) for document in found if document.value.get("kind") in CLAIM_KINDS
+    ]
     return snapshot.with_claims(read_cluster(claims).base.claims) if claims else snapshot
 
 

@@ -66,13 +66,13 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "table":
         show(found, explain=args.explain)
     else:
-        document = {"gangs": [one.to_json() for one in found]}
+        document = {"gangs": [planned.to_json() for planned in found]}
         sys.stdout.write(
             orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
             if args.output == "json"
             else yaml.safe_dump(document, sort_keys=False)
         )
-    return 0 if all(one.answer.decision == "admitted" for one in found) else 1
+    return 0 if all(planned.answer.decision == "admitted" for planned in found) else 1
 
 
 def plan_each(

@@ -137,7 +137,7 @@ def _flaw(webhook: Json, patient: Patient) -> str:
         bundle = read_bundle(base64.b64decode(webhook["clientConfig"].get("caBundle") or ""))
     except (CertificateError, binascii.Error, ValueError):
         return f"{webhook['name']}: caBundle holds no certificate"
-    if all(one.not_valid_after_utc <= patient.now for one in bundle):
+    if all(authority.not_valid_after_utc <= patient.now for authority in bundle):
         return f"{webhook['name']}: every CA in caBundle has ended"
     return ""
 
@@ -374,7 +374,7 @@ async def _fence(patient: Patient) -> list[CheckFinding]:
     if not fenced:
         return []
     booked, _ = await patient.api.list(RESERVATIONS)
-    holders = {holder(str((one.get("spec") or {}).get("gang", ""))) for one in booked}
+    holders = {holder(str((reservation.get("spec") or {}).get("gang", ""))) for reservation in booked}
     left = sorted(name for name, value in fenced.items() if value not in holders)
     if left:
         text = f"{len(left)} of {len(fenced)} fenced nodes are held by nobody, as {left[0]} is not"

@@ -38,7 +38,9 @@ class Watches:
         left = [reflector for reflector in self.reflectors if not reflector.synced.is_set()]
         if not left:
             return ""
-        return next((one.problem for one in left if one.problem), f"{left[0].path}: not read yet")
+        return next(
+            (reflector.problem for reflector in left if reflector.problem), f"{left[0].path}: not read yet"
+        )
 
     def problem(self) -> str:
         """The watches that are broken now."""

@@ -50,5 +50,5 @@ def _with(term: Mapping[str, Any], ours: Json) -> Json:
     joined = dict(term)
     for kind, stated in ours.items():
         known = list(term.get(kind) or [])
-        joined[kind] = known + [one for one in stated if one not in known]
+        joined[kind] = known + [requirement for requirement in stated if requirement not in known]
     return joined

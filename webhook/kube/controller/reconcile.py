@@ -55,7 +55,7 @@ class World:
     @property
     def bound(self) -> frozenset[str]:
         """The reservations that pods on nodes name."""
-        return frozenset(one for pod in self.snapshot.pods for one in pod.reservation.split(",") if one)
+        return frozenset(name for pod in self.snapshot.pods for name in pod.reservation.split(",") if name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,9 @@ def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterabl
     around = snapshot.ended(held.gang)  # its pods that stand are seated below, and counted once
     stays = tuple(assignment for assignment in held.assignments if assignment.node not in gone)
     moving = Counter({pod_set.name: 0 for pod_set in group.pod_sets})
-    for one in held.assignments:
-        if one.node in gone:
-            moving[one.pod_set] += one.count
+    for assignment in held.assignments:
+        if assignment.node in gone:
+            moving[assignment.pod_set] += assignment.count
     if stays:
         for domain in _wider(held):
             found = _fill(around, group, held, stays, moving, domain)

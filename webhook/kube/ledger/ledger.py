@@ -59,7 +59,7 @@ class KubeLedger:
         async with _reachable():
             turn = await self._view.caught_up()
         live = (kept.reservation for kept in self._view.kept() if lives(kept.reservation, now))
-        return Book(turn.seq, tuple(sorted(live, key=lambda one: one.id)))
+        return Book(turn.seq, tuple(sorted(live, key=lambda reservation: reservation.id)))
 
     async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
         """Take the reservation, whole or not at all, or raise `Conflict`; the rules are `planner.conflicts`'.

@@ -223,7 +223,7 @@ def failed(item: Json) -> bool:
 
 def ids_in(annotations: Json) -> tuple[str, ...]:
     """The reservations that an object names."""
-    return tuple(one for one in str(annotations.get(RESERVATION, "")).split(",") if one)
+    return tuple(name for name in str(annotations.get(RESERVATION, "")).split(",") if name)
 
 
 def seconds(time: str) -> float:
