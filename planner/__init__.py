@@ -1,12 +1,20 @@
 """The planner: where a whole gang fits, told the same way to all who ask. No I/O, no clock, no chance.
 
     plan(snapshot, gang)                     planning/plan.py
-      held  -> replay                        planning/replay.py
-      problem = resolve(snapshot, gang)      request/      what is asked, made definite; or a Refusal
-      place(problem)                         search/       over the trees of cluster/, pods on hosts by node/
-      placed? -> the answer and what it reserves; if not -> explain/: why, and what would work
+      held? -> replay                        planning/replay.py
+      problem = resolve(snapshot, gang)      request/       what is asked, made definite, once; or a Refusal
+      outcome = place_gang(problem)          extensions/    by the wishes beyond constraints: leaf-spine rules
+        place(problem)                       search/        (leafspine/), equal parts; of all others by the
+                                                            search that one table gives it, over the trees of
+                                                            cluster/ with the pods on hosts by node/
+      placed? -> admitted(problem, outcome)  planning/      the answer, and what a reservation is made from
+      if not  -> diagnose(problem, outcome)  explain/       why, and what would work: changed problems, placed
 
-The packages, from the bottom up; each imports only what stands before it in this list:
+A `PodGroup` is what was read, a `ResolvedPodGroup` the same in one cluster, a `PlacementProblem` all that a
+search needs; what is tried instead of it (other nodes, counts, levels) is a changed problem.
+
+Here are the names that most callers need; the rest is in the packages, from the bottom up. Each imports only
+what stands before it in this list:
 
 - `model`: what is asked, answered and held: frozen records and Kubernetes' words
 - `devices`: which devices of a node a set of claims can have (DRA)
@@ -16,9 +24,50 @@ The packages, from the bottom up; each imports only what stands before it in thi
 - `request`: a PodGroup made definite in a cluster, every contradiction told
 - `search`: the best placement in a tree, exact or said not to be
 - `ledger`: who holds what: protocol, conflicts, SQLite
+- `leafspine`: nod-ai's rules over a fabric of switches, as a choice of leaves to search
+- `extensions`: requests beyond constraints: which rules serve a gang, equal parts, elastic gangs
 - `explain`: why there is no place, and what nearest request has a place
-- `leafspine`: nod-ai's rules over a fabric of switches
 - `planning`: `plan`, replay, the reservation and node affinity that follow from an answer
 - `bandwidth`: what a place is worth
 - `simulation`: days of a cluster under several strategies
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from planner.cluster.snapshot import Snapshot
+    from planner.manifests.cluster import read as read_cluster
+    from planner.model.answer import Answer
+    from planner.model.podgroup import PodGroup
+    from planner.model.reservation import Reservation
+    from planner.planning.plan import plan
+
+__all__ = ["Answer", "PodGroup", "Reservation", "Snapshot", "plan", "read_cluster"]
+
+_OFFERED = {
+    "Answer": ("planner.model.answer", "Answer"),
+    "PodGroup": ("planner.model.podgroup", "PodGroup"),
+    "Reservation": ("planner.model.reservation", "Reservation"),
+    "Snapshot": ("planner.cluster.snapshot", "Snapshot"),
+    "plan": ("planner.planning.plan", "plan"),
+    "read_cluster": ("planner.manifests.cluster", "read"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """The name, imported when it is first asked for (PEP 562): who imports one small module of a package
+    below must not pay for all of them."""
+    if name not in _OFFERED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module, attribute = _OFFERED[name]
+    offered: object = getattr(import_module(module), attribute)
+    globals()[name] = offered
+    return offered
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

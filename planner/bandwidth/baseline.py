@@ -17,9 +17,9 @@ from planner.devices.availability import AvailableDevices
 from planner.devices.pools import on_node
 from planner.model.answer import Assignment
 from planner.model.node import Node
-from planner.model.pod import PodShape
-from planner.model.podgroup import PodGroup, PodSet
+from planner.model.podgroup import PodGroup
 from planner.model.quantity import Resources
+from planner.model.resolved import ResolvedPodSet, ResolvedShape, resolved_group
 from planner.node.eligibility import obstacle
 from planner.node.packing import most, taken_there
 
@@ -38,14 +38,17 @@ def topology_blind(snapshot: Snapshot, group: PodGroup) -> tuple[Assignment, ...
     taken: dict[str, Resources] = {}
     stocks: dict[str, AvailableDevices] = {}
     found: list[Assignment] = []
-    for pod_set in group.pod_sets:
+    for pod_set in resolved_group(group).pod_sets:
         counts = _spread(snapshot, pod_set, taken, stocks)
         found.extend(Assignment(pod_set.name, node, count) for node, count in counts.items())
     return tuple(found)
 
 
 def _spread(
-    snapshot: Snapshot, pod_set: PodSet, taken: dict[str, Resources], stocks: dict[str, AvailableDevices]
+    snapshot: Snapshot,
+    pod_set: ResolvedPodSet,
+    taken: dict[str, Resources],
+    stocks: dict[str, AvailableDevices],
 ) -> dict[str, int]:
     """Pods of one PodSet by node; what they take is added to `taken`, and of devices to `stocks`, by node."""
     shape, counts = pod_set.shape, dict[str, int]()
@@ -79,11 +82,11 @@ def _spread(
 
 
 def _room(
-    snapshot: Snapshot, node: Node, used: Resources, shape: PodShape, stocks: dict[str, AvailableDevices]
+    snapshot: Snapshot, node: Node, used: Resources, shape: ResolvedShape, stocks: dict[str, AvailableDevices]
 ) -> int:
     """Whether the node has room for one more pod; its devices for claims are looked up once."""
     if (
-        (shape.bundles or shape.stand_ins)
+        (shape.claim_specs or shape.extended_claims)
         and node.name not in stocks
         and (stock := snapshot.free_on(node)[2])
     ):
@@ -97,7 +100,7 @@ def _free(snapshot: Snapshot, node: Node, used: Resources) -> Resources:
     return {name: amount - used.get(name, 0) for name, amount in offers.items()}
 
 
-def _share(node: Node, used: Resources, shape: PodShape) -> float:
+def _share(node: Node, used: Resources, shape: ResolvedShape) -> float:
     """The mean share of cpu and memory that would be requested with one more pod; 1 where there is none."""
     shares = []
     for name, least in _UNSTATED.items():

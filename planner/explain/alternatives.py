@@ -1,46 +1,41 @@
-"""The nearest requests that have a place: small changes to a request, each planned before it is told. Pure.
+"""The nearest requests that have a place: small changes to a request, each searched before it is told. Pure.
 
 A change is made to the request as it came, with all its wishes, and not to what a search made of it: so what
 is told is admitted when it is asked for, by leaf-spine rules, slices and policies too. All searches for one
-answer share a budget; what could not be tried within it is not told.
+list share a budget; what could not be tried within it is not told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Protocol
 
-from planner.cluster.snapshot import Snapshot
 from planner.cluster.switch_graph import leaf_spine
-from planner.explain.messages import pods
 from planner.explain.obstacles import largest
-from planner.model.answer import Answer
+from planner.extensions.place import place_gang
 from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.quantity import show
+from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
 from planner.model.topology import ROOT, Topology
+from planner.model.words import pods
 from planner.model.work_budget import WorkBudget
 from planner.request.levels import constraints, inside_host, resolve
+from planner.request.resolve import PlacementProblem
+from planner.search.place import Outcome, common_domain, hosts_of
 from planner.search.result import SearchResult
 from planner.search.space import search_space
 
 _BUDGET = 1_000_000
+"""Work for one list of alternatives: a third of a plan's, as they follow a search without a place."""
 
 
-_MOST_RELEASED = 16
+_MAX_RELEASED = 16
 """Gangs whose end is tried for room, the smallest first."""
 
 
-_MOST_SPEEDS = 4
+_MAX_SPEEDS = 4
 """Speeds of links that are tried, the fastest first."""
-
-
-class Trial(Protocol):
-    """Plans a request to see whether it is admitted, without words where it is not."""
-
-    def __call__(self, snapshot: Snapshot, group: PodGroup, budget: WorkBudget, *, now: bool) -> Answer: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,210 +59,161 @@ class Shortfall:
     fits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Alternatives:
-    """A request as it came, and the cluster in which it has no place."""
+def alternatives(problem: PlacementProblem, tight: Shortfall) -> tuple[Alternative, ...]:
+    """What is nearest to the request and admitted, now or in the empty cluster: fewer pods, a coarser level;
+    else other slices or slower links; else what would make room; else smaller pods."""
+    budget = _budget()
+    ways = [*_fewer(problem, tight.names, tight.fits, budget), *_coarser(problem, tight, budget)]
+    ways = ways or [*_other_slices(problem, tight, budget), *slower_links(problem)]
+    attempts = tight.tried.attempts
+    if problem.now and not (attempts and attempts[-1].fits):
+        ways += _room(problem, budget)
+    return tuple(ways or _smaller(problem, tight, budget))
 
-    snapshot: Snapshot
-    group: PodGroup
-    trial: Trial
 
-    def ways(self, tight: Shortfall, *, now: bool) -> tuple[Alternative, ...]:
-        """What is nearest to the request and admitted, now or in the empty cluster: fewer pods, a coarser
-        level; else other slices or slower links; else what would make room; else smaller pods."""
-        budget = WorkBudget(_BUDGET, hard=True)
+def has_place(problem: PlacementProblem) -> bool:
+    """Whether the request is admitted as it is, so far as can be told within the budget of alternatives."""
+    return _placed(problem, _budget()) is not None
 
-        def admits(group: PodGroup, snapshot: Snapshot = self.snapshot) -> Answer | None:
-            answer = self.trial(snapshot, group, budget, now=now)
-            return answer if answer.decision == "admitted" else None
 
-        found = [*_fewer(self.group, tight.names, tight.fits, admits), *_coarser(self.group, tight, admits)]
-        found = found or [*_other_slices(self.group, tight, admits), *self.slower(now=now)]
-        attempts = tight.tried.attempts
-        if now and not (attempts and attempts[-1].fits):
-            found += self._room(admits)
-        return tuple(found or self._smaller(tight, admits, now=now))
+def fewer_pods(problem: PlacementProblem, names: Sequence[str], fits: int) -> tuple[Alternative, ...]:
+    """The most pods of these PodSets, up to `fits`, that are admitted."""
+    return tuple(_fewer(problem, names, fits, _budget()))
 
-    def stands(self, *, now: bool) -> bool:
-        """Whether the request is admitted as it is, now or in the empty cluster, so far as can be told."""
-        answer = self.trial(self.snapshot, self.group, WorkBudget(_BUDGET, hard=True), now=now)
-        return answer.decision == "admitted"
 
-    def fewer(self, names: Sequence[str], fits: int, *, now: bool) -> tuple[Alternative, ...]:
-        """The most pods of these PodSets, up to `fits`, that are admitted."""
-        budget = WorkBudget(_BUDGET, hard=True)
-
-        def admits(group: PodGroup) -> bool:
-            return self.trial(self.snapshot, group, budget, now=now).decision == "admitted"
-
-        return tuple(_fewer(self.group, names, fits, admits))
-
-    def slower(self, *, now: bool) -> Iterator[Alternative]:
-        """The fastest links between nodes with which it is admitted, where it asks for faster ones."""
-        wanted, budget = self.group.fabric.gbps, WorkBudget(_BUDGET, hard=True)
-        spines = (leaf_spine(self.snapshot, topology) for topology in self.snapshot.topologies)
-        speeds = {speed for spine in spines if spine is not None for speed in spine.speeds if speed < wanted}
-        for gbps in sorted(speeds, reverse=True)[:_MOST_SPEEDS]:
-            group = replace(self.group, fabric=replace(self.group.fabric, gbps=gbps))
-            if self.trial(self.snapshot, group, budget, now=now).decision == "admitted":
-                yield Alternative(f"links of {gbps:g} Gb/s (topology.scheduler/network-bandwidth)", group)
-                return
-
-    def _room(self, admits: Callable[[PodGroup, Snapshot], object]) -> Iterator[Alternative]:
-        """The end of one gang, the smallest that helps, or a reservation of single nodes."""
-        by_size = sorted(self.snapshot.reservations, key=lambda r: (len(r.touched), natural(r.gang)))
-        for reservation in by_size[:_MOST_RELEASED]:
-            if admits(self.group, self.snapshot.ended(reservation.gang)):
-                yield Alternative(f"the end of {reservation.gang}", self.group, reservation.gang)
-                break
-        nodes = replace(self.group, reserve="nodes")
-        if self.group.reserve == "domain" and admits(nodes, self.snapshot):
-            yield Alternative("bayplan.dev/reserve: nodes, which holds no more than the gang uses", nodes)
-
-    def _smaller(
-        self, tight: Shortfall, admits: Callable[[PodGroup], object], *, now: bool
-    ) -> Iterator[Alternative]:
-        """As many pods, which ask for no more of what they lack than the most that a node of theirs has."""
-        view = search_space(self.snapshot, tight.tried.tree, now=now)
-        most = {
-            (name, resource): largest([view], kind, resource)
-            for kind in tight.tried.asked.kinds
-            for name, _ in kind.parts
-            for resource, amount in kind.shape.requests.items()
-            if largest([view], kind, resource) < amount
-        }
-        if not most or not all(most.values()):
+def slower_links(problem: PlacementProblem) -> Iterator[Alternative]:
+    """The fastest links between nodes with which it is admitted, where it asks for faster ones."""
+    asked, budget = problem.asked, _budget()
+    fabrics = (leaf_spine(problem.snapshot, topology) for topology in problem.snapshot.topologies)
+    speeds = {speed for fabric in fabrics if fabric for speed in fabric.speeds if speed < asked.fabric.gbps}
+    for gbps in sorted(speeds, reverse=True)[:_MAX_SPEEDS]:
+        slower = problem.changed(replace(asked, fabric=replace(asked.fabric, gbps=gbps)))
+        if _placed(slower, budget):
+            yield Alternative(f"links of {gbps:g} Gb/s (topology.scheduler/network-bandwidth)", slower.asked)
             return
 
-        def reduced(pod_set: PodSet) -> PodSet:
-            requests = {r: most.get((pod_set.name, r), n) for r, n in pod_set.shape.requests.items()}
-            return replace(pod_set, shape=replace(pod_set.shape, requests=requests))
 
-        group = replace(self.group, pod_sets=tuple(map(reduced, self.group.pod_sets)))
-        if admits(group):
-            several = len(group.pod_sets) > 1
-            parts = [
-                f"{show(r, n)} {r} a pod{f' of {name}' if several else ''}" for (name, r), n in most.items()
-            ]
-            yield Alternative(f"at most {', '.join(parts)}", group)
+def _budget() -> WorkBudget:
+    return WorkBudget(_BUDGET, hard=True)
 
 
-Plan = Callable[[Snapshot, PodGroup], Answer]
+def _placed(problem: PlacementProblem, budget: WorkBudget) -> Outcome | None:
+    """The placement of a changed request; None where it has none, or none that the budget finds."""
+    outcome = place_gang(problem, budget)
+    return None if outcome.best is None else outcome
+
+
+# -- fewer pods ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """How ordinary groups are answered on the way to a gang's answer: `plan` tells why there is no place,
-    `seek` only whether there is one, and so does `plan` where `near` is None. `now`: as the cluster is, or
-    as if it were empty."""
+class _Reduction:
+    """Fewer pods of these PodSets, in steps of a slice each. Of a single one its number of steps is counted;
+    of several the pods of the first, which is the largest, and of the others as large a share."""
 
-    plan: Plan
-    seek: Plan
-    near: Alternatives | None
-    now: bool = True
+    pod_sets: tuple[PodSet, ...]
+    steps: tuple[int, ...]
 
-    @property
-    def silent(self) -> Steps:
-        """The same without words."""
-        return Steps(self.seek, self.seek, None, self.now)
+    def counts(self, number: int) -> dict[str, int]:
+        """The pods of each; one slice at least."""
+        if len(self.pod_sets) == 1:
+            return {self.pod_sets[0].name: number * self.steps[0]}
+        widest = self.pod_sets[0].count
+        return {
+            pod_set.name: max(1, pod_set.count * number // widest // step) * step
+            for pod_set, step in zip(self.pod_sets, self.steps, strict=True)
+        }
 
 
 def _fewer(
-    group: PodGroup, names: Sequence[str], fits: int, admits: Callable[[PodGroup], object]
+    problem: PlacementProblem, names: Sequence[str], fits: int, budget: WorkBudget
 ) -> Iterator[Alternative]:
     """The most pods with a place: fewer of one PodSet, the largest that helps; else fewer of each."""
-    sets = sorted((one for one in group.pod_sets if one.name in names), key=lambda one: -one.count)
-    size = sum(one.count for one in sets)
-    for one in sets:
-        step, room = _step(group, one), min(one.count - 1, fits - (size - one.count))
-        counts = _most(room // step, partial(_of_one, one, step), group, admits)
+    asked = problem.asked
+    sets = sorted((s for s in asked.pod_sets if s.name in names), key=lambda pod_set: -pod_set.count)
+    size = sum(pod_set.count for pod_set in sets)
+    for pod_set in sets:
+        step, room = _step(asked, pod_set), min(pod_set.count - 1, fits - (size - pod_set.count))
+        counts = _largest_count(problem, room // step, _Reduction((pod_set,), (step,)), budget)
         if counts:
-            yield _fewer_words(group, counts)
+            yield _fewer_words(problem, counts)
             return
     if len(sets) > 1:
-        counts = _most(sets[0].count - 1, partial(_of_each, group, sets), group, admits)
+        each = _Reduction(tuple(sets), tuple(_step(asked, pod_set) for pod_set in sets))
+        counts = _largest_count(problem, sets[0].count - 1, each, budget)
         if counts:
-            yield _fewer_words(group, counts)
+            yield _fewer_words(problem, counts)
 
 
-def _of_one(one: PodSet, step: int, number: int) -> dict[str, int]:
-    """So many steps of one PodSet."""
-    return {one.name: number * step}
-
-
-def _of_each(group: PodGroup, sets: Sequence[PodSet], number: int) -> dict[str, int]:
-    """So many pods of the largest PodSet, of the others as large a share, of each one slice at least."""
-    widest = sets[0].count
-    each = ((one, _step(group, one)) for one in sets)
-    return {one.name: max(1, one.count * number // widest // step) * step for one, step in each}
-
-
-def _step(group: PodGroup, one: PodSet) -> int:
+def _step(group: PodGroup, pod_set: PodSet) -> int:
     """Pods that come and go together: a slice."""
-    return max(1, one.constraint.slice_size or group.constraint.slice_size)
+    return max(1, pod_set.constraint.slice_size or group.constraint.slice_size)
 
 
-def _most(
-    high: int,
-    counts: Callable[[int], dict[str, int]],
-    group: PodGroup,
-    admits: Callable[[PodGroup], object],
+def _largest_count(
+    problem: PlacementProblem, high: int, reduction: _Reduction, budget: WorkBudget
 ) -> dict[str, int]:
-    """The pods of the largest number up to `high` that is admitted, where all below it are; {} for none."""
+    """The pods of the largest number up to `high` that has a place, where all below it have; {} for none."""
     low, middle = 0, high
     while low < high:
-        if admits(_cut(group, counts(middle))):
+        if _placed(problem.resized(reduction.counts(middle)), budget):
             low = middle
         else:
             high = middle - 1
         middle = (low + high + 1) // 2
-    return counts(low) if low else {}
+    return reduction.counts(low) if low else {}
 
 
-def _cut(group: PodGroup, counts: dict[str, int]) -> PodGroup:
-    return replace(
-        group, pod_sets=tuple(replace(one, count=counts.get(one.name, one.count)) for one in group.pod_sets)
-    )
-
-
-def _fewer_words(group: PodGroup, counts: dict[str, int]) -> Alternative:
-    whose = {one.name: f" of {one.name}" if _several(group) else "" for one in group.pod_sets}
+def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternative:
+    sets = problem.asked.pod_sets
+    whose = {pod_set.name: f" of {pod_set.name}" if _several(problem.asked) else "" for pod_set in sets}
     parts = [
-        f"{'a minimum of ' if one.most > one.count else ''}{pods(counts[one.name])}{whose[one.name]}"
-        for one in group.pod_sets
-        if counts.get(one.name, one.count) != one.count
+        f"{'a minimum of ' if pod_set.most > pod_set.count else ''}{pods(counts[pod_set.name])}"
+        f"{whose[pod_set.name]}"
+        for pod_set in sets
+        if counts.get(pod_set.name, pod_set.count) != pod_set.count
     ]
-    return Alternative(" and ".join(parts), _cut(group, counts))
+    return Alternative(" and ".join(parts), problem.resized(counts).asked)
 
 
-def _coarser(
-    group: PodGroup, tight: Shortfall, admits: Callable[[PodGroup], Answer | None]
-) -> Iterator[Alternative]:
+# -- a coarser level -----------------------------------------------------------------------------------------
+
+
+def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
     """The finest coarser level at which it has a place, or none; of one PodSet where that is at fault."""
-    topology, required = tight.tried.tree.topology, _strictest(tight)
-    own = tight.names if _is_own(group, tight) else ()
+    asked, topology, required = problem.asked, tight.tried.tree.topology, _strictest(tight)
+    culprits = tight.names if _is_own(asked, tight) else ()
     if required == ROOT:
         return
-    loose = _required_at(group, "", own)
-    answer = admits(loose)
-    if answer is None:
+    loose = _required_at(problem, "", culprits)
+    outcome = _placed(loose, budget)
+    if outcome is None:
         return
-    whose = f" of {' and '.join(own)}" if own and _several(group) else ""
-    finest = required if _inside_host(group, own) else required - 1
-    if not own:
-        finest = topology.index(answer.level) if answer.level else ROOT
+    whose = f" of {' and '.join(culprits)}" if culprits and _several(asked) else ""
+    finest = required if _inside_host(asked, culprits) else required - 1
+    if not culprits:
+        finest = _level_of(outcome, topology)
     for level in range(finest, ROOT, -1):
-        tighter = _required_at(group, topology.levels[level], own)
+        tighter = _required_at(problem, topology.levels[level], culprits)
         # Where nothing else is wished, the placement that was found shows that the level serves.
-        if (not own and not group.wishes) or admits(tighter):
-            yield Alternative(f"required at {topology.levels[level]}{whose}", tighter)
+        if (not culprits and not asked.wishes) or _placed(tighter, budget):
+            yield Alternative(f"required at {topology.levels[level]}{whose}", tighter.asked)
             return
-    yield Alternative(f"no required level{whose}", loose)
+    yield Alternative(f"no required level{whose}", loose.asked)
 
 
-def _inside_host(group: PodGroup, own: Sequence[str]) -> bool:
+def _level_of(outcome: Outcome, topology: Topology) -> int:
+    """The finest level in a domain of which the whole placement is."""
+    assert outcome.best is not None, "only a placement is in a domain"
+    domain = common_domain(hosts_of(outcome.best))
+    return topology.index(outcome.best.tree.topology.levels[len(domain) - 1]) if domain else ROOT
+
+
+def _inside_host(group: PodGroup, names: Sequence[str]) -> bool:
     """Whether a level inside the host is asked for, to which the host itself is coarser."""
-    return any(inside_host(one.constraint.required) for one in group.pod_sets if one.name in own)
+    return any(
+        inside_host(pod_set.constraint.required) for pod_set in group.pod_sets if pod_set.name in names
+    )
 
 
 def _strictest(tight: Shortfall) -> int:
@@ -276,46 +222,46 @@ def _strictest(tight: Shortfall) -> int:
 
 
 def _is_own(group: PodGroup, tight: Shortfall) -> bool:
-    return len(tight.names) < sum(1 for one in group.pod_sets if one.count)
+    return len(tight.names) < sum(1 for pod_set in group.pod_sets if pod_set.count)
 
 
 def _several(group: PodGroup) -> bool:
-    return sum(1 for one in group.pod_sets if one.count) > 1
+    return sum(1 for pod_set in group.pod_sets if pod_set.count) > 1
 
 
-def _required_at(group: PodGroup, level: str, own: Sequence[str]) -> PodGroup:
+def _required_at(problem: PlacementProblem, level: str, own: Sequence[str]) -> PlacementProblem:
     """The request with this required level, "" for none: the PodSets' of these names, or the gang's alone."""
-
-    def loose(pod_set: PodSet, key: str) -> PodSet:
-        return replace(pod_set, constraint=replace(pod_set.constraint, required=key))
-
+    asked = problem.asked
     if own:
-        sets = tuple(loose(one, level) if one.name in own else one for one in group.pod_sets)
-        within = tuple(one for one in group.within if not set(one[1]) & set(own))
-        return replace(group, pod_sets=sets, within=within)
-    sets = tuple(loose(one, "") for one in group.pod_sets)
-    return replace(
-        group, pod_sets=sets, within=(), policy="", constraint=replace(group.constraint, required=level)
-    )
+        sets = tuple(_requiring(one, level) if one.name in own else one for one in asked.pod_sets)
+        within = tuple(rule for rule in asked.within if not set(rule[1]) & set(own))
+        return problem.changed(replace(asked, pod_sets=sets, within=within))
+    sets = tuple(_requiring(pod_set, "") for pod_set in asked.pod_sets)
+    constraint = replace(asked.constraint, required=level)
+    return problem.changed(replace(asked, pod_sets=sets, within=(), policy="", constraint=constraint))
 
 
-def _other_slices(
-    group: PodGroup, tight: Shortfall, admits: Callable[[PodGroup], object]
-) -> Iterator[Alternative]:
+def _requiring(pod_set: ResolvedPodSet, level: str) -> ResolvedPodSet:
+    return replace(pod_set, constraint=replace(pod_set.constraint, required=level))
+
+
+# -- other slices, room, smaller pods ------------------------------------------------------------------------
+
+
+def _other_slices(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
     """Slices within a coarser level, or none."""
-    topology = tight.tried.tree.topology
-    named = {one.slice_level for _, one in constraints(group) if one.slice_level}
-    level = max((topology.index(resolve(topology, one)) for one in named), default=ROOT)
-    for coarser in range(level - 1, ROOT - 1, -1):
-        changed = _sliced_at(group, topology, coarser)
-        if changed != group and admits(changed):
-            yield Alternative(
-                f"slices at {topology.levels[coarser]}" if coarser > ROOT else "no slices", changed
-            )
+    asked, topology = problem.asked, tight.tried.tree.topology
+    named = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
+    finest = max((topology.index(resolve(topology, level)) for level in named), default=ROOT)
+    for level in range(finest - 1, ROOT - 1, -1):
+        sliced = _sliced_at(asked, topology, level)
+        if sliced != asked and _placed(problem.changed(sliced), budget):
+            words = f"slices at {topology.levels[level]}" if level > ROOT else "no slices"
+            yield Alternative(words, sliced)
             return
 
 
-def _sliced_at(group: PodGroup, topology: Topology, level: int) -> PodGroup:
+def _sliced_at(group: ResolvedPodGroup, topology: Topology, level: int) -> ResolvedPodGroup:
     def changed(constraint: Constraint) -> Constraint:
         if not constraint.slice_level:
             return constraint
@@ -328,3 +274,41 @@ def _sliced_at(group: PodGroup, topology: Topology, level: int) -> PodGroup:
         constraint=changed(group.constraint),
         pod_sets=tuple(replace(one, constraint=changed(one.constraint)) for one in group.pod_sets),
     )
+
+
+def _room(problem: PlacementProblem, budget: WorkBudget) -> Iterator[Alternative]:
+    """The end of one gang, the smallest that helps, or a reservation of single nodes."""
+    asked, snapshot = problem.asked, problem.snapshot
+    by_size = sorted(snapshot.reservations, key=lambda held: (len(held.touched), natural(held.gang)))
+    for reservation in by_size[:_MAX_RELEASED]:
+        if _placed(problem.in_snapshot(snapshot.ended(reservation.gang)), budget):
+            yield Alternative(f"the end of {reservation.gang}", asked, reservation.gang)
+            break
+    if asked.reserve == "domain":
+        nodes = problem.changed(replace(asked, reserve="nodes"))
+        if _placed(nodes, budget):
+            words = "bayplan.dev/reserve: nodes, which holds no more than the gang uses"
+            yield Alternative(words, nodes.asked)
+
+
+def _smaller(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
+    """As many pods, which ask for no more of what they lack than the most that a node of theirs has."""
+    space = search_space(problem.snapshot, tight.tried.tree, now=problem.now)
+    offers: dict[str, dict[str, int]] = {}
+    for kind in tight.tried.asked.kinds:
+        for resource, amount in kind.shape.requests.items():
+            offered = largest([space], kind, resource)
+            if offered < amount:
+                for name, _ in kind.parts:
+                    offers.setdefault(name, {})[resource] = offered
+    if not offers or not all(amount for amounts in offers.values() for amount in amounts.values()):
+        return
+    smaller = problem.with_requests(offers)
+    if _placed(smaller, budget):
+        several = len(problem.asked.pod_sets) > 1
+        parts = [
+            f"{show(resource, amount)} {resource} a pod{f' of {name}' if several else ''}"
+            for name, amounts in offers.items()
+            for resource, amount in amounts.items()
+        ]
+        yield Alternative(f"at most {', '.join(parts)}", smaller.asked)

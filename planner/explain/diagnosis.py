@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from planner.cluster.capacity import hosts
-from planner.cluster.snapshot import Snapshot
-from planner.explain import messages, numa_messages, spread_messages
-from planner.explain.alternatives import Alternatives, Shortfall
+from planner.explain import fabric_messages, messages, numa_messages, spread_messages
+from planner.explain.alternatives import Shortfall, alternatives
 from planner.explain.obstacles import CLAIMS, FITS, causes_for, largest, obstacles, short_of, usable
+from planner.leafspine.rules import FabricOutcome
 from planner.model.answer import Answer, LevelAttempt, Verdict
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
@@ -21,102 +21,99 @@ from planner.node import nvlink
 from planner.node.eligibility import affinity_allows
 from planner.node.gpu_sharing import never, share_in, share_named
 from planner.request.relaxation import relaxations
+from planner.request.resolve import PlacementProblem
 from planner.search.level_search import LevelSearch
+from planner.search.place import Outcome, place
 from planner.search.result import SearchResult
 from planner.search.space import SearchSpace, search_space
 
 _ALONE_BUDGET = 200_000
 
 
-def not_placed(
-    snapshot: Snapshot,
-    group: PodGroup,
-    now: Sequence[SearchResult],
-    ever: Sequence[SearchResult],
-    *,
-    fits_empty: bool,
-    near: Alternatives,
-) -> Answer:
-    """The queued or rejected answer, from what was tried in the cluster as it is and in the empty one.
-
-    `near` tells of other requests, to say what would work.
-    """
-    one = closest(now)
+def diagnose(problem: PlacementProblem, outcome: Outcome) -> Answer:
+    """The queued or rejected answer to a problem whose `outcome` is that it has no place now."""
+    searched = outcome.problem
+    if searched.refusal:
+        return messages.refused(searched, searched.refusal)
+    if isinstance(outcome, FabricOutcome):
+        return fabric_messages.no_place(problem, outcome)
+    empty_outcome = place(searched.when_empty())
+    closest = closest_of(outcome.results)
+    space = search_space(searched.snapshot, closest.tree, now=True)
+    causes = obstacles(searched.gang, space, closest.asked)
     decision: Verdict = "queued"
-    unproved = () if all(tried.complete for tried in now) else (messages.UNPROVED_WARNING,)
-    views = [search_space(snapshot, tried.tree, now=False) for tried in ever]
-    current = search_space(snapshot, one.tree, now=True)
-    causes = obstacles(group, current, one.asked)
-    if fits_empty:
-        reason = "NoRoomNow"
-        part, tight = culprit_of(snapshot, group, one, now=True)
-        ways = near.ways(tight_of(part, tight), now=True)
-        message = messages.no_room(part, tight, best_attempt(tight), causes, [way.words for way in ways])
-        message = _with(message, spread_messages.in_the_way(current, one.asked))
-    elif not all(tried.complete for tried in ever):
+    if empty_outcome.best is not None:
+        reason, message = "NoRoomNow", _no_room(problem, searched, closest, causes)
+        message = _with(message, spread_messages.in_the_way(space, closest.asked))
+    elif not all(result.complete for result in empty_outcome.results):
         reason = "SearchBudgetExhausted"
         message = (
             "The search ended before every packing was tried; none was found. Would help: fewer pod sets."
         )
     else:
         decision = "rejected"
-        reason, message = _never(snapshot, group, one, ever, views, near)
-        message = _with(message, spread_messages.in_the_way(views[0], ever[0].asked))
+        reason, message = _never(problem, empty_outcome, closest)
+    unproved = () if all(result.complete for result in outcome.results) else (messages.UNPROVED_WARNING,)
     return Answer(
-        gang=group.name,
+        gang=searched.name,
         decision=decision,
-        topology=one.tree.topology.name,
+        topology=closest.tree.topology.name,
         reason=reason,
         message=message,
-        warnings=(*group.warnings, *one.asked.warnings, *unproved),
+        warnings=(*searched.warnings, *closest.asked.warnings, *unproved),
         obstacles=causes,
-        attempts=tuple(reversed(one.attempts)),
+        attempts=tuple(reversed(closest.attempts)),
     )
+
+
+def _no_room(
+    problem: PlacementProblem, searched: PlacementProblem, closest: SearchResult, causes: dict[str, int]
+) -> str:
+    part, tight = culprit_of(searched, closest)
+    ways = alternatives(problem, tight_of(part, tight))
+    return messages.no_room(part, tight, best_attempt(tight), causes, [way.words for way in ways])
 
 
 def _with(message: str, more: str) -> str:
     return f"{message} {more}" if more else message
 
 
-def closest(tried: Sequence[SearchResult]) -> SearchResult:
+def closest_of(results: Sequence[SearchResult]) -> SearchResult:
     """The topology in which the gang comes closest to a place; the first of equals."""
-    return max(tried, key=lambda one: (best_attempt(one).fits, -tried.index(one)))
+    return max(results, key=lambda result: (best_attempt(result).fits, -results.index(result)))
 
 
-def _never(
-    snapshot: Snapshot,
-    group: PodGroup,
-    one: SearchResult,
-    ever: Sequence[SearchResult],
-    views: Sequence[SearchSpace],
-    near: Alternatives,
-) -> tuple[str, str]:
-    same = next((tried for tried in ever if tried.tree is one.tree), ever[0])
-    for kind in same.asked.kinds:
-        reason = _pod_never(kind, views)
-        if reason is not None:
-            return reason
-    part, tight = culprit_of(snapshot, group, same, now=False)
-    ways = near.ways(tight_of(part, tight), now=False)
-    reason_token = "TooLargeForCluster" if tight.asked.required == ROOT else "TooLargeForLevel"
-    return reason_token, messages.too_large(part, tight, best_attempt(tight), [way.words for way in ways])
+def _never(problem: PlacementProblem, outcome: Outcome, closest: SearchResult) -> tuple[str, str]:
+    """The reason and the message for a gang that has no place in the empty cluster either."""
+    spaces = [search_space(outcome.problem.snapshot, result.tree, now=False) for result in outcome.results]
+    in_the_way = spread_messages.in_the_way(spaces[0], outcome.results[0].asked)
+    in_same_tree = next(
+        (result for result in outcome.results if result.tree is closest.tree), outcome.results[0]
+    )
+    for kind in in_same_tree.asked.kinds:
+        pod_never = _pod_never(kind, spaces)
+        if pod_never is not None:
+            return pod_never[0], _with(pod_never[1], in_the_way)
+    part, tight = culprit_of(outcome.problem, in_same_tree)
+    ways = alternatives(problem.when_empty(), tight_of(part, tight))
+    reason = "TooLargeForCluster" if tight.asked.required == ROOT else "TooLargeForLevel"
+    message = messages.too_large(part, tight, best_attempt(tight), [way.words for way in ways])
+    return reason, _with(message, in_the_way)
 
 
-def culprit_of(
-    snapshot: Snapshot, group: PodGroup, one: SearchResult, *, now: bool
-) -> tuple[PodGroup, SearchResult]:
+def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGroup, SearchResult]:
     """The PodSet that has no domain of its own required level even alone; the whole gang where none is."""
-    view = search_space(snapshot, one.tree, now=now)
-    for kind in relaxations(one.asked)[-1]:
-        if kind.required <= one.asked.required:
+    gang, space = problem.gang, search_space(problem.snapshot, result.tree, now=problem.now)
+    for kind in relaxations(result.asked)[-1]:
+        if kind.required <= result.asked.required:
             continue
-        alone = replace(one.asked, required=kind.required, kinds=(replace(kind, required=ROOT),))
-        climb = LevelSearch(view, alone, group.reserve, WorkBudget(_ALONE_BUDGET), [])
-        if climb.climb(alone.kinds, alone.required) is None:
+        request = replace(result.asked, required=kind.required, kinds=(replace(kind, required=ROOT),))
+        search = LevelSearch(space, request, gang.reserve, WorkBudget(_ALONE_BUDGET), [])
+        if search.climb(request.kinds, request.required) is None:
             names = {name for name, _ in kind.parts}
-            part = replace(group, pod_sets=tuple(p for p in group.pod_sets if p.name in names))
-            return part, SearchResult(one.tree, alone, None, tuple(climb.attempts), climb.complete)
-    return group, one
+            part = replace(gang, pod_sets=tuple(p for p in gang.pod_sets if p.name in names))
+            return part, SearchResult(result.tree, request, None, tuple(search.attempts), search.complete)
+    return gang, result
 
 
 def _pod_never(kind: PodClass, views: Sequence[SearchSpace]) -> tuple[str, str] | None:
@@ -180,7 +177,7 @@ def best_attempt(tried: SearchResult) -> LevelAttempt:
     return tried.attempts[-1] if tried.attempts else LevelAttempt("", (), 0, 0)
 
 
-def tight_of(part: PodGroup, one: SearchResult) -> Shortfall:
+def tight_of(part: PodGroup, result: SearchResult) -> Shortfall:
     """What has no place, by what was tried for it."""
-    fits = max((tried.fits for tried in one.attempts), default=0)
-    return Shortfall(tuple(p.name for p in part.pod_sets if p.count), one, fits)
+    fits = max((attempt.fits for attempt in result.attempts), default=0)
+    return Shortfall(tuple(p.name for p in part.pod_sets if p.count), result, fits)

@@ -9,6 +9,8 @@ from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 from planner.model.quantity import show
 from planner.model.topology import HOSTNAME, ROOT, Domain, Topology, short
+from planner.model.words import listed, pods
+from planner.request.resolve import PlacementProblem
 from planner.request.validation import Refusal
 from planner.search.result import SearchResult
 
@@ -24,10 +26,10 @@ _MOST_CAUSES = 8
 UNPROVED_WARNING = "SearchBudgetExhausted: the search ended before every packing had been tried"
 
 
-def refused(group: PodGroup, refusal: Refusal) -> Answer:
+def refused(problem: PlacementProblem, refusal: Refusal) -> Answer:
     """The answer to a request that contradicts itself or the cluster."""
     return Answer(
-        group.name, "rejected", reason=refusal.reason, message=refusal.message, warnings=group.warnings
+        problem.name, "rejected", reason=refusal.reason, message=refusal.message, warnings=problem.warnings
     )
 
 
@@ -48,21 +50,21 @@ def placed(
     if tuple(reserves) == (domain,):
         return f"{text}, which is reserved."
     if reserves:
-        text += f"; reserved: {some([name_of(domain) for domain in reserves])}"
+        text += f"; reserved: {listed([name_of(domain) for domain in reserves])}"
     return text + "."
 
 
-def too_large(group: PodGroup, one: SearchResult, best: LevelAttempt, ways: Sequence[str]) -> str:
+def too_large(group: PodGroup, result: SearchResult, best: LevelAttempt, ways: Sequence[str]) -> str:
     """The message to a gang that no domain of its required level, or no cluster as this, can ever hold.
 
     `best`: what the best domain holds when empty. `ways`: what would work.
     """
-    level = one.asked.required
-    what = f"{_whose(group, one)}{pods(group.size)}{_gpus(group)}"
+    level = result.asked.required
+    what = f"{_whose(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the whole cluster", group, best, "even when empty")
     else:
-        key = short(one.tree.topology.levels[level])
+        key = short(result.tree.topology.levels[level])
         what += f" required in one {key}"
         have = _has_room(f"the largest {key}, {name_of(best.domain)},", group, best, "even when empty")
     would = f"Would work: {', or '.join(ways)}." if ways else "No smaller request fits either."
@@ -70,18 +72,18 @@ def too_large(group: PodGroup, one: SearchResult, best: LevelAttempt, ways: Sequ
 
 
 def no_room(
-    group: PodGroup, one: SearchResult, best: LevelAttempt, obstacles: dict[str, int], ways: Sequence[str]
+    group: PodGroup, result: SearchResult, best: LevelAttempt, obstacles: dict[str, int], ways: Sequence[str]
 ) -> str:
     """The message to a gang that fits the empty cluster, and not the cluster as it is.
 
     `best`: what the best domain holds now. `ways`: what would work now.
     """
-    level = one.asked.required
-    what = f"{_whose(group, one)}{pods(group.size)}{_gpus(group)}"
+    level = result.asked.required
+    what = f"{_whose(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the cluster", group, best, "now")
     else:
-        key = short(one.tree.topology.levels[level])
+        key = short(result.tree.topology.levels[level])
         what += f" required in one {key}"
         where = f"the best {key}, {name_of(best.domain)}," if best.domain else f"the best {key}"
         have = _has_room(where, group, best, "now")
@@ -132,7 +134,7 @@ def fits_no_node(kind: PodClass, lacking: dict[str, int], known: Sequence[str]) 
     name, most = next(iter(lacking.items()))
     if most:
         return f"{text} Would work: {show(name, most)} or less a pod."
-    return f"{text} The cluster has: {some(known) or 'no devices'}."
+    return f"{text} The cluster has: {listed(known) or 'no devices'}."
 
 
 def fits_no_gpu(kind: PodClass, part: str, why: str) -> str:
@@ -171,10 +173,10 @@ def matches_no_node(kind: PodClass, causes: dict[str, int]) -> str:
     )
 
 
-def _whose(group: PodGroup, one: SearchResult) -> str:
+def _whose(group: PodGroup, result: SearchResult) -> str:
     """The PodSet's name where its own level is at stake, not the gang's."""
-    own = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
-    return f"{group.pod_sets[0].name}: " if own and one.asked.required > ROOT else ""
+    has_own_level = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
+    return f"{group.pod_sets[0].name}: " if has_own_level and result.asked.required > ROOT else ""
 
 
 def _has_room(where: str, group: PodGroup, best: LevelAttempt, when: str) -> str:
@@ -190,14 +192,3 @@ def _gpus(group: PodGroup) -> str:
 def name_of(domain: Domain) -> str:
     """A domain as a person writes it."""
     return "/".join(value or "-" for value in domain) or "the whole cluster"
-
-
-def some(names: Sequence[str], most: int = 8) -> str:
-    """The first few names."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def pods(count: int) -> str:
-    """A number of pods in words."""
-    return f"{count} pod{'' if count == 1 else 's'}"

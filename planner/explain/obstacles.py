@@ -21,7 +21,7 @@ from planner.node.eligibility import condition_obstacle
 from planner.node.gpu_sharing import Gpus, share_in, share_named
 from planner.node.numa_state import NumaState
 from planner.node.packing import most, taken_there, takes_devices
-from planner.request.problem import PlacementProblem
+from planner.request.topology_request import TopologyRequest
 from planner.search.domain_ranking import ChildPath
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.space import SearchSpace
@@ -113,7 +113,7 @@ class _Tally:
         return lacking[0] if lacking[0].startswith(numa_messages.NUMA) else f"insufficient {lacking[0]}"
 
 
-def obstacles(group: PodGroup, view: SearchSpace, asked: PlacementProblem) -> dict[str, int]:
+def obstacles(group: PodGroup, view: SearchSpace, asked: TopologyRequest) -> dict[str, int]:
     """Nodes left out, by cause, most frequent first: "taint KEY", "cordoned", "insufficient RESOURCE" …"""
     topology = view.tree.topology
     whole = group.size > 1 and asked.required < topology.host_index
@@ -146,8 +146,8 @@ def _tally(
             tuple(sorted(k.shape.requests.items())),
             k.shape.tolerations,
             k.shape.alignment and k.shape.alignment.key,
-            k.shape.bundles,
-            k.shape.stand_ins,
+            k.shape.claim_specs,
+            k.shape.extended_claims,
         )
         for k in kinds
     )
@@ -170,7 +170,7 @@ def short_of(
     requests, bundles = taken_there(kind.shape, free)
     if stock and bundles and (lack := stock.lacking(bundles)):
         return lack
-    if not stock and kind.shape.bundles:
+    if not stock and kind.shape.claim_specs:
         return NO_DEVICES
     needs = (requests if stock else on_node(kind.shape.requests, free)).items()
     lacking = [name for name, need in needs if free.get(name, 0) < need and not share_named(name)]

@@ -10,12 +10,12 @@ from planner.model.pod_class import PodClass
 from planner.model.topology import short
 from planner.node.eligibility import condition_obstacle, label_obstacle
 from planner.node.packing import most
-from planner.request.problem import PlacementProblem
+from planner.request.topology_request import TopologyRequest
 from planner.search.rules.evenly import SpreadRule, rules_of
 from planner.search.space import SearchSpace
 
 
-def in_the_way(view: SearchSpace, asked: PlacementProblem) -> str:
+def in_the_way(view: SearchSpace, asked: TopologyRequest) -> str:
     """A sentence about the constraint for which a domain without room keeps the others from taking more; ""
     where none does."""
     for rule in rules_of(asked.kinds):

@@ -12,7 +12,7 @@ from planner.cluster.capacity import DomainCapacity
 from planner.cluster.census import gpus_of
 from planner.cluster.switch_graph import Leaf
 from planner.model.pod_class import PodClass
-from planner.model.podgroup import PodGroup, PodSet
+from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
 from planner.model.settings import Settings
 from planner.node.eligibility import condition_obstacle
 from planner.node.packing import most
@@ -53,7 +53,7 @@ _Memory = dict[tuple[DomainCapacity, EligibilityMap, tuple[int, ...]], _Seen]
 class Rooms:
     """One gang's look at the leaves, in one view of their topology."""
 
-    def __init__(self, view: SearchSpace, group: PodGroup, settings: Settings) -> None:
+    def __init__(self, view: SearchSpace, group: ResolvedPodGroup, settings: Settings) -> None:
         self._view, self._settings = view, settings
         self._sets = [one for one in group.pod_sets if one.count]
         kinds = [PodClass(((one.name, one.count),), one.count, one.shape) for one in self._sets]
@@ -109,7 +109,7 @@ class Rooms:
             yield min(one.count, most(host.free, one.shape, host.gpus, one.count, host.stock))
 
 
-def _key(one: PodSet) -> Hashable:
+def _key(one: ResolvedPodSet) -> Hashable:
     """All that is looked at in a PodSet; labels are the match's affair."""
     shape = one.shape
     return (
@@ -117,7 +117,7 @@ def _key(one: PodSet) -> Hashable:
         tuple(sorted(shape.requests.items())),
         shape.tolerations,
         bool(shape.claims),
-        shape.bundles,
+        shape.claim_specs,
     )
 
 

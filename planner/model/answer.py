@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from planner.model.resolved import ResolvedPodGroup
 from planner.model.topology import Domain
 
 Verdict = Literal["admitted", "queued", "rejected"]
@@ -55,6 +56,8 @@ class Answer:
     attempts: tuple[LevelAttempt, ...] = ()
     replayed: bool = False
     """True where the gang already holds a reservation and this is that plan again."""
+    request: ResolvedPodGroup | None = field(default=None, compare=False, repr=False)
+    """Of a new plan, the request as it was resolved: what a reservation of it is made from."""
 
     def to_json(self) -> dict[str, object]:
         """The gang's entry in the contract of `bayplan plan -o json`."""

@@ -8,11 +8,10 @@ selector, unless that is over `kubernetes.io/metadata.name` alone.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.model.claim_spec import ClaimSpec, ClaimUse, ExtendedResourceClaim
+from planner.model.claim_spec import ClaimUse
 from planner.model.labels import Term, Toleration, holds
 from planner.model.quantity import Resources
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
@@ -79,19 +78,6 @@ class PodTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeExclusion:
-    """Nodes that other pods keep a pod from: those with one of these values of the label, or (`inside`) all
-    but those. `now`: because of pods that are there now. A `metadata.name` key looks at the node's name.
-    """
-
-    key: str
-    values: frozenset[str]
-    cause: str
-    inside: bool = False
-    now: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class SpreadConstraint:
     """An entry of `topologySpreadConstraints` that is hard (`DoNotSchedule`), as core/v1 has it.
 
@@ -110,21 +96,6 @@ class SpreadConstraint:
 
 
 @dataclass(frozen=True, slots=True)
-class SpreadState:
-    """What a `SpreadConstraint` comes to in one snapshot for a PodSet that must keep it (`keeps`), or
-    whose pods count
-    in another's (`counted`). `there`: by domain the pods that count and are there already, `nodes` by node
-    where there are any; `values`: the nodes that it is about with their domains."""
-
-    spread: SpreadConstraint
-    there: Mapping[str, int]
-    keeps: bool
-    counted: bool
-    nodes: Mapping[str, int]
-    values: Mapping[str, str] = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class PodShape:
     """What the scheduler looks at in a pod, and nothing else.
 
@@ -134,11 +105,10 @@ class PodShape:
     keys over which pods of the same PodSet must differ (required pod anti-affinity that selects the pod's
     own labels). `priority` as the pod states it. `alignment`: what the kubelet aligns to NUMA zones; None
     where only the sum is known. `labels` and `terms`: the pod's own labels and its required pod affinity and
-    anti-affinity; by themselves they tell no two shapes apart.
+    anti-affinity, and `spread` its hard spread constraints; by themselves they tell no two shapes apart.
+    `claims`: the device claims that it names.
 
-    What these come to for a gang in one snapshot (planner.neighbours): `barred` nodes; for each key and
-    PodSet in `shuns` that no pod of the one is in a domain of the key with one of the other; and for those in
-    `together` that all of these PodSets' pods are in one domain of the key.
+    All of it is as read; what it comes to in a cluster is a `ResolvedShape` (planner.model.resolved).
     """
 
     requests: Resources = field(default_factory=dict)
@@ -151,25 +121,8 @@ class PodShape:
     alignment: Alignment | None = None
     labels: Mapping[str, str] = field(default_factory=dict, compare=False)
     terms: tuple[PodTerm, ...] = field(default=(), compare=False)
-    barred: tuple[NodeExclusion, ...] = ()
-    shuns: tuple[tuple[str, str], ...] = ()
-    together: tuple[tuple[str, tuple[str, ...]], ...] = ()
     spread: tuple[SpreadConstraint, ...] = field(default=(), compare=False)
-    spreading: tuple[SpreadState, ...] = ()
-    """What `spread` comes to in one snapshot (planner.spread)."""
     claims: tuple[ClaimUse, ...] = ()
-    """The device claims that it names; what they ask for is worked out where the cluster is known."""
-    bunch: int = 0
-    """So many of these pods must lie in one NVLink domain inside the host (planner.inside); 0 for none."""
-    bundles: tuple[ClaimSpec, ...] = ()
-    """What these claims ask for, each of the devices that slices offer (planner.stock)."""
-    stand_ins: tuple[ExtendedResourceClaim, ...] = ()
-    """Devices that serve its extended resources where no device plugin gives these."""
-
-    @property
-    def seat(self) -> dict[str, int]:
-        """What a pod takes of its node: its requests, and its claims by name."""
-        return {**self.requests, **Counter(bundle.name for bundle in self.bundles)}
 
     @property
     def gpus(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from planner.model.pod import PodShape
+from planner.model.resolved import ResolvedShape
 from planner.model.topology import ROOT
 
 
@@ -14,41 +14,41 @@ class PodClass:
     """Pods of one shape and one constraint. `parts` are the PodSets it is made of, in order, with counts.
 
     Levels are indices into the topology, `ROOT` where nothing is asked. `required` and `preferred` are the
-    PodSets' own; `apart` the levels over which these pods must differ.
+    PodSets' own; `anti_affinity_levels` the levels over which these pods must differ.
     """
 
     parts: tuple[tuple[str, int], ...]
     count: int
-    shape: PodShape
+    shape: ResolvedShape
     required: int = ROOT
     preferred: int = ROOT
     slice_level: int = ROOT
     slice_size: int = 1
-    apart: tuple[int, ...] = ()
+    anti_affinity_levels: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     """The PodSets, where some pods must not be, or must be, with pods of others."""
-    shuns: tuple[tuple[int, str], ...] = ()
+    anti_affinity_with: tuple[tuple[int, str], ...] = ()
     """For each of these levels and PodSets: no pod in a domain of the level with one of that PodSet."""
-    shuns_over: tuple[tuple[str, str], ...] = ()
+    anti_affinity_over: tuple[tuple[str, str], ...] = ()
     """The same over labels that are no level."""
-    together: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    co_located_over: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """For each of these labels and PodSets: all their pods in one domain of the label."""
-    joint: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    co_located_at: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """For each of these levels and PodSets: in a domain of the level are all their pods, or none."""
-    twin: bool = False
+    is_split: bool = False
     """It is a part of the pods of another kind; what they prefer is weighed there."""
     linked: bool = False
     """Whether the gang, or this PodSet, asks for a topology: its pods talk to one another."""
 
     @property
-    def single(self) -> tuple[str, ...]:
+    def anti_affinity_labels(self) -> tuple[str, ...]:
         """Labels that are no level, over which these pods must differ."""
-        return tuple(key for key, name in self.shuns_over if name in self.names)
+        return tuple(key for key, name in self.anti_affinity_over if name in self.names)
 
 
-def separated(one: PodClass, other: PodClass) -> set[int]:
+def separated(first: PodClass, second: PodClass) -> set[int]:
     """The levels in one domain of which no pods of both kinds may be; of one kind with itself, no two."""
-    return {level for level, name in one.shuns if name in other.names}
+    return {level for level, name in first.anti_affinity_with if name in second.names}
 
 
 def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
@@ -56,25 +56,25 @@ def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
 
     PodSets of equal size that are each required in one domain of a level become slices of one kind.
     """
-    found: list[PodClass] = []
+    classes: list[PodClass] = []
     for kind in map(_as_slices, kinds):
-        same = next((i for i, k in enumerate(found) if _joins(kind, k)), None)
-        if same is None:
-            found.append(kind)
+        index = next((i for i, k in enumerate(classes) if _joins(kind, k)), None)
+        if index is None:
+            classes.append(kind)
         else:
-            old = found[same]
-            found[same] = replace(
-                old,
-                parts=(*old.parts, *kind.parts),
-                count=old.count + kind.count,
-                names=(*old.names, *kind.names),
+            former = classes[index]
+            classes[index] = replace(
+                former,
+                parts=(*former.parts, *kind.parts),
+                count=former.count + kind.count,
+                names=(*former.names, *kind.names),
             )
-    return tuple(_as_one(kind) for kind in found)
+    return tuple(_as_one(kind) for kind in classes)
 
 
-def joined(one: PodClass, other: PodClass) -> PodClass | None:
+def joined(first: PodClass, second: PodClass) -> PodClass | None:
     """The two kinds as one, None where something tells them apart."""
-    both = merged((one, other))
+    both = merged((first, second))
     return both[0] if len(both) == 1 else None
 
 
@@ -94,9 +94,9 @@ def _as_one(kind: PodClass) -> PodClass:
 def _joins(kind: PodClass, other: PodClass) -> bool:
     """Whether nothing tells the kinds apart; such as are kept apart, are together with others, or prefer a
     level, by themselves alone are two."""
-    alone = kind.shape.anti_affinity or kind.joint or kind.preferred != ROOT
-    return not alone and _same(kind, other)
+    never_joins = kind.shape.anti_affinity or kind.co_located_at or kind.preferred != ROOT
+    return not never_joins and _same(kind, other)
 
 
-def _same(one: PodClass, other: PodClass) -> bool:
-    return replace(one, parts=(), names=(), count=0) == replace(other, parts=(), names=(), count=0)
+def _same(first: PodClass, second: PodClass) -> bool:
+    return replace(first, parts=(), names=(), count=0) == replace(second, parts=(), names=(), count=0)

@@ -9,9 +9,10 @@ from typing import Literal
 
 from planner.model.answer import Assignment
 from planner.model.claim_spec import ClaimSpec
-from planner.model.pod import Alignment, PodShape, PodTerm
+from planner.model.pod import Alignment, PodTerm
 from planner.model.podgroup import ReserveMode
 from planner.model.quantity import Resources
+from planner.model.resolved import ResolvedShape
 from planner.model.topology import Domain
 
 State = Literal["held", "claimed"]
@@ -80,7 +81,7 @@ class ReservedPodTraits:
         return bool(self.alignment or self.labels or self.terms or self.bundles)
 
 
-def traits_of(shape: PodShape) -> ReservedPodTraits:
+def traits_of(shape: ResolvedShape) -> ReservedPodTraits:
     """The traits of pods of this shape."""
     guards = tuple(term for term in shape.terms if not term.attracts)
-    return ReservedPodTraits(shape.alignment or None, shape.labels, guards, shape.bundles)
+    return ReservedPodTraits(shape.alignment or None, shape.labels, guards, shape.claim_specs)

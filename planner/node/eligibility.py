@@ -22,7 +22,8 @@ from planner.model.labels import (
     tolerates,
 )
 from planner.model.node import Node
-from planner.model.pod import NodeExclusion, PodShape
+from planner.model.pod import PodShape
+from planner.model.resolved import NodeExclusion, ResolvedShape
 from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
 
 _SHARED = "-SHARED"
@@ -67,20 +68,29 @@ def divided(labels: Mapping[str, str]) -> bool:
     return "-MIG-" in product or product.endswith(_SHARED)
 
 
-def label_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
-    """Why the node's labels keep the pod away for ever, or "". `linked`: its gang asks for a topology.
+def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) -> str:
+    """Why the node's labels keep the pod away for ever, or "". `linked`: its gang asks for a topology."""
+    return (
+        selector_obstacle(shape, node)
+        or next((exclusion.cause for exclusion in shape.exclusions if bars(exclusion, node)), "")
+        or divided_gpu_obstacle(shape, node, linked=linked)
+    )
+
+
+def selector_obstacle(shape: PodShape, node: Node) -> str:
+    """Why the pod's own node selector or affinity keeps it away, or ""."""
+    if shape.node_selector and not selects(shape.node_selector, node.labels):
+        return "node selector"
+    return "" if _affinity_matches(shape, node) else "node affinity"
+
+
+def divided_gpu_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
+    """Why GPUs that the node gives in parts do not serve the pod, or "".
 
     A node whose product says `-MIG-` gives MIG instances as `nvidia.com/gpu`, one `-SHARED` time slices of
     GPUs. A pod's instances have no link between them, nor have those of a gang; and of time slices a pod
     gets one, however many it asks for (NVIDIA's device plugin, facts of MIG strategy single and of sharing).
     """
-    if shape.node_selector and not selects(shape.node_selector, node.labels):
-        return "node selector"
-    if not _affinity_matches(shape, node):
-        return "node affinity"
-    for bar in shape.barred:
-        if bars(bar, node):
-            return bar.cause
     if shape.requests.get(SHARED_GPU, 0) > 1:
         return "GPU shared by time: one a pod"
     gpus = shape.requests.get(GPU, 0)
@@ -123,11 +133,11 @@ def taint_obstacle(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool)
 
 
 def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
-    """Why the pod may not be on the node whatever its capacity, or "" where it may.
+    """Why the pod, as it was asked for, may not be on the node whatever its capacity, or "" where it may.
 
     `now` False asks whether it may ever: cordons, readiness and passing taints are then left aside.
     """
-    if why := label_obstacle(shape, node):
+    if why := selector_obstacle(shape, node) or divided_gpu_obstacle(shape, node):
         return why
     return condition_obstacle(shape, node) if now else taint_obstacle(shape, node.taints, passing=False)
 

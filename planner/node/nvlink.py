@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner.model.node import Node
-from planner.model.pod import PodShape
 from planner.model.quantity import Resources
+from planner.model.resolved import ResolvedShape
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
 from planner.node.gpu_sharing import packs
 from planner.node.topology_manager import GPUS_LABEL, NumaNode
@@ -42,13 +42,13 @@ def holds_bunches(size: int, free: Resources, bunches: Iterable[tuple[int, int, 
     return packs((rest,) if rest else (), whole, size, tuple(parts))
 
 
-def most_bunches(size: int, free: Resources, shape: PodShape, limit: int) -> int:
+def most_bunches(size: int, free: Resources, shape: ResolvedShape, limit: int) -> int:
     """The most pods in such bunches that a node's NVLink domains have room for, at most `limit`."""
-    each = shape.bunch * shape.gpus
+    each = shape.nvlink_group * shape.gpus
     if not each:
         return limit
     whole, rest = divmod(max(0, _gpus(free)), size)
-    return min(limit, (whole * (size // each) + rest // each) * shape.bunch)
+    return min(limit, (whole * (size // each) + rest // each) * shape.nvlink_group)
 
 
 def numa_size(node: Node, published: NumaNode | None) -> int:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from planner.devices.availability import AvailableDevices
 from planner.devices.pools import is_claimed, on_node, plugin_name
 from planner.model.claim_spec import ClaimSpec
-from planner.model.pod import PodShape
 from planner.model.pod_class import PodClass
 from planner.model.quantity import LARGEST, Resources
+from planner.model.resolved import ResolvedShape
 from planner.model.resources import GPU
 from planner.node.gpu_sharing import Gpus, share_in, share_named
 from planner.node.numa_state import ArrivalOrders, NumaState, alignment_for
@@ -18,14 +18,16 @@ from planner.node.nvlink import holds_bunches
 
 def most(
     free: Resources,
-    shape: PodShape,
+    shape: ResolvedShape,
     gpus: Gpus | None = None,
     limit: int = LARGEST,
     stock: AvailableDevices | None = None,
 ) -> int:
     """Pods of this shape that the free amounts hold, at most `limit`; parts of GPUs on these `gpus`, devices
     by claim from this `stock`."""
-    requests, bundles = taken_there(shape, free) if shape.claims or shape.stand_ins else (shape.requests, ())
+    requests, bundles = (
+        taken_there(shape, free) if shape.claims or shape.extended_claims else (shape.requests, ())
+    )
     share = share_in(requests)
     if share is None:
         room = max(0, min((free.get(name, 0) // need for name, need in requests.items()), default=0))
@@ -38,18 +40,18 @@ def most(
     return gpus.most(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
 
 
-def takes_devices(stock: AvailableDevices | None, shape: PodShape) -> bool:
+def takes_devices(stock: AvailableDevices | None, shape: ResolvedShape) -> bool:
     """Whether the pod takes devices that claims see: by claims, or GPUs of the plugin that gives the same."""
-    if shape.bundles or shape.stand_ins:
+    if shape.claim_specs or shape.extended_claims:
         return True
     return bool(stock is not None and stock.shared and stock.waiting and shape.requests.get(GPU))
 
 
-def taken_there(shape: PodShape, free: Resources) -> tuple[Resources, tuple[ClaimSpec, ...]]:
+def taken_there(shape: ResolvedShape, free: Resources) -> tuple[Resources, tuple[ClaimSpec, ...]]:
     """What a pod takes of a node with these free amounts, and what it claims: an extended resource that the
     node does not offer is claimed, piece by piece, where a DeviceClass serves it."""
-    requests, bundles = on_node(shape.requests, free), shape.bundles
-    for name, bundle in shape.stand_ins:
+    requests, bundles = on_node(shape.requests, free), shape.claim_specs
+    for name, bundle in shape.extended_claims:
         if name not in free and name in requests:
             bundles = (*bundles, *(bundle,) * requests[name])
             requests = {other: amount for other, amount in requests.items() if other != name}
@@ -78,8 +80,8 @@ class HostFit:
             {name: need for name, need in kind.shape.requests.items() if not share_named(name)}
             for kind in kinds
         ]
-        self._caps = [1 if host_level in kind.apart else kind.count for kind in kinds]
-        self._claiming = any(kind.shape.claims or kind.shape.stand_ins for kind in kinds)
+        self._caps = [1 if host_level in kind.anti_affinity_levels else kind.count for kind in kinds]
+        self._claiming = any(kind.shape.claims or kind.shape.extended_claims for kind in kinds)
         self._shapes = [kind.shape for kind in kinds]
         names = {name for request in self._requests for name in request}
         self._resources = sorted({*names, *map(plugin_name, filter(is_claimed, names)), GPU})
@@ -104,7 +106,7 @@ class HostFit:
         missing = NOT_OFFERED if self._claiming else 0
         amounts = tuple([free.get(name, missing) for name in self._resources])
         stock = stock if any(takes_devices(stock, shape) for shape in self._shapes) else None
-        inner = inner if any(shape.bunch for shape in self._shapes) else 0
+        inner = inner if any(shape.nvlink_group for shape in self._shapes) else 0
         key = (amounts, allowed, gpus if self._sharing else None, zones, stock, inner)
         found = self._memo.get(key)
         if found is None:
@@ -124,7 +126,7 @@ class HostFit:
         found: list[tuple[int, ...]] = []
         last = len(self._requests) - 1
         filling = ArrivalOrders(zones, self._alignments) if zones else None
-        requests, bundles = self._requests, [shape.bundles for shape in self._shapes]
+        requests, bundles = self._requests, [shape.claim_specs for shape in self._shapes]
         if self._claiming:
             taken = [taken_there(shape, free) for shape in self._shapes]
             requests = [{n: need for n, need in some.items() if not share_named(n)} for some, _ in taken]
@@ -177,9 +179,11 @@ class HostFit:
     def _bunches(self, inner: int, free: Resources, counts: tuple[int, ...]) -> int:
         """The most of the last kind for which the NVLink domains have room, with the bunches so far."""
         shape, room = self._shapes[len(counts) - 1], counts[-1]
-        while room and shape.bunch:
+        while room and shape.nvlink_group:
             pods = zip(self._shapes, (*counts[:-1], room), strict=False)
-            if holds_bunches(inner, free, [(n, one.bunch, one.gpus) for one, n in pods if one.bunch]):
+            if holds_bunches(
+                inner, free, [(n, one.nvlink_group, one.gpus) for one, n in pods if one.nvlink_group]
+            ):
                 break
             room -= 1
         return room

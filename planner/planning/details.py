@@ -7,23 +7,20 @@ first cause.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.explain.alternatives import Alternative, Alternatives
-from planner.explain.diagnosis import closest, culprit_of, tight_of
+from planner.explain.alternatives import Alternative, alternatives, has_place
+from planner.explain.diagnosis import closest_of, culprit_of, tight_of
 from planner.explain.obstacles import obstacles
 from planner.model.answer import Answer, LevelAttempt
 from planner.model.podgroup import PodGroup
-from planner.model.topology import ROOT, Topology
+from planner.model.topology import ROOT
 from planner.model.work_budget import WorkBudget
-from planner.planning.extensions import by_policy
-from planner.planning.plan import near_to, requests_of, search, within_reach
-from planner.request.device_claims import with_devices
-from planner.request.problem import PlacementProblem
-from planner.request.validation import Refusal
+from planner.request.resolve import PlacementProblem, resolve
 from planner.search.level_search import LevelSearch
+from planner.search.place import place
 from planner.search.result import SearchResult
 from planner.search.space import SearchSpace, search_space
 
@@ -96,77 +93,86 @@ def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | No
 
     `snapshot` is the cluster in which it was planned; what the gang itself holds there is left aside.
     """
-    snapshot = snapshot.without(group.name)
-    near = near_to(snapshot, group)
-    try:
-        group = by_policy(snapshot, within_reach(snapshot, with_devices(snapshot, group)))
-        asks = requests_of(snapshot, group)
-    except Refusal:
+    problem = resolve(snapshot.without(group.name), group)
+    if problem.refusal:
         return None
-    tried = search(snapshot, group, asks, now=True)
-    one = next((t for t in tried if t.found and t.tree.topology.name == answer.topology), closest(tried))
-    asked, topology = one.asked, one.tree.topology
-    current, empty = search_space(snapshot, one.tree, now=True), search_space(snapshot, one.tree, now=False)
-    excluded = _outside(snapshot, one) | obstacles(group, current, asked)
-    never = _outside(snapshot, one) | obstacles(group, empty, asked)
-    as_asked = (Alternative(AS_ASKED, near.group),)
+    snapshot, gang, results = problem.snapshot, problem.gang, place(problem).results
+    result = next(
+        (
+            candidate
+            for candidate in results
+            if candidate.found and candidate.tree.topology.name == answer.topology
+        ),
+        closest_of(results),
+    )
+    asked, topology = result.asked, result.tree.topology
+    current = search_space(snapshot, result.tree, now=True)
+    empty = search_space(snapshot, result.tree, now=False)
+    excluded = _outside(snapshot, result) | obstacles(gang, current, asked)
+    never = _outside(snapshot, result) | obstacles(gang, empty, asked)
+    as_asked = (Alternative(AS_ASKED, problem.asked),)
     admitted = answer.decision == "admitted"
-    ever_as_asked = admitted or near.stands(now=False)
+    stands_when_empty = admitted or has_place(problem.when_empty())
     return Details(
         topology=topology.name,
         required=topology.levels[asked.required] if asked.required > ROOT else "",
         preferred=topology.levels[asked.preferred] if asked.preferred > ROOT else "",
-        levels=tuple(_levels(group, one, current, empty)),
+        levels=tuple(_levels(gang, result, current, empty)),
         nodes=len(snapshot.nodes),
         usable=len(snapshot.nodes) - sum(excluded.values()),
         excluded=excluded,
         excluded_ever=never,
-        ways_now=as_asked if admitted else _ways(group, one, near, now=True),
-        ways_ever=as_asked if ever_as_asked else _ways_ever(group, asks, one, near),
+        ways_now=as_asked if admitted else _ways(problem, result),
+        ways_ever=as_asked if stands_when_empty else _ways_ever(problem, result),
     )
 
 
 def _levels(
-    group: PodGroup, one: SearchResult, current: SearchSpace, empty: SearchSpace
+    group: PodGroup, result: SearchResult, current: SearchSpace, empty: SearchSpace
 ) -> Iterator[LevelFit]:
-    keys = ("", *one.tree.topology.levels)
-    return map(LevelFit, keys, _fits(group, one, current), _fits(group, one, empty))
+    keys = ("", *result.tree.topology.levels)
+    return map(LevelFit, keys, _fits(group, result, current), _fits(group, result, empty))
 
 
-def _fits(group: PodGroup, one: SearchResult, view: SearchSpace) -> list[LevelAttempt]:
+def _fits(group: PodGroup, result: SearchResult, space: SearchSpace) -> list[LevelAttempt]:
     """What the best domain of each level holds, coarse to fine.
 
     A gang may be in a domain by being in a finer one inside it: in a rack that it could not hold whole, on a
     host of it. So no level holds less than a finer one.
     """
-    found: list[LevelAttempt] = []
+    fits: list[LevelAttempt] = []
     inner: LevelAttempt | None = None
-    for level in range(one.tree.topology.host_index, ROOT - 1, -1):
-        fit = LevelSearch(view, one.asked, group.reserve, WorkBudget(_BUDGET), []).fits_at(level)
-        if inner and inner.fits > fit.fits and (level == ROOT or inner.domain[level]):
-            fit = replace(fit, domain=inner.domain[: level + 1], fits=inner.fits, note="")
-        found.append(fit)
-        inner = fit
-    return found[::-1]
+    for level in range(result.tree.topology.host_index, ROOT - 1, -1):
+        best = LevelSearch(space, result.asked, group.reserve, WorkBudget(_BUDGET), []).fits_at(level)
+        if inner and inner.fits > best.fits and (level == ROOT or inner.domain[level]):
+            best = replace(best, domain=inner.domain[: level + 1], fits=inner.fits, note="")
+        fits.append(best)
+        inner = best
+    return fits[::-1]
 
 
-def _outside(snapshot: Snapshot, one: SearchResult) -> dict[str, int]:
-    outside = len(snapshot.nodes) - len(one.tree.nodes)
-    return {f"not in topology {one.tree.topology.name}": outside} if outside else {}
+def _outside(snapshot: Snapshot, result: SearchResult) -> dict[str, int]:
+    outside = len(snapshot.nodes) - len(result.tree.nodes)
+    return {f"not in topology {result.tree.topology.name}": outside} if outside else {}
 
 
-def _ways(group: PodGroup, one: SearchResult, near: Alternatives, *, now: bool) -> tuple[Alternative, ...]:
-    part, tight = culprit_of(near.snapshot, group, one, now=now)
-    return near.ways(tight_of(part, tight), now=now)
+def _ways(problem: PlacementProblem, result: SearchResult) -> tuple[Alternative, ...]:
+    part, tight = culprit_of(problem, result)
+    return alternatives(problem, tight_of(part, tight))
 
 
-def _ways_ever(
-    group: PodGroup, asks: Sequence[tuple[Topology, PlacementProblem]], one: SearchResult, near: Alternatives
-) -> tuple[Alternative, ...]:
-    ever = search(near.snapshot, group, asks, now=False)
-    return _ways(group, next((t for t in ever if t.tree is one.tree), ever[0]), near, now=False)
+def _ways_ever(problem: PlacementProblem, result: SearchResult) -> tuple[Alternative, ...]:
+    outcome = place(problem.when_empty())
+    in_same_tree = next(
+        (candidate for candidate in outcome.results if candidate.tree is result.tree), outcome.results[0]
+    )
+    return _ways(outcome.problem, in_same_tree)
 
 
 def _best(attempt: LevelAttempt) -> dict[str, object]:
-    told: dict[str, object] = {"domain": list(attempt.domain), "pods": attempt.fits, "wanted": attempt.wanted}
-    return told | ({"note": attempt.note} if attempt.note else {})
+    entry: dict[str, object] = {
+        "domain": list(attempt.domain),
+        "pods": attempt.fits,
+        "wanted": attempt.wanted,
+    }
+    return entry | ({"note": attempt.note} if attempt.note else {})

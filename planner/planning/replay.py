@@ -17,11 +17,13 @@ from planner.model.answer import Answer
 from planner.model.claim_spec import is_bundle
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation
+from planner.model.resolved import ResolvedPodGroup, resolved_group
 from planner.model.topology import ROOT, Domain, Topology
 from planner.node.eligibility import affinity_allows
+from planner.request.device_claims import with_devices
 from planner.request.levels import resolve
-from planner.request.problem import ask
 from planner.request.topology_choice import candidates
+from planner.request.topology_request import topology_request
 from planner.request.validation import Refusal
 
 
@@ -61,22 +63,31 @@ def _slices(group: PodGroup, pod_set: PodSet) -> list[str | int]:
 
 def replay(snapshot: Snapshot, group: PodGroup, own: Reservation) -> Answer | None:
     """The answer that the gang's reservation stands for, or None where it no longer holds."""
-    if own.fingerprint != fingerprint(group):
+    gang = _with_devices(snapshot, group)
+    if own.fingerprint != fingerprint(gang):
         return None
-    sets = {pod_set.name: pod_set for pod_set in group.pod_sets}
+    sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
     if not own.assignments or not all(_stands(snapshot, sets[a.pod_set], a.node) for a in own.assignments):
         return None
     try:
-        topology = next((t for t in candidates(snapshot, group) if t.name == own.topology), None)
-        warnings = ask(group, topology).warnings if topology else ()
+        topology = next((t for t in candidates(snapshot, gang) if t.name == own.topology), None)
+        warnings = topology_request(gang, topology).warnings if topology else ()
     except Refusal:
         return None
-    if topology is None or not _together(snapshot, group, topology, own):
+    if topology is None or not _together(snapshot, gang, topology, own):
         return None
     where = f" in {'/'.join(own.domain)}" if own.domain else ""
-    message = f"{group.size} pods keep the place that was reserved for them{where}."
+    message = f"{gang.size} pods keep the place that was reserved for them{where}."
     answer = answer_of(own, "AlreadyReserved", message)
-    return replace(answer, warnings=(*group.warnings, *warnings))
+    return replace(answer, warnings=(*gang.warnings, *warnings))
+
+
+def _with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
+    """The gang with what its claims come to; as it was asked where no node offers them any more."""
+    try:
+        return with_devices(snapshot, group)
+    except Refusal:
+        return resolved_group(group)
 
 
 def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") -> Answer:

@@ -1,9 +1,4 @@
-"""`plan`: where a whole gang goes, or why it cannot. The one entry to the planner.
-
-The same snapshot and gang give the same answer, in whatever order the nodes came (invariant 8), and a gang
-that holds a reservation gets its own plan again (invariant 4). Nothing is reserved here: an admitted answer
-becomes a `Reservation` by `reservation_for`, which the shell puts into the ledger.
-"""
+"""The reservation that an admitted answer asks for. Nothing is reserved here: the ledger does that."""
 
 from __future__ import annotations
 
@@ -13,7 +8,6 @@ from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id, traits_of
 from planner.planning.replay import fingerprint
-from planner.request.device_claims import with_devices
 
 
 def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Reservation | None:
@@ -25,7 +19,8 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
         return None
     if answer.replayed:
         return snapshot.holding(group.name)
-    group = with_devices(snapshot, group)
+    gang = answer.request
+    assert gang is not None, "a new plan carries the request that it answers"
     tree = snapshot.base.trees[answer.topology]
     wide = snapshot.base.wide_trees[answer.topology] if _outside(tree, answer) else tree
     held = (wide.branch(domain) for domain in answer.reserves)
@@ -35,13 +30,13 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
         topology=answer.topology,
         level=answer.level,
         domain=answer.domain,
-        mode=group.reserve,
+        mode=gang.reserve,
         domains=answer.reserves,
         nodes=frozenset(name for branch in held if branch for name in wide.names(branch)),
         assignments=answer.assignments,
-        requests=tuple((p.name, p.shape.seat) for p in group.pod_sets if p.count),
-        traits=tuple((p.name, traits) for p in group.pod_sets if p.count and (traits := traits_of(p.shape))),
-        fingerprint=fingerprint(group),
+        requests=tuple((p.name, p.shape.seat) for p in gang.pod_sets if p.count),
+        traits=tuple((p.name, traits) for p in gang.pod_sets if p.count and (traits := traits_of(p.shape))),
+        fingerprint=fingerprint(gang),
     )
 
 

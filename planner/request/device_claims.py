@@ -1,12 +1,6 @@
 """Gangs with device claims: what these come to in the cluster at hand, before the gang is planned.
 
 What cannot be told is not counted, and a warning says so; devices that no node can ever give are refused.
-
-`plan`: where a whole gang goes, or why it cannot. The one entry to the planner.
-
-The same snapshot and gang give the same answer, in whatever order the nodes came (invariant 8), and a gang
-that holds a reservation gets its own plan again (invariant 4). Nothing is reserved here: an admitted answer
-becomes a `Reservation` by `reservation_for`, which the shell puts into the ledger.
 """
 
 from __future__ import annotations
@@ -25,8 +19,8 @@ from planner.devices.pools import is_claimed, pool_of
 from planner.devices.slices import Device
 from planner.model.claim_spec import UNKNOWN, ClaimSpec, bundle_of, is_bundle
 from planner.model.labels import NODE_NAME_FIELD, Requirement
-from planner.model.pod import PodShape
-from planner.model.podgroup import PodGroup, PodSet
+from planner.model.podgroup import PodGroup
+from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, ResolvedShape, resolved_group
 from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, CLIQUE_LABEL
 from planner.model.topology import HOSTNAME, Topology
 from planner.request.validation import Refusal
@@ -34,7 +28,7 @@ from planner.request.validation import Refusal
 _MOST_NAMED = 6
 
 
-def claimed(devices: Devices, group: PodGroup) -> PodGroup:
+def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:
     """The gang with what its claims ask for among its pods' requests; warnings say what cannot be told.
 
     Raises `Refusal` for devices that no node offers. What was worked out before is worked out anew.
@@ -49,7 +43,9 @@ def claimed(devices: Devices, group: PodGroup) -> PodGroup:
     return replace(group, pod_sets=sets, reserve=reserve, warnings=said)
 
 
-def in_one_clique(devices: Devices, topologies: Iterable[Topology], group: PodGroup) -> PodGroup:
+def in_one_clique(
+    devices: Devices, topologies: Iterable[Topology], group: ResolvedPodGroup
+) -> ResolvedPodGroup:
     """The gang with the pods that claim a ComputeDomain's channel kept in one clique, which is its reach.
 
     A gang that requires a clique or a finer level stays as it is; so does one whose topology has no cliques.
@@ -78,17 +74,17 @@ def in_one_clique(devices: Devices, topologies: Iterable[Topology], group: PodGr
     return _noted(replace(group, pod_sets=sets))
 
 
-def _noted(group: PodGroup) -> PodGroup:
+def _noted(group: ResolvedPodGroup) -> ResolvedPodGroup:
     note = f"its pods claim a ComputeDomain's channel, which reaches one {CLIQUE_LABEL}: planned within one"
     return replace(group, warnings=(*group.warnings, note))
 
 
-def _set(devices: Devices, pod_set: PodSet, namespace: str, notes: dict[str, None]) -> PodSet:
+def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[str, None]) -> ResolvedPodSet:
     stand_ins = tuple(
         (name, bundle) for name, bundle in devices.stand_ins.items() if pod_set.shape.requests.get(name)
     )
-    if stand_ins or pod_set.shape.stand_ins:
-        pod_set = replace(pod_set, shape=replace(pod_set.shape, stand_ins=stand_ins))
+    if stand_ins or pod_set.shape.extended_claims:
+        pod_set = replace(pod_set, shape=replace(pod_set.shape, extended_claims=stand_ins))
     if not pod_set.shape.claims:
         return pod_set
     asked = _Asked(devices, pod_set, notes)
@@ -117,7 +113,7 @@ def _set(devices: Devices, pod_set: PodSet, namespace: str, notes: dict[str, Non
 class _Asked:
     """What the claims of one PodSet come to, gathered claim by claim."""
 
-    def __init__(self, devices: Devices, pod_set: PodSet, notes: dict[str, None]) -> None:
+    def __init__(self, devices: Devices, pod_set: ResolvedPodSet, notes: dict[str, None]) -> None:
         self._devices, self._set, self._notes = devices, pod_set, notes
         self._amounts: Counter[str] = Counter()
         self._bundles: list[ClaimSpec] = []
@@ -267,7 +263,7 @@ class _Asked:
             + (f"{have}. Would work: {works}." if offered else f"{have}; none offers GPUs at all."),
         )
 
-    def shape(self) -> PodShape:
+    def shape(self) -> ResolvedShape:
         """The pods' shape with all that was gathered. Raises `Refusal` where no node can give all of it."""
         if len(self._bundles) > 1 and not self._ever(self._bundles):
             raise self._never(self._bundles, "its claims")
@@ -281,7 +277,7 @@ class _Asked:
         for need in self.needs:
             affinity = tuple(t if need in t else (*t, need) for t in affinity) or ((need,),)
         bundles = tuple(sorted(self._bundles, key=lambda one: one.name))
-        return replace(shape, requests={**requests, **self._amounts}, affinity=affinity, bundles=bundles)
+        return replace(shape, requests={**requests, **self._amounts}, affinity=affinity, claim_specs=bundles)
 
 
 def _cut(text: str) -> str:
@@ -289,14 +285,14 @@ def _cut(text: str) -> str:
     return flat if len(flat) <= 120 else flat[:117] + "…"
 
 
-def with_devices(snapshot: Snapshot, group: PodGroup) -> PodGroup:
+def with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
     """The gang with what its device claims come to in this cluster. Raises `Refusal` for what none offers."""
-    return (
-        claimed(snapshot.base.devices, group) if has_claims(group) or _stands_in(snapshot, group) else group
-    )
+    gang = resolved_group(group)
+    return claimed(snapshot.base.devices, gang) if has_claims(gang) or _stands_in(snapshot, gang) else gang
 
 
 def has_claims(group: PodGroup) -> bool:
+    """Whether any pod of the gang names a device claim."""
     return any(pod_set.shape.claims for pod_set in group.pod_sets)
 
 

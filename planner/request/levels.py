@@ -8,9 +8,8 @@ which it is not known is none for such a request. Pods that must lie in one NVLi
 the bunches on a node are packed into its domains. Which GPUs of a domain are free no object tells: what is
 free on a partly used node is taken to lie together.
 
-What a gang asks for, made definite for one topology: levels as indices, pods of one kind counted together.
-
-Every contradiction is found here and raised as `Refusal`, which says what would be valid.
+Also here: which level a word of the request means in a topology, and every level and topology that a request
+names.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from dataclasses import replace
 
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.node import Node
-from planner.model.pod import NodeExclusion
 from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet
 from planner.model.topology import HOSTNAME, NVLINK_KEYS, Topology
 from planner.node.nvlink import NVLINK_SIZE, SMALL, UNALIGNED, numa_size
 from planner.node.topology_manager import NumaNode
@@ -46,16 +45,16 @@ def inside_host(level: str) -> bool:
 def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
     """The GPUs that must lie in one such domain with a pod of this PodSet; 0 where nothing asks for one."""
 
-    def asks(constraint: Constraint) -> bool:
-        return constraint.required in words
-
-    own, each = pod_set.constraint, pod_set.shape.gpus
-    sliced = own if own.slice_level else group.constraint
-    slice_size = sliced.slice_size if sliced.slice_level in words else 0
+    own, gang = pod_set.constraint, group.constraint
+    sliced = own if own.slice_level else gang
+    together = (gang.required in words, own.required in words, sliced.slice_level in words)
+    if not any(together):
+        return 0
+    each = pod_set.shape.gpus
     return max(
-        group.gpus if asks(group.constraint) else 0,
-        each * pod_set.count if asks(own) else 0,
-        each * slice_size,
+        group.gpus if together[0] else 0,
+        each * pod_set.count if together[1] else 0,
+        each * sliced.slice_size if together[2] else 0,
     )
 
 
@@ -83,21 +82,23 @@ def bunch_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> i
     return sliced.slice_size if sliced.slice_level in words else 0
 
 
-def in_numa_nodes(group: PodGroup, nodes: Mapping[str, Node], numa: Mapping[str, NumaNode]) -> PodGroup:
+def with_numa_nodes(
+    group: ResolvedPodGroup, nodes: Mapping[str, Node], numa: Mapping[str, NumaNode]
+) -> ResolvedPodGroup:
     """The gang, kept to nodes whose NUMA nodes are large enough where it asks for one."""
     needed = {one.name: needs(group, one, NUMA_WORDS) for one in group.pod_sets}
     if not any(needed.values()):
         return group
     sizes = {name: numa_size(node, numa.get(name)) for name, node in nodes.items()}
 
-    def kept(pod_set: PodSet) -> PodSet:
+    def kept(pod_set: ResolvedPodSet) -> ResolvedPodSet:
         gpus = needed[pod_set.name]
         if not gpus:
             return pod_set
         names = frozenset(name for name, size in sizes.items() if size >= gpus)
         bar = NodeExclusion(NODE_NAME_FIELD, names, f"{UNALIGNED}{gpus} GPUs", inside=True, now=False)
         shape = pod_set.shape
-        return replace(pod_set, shape=replace(shape, barred=(*shape.barred, bar)))
+        return replace(pod_set, shape=replace(shape, exclusions=(*shape.exclusions, bar)))
 
     return replace(group, pod_sets=tuple(map(kept, group.pod_sets)))
 

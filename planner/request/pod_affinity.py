@@ -12,16 +12,17 @@ that want them are kept in one domain, so that it holds in whatever order they c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Assignment
 from planner.model.labels import ANY, NODE_NAME_FIELD
-from planner.model.pod import NodeExclusion, PodTerm, Spaces, means
+from planner.model.pod import PodTerm, Spaces, means
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
+from planner.model.resolved import NodeExclusion, ResolvedPodGroup
 from planner.model.topology import HOSTNAME
 
 APART, NEAR = "pod anti-affinity", "pod affinity"
@@ -39,7 +40,7 @@ class Neighbour:
     count: int = 1
 
 
-def minding(snapshot: Snapshot, group: PodGroup) -> PodGroup:
+def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
     """The gang with what its neighbours and its own PodSets mean for it; the same where that is nothing."""
     terms = any(pod_set.shape.terms for pod_set in group.pod_sets)
     if not terms and not snapshot.bound.wary and not snapshot.holds.wary:
@@ -54,9 +55,9 @@ def minding(snapshot: Snapshot, group: PodGroup) -> PodGroup:
             one,
             shape=replace(
                 one.shape,
-                barred=(*bars[one.name], *_barred(snapshot, space, one, neighbours, kept)),
-                shuns=tuple(sorted(shuns[one.name])),
-                together=tuple(sorted(together[one.name])),
+                exclusions=(*bars[one.name], *_barred(snapshot, space, one, neighbours, kept)),
+                anti_affinity_with=tuple(sorted(shuns[one.name])),
+                co_located_over=tuple(sorted(together[one.name])),
             ),
         )
         for one in sets
@@ -121,7 +122,7 @@ _Together = dict[str, set[tuple[str, tuple[str, ...]]]]
 
 
 def _among(
-    space: str, sets: list[PodSet], neighbours: Iterable[Neighbour], known: Spaces
+    space: str, sets: Sequence[PodSet], neighbours: Iterable[Neighbour], known: Spaces
 ) -> tuple[_Shuns, _Together, dict[str, list[NodeExclusion]], _Kept]:
     """What the gang's PodSets mean to each other."""
     kept: _Kept = set()

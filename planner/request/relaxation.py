@@ -8,30 +8,37 @@ from itertools import product
 
 from planner.model.pod_class import PodClass, merged
 from planner.model.topology import ROOT
-from planner.request.problem import PlacementProblem
+from planner.request.topology_request import TopologyRequest
 
-_MOST_STEPS, _MOST_ALONE = 32, 3
+_MAX_STEPS = 32
+"""Combinations of levels that are searched, besides the last one, which asks for the least."""
 
 
-def relaxations(asked: PlacementProblem) -> list[tuple[PodClass, ...]]:
+_MAX_ALONE = 3
+"""PodSets that are relaxed each by itself: the combinations are the product of their levels."""
+
+
+def relaxations(asked: TopologyRequest) -> list[tuple[PodClass, ...]]:
     """The kinds with their preferred levels made hard, then relaxed step by step up to the required ones.
 
     As few steps as can be in all; of as many, the later PodSets give way first. Each PodSet is relaxed alone
     where at most three prefer a level; of more, those with the same levels are relaxed together.
     """
+    if all(kind.preferred == ROOT for kind in asked.kinds):
+        return [merged(asked.kinds)]
     pairs = [(kind.required, kind.preferred) for kind in asked.kinds]
-    alone = sum(len(_ladder(*pair)) > 1 for pair in pairs) <= _MOST_ALONE
-    whose = list(range(len(pairs))) if alone else [pairs.index(pair) for pair in pairs]
-    ladders = {one: _ladder(*pairs[one]) for one in whose}
+    each_alone = sum(len(_ladder(*pair)) > 1 for pair in pairs) <= _MAX_ALONE
+    leaders = list(range(len(pairs))) if each_alone else [pairs.index(pair) for pair in pairs]
+    ladders = {one: _ladder(*pairs[one]) for one in leaders}
     steps = sorted(product(*(range(len(rungs)) for rungs in ladders.values())), key=lambda s: (sum(s), s))
-    chosen = [*steps[:_MOST_STEPS], *steps[-1:][: len(steps) > _MOST_STEPS]]
-    found: list[tuple[PodClass, ...]] = []
+    chosen = [*steps[:_MAX_STEPS], *steps[-1:][: len(steps) > _MAX_STEPS]]
+    relaxed: list[tuple[PodClass, ...]] = []
     for step in chosen:
         levels = {one: ladders[one][rung] for one, rung in zip(ladders, step, strict=True)}
-        kinds = _relaxed(asked.kinds, [levels[one] for one in whose])
-        if kinds not in found:
-            found.append(kinds)
-    return found
+        kinds = _relaxed(asked.kinds, [levels[one] for one in leaders])
+        if kinds not in relaxed:
+            relaxed.append(kinds)
+    return relaxed
 
 
 def _ladder(required: int, preferred: int) -> list[int]:

@@ -1,27 +1,183 @@
-"""A gang as it matters in one cluster at one moment: what no node or other pod there cares for is left out.
+"""`resolve`: what a gang asks for, made definite in one cluster at one moment.
 
-PodSets that differ only in such things are then of one kind, which makes for less to search.
+The one stage between what was read and the search. In this order:
+
+    PodGroup                as it was asked
+      device claims         what they come to on the nodes here       device_claims.py
+    .asked
+      cliques, policies     the levels that these give it             device_claims.py, level_policy.py
+    .gang
+      other pods            pod affinity, topology spread             pod_affinity.py, topology_spread.py
+      NUMA                  nodes with domains that are large enough  levels.py
+      topologies            those that it may mean                    topology_choice.py
+      levels, pod classes   for each of these a `TopologyRequest`     topology_request.py
+    .requests
+
+A changed request (other nodes, counts, levels) is a changed problem: `PlacementProblem.changed` goes through
+the stages again that hang on the change, and never through those before it.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.podgroup import PodGroup, PodSet
-from planner.request.levels import in_numa_nodes
-from planner.request.pod_affinity import minding
-from planner.request.topology_spread import spread_out
+from planner.model.labels import NODE_NAME_FIELD, Requirement
+from planner.model.podgroup import PodGroup
+from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, resolved_group
+from planner.model.topology import HOSTNAME
+from planner.request.device_claims import has_claims, in_one_clique, with_devices
+from planner.request.level_policy import by_policy
+from planner.request.levels import with_numa_nodes
+from planner.request.pod_affinity import with_pod_affinity
+from planner.request.topology_choice import candidates
+from planner.request.topology_request import TopologyRequest, topology_request
+from planner.request.topology_spread import with_topology_spread
+from planner.request.validation import Refusal, check
 
 
-def settled(snapshot: Snapshot, group: PodGroup) -> PodGroup:
-    """The gang without what cannot matter in this snapshot."""
-    group = spread_out(snapshot, minding(snapshot, group))
-    group = in_numa_nodes(group, snapshot.nodes, snapshot.base.numa)
-    if snapshot.base.aligns or not any(one.shape.alignment for one in group.pod_sets):
-        return group
-    return replace(group, pod_sets=tuple(_unaligned(one) for one in group.pod_sets))
+@dataclass(frozen=True, slots=True)
+class PlacementProblem:
+    """A gang made definite in a snapshot in which it holds nothing: all that a search needs to know.
+
+    `asked`: the request with what its device claims come to; `gang`: with the levels that cliques and
+    policies give it, too. `requests`: one for each topology that it may mean, none with a `refusal`.
+    `now`: in the cluster as it is; otherwise as if it were empty. `notes`: warnings that came up on the way.
+    """
+
+    snapshot: Snapshot
+    asked: ResolvedPodGroup
+    gang: ResolvedPodGroup
+    requests: tuple[TopologyRequest, ...] = ()
+    refusal: Refusal | None = None
+    now: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The gang's name."""
+        return self.gang.name
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What reading and resolving the request had to say."""
+        return (*self.gang.warnings, *self.notes)
+
+    def when_empty(self) -> PlacementProblem:
+        """The same in a cluster in which nothing else is."""
+        return replace(self, now=False)
+
+    def noting(self, *notes: str) -> PlacementProblem:
+        """The same with more warnings."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def refused(self, refusal: Refusal) -> PlacementProblem:
+        """The same with the reason why it can have no place."""
+        return replace(self, requests=(), refusal=refusal)
+
+    def changed(self, asked: ResolvedPodGroup) -> PlacementProblem:
+        """The problem of a changed request, whose device claims come to the same."""
+        return replace(_problem(self.snapshot, asked), now=self.now, notes=self.notes)
+
+    def in_snapshot(self, snapshot: Snapshot) -> PlacementProblem:
+        """The problem of the same request with other pods and reservations around it."""
+        return replace(_problem(snapshot, self.asked), now=self.now, notes=self.notes)
+
+    def restricted_to(self, nodes: Sequence[str], *, one_per_node: bool = False) -> PlacementProblem:
+        """The problem with these nodes alone; `one_per_node`: no two pods of a PodSet on one."""
+        needed = Requirement(NODE_NAME_FIELD, "In", tuple(nodes))
+
+        def held(pod_set: ResolvedPodSet) -> ResolvedPodSet:
+            shape = pod_set.shape
+            terms = tuple((*term, needed) for term in shape.affinity) or ((needed,),)
+            keys = (
+                tuple(dict.fromkeys((*shape.anti_affinity, HOSTNAME)))
+                if one_per_node
+                else shape.anti_affinity
+            )
+            return replace(pod_set, shape=replace(shape, affinity=terms, anti_affinity=keys))
+
+        return self.changed(replace(self.asked, pod_sets=tuple(map(held, self.asked.pod_sets))))
+
+    def resized(self, counts: Mapping[str, int]) -> PlacementProblem:
+        """The problem with other numbers of pods in these PodSets."""
+        sets = tuple(
+            replace(pod_set, count=counts.get(pod_set.name, pod_set.count)) for pod_set in self.asked.pod_sets
+        )
+        return self._claimed_anew(replace(self.asked, pod_sets=sets))
+
+    def with_requests(self, requests: Mapping[str, Mapping[str, int]]) -> PlacementProblem:
+        """The problem with other amounts of resources in the pods of these PodSets."""
+        sets = tuple(
+            replace(
+                pod_set,
+                shape=replace(
+                    pod_set.shape, requests={**pod_set.shape.requests, **requests.get(pod_set.name, {})}
+                ),
+            )
+            for pod_set in self.asked.pod_sets
+        )
+        return self._claimed_anew(replace(self.asked, pod_sets=sets))
+
+    def _claimed_anew(self, asked: ResolvedPodGroup) -> PlacementProblem:
+        """What claims come to hangs on the amounts of a pod, and on how many pods share a claim."""
+        if not has_claims(asked):
+            return self.changed(asked)
+        return replace(resolve(self.snapshot, asked), now=self.now, notes=self.notes)
 
 
-def _unaligned(pod_set: PodSet) -> PodSet:
+def resolve(snapshot: Snapshot, group: PodGroup) -> PlacementProblem:
+    """The problem of a gang in a snapshot in which it holds nothing."""
+    try:
+        asked = with_devices(snapshot, group)
+    except Refusal as refusal:
+        asked = resolved_group(group)
+        return PlacementProblem(snapshot, asked, asked, refusal=refusal)
+    return _problem(snapshot, asked)
+
+
+def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:
+    """The stages after device claims."""
+    gang = asked
+    if has_claims(asked):
+        gang = in_one_clique(snapshot.base.devices, snapshot.topologies, asked)
+    gang = by_policy(snapshot, gang)
+    try:
+        return PlacementProblem(snapshot, asked, gang, _requests(snapshot, gang))
+    except Refusal as refusal:
+        return PlacementProblem(snapshot, asked, gang, refusal=refusal)
+
+
+def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyRequest, ...]:
+    """What the gang asks for in each topology that it may mean. Raises `Refusal`."""
+    settled = _settled(snapshot, gang)
+    check(gang)
+    rules = {
+        key
+        for pod_set in settled.pod_sets
+        for key in (*pod_set.shape.anti_affinity, *dict(pod_set.shape.anti_affinity_with))
+    }
+    trees = snapshot.base.trees
+    return tuple(
+        [
+            topology_request(settled, topology, [key for key in rules if trees[topology.name].repeats(key)])
+            for topology in candidates(snapshot, gang)
+        ]
+    )
+
+
+def _settled(snapshot: Snapshot, gang: ResolvedPodGroup) -> ResolvedPodGroup:
+    """The gang with what other pods and nodes mean for it, and without what no node here cares for.
+
+    PodSets that differ only in the latter are then of one kind, which makes for less to search.
+    """
+    gang = with_topology_spread(snapshot, with_pod_affinity(snapshot, gang))
+    gang = with_numa_nodes(gang, snapshot.nodes, snapshot.base.numa)
+    if snapshot.base.aligns or not any(pod_set.shape.alignment for pod_set in gang.pod_sets):
+        return gang
+    return replace(gang, pod_sets=tuple(_unaligned(pod_set) for pod_set in gang.pod_sets))
+
+
+def _unaligned(pod_set: ResolvedPodSet) -> ResolvedPodSet:
     return replace(pod_set, shape=replace(pod_set.shape, alignment=None))

@@ -16,8 +16,9 @@ from dataclasses import replace
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import ANY, NODE_NAME_FIELD
 from planner.model.node import Node
-from planner.model.pod import NodeExclusion, PodShape, SpreadConstraint, SpreadState, selected
-from planner.model.podgroup import PodGroup, PodSet
+from planner.model.pod import PodShape, SpreadConstraint, selected
+from planner.model.podgroup import PodSet
+from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedShape, SpreadState
 from planner.model.topology import HOSTNAME
 from planner.node.eligibility import affinity_allows, untolerated
 from planner.request.pod_affinity import Neighbour, neighbours_of
@@ -25,7 +26,7 @@ from planner.request.pod_affinity import Neighbour, neighbours_of
 CAUSE = "topology spread"
 
 
-def spread_out(snapshot: Snapshot, group: PodGroup) -> PodGroup:
+def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
     """The gang with what its PodSets' spread constraints mean; the same where it has none."""
     if not any(pod_set.shape.spread for pod_set in group.pod_sets):
         return group
@@ -45,7 +46,7 @@ def _resolve(
     keeper: PodSet,
     spread: SpreadConstraint,
     beside: Iterable[Neighbour],
-    made: dict[str, PodShape],
+    made: dict[str, ResolvedShape],
 ) -> None:
     """Adds to the shapes what one constraint of one PodSet means for all of them."""
     values = _values(snapshot, keeper.shape, spread)
@@ -67,7 +68,7 @@ def _resolve(
         return
     for name in {keeper.name, *counted}:
         one = SpreadState(spread, there, name == keeper.name, name in counted, nodes, values)
-        made[name] = replace(made[name], spreading=_with(made[name].spreading, one))
+        made[name] = replace(made[name], spread_states=_with(made[name].spread_states, one))
 
 
 def _with(before: tuple[SpreadState, ...], one: SpreadState) -> tuple[SpreadState, ...]:
@@ -79,8 +80,12 @@ def _with(before: tuple[SpreadState, ...], one: SpreadState) -> tuple[SpreadStat
     return (*before, one)
 
 
-def _barred(shape: PodShape, bar: NodeExclusion) -> PodShape:
-    return shape if bar in shape.barred or not bar.values else replace(shape, barred=(*shape.barred, bar))
+def _barred(shape: ResolvedShape, bar: NodeExclusion) -> ResolvedShape:
+    return (
+        shape
+        if bar in shape.exclusions or not bar.values
+        else replace(shape, exclusions=(*shape.exclusions, bar))
+    )
 
 
 def _values(snapshot: Snapshot, shape: PodShape, spread: SpreadConstraint) -> dict[str, str]:

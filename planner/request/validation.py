@@ -1,7 +1,4 @@
-"""What a gang asks for, made definite for one topology: levels as indices, pods of one kind counted together.
-
-Every contradiction is found here and raised as `Refusal`, which says what would be valid.
-"""
+"""What contradicts itself in a request whatever the cluster, and `Refusal`, by which every stage says so."""
 
 from __future__ import annotations
 

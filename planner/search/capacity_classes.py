@@ -192,9 +192,9 @@ class CapacityClasses:
             )
             return tuple([self.counts.pack(counts) for counts in best])
         kind = self._kinds[0]
-        wanted = 1 if self._levels - 1 in kind.apart else kind.count
+        wanted = 1 if self._levels - 1 in kind.anti_affinity_levels else kind.count
         room = min(wanted, most(content.free, kind.shape, content.gpus, wanted, content.stock))
-        if content.inner and kind.shape.bunch:
+        if content.inner and kind.shape.nvlink_group:
             room = most_bunches(content.inner, content.free, kind.shape, room)
         if content.zones is not None:
             room = content.zones.room(alignment_for(kind.shape), room)

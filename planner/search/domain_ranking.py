@@ -43,7 +43,7 @@ class DomainRanking:
         self.search, self._kinds = search, kinds
         together = {required, *(kind.required for kind in kinds), *(kind.slice_level for kind in kinds)}
         self._together = frozenset(together - {ROOT})
-        alone = {level for kind in kinds if kind.count > 1 for level in kind.apart}
+        alone = {level for kind in kinds if kind.count > 1 for level in kind.anti_affinity_levels}
         pairs = [(one, other) for one in kinds for other in kinds if one is not other]
         self._apart = frozenset(alone.union(*(separated(one, other) for one, other in pairs)))
         self._bests: dict[tuple[DomainCapacity, EligibilityMap, int, bool], Candidate | None] = {}

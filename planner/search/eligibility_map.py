@@ -19,6 +19,7 @@ from planner.model.labels import NODE_NAME_FIELD
 from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.model.pod_class import PodClass
+from planner.model.resolved import ResolvedShape
 from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
 from planner.node.eligibility import label_obstacle, preference
 from planner.search.rules.caps import Cap, Most
@@ -111,10 +112,10 @@ def _asked(fabric: Infrastructure, kind: PodClass) -> Hashable:
     shape = kind.shape
     gpus = min(shape.requests.get(GPU, 0), 2) if fabric.divided else 0
     parts = gpus > 1 or (gpus and kind.linked) or shape.requests.get(SHARED_GPU, 0) > 1
-    if not (shape.node_selector or shape.affinity or shape.preferences or parts or shape.barred):
+    if not (shape.node_selector or shape.affinity or shape.preferences or parts or shape.exclusions):
         return ()
     selector = tuple(sorted(shape.node_selector.items()))
-    weighed = shape.preferences and not kind.twin
+    weighed = shape.preferences and not kind.is_split
     return (
         selector,
         shape.affinity,
@@ -123,7 +124,7 @@ def _asked(fabric: Infrastructure, kind: PodClass) -> Hashable:
         gpus,
         parts and kind.linked,
         parts,
-        shape.barred,
+        shape.exclusions,
     )
 
 
@@ -176,7 +177,7 @@ class _Matching:
         found = self._by_value.get(values)
         if found is None:
             why = tuple(label_obstacle(kind.shape, node, linked=kind.linked) for kind in self._kinds)
-            weighed = [kind.shape for kind in self._kinds if kind.shape.preferences and not kind.twin]
+            weighed = [kind.shape for kind in self._kinds if kind.shape.preferences and not kind.is_split]
             short = sum(_penalty(shape, node) for shape in weighed)
             found = self._by_value[values] = self._known.setdefault((why, short), EligibilityMap(why, short))
         return found
@@ -189,16 +190,16 @@ def _names(kinds: Sequence[PodClass]) -> frozenset[str] | None:
     asked = [r for term in terms for r in term if r.key == NODE_NAME_FIELD]
     if any(r.operator not in ("In", "NotIn") for r in asked):
         return None
-    barred = (bar.values for shape in shapes for bar in shape.barred if bar.key == NODE_NAME_FIELD)
+    barred = (bar.values for shape in shapes for bar in shape.exclusions if bar.key == NODE_NAME_FIELD)
     return frozenset(name for r in asked for name in r.values).union(*barred)
 
 
-def _keys(shape: PodShape) -> set[str]:
+def _keys(shape: ResolvedShape) -> set[str]:
     terms = (*shape.affinity, *(term for _, term in shape.preferences))
     return {
         *shape.node_selector,
         *(requirement.key for term in terms for requirement in term),
-        *(bar.key for bar in shape.barred),
+        *(bar.key for bar in shape.exclusions),
     }
 
 

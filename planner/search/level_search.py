@@ -17,8 +17,8 @@ from planner.model.pod_class import PodClass
 from planner.model.podgroup import ReserveMode
 from planner.model.topology import ROOT
 from planner.model.work_budget import BudgetEnded, WorkBudget
-from planner.request.problem import PlacementProblem
 from planner.request.relaxation import relaxations
+from planner.request.topology_request import TopologyRequest
 from planner.search.capacity_classes import CapacityClasses, Exclusivity
 from planner.search.domain_packing import DomainPacking
 from planner.search.domain_ranking import Candidate, ChildPath, DomainRanking
@@ -40,7 +40,7 @@ class LevelSearch:
     """The climbs of one gang over one view. `attempts` tells what was tried, fine to coarse."""
 
     view: SearchSpace
-    asked: PlacementProblem
+    asked: TopologyRequest
     mode: ReserveMode
     budget: WorkBudget
     attempts: list[LevelAttempt]
@@ -134,7 +134,7 @@ class LevelSearch:
         bare = tuple(replace(kind, parts=()) for kind in kinds)
         keep = self.view.base.memory.keep
         if beam or len(kinds) > 1:
-            asked = tuple([(_key(kind), kind.names, kind.shuns) for kind in bare])
+            asked = tuple([(_key(kind), kind.names, kind.anti_affinity_with) for kind in bare])
             classes = keep(
                 ("classes", asked, use, weights), lambda: CapacityClasses(bare, use, weights), size=len
             )
@@ -204,7 +204,14 @@ def _key(kind: PodClass) -> Hashable:
     """All that a search looks at in a kind of pods; labels are the match's affair."""
     shape = kind.shape
     requests = tuple(sorted(shape.requests.items()))
-    levels = (kind.required, kind.preferred, kind.slice_level, kind.slice_size, kind.apart, kind.joint)
+    levels = (
+        kind.required,
+        kind.preferred,
+        kind.slice_level,
+        kind.slice_size,
+        kind.anti_affinity_levels,
+        kind.co_located_at,
+    )
     aligned = shape.alignment and shape.alignment.key
-    devices = (shape.bundles, shape.stand_ins, shape.bunch)
+    devices = (shape.claim_specs, shape.extended_claims, shape.nvlink_group)
     return (kind.count, requests, shape.tolerations, levels, aligned, devices)

@@ -315,7 +315,7 @@ def unions(
 def _union(
     kinds: Sequence[PodClass], counts: CountAlgebra, level: int
 ) -> Callable[[PodCount, bool], PodCount] | None:
-    rules = sorted({rule for kind in kinds for rule in kind.joint if rule[0] >= level})
+    rules = sorted({rule for kind in kinds for rule in kind.co_located_at if rule[0] >= level})
     if not rules:
         return None
     members = [
@@ -338,11 +338,11 @@ def _union(
 def _projection(
     kinds: Sequence[PodClass], counts: CountAlgebra, level: int
 ) -> Callable[[PodCount, bool], PodCount] | None:
-    if not any(level in (k.required, k.slice_level, *k.apart) for k in kinds):
+    if not any(level in (k.required, k.slice_level, *k.anti_affinity_levels) for k in kinds):
         return None
 
     def keep(kind: PodClass, count: int, named: bool) -> int:
-        if named and level in kind.apart and count > 1:
+        if named and level in kind.anti_affinity_levels and count > 1:
             # What must be together further in cannot be cut down to one.
             whole = (
                 kind.count if kind.required > level else kind.slice_size if kind.slice_level > level else 1

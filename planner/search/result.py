@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.answer import LevelAttempt
 from planner.model.pod_class import PodClass
-from planner.request.problem import PlacementProblem
+from planner.request.topology_request import TopologyRequest
 from planner.search.domain_packing import PodsByNode
 
 
@@ -34,7 +34,7 @@ class SearchResult:
     """One topology's outcome: the tree that was searched, the request in it, and what was found."""
 
     tree: TopologyTree
-    asked: PlacementProblem
+    asked: TopologyRequest
     found: Placement | None
     attempts: tuple[LevelAttempt, ...]
     complete: bool

@@ -44,8 +44,8 @@ class SearchSpace:
 
     def weights(self, kinds: Sequence[PodClass]) -> Weights:
         """What placements of these kinds cost."""
-        worst = sum(weight for kind in kinds if not kind.twin for weight, _ in kind.shape.preferences)
-        worst += sum(1 for kind in kinds if not kind.twin and share_in(kind.shape.requests))
+        worst = sum(weight for kind in kinds if not kind.is_split for weight, _ in kind.shape.preferences)
+        worst += sum(1 for kind in kinds if not kind.is_split and share_in(kind.shape.requests))
         found = weights(self.tree.topology, self.base.content(self.plain or self.tree), worst)
         return without(found, self.extra) if self.extra else found
 

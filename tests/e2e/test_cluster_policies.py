@@ -126,8 +126,8 @@ async def test_a_podgroup_in_the_api_server_tells_its_pods_of_their_gang(
         await watch.start()
         await watch.synced()
         assert cluster.kubectl("apply", "-f", str(file)).status == 0
-        await until(lambda: ("default", "serve") in watch.surroundings().podgroups)
-        (group,) = read(POD, podgroups=watch.surroundings().podgroups).gangs
+        await until(lambda: ("default", "serve") in watch.environment().podgroups)
+        (group,) = read(POD, podgroups=watch.environment().podgroups).gangs
         assert (group.name, group.size) == ("default/PodGroup/serve", 3)
     finally:
         cluster.kubectl("delete", "-f", str(file))

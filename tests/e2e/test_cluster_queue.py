@@ -16,7 +16,7 @@ from tests.e2e.processes import wait_until
 from tests.e2e.replicas import LEASES, Replicas, job, reservations
 from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
-from tests.webhook.conftest import patched, review
+from tests.webhook.calls import patched, review
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
 PODS = "/api/v1/namespaces/research/pods"

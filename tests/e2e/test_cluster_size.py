@@ -22,7 +22,7 @@ from tests.e2e.controlplane import ControlPlane
 from tests.e2e.kube_ledgers import install
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.replicas import GPU, Replicas, job, nodes
-from tests.webhook.conftest import review
+from tests.webhook.calls import review
 
 NODES = int(os.environ.get("BAYPLAN_E2E_NODES", "400"))
 PODS = int(os.environ.get("BAYPLAN_E2E_PODS", "2000"))

@@ -7,8 +7,9 @@ from random import Random
 import pytest
 
 from planner.model.podgroup import Constraint
+from planner.model.resolved import resolved_group
 from planner.model.work_budget import BudgetEnded, WorkBudget
-from planner.request.problem import ask
+from planner.request.topology_request import topology_request
 from planner.request.validation import check
 from planner.search.domain_packing import DomainPacking
 from planner.search.mixtures.several import Several
@@ -25,7 +26,7 @@ def compared(one: Instance) -> str:
     group = replace(one.group, constraint=Constraint(), reserve="nodes")
     check(group)
     view = search_space(one.snapshot, one.snapshot.base.trees["topo"], now=True)
-    kinds = ask(group, view.tree.topology).kinds
+    kinds = topology_request(resolved_group(group), view.tree.topology).kinds
     if len(kinds) == 1:
         return "one kind"
     weights, match = view.weights(kinds), view.match(kinds)

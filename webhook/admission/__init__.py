@@ -1,0 +1,11 @@
+"""The decision on a request: from policies and a snapshot to patch, answer and ledger steps. Pure.
+
+- `decision`: `decide`, the steps of the way, and the `Decision` they end in
+- `context`: `RequestContext`, the immutable inputs of a decision; `environment`: those that a cluster gives
+- `evaluation`: `Evaluation`, what was worked out of them, asked for by name
+- `plan_step`: the plan of the object's gangs, made once and replayed when policies have written it
+- `reapply`: what a second `kubectl apply` must not undo
+- `response`: refusal, warnings and audit annotations; `ledger_steps`: reserve, claim, release
+
+Begin with `decision`.
+"""

@@ -1,7 +1,7 @@
-"""What policies may look up beside the object itself: its namespace, parameter objects, who may do what.
+"""What a cluster gives to decisions beside its snapshot: namespaces, parameters, PodGroups, permissions.
 
-From cluster files on the command line, from the API server in a cluster. Policies read it; nothing here does
-I/O by itself, an `Access` that asks the API server is given by the shell.
+From cluster files on the command line, from watches in a cluster. Nothing here does I/O: an `Access` that
+asks the API server is handed in.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 
 from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
 from webhook.placement.group_members import GroupMember
-from webhook.placement.queue import Waiting
-from webhook.policy.engine.context import FileParams, Params
+from webhook.placement.queue import WaitingGang
+from webhook.policy.engine.inputs import FileParams, Params
 from webhook.policy.engine.model import ParamKind, PolicySet
 from webhook.wire.request import AdmissionRequest, UserInfo
 
 Json = Mapping[str, Any]
 
 
-_TOO_MANY = ("Node", "Pod", "Event", "Lease")
-"""Kinds that no policy takes as parameters, and of which a cluster has more than is worth keeping."""
+_NOT_KEPT = ("Node", "Pod", "Event", "Lease")
+"""Kinds that no policy takes as parameters, and of which a cluster has too many to keep."""
 
 
 _NO_PARAMS = FileParams(())
@@ -37,8 +37,8 @@ class Environment:
     """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user.
 
     `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
-    such groups that are in no cluster yet. `waiting` tells, in order, which gangs wait. `fenced`: reserved
-    domains are fenced by taint.
+    such groups that are in no cluster yet. `waiting` gives the queue, in order. `fenced`: reserved domains
+    carry a taint.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -46,24 +46,24 @@ class Environment:
     access: Callable[[UserInfo], Access] = no_access
     podgroups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     members: Sequence[GroupMember] = ()
-    waiting: Callable[[], Sequence[Waiting]] = tuple
+    waiting: Callable[[], Sequence[WaitingGang]] = tuple
     fenced: bool = False
 
     @classmethod
     def of_objects(cls, objects: Iterable[Json]) -> Environment:
         """From what cluster files hold: Namespaces, and every other object as a possible parameter."""
-        known = tuple(one for one in objects if one.get("kind") not in _TOO_MANY)
-        spaces = {_name(one): one for one in known if one.get("kind") == "Namespace"}
+        known = tuple(obj for obj in objects if obj.get("kind") not in _NOT_KEPT)
+        spaces = {_name(obj): obj for obj in known if obj.get("kind") == "Namespace"}
         return cls(spaces, FileParams(known), podgroups=pod_groups(known))
 
-    def placed(self, request: AdmissionRequest) -> AdmissionRequest:
+    def with_namespace(self, request: AdmissionRequest) -> AdmissionRequest:
         """The request with its Namespace object, where that is known here."""
         known = self.namespaces.get(request.namespace)
         return request if known is None else replace(request, namespace_object=known)
 
     def params_beside(self, policies: PolicySet) -> Params:
         """Parameters from the files beside the policies, then from here."""
-        return _Both(FileParams(policies.params), self.params)
+        return _BothParams(FileParams(policies.params), self.params)
 
     def authorizer(self, user: UserInfo) -> Authorizer:
         """The CEL variable `authorizer`, speaking of the user who asks."""
@@ -73,23 +73,23 @@ class Environment:
 def pod_groups(objects: Iterable[Json]) -> dict[tuple[str, str], Json]:
     """The objects that tell pods of their gang, by namespace and name."""
     return {
-        (_meta(one, "namespace") or "default", _name(one)): one
-        for one in objects
-        if one.get("kind") == "PodGroup"
-        or (one.get("kind") == "Workload" and str(one.get("apiVersion", "")).startswith("scheduling.k8s.io/"))
+        (_meta(obj, "namespace") or "default", _name(obj)): obj
+        for obj in objects
+        if obj.get("kind") == "PodGroup"
+        or (obj.get("kind") == "Workload" and str(obj.get("apiVersion", "")).startswith("scheduling.k8s.io/"))
     }
 
 
 @dataclass(frozen=True, slots=True)
-class _Both:
+class _BothParams:
     """Two sources; an object that both have is the first one's."""
 
     first: Params
     second: Params
 
     def objects(self, kind: ParamKind) -> Sequence[Json]:
-        found = {_key(one): one for one in self.second.objects(kind)}
-        return list({**found, **{_key(one): one for one in self.first.objects(kind)}}.values())
+        objects = {_key(obj): obj for obj in self.second.objects(kind)}
+        return list({**objects, **{_key(obj): obj for obj in self.first.objects(kind)}}.values())
 
 
 def _key(obj: Json) -> tuple[str, str]:

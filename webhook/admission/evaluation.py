@@ -1,57 +1,45 @@
-"""What one decision knows while it is made: the object's gangs and their plan, worked out when asked for.
+"""What one decision has worked out of its request, asked for by name: workload, plan, `gang`, `cluster`.
 
-A policy's expressions see the object as the former policies left it; so does the plan. The first plan is held
-tentatively, so that a later look at the same gangs replays it (`webhook.planning`).
+Policies see the object as the former policies left it, and so does whatever is worked out of it. The plan
+alone is not made when somebody asks for it: `make_plan` is a step of the decision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.answer import Answer
-from planner.model.podgroup import PodGroup
-from planner.planning.replay import fingerprint
-from webhook.placement.group_members import GroupMember, members, running
-from webhook.placement.pod_affinity import repinned
-from webhook.placement.queue import Waiting, plan_in_turn
-from webhook.placement.taints import kept_off
-from webhook.placement.workload_plan import GangPlan, WorkloadPlan, replay_for_pod, with_claims
-from webhook.variables.cluster import cluster_facts
+from webhook.admission.context import RequestContext
+from webhook.admission.plan_step import PlanStep
+from webhook.cel import CostBudget
+from webhook.cel.libraries.authorizer import Authorizer
+from webhook.jsontools.path import Path
+from webhook.placement.gang_seat import with_gang_seat
+from webhook.placement.group_members import GroupMember, members, other_members
+from webhook.placement.pod_affinity import without_former_placement
+from webhook.placement.taints import keep_off_reserved
+from webhook.placement.workload_plan import WorkloadPlan, with_claims
+from webhook.policy.engine.inputs import Params
+from webhook.variables.cluster import cluster_variable
 from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable, pod_specs
-from webhook.wire.request import AdmissionRequest
-from webhook.workloads import KINDS, Workload, read, wants_plan
+from webhook.workloads import Template, Workload, read, wants_plan
 from webhook.workloads.annotation_keys import QUEUED_GATE
 
 Json = Mapping[str, Any]
 
 
-_GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
-"""Kinds that are planned as a whole; a pod that one of them owns is not planned again by itself."""
-
-
-_Size = tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...]
-
-
-PodGroups = Mapping[tuple[str, str], Json]
-
-
-_NO_PODGROUPS: PodGroups = {}
-
-
-class Lazy(Mapping[str, Any]):
+class LazyMapping(Mapping[str, Any]):
     """A mapping of names to values that are worked out on first use."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
         self._makers = makers
-        self._made: dict[str, Any] = {}
+        self._values: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = self._makers[name]()
-        return self._made[name]
+        if name not in self._values:
+            self._values[name] = self._makers[name]()
+        return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)
@@ -61,167 +49,130 @@ class Lazy(Mapping[str, Any]):
 
 
 class Evaluation:
-    """The view of one request. `snapshot` None: no cluster is known and nothing is planned."""
+    """The state of one decision, and what the policy engine asks of it (`PolicyInputs`).
 
-    def __init__(
-        self,
-        request: AdmissionRequest,
-        snapshot: Snapshot | None,
-        podgroups: PodGroups = _NO_PODGROUPS,
-        members: Sequence[GroupMember] = (),
-        waiting: Callable[[], Sequence[Waiting]] = tuple,
-        fenced: bool = False,
-    ) -> None:
-        self._request = request
-        self._members = members
-        self._podgroups = podgroups
-        self._waiting = waiting
-        self.fenced = fenced
-        self._snapshot = snapshot
-        self.booked = snapshot.reservations if snapshot is not None else ()
+    `original` is the workload as it came; `plan` what `make_plan` made last, None where nothing is planned.
+    Raises `InputError` where the object of the request is malformed.
+    """
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._reserved = context.snapshot.reservations if context.snapshot is not None else ()
         self._read: tuple[Json, Workload] | None = None
-        self._said: dict[str, tuple[Answer, _Size, PodGroup]] = {}
-        self._seen: tuple[Json, Workload, WorkloadPlan | None] | None = None
+        self._plan_step = PlanStep(context, self.workload)
+        self._planned: Json | None = None
+        self.plan: WorkloadPlan | None = None
+        self.original = self.workload(context.request.object or {})
 
-    def facts(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
-        """The variables `gang`, `plan` and `cluster`, for the object or for one PodSet's template.
-
-        `plan` is missing where there is none: an object that needs no plan, or no cluster.
-        """
-        makers: dict[str, Callable[[], Any]] = {
-            "gang": lambda: gang_variable(
-                self.workload(obj),
-                self._request.namespace,
-                pod_set,
-                obj,
-                self._fellows(obj),
-                self.booked,
-            ),
-            "cluster": self._cluster,
-            "plan": lambda: plan_variable(self.plan(obj), pod_set),
-        }
-        return Lazy(makers)
-
-    def _fellows(self, obj: Json) -> list[GroupMember]:
-        """Pods of its PodGroups of Kubernetes' own that other objects make, or that are bound already."""
-        namespace = self._request.namespace or "default"
-        own = list(members(obj, namespace, pod_specs(self.workload(obj), obj)))
-        if not own:
-            return []
-        groups, kept = {one.group for one in own}, {one.who for one in own}
-        bound = self._snapshot.pods if self._snapshot is not None else ()
-        known = [one for one in self._members if one.namespace == own[0].namespace and one.group in groups]
-        found = (*known, *running(bound, own[0].namespace, groups))
-        return [one for one in dict.fromkeys(found) if one.who not in kept]
+    @property
+    def _snapshot(self) -> Snapshot | None:
+        """The cluster with what the plan holds already."""
+        return self._plan_step.snapshot
 
     def workload(self, obj: Json) -> Workload:
         """The gangs of the object. Raises `InputError` where it is malformed."""
+        # Asked several times for each state of the object, by several policies; the last state is kept.
         if self._read is None or self._read[0] is not obj:
-            request = self._request
-            found = read(
+            request = self._context.request
+            workload = read(
                 obj,
                 namespace=request.namespace or "default",
                 request_uid=request.uid,
-                podgroups=self._podgroups,
+                podgroups=self._context.environment.podgroups,
             )
-            self._read = (obj, with_claims(self._snapshot, found))
-        workload = self._read[1]
-        return self._seated(workload) if workload.kind == "Pod" and workload.gangs else workload
+            self._read = (obj, with_claims(self._snapshot, workload))
+        return with_gang_seat(self._snapshot, self._read[1])
 
-    def _seated(self, workload: Workload) -> Workload:
-        """A pod of a gang that has its place: it takes a seat there, or is a gang of its own.
+    def make_plan(self, obj: Json) -> WorkloadPlan | None:
+        """Plan the object's gangs, unless just this object was planned. Raises as `workload` does.
 
-        Pods come one at a time, and the first one speaks for the gang. One that asks for no more than a seat
-        has fits that seat; one that asks for more must not replace what its fellows hold.
+        Policies write the plan onto the object, so it is planned once more when they are done: where they
+        only did that the same plan is replayed; where they changed what is asked for it is another one.
         """
-        (group,) = workload.gangs
-        held = self._snapshot.holding(group.name) if self._snapshot is not None else None
-        if group.name == workload.name or held is None or held.fingerprint == fingerprint(group):
-            return workload
-        shape = group.pod_sets[0].shape
-        for name, seat in held.requests:
-            if all(amount <= seat.get(resource, 0) for resource, amount in shape.requests.items()):
-                count = sum(one.count for one in held.assignments if one.pod_set == name)
-                like = replace(group.pod_sets[0], name=name, count=count, shape=replace(shape, requests=seat))
-                return replace(workload, gangs=(replace(group, pod_sets=(like,)),))
-        warning = (
-            f"asks for more than a seat of {group.name} has: planned by itself (apply the largest first)"
-        )
-        alone = replace(group.pod_sets[0], count=1)
-        own = replace(group, name=workload.name, pod_sets=(alone,), warnings=(*group.warnings, warning))
-        return replace(workload, gangs=(own,))
+        if self._planned is not obj:
+            self.plan = self._plan_step.plan(obj, self.workload(obj))
+            self._planned = obj
+        return self.plan
 
-    def freed(self, obj: Json) -> Json:
-        """The object as it came, or a pod without the pin to a place that its gang has left since."""
+    def without_former_place(self, obj: Json) -> Json:
+        """The object as it came, or a pod without the affinity to a place that its gang has left since."""
         if self._snapshot is None or obj.get("kind") != "Pod":
             return obj
-        return repinned(obj, self._snapshot, self._request.namespace)
+        return without_former_placement(obj, self._snapshot, self._context.request.namespace)
 
-    def fenced_off(self, obj: Json, plan: WorkloadPlan | None) -> Json:
+    def kept_off_reserved(self, obj: Json) -> Json:
         """The object, or a new pod for GPUs that has no place of its own and does not wait for one, kept off
         what gangs hold whole."""
         workload = self.workload(obj)
-        if self._snapshot is None or workload.kind != "Pod" or self._request.operation != "CREATE":
+        if self._snapshot is None or workload.kind != "Pod" or self._context.request.operation != "CREATE":
             return obj
         gates = (obj.get("spec") or {}).get("schedulingGates") or []
         waits = any(isinstance(gate, Mapping) and gate.get("name") == QUEUED_GATE for gate in gates)
-        if waits or (plan is not None and plan.reservations) or not wants_plan(workload):
+        if waits or (self.plan is not None and self.plan.reservations) or not wants_plan(workload):
             return obj
-        return kept_off(obj, self._snapshot)
+        return keep_off_reserved(obj, self._snapshot)
 
-    def plan(self, obj: Json) -> WorkloadPlan | None:
-        """The plan of the object's gangs, None where there is nothing to plan. Raises as `workload` does."""
-        if self._seen is None or self._seen[0] is not obj:
-            workload = self.workload(obj)
-            self._seen = (obj, workload, self._plan(obj, workload))
-        return self._seen[2]
+    # What the policy engine asks for.
 
-    def _plan(self, obj: Json, workload: Workload) -> WorkloadPlan | None:
-        if self._snapshot is None or workload.skip or not workload.gangs or not wants_plan(workload):
-            return None
-        if self._request.operation == "UPDATE" and self._same_gangs(workload):
-            return None
-        if workload.kind == "Pod" and (workload.owner or _generated(obj)):
-            # Such a pod was booked before it had a name, or by its owner: the id that it carries tells.
-            arrived = replay_for_pod(self._snapshot, obj, self._request.namespace, workload.gangs[0])
-            if arrived is not None or (workload.owner and workload.owner.split("/")[1] in _GANG_KINDS):
-                return arrived
-        plan = plan_in_turn(self._snapshot, workload, self._waiting)
-        self._snapshot = plan.snapshot
-        return replace(plan, placed=tuple(map(self._as_first_said, plan.placed)))
+    @property
+    def known(self) -> frozenset[str]:
+        """Without a cluster there is no `plan`; `cluster` says then that nothing is known."""
+        names = ("gang", "cluster") if self._context.snapshot is None else ("gang", "cluster", "plan")
+        return frozenset(names)
 
-    def _as_first_said(self, placed: GangPlan) -> GangPlan:
-        """A gang's own plan of this request again: in the words in which it was made.
+    @property
+    def params(self) -> Params:
+        """Parameter objects."""
+        return self._context.params
 
-        Not "already held"; and for one that has no place, not that its pods, whose template is now pinned to
-        the places of its fellow replicas, have no room there.
-        """
-        name, answer = placed.group.name, placed.answer
-        first, size, group = self._said.get(name, (answer, _size(placed.group), placed.group))
-        again = answer.replayed and first.assignments == answer.assignments
-        waits = answer.decision != "admitted" and first.decision == answer.decision
-        if again or (waits and size == _size(placed.group)):
-            self._said[name] = first, size, group
-            return replace(placed, answer=first, first=group)
-        self._said[name] = answer, _size(placed.group), placed.group
-        return placed
+    @property
+    def authorizer(self) -> Authorizer:
+        """The CEL variable `authorizer`."""
+        return self._context.authorizer
 
-    def _same_gangs(self, workload: Workload) -> bool:
-        """Whether an update leaves the gangs as they were, or could not change its templates anyway."""
-        old = self._request.old_object
-        return workload.template_immutable or (old is not None and self.workload(old).gangs == workload.gangs)
+    def variables(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
+        """`gang` and `cluster` of the object as it is now, and `plan` as it was made."""
+        return LazyMapping(
+            {
+                "gang": lambda: self._gang(obj, pod_set),
+                "cluster": self._cluster,
+                "plan": lambda: plan_variable(self.plan, pod_set),
+            }
+        )
+
+    def templates(self, obj: Json) -> Sequence[tuple[Path, str]]:
+        """The pod templates, where they may change."""
+        if self._templates_are_fixed:
+            return ()
+        return [(template.path, template.pod_set) for template in self.original.templates]
+
+    def inlined(self, obj: Json) -> Sequence[Template]:
+        """The pods in another form than a template, where they may change."""
+        return () if self._templates_are_fixed else self.original.inlined
+
+    def new_budget(self) -> CostBudget:
+        """Upstream's limits, for the mutating and for the validating policies each."""
+        return CostBudget()
+
+    @property
+    def _templates_are_fixed(self) -> bool:
+        """Whether the object exists, and its kind does not let its templates change: a patch there would make
+        the API server refuse an update that has nothing to do with them."""
+        return self._context.request.operation == "UPDATE" and self.original.template_immutable
+
+    def _gang(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
+        namespace = self._context.request.namespace
+        workload = self.workload(obj)
+        return gang_variable(
+            workload, namespace, pod_set, obj, self._other_members(obj, workload), self._reserved
+        )
+
+    def _other_members(self, obj: Json, workload: Workload) -> list[GroupMember]:
+        """Pods of the object's own PodGroups that other objects make, or that are bound already."""
+        namespace = self._context.request.namespace or "default"
+        own = list(members(obj, namespace, pod_specs(workload, obj)))
+        bound = self._snapshot.pods if self._snapshot is not None else ()
+        return other_members(own, self._context.environment.members, bound)
 
     def _cluster(self) -> Mapping[str, Any]:
-        if self._snapshot is None:
-            return NO_CLUSTER
-        return cluster_facts(self._snapshot)
-
-
-def _size(group: PodGroup) -> _Size:
-    """What a gang asks for, wherever its pods may go."""
-    return tuple((one.name, one.count, tuple(sorted(one.shape.requests.items()))) for one in group.pod_sets)
-
-
-def _generated(obj: Json) -> bool:
-    metadata = obj.get("metadata")
-    return isinstance(metadata, Mapping) and bool(metadata.get("generateName"))
+        return NO_CLUSTER if self._snapshot is None else cluster_variable(self._snapshot)

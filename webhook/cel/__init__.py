@@ -1,5 +1,8 @@
 """The CEL engine: expressions compiled once into closures over plain JSON. Pure: no I/O, clock or threads.
 
+`syntax` parses, `compiler` makes closures, `libraries` are the functions, `values` what CEL knows beyond
+JSON, `program` the way from text to value. Begin with `program`.
+
 Compile once, when the policy is loaded; the program is immutable and may be shared by threads:
 
     declared = Declarations(
@@ -20,7 +23,7 @@ Evaluate with bindings; any Mapping will do, and it is asked for a name only whe
 A lazy Mapping may itself be a value (`variables`, `plan`): fields are taken with `[name]`, a KeyError is "no
 such key", `has()` asks `in`. A CelError raised in there passes through:
 
-    budget = Budget()                        # one per request: 10,000,000 units, 1,000,000 an expression
+    budget = CostBudget()                    # one per request: 10,000,000 units, 1,000,000 an expression
     value = program.evaluate({"object": pod}, budget)
 
 Values are plain: dict, list, str, int, float, bool, None, bytes. Besides: `UInt` (an int), `Timestamp`,
@@ -41,7 +44,7 @@ with dots is called like `nodeAffinity.require(a, b)`; with `receiver=True` like
 `authorizer` to an `Authorizer()` of `webhook.cel.libraries.authorizer`: it answers "not available" until it
 is given an `Access`.
 
-`webhook.cel.schema.lookup(api_version, kind)` gives the structural schema of a built-in kind, or None.
+`lookup(api_version, kind)` gives the structural schema of a built-in kind, or None.
 """
 
 from webhook.cel.compiler.declarations import Declarations

@@ -13,7 +13,8 @@ from rich.markup import escape
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Reservation
-from webhook.admission.decision import CHANGED, PLAN
+from webhook.admission.decision import PLAN
+from webhook.admission.response import CHANGED
 from webhook.cli.demo_apiserver import Reply
 from webhook.workloads.annotation_keys import PLACEMENT, QUEUED_GATE
 

@@ -16,7 +16,7 @@ from webhook.functions.device_selectors import read_cluster
 from webhook.functions.table import FUNCTIONS
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore, load_paths
-from webhook.server.cluster_files import picture
+from webhook.server.cluster_files import read_cluster_files
 
 
 def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -50,12 +50,12 @@ def cluster(paths: Sequence[str]) -> Snapshot | None:
     """The picture in cluster files, None without any. Raises `InputError` for bad ones."""
     if not paths:
         return None
-    return picture(paths)[0]
+    return read_cluster_files(paths)[0]
 
 
-def cluster_and_surroundings(paths: Sequence[str]) -> tuple[Snapshot | None, Environment]:
+def cluster_and_environment(paths: Sequence[str]) -> tuple[Snapshot | None, Environment]:
     """The same, with what policies may look up there."""
-    return picture(paths) if paths else (None, Environment())
+    return read_cluster_files(paths) if paths else (None, Environment())
 
 
 def beside(snapshot: Snapshot, found: list[Document]) -> Snapshot:

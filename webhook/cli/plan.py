@@ -59,7 +59,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan and print. Raises `InputError` for bad input."""
-    snapshot, around = inputs.cluster_and_surroundings(args.cluster)
+    snapshot, around = inputs.cluster_and_environment(args.cluster)
     assert snapshot is not None, "argparse demands -c"
     documents = inputs.once(inputs.manifests(args.filename))
     found = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around.podgroups)

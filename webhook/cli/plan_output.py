@@ -11,10 +11,10 @@ from rich.text import Text
 from planner.bandwidth.baseline import RULE
 from planner.bandwidth.comparison import GangLayout, Worth, placed, worth
 from planner.cluster.snapshot import Snapshot
-from planner.explain.messages import some
 from planner.model.answer import Answer, LevelAttempt
 from planner.model.podgroup import PodGroup
 from planner.model.topology import Domain
+from planner.model.words import listed
 from planner.planning.details import Details, details
 from webhook.placement.bandwidth_words import milliseconds, ratio
 from webhook.report.terminal import console, table
@@ -133,7 +133,7 @@ def _explain(out: Console, planned: PlannedGang) -> None:
         out.print(f"  nearest request ever admitted: {' or '.join(told.ever) or 'none'}")
     for pod_set in dict.fromkeys(assignment.pod_set for assignment in answer.assignments):
         laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
-        out.print(f"  ranks of {pod_set}: {some(laid)}")
+        out.print(f"  ranks of {pod_set}: {listed(laid)}")
     if value := planned.worth():
         beside = _blind(planned.placed, value)
         out.print(f"  all-reduce of 1 GB: {_time(value.here)}; topology-blind ({RULE}): {beside}")

@@ -58,7 +58,7 @@ def _status(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Decide and report. Raises `InputError` or `PolicyError` for bad input."""
     policies = inputs.policies(args.policies)
-    snapshot, around = inputs.cluster_and_surroundings(args.cluster)
+    snapshot, around = inputs.cluster_and_environment(args.cluster)
     documents = inputs.manifests(args.filename)
     outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
     report = Report(results(_subject(outcome) for outcome in outcomes), policies.revision)

@@ -1,6 +1,6 @@
-"""Functions of policies over containers, claims, RDMA adapters and capabilities: plain JSON.
+"""Functions of policies over containers, device claims, RDMA adapters and capabilities. Plain JSON.
 
-What is malformed counts as not there: the API server says what is wrong with a pod, these only look at it.
+What is malformed counts as missing: the API server says what is wrong with a pod, these functions only look.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def claimed(pod: Json, known: Json, namespace: Json) -> list[dict[str, Json]]:
     """
     spec = _map(_map(pod).get("spec"))
     used = [
-        (_text(one.get("name")), _text(container.get("name")))
+        (_text(claim.get("name")), _text(container.get("name")))
         for part in ("containers", "initContainers")
         for container in _maps(spec.get(part))
-        for one in _maps(_map(container.get("resources")).get("claims"))
+        for claim in _maps(_map(container.get("resources")).get("claims"))
     ]
     return [
         _claim(entry, _map(known), str(namespace), used)
@@ -70,23 +70,26 @@ def _claim(
         "source": source,
         "known": requests is not None or of_domain,
         "containers": [container for claim, container in used if claim == entry["name"]],
-        "channel": of_domain or any(one["class"] == CHANNEL_CLASS for one in counted),
-        "gpus": sum(max(0, one["count"]) for one in counted if one["class"] in GPU_CLASSES),
-        "slices": sum(max(0, one["count"]) for one in counted if one["class"] == MIG_CLASS),
-        "all": any(one["count"] == UNKNOWN and one["class"] in (*GPU_CLASSES, MIG_CLASS) for one in counted),
+        "channel": of_domain or any(request["class"] == CHANNEL_CLASS for request in counted),
+        "gpus": sum(max(0, request["count"]) for request in counted if request["class"] in GPU_CLASSES),
+        "slices": sum(max(0, request["count"]) for request in counted if request["class"] == MIG_CLASS),
+        "all": any(
+            request["count"] == UNKNOWN and request["class"] in (*GPU_CLASSES, MIG_CLASS)
+            for request in counted
+        ),
     }
 
 
 def rdma(container: Json) -> dict[str, int]:
     """`rdma.asked(container)`: RDMA resources by name, as the container asks for them; {} for none."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for name, value in _stated(container):
         if _RDMA.fullmatch(name):
             try:
-                found[name] = amount(name, value, Where(), up=True)
+                counts[name] = amount(name, value, Where(), up=True)
             except ValueError:
                 continue
-    return {name: count for name, count in found.items() if count > 0}
+    return {name: count for name, count in counts.items() if count > 0}
 
 
 def _stated(container: Json) -> Iterator[tuple[str, Json]]:
@@ -120,20 +123,20 @@ def containers(pod: Json) -> list[dict[str, Json]]:
     return [
         {
             "index": index,
-            "name": one["name"],
+            "name": container["name"],
             "env": [
                 {"name": str(entry.get("name", "")), "value": _text(entry.get("value"))}
-                for entry in _maps(one.get("env"))
+                for entry in _maps(container.get("env"))
             ],
-            "envFrom": bool(one.get("envFrom")),
-            "mounts": [_text(mount.get("mountPath")) for mount in _maps(one.get("volumeMounts"))],
-            "security": one.get("securityContext"),
-            "limits": _map(_map(one.get("resources")).get("limits")),
-            "gpus": count(one),
-            "rdma": rdma(one),
+            "envFrom": bool(container.get("envFrom")),
+            "mounts": [_text(mount.get("mountPath")) for mount in _maps(container.get("volumeMounts"))],
+            "security": container.get("securityContext"),
+            "limits": _map(_map(container.get("resources")).get("limits")),
+            "gpus": count(container),
+            "rdma": rdma(container),
         }
-        for index, one in enumerate(listed)
-        if isinstance(one, Mapping) and isinstance(one.get("name"), str)
+        for index, container in enumerate(listed)
+        if isinstance(container, Mapping) and isinstance(container.get("name"), str)
     ]
 
 
@@ -146,7 +149,7 @@ def _list(value: Json) -> list[Json]:
 
 
 def _maps(value: Json) -> list[Mapping[str, Json]]:
-    return [one for one in _list(value) if isinstance(one, Mapping)]
+    return [item for item in _list(value) if isinstance(item, Mapping)]
 
 
 def _text(value: Json) -> str:

@@ -20,16 +20,16 @@ PREFIXES = ("requests.", "limits.")
 def broken(pod: Json, ranges: Json) -> list[str]:
     """`limits.broken(pod, ranges)`: each bound of a LimitRange that the pod or a container of it breaks."""
     spec = pod.get("spec") or {}
-    found: list[str] = []
-    for one in ranges or ():
+    texts: list[str] = []
+    for limit_range in ranges or ():
         bounded: list[tuple[str, Mapping[str, int]]] = (
-            [("the pod", effective_request(spec, Where()))] if one["type"] == "Pod" else []
+            [("the pod", effective_request(spec, Where()))] if limit_range["type"] == "Pod" else []
         )
-        if one["type"] == "Container":
+        if limit_range["type"] == "Container":
             bounded = list(_containers(spec))
         for who, amounts in bounded:
-            found += _outside(who, amounts, one)
-    return found
+            texts += _outside(who, amounts, limit_range)
+    return texts
 
 
 def _containers(spec: Mapping[str, Json]) -> Iterator[tuple[str, Mapping[str, int]]]:
@@ -41,15 +41,15 @@ def _containers(spec: Mapping[str, Json]) -> Iterator[tuple[str, Mapping[str, in
             yield f"container {container.get('name', '')}", {**requests, **limits}
 
 
-def _outside(who: str, amounts: Mapping[str, int], one: Mapping[str, Json]) -> Iterator[str]:
-    for name, most in one["max"].items():
-        if amounts.get(name, 0) > most:
-            asked, bound = show(name, amounts[name]), show(name, most)
-            yield f"{who} has {asked} {name}, and LimitRange {one['name']} allows at most {bound}"
-    for name, least in one["min"].items():
-        if name in amounts and amounts[name] < least:
-            asked, bound = show(name, amounts[name]), show(name, least)
-            yield f"{who} has {asked} {name}, and LimitRange {one['name']} wants at least {bound}"
+def _outside(who: str, amounts: Mapping[str, int], limit_range: Mapping[str, Json]) -> Iterator[str]:
+    for name, maximum in limit_range["max"].items():
+        if amounts.get(name, 0) > maximum:
+            amount, bound = show(name, amounts[name]), show(name, maximum)
+            yield f"{who} has {amount} {name}, and LimitRange {limit_range['name']} allows at most {bound}"
+    for name, minimum in limit_range["min"].items():
+        if name in amounts and amounts[name] < minimum:
+            amount, bound = show(name, amounts[name]), show(name, minimum)
+            yield f"{who} has {amount} {name}, and LimitRange {limit_range['name']} wants at least {bound}"
 
 
 def exceeded(gang: Json, quotas: Json) -> list[str]:

@@ -45,18 +45,18 @@ def similar(profile: Json) -> list[str]:
     return sorted(nearest[:MOST_SIMILAR], key=_size)
 
 
-def needed(product: Json, wanted: Json) -> int:
+def needed(product: Json, profiles: Json) -> int:
     """`mig.gpusNeeded(product, {profile: n})`: the fewest GPUs that hold these slices, -1 where none can."""
     board = _board(product)
-    if board is None or not isinstance(wanted, Mapping):
+    if board is None or not isinstance(profiles, Mapping):
         return -1
-    slices = {_table(name): count for name, count in wanted.items() if isinstance(count, int) and count > 0}
+    slices = {_table(name): count for name, count in profiles.items() if isinstance(count, int) and count > 0}
     if any(name not in board.profiles for name in slices):
         return -1
     if sum(slices.values()) > MOST_SEARCHED:
         return _at_least(board, slices)
-    found = gpus_needed(board, slices)
-    return -1 if found is None else found
+    gpus = gpus_needed(board, slices)
+    return -1 if gpus is None else gpus
 
 
 def _at_least(board: Board, slices: Mapping[str, int]) -> int:
@@ -81,8 +81,8 @@ def _resource(profile: str) -> str:
 
 
 def _size(profile: str) -> tuple[int, int, str]:
-    found = _SIZE.search(profile)
-    return (int(found[1]), int(found[2]), profile) if found else (0, 0, profile)
+    match = _SIZE.search(profile)
+    return (int(match[1]), int(match[2]), profile) if match else (0, 0, profile)
 
 
 MIG_FUNCTIONS: Mapping[str, Function] = {

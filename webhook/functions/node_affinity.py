@@ -1,7 +1,4 @@
-"""Functions that bayplan.dev policies may call beside Kubernetes' own: plain JSON in, plain JSON out.
-
-What CEL cannot say in a sentence stands here under a name. A new function is a new row in `FUNCTIONS`.
-"""
+"""Node affinity for policies: terms added to what a pod requires or prefers already. Plain JSON."""
 
 from __future__ import annotations
 
@@ -67,11 +64,13 @@ def _requirements(term: Mapping[str, Json]) -> list[tuple[str, Json]]:
 def _implies(term: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
     """Whether every requirement of `other` follows from one of `term`'s."""
     have = _requirements(term)
-    return all(any(_narrower(mine, wanted) for mine in have) for wanted in _requirements(other))
+    return all(
+        any(_narrower(mine, other_requirement) for mine in have) for other_requirement in _requirements(other)
+    )
 
 
-def _narrower(mine: tuple[str, Json], wanted: tuple[str, Json]) -> bool:
-    (kind, a), (other_kind, b) = mine, wanted
+def _narrower(mine: tuple[str, Json], theirs: tuple[str, Json]) -> bool:
+    (kind, a), (other_kind, b) = mine, theirs
     if kind != other_kind or a.get("key") != b.get("key"):
         return False
     if a.get("operator") == b.get("operator") == "In":

@@ -1,6 +1,6 @@
-"""The function of policies over node pools: to which pools a pod's selectors lead. Plain JSON.
+"""The function of policies over node pools: which pools a pod's selectors allow. Plain JSON.
 
-What is malformed counts as not there: the API server says what is wrong with a pod.
+What is malformed counts as missing: the API server says what is wrong with a pod.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ def reached(pod: Json, labels: Json, pools: Json) -> list[str]:
     required node affinity (each value, in each of its terms), or by the workload's label
     `kai.scheduler/node-pool`. Who asks for no pool gets none.
     """
-    asked = list(_alternatives(_map(_map(pod).get("spec")), str(_map(labels).get(NODE_POOL, ""))))
+    alternatives = list(_alternatives(_map(_map(pod).get("spec")), str(_map(labels).get(NODE_POOL, ""))))
     return [
         name
         for name, pool in _map(pools).items()
         if pool["selector"]
-        and any(all(value in one.get(key, ()) for key, value in pool["selector"].items()) for one in asked)
+        and any(
+            all(value in alternative.get(key, ()) for key, value in pool["selector"].items())
+            for alternative in alternatives
+        )
     ]
 
 
@@ -40,13 +43,13 @@ def _alternatives(spec: Mapping[str, Json], labelled: str) -> Iterator[dict[str,
     stated = {str(key): {str(value)} for key, value in _map(spec.get("nodeSelector")).items()}
     node = _map(_map(_map(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
     for term in _maps(node.get("nodeSelectorTerms")) or [{}]:
-        asked = {key: set(values) for key, values in stated.items()}
-        for one in _maps(term.get("matchExpressions")):
-            if one.get("operator") == "In" and isinstance(one.get("values"), list):
-                asked.setdefault(str(one.get("key")), set()).update(map(str, one["values"]))
+        allowed = {key: set(values) for key, values in stated.items()}
+        for expression in _maps(term.get("matchExpressions")):
+            if expression.get("operator") == "In" and isinstance(expression.get("values"), list):
+                allowed.setdefault(str(expression.get("key")), set()).update(map(str, expression["values"]))
         if labelled:
-            asked.setdefault(NODE_POOL, set()).add(labelled)
-        yield asked
+            allowed.setdefault(NODE_POOL, set()).add(labelled)
+        yield allowed
 
 
 def _map(value: Json) -> Mapping[str, Json]:
@@ -54,7 +57,7 @@ def _map(value: Json) -> Mapping[str, Json]:
 
 
 def _maps(value: Json) -> list[Mapping[str, Json]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 POOL_FUNCTIONS: Mapping[str, Function] = {"pools.reached": Function(reached, 3, 3)}

@@ -1,7 +1,8 @@
-"""The function of policies over NUMA zones: plain JSON in, plain JSON out, by `planner.numa`.
+"""The function of policies over NUMA zones: why a kubelet would reject a pod. Plain JSON.
 
-The kubelet's rules (facts of the CPU, Memory and Device Manager): cpu, memory and huge pages are aligned only
-for a Guaranteed pod, and a container's CPUs only where they are whole; devices always.
+It asks `planner.node.topology_manager`, by the kubelet's rules (facts of the CPU, Memory and Device Manager):
+cpu, memory and huge pages are aligned only for a Guaranteed pod, and a container's CPUs only where they are
+whole; devices always.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ def numa_misfit(pod: Json, nodes: Json, chosen: Json) -> Mapping[str, Json]:
         if (entry["node"] not in chosen) if chosen else not _may_go(shape, entry):
             continue
         node = _numa_node(entry)
-        found = misfit(node, alignment.asks(entry["scope"]), now=bool(chosen))
-        if found is None and not chosen:
+        shortfall = misfit(node, alignment.asks(entry["scope"]), now=bool(chosen))
+        if shortfall is None and not chosen:
             return NONE
-        if found is not None:
-            refused.append(_told(node, found))
+        if shortfall is not None:
+            refused.append(_misfit_json(node, shortfall))
     return {**refused[0], "nodes": len(refused)} if refused else NONE
 
 
@@ -64,16 +65,16 @@ def _numa_node(entry: Mapping[str, Json]) -> NumaNode:
     return NumaNode(entry["node"], entry["policy"], entry["scope"], zones)
 
 
-def _told(node: NumaNode, found: Misfit) -> dict[str, Json]:
-    asked = {name: found.ask.requests[name] for name in sorted(found.zones)}
-    spans = (f"{name} {count or 'more than all'}" for name, count in sorted(found.zones.items()))
+def _misfit_json(node: NumaNode, shortfall: Misfit) -> dict[str, Json]:
+    requests = {name: shortfall.ask.requests[name] for name in sorted(shortfall.zones)}
+    spans = (f"{name} {count or 'more than all'}" for name, count in sorted(shortfall.zones.items()))
     return {
         "node": node.name,
         "policy": node.policy,
         "scope": node.scope,
-        "container": found.ask.name,
-        "asked": _text(asked),
-        "fits": _text(most_in_one(node, sorted(found.zones))),
+        "container": shortfall.ask.name,
+        "asked": _text(requests),
+        "fits": _text(most_in_one(node, sorted(shortfall.zones))),
         "zones": ", ".join(spans) if node.policy == RESTRICTED else "",
     }
 

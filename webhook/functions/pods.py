@@ -85,20 +85,20 @@ def whole(quantity: Json, multiple: Json = 1) -> Json:
     return quantity if rounded == cores else str(rounded)
 
 
-def add_annotations(metadata: Json, wanted: Json) -> dict[str, Json]:
+def add_annotations(metadata: Json, values: Json) -> dict[str, Json]:
     """`annotations.add(metadata, {key: value})`: metadata with those annotations that they lack."""
-    return _added(metadata, "annotations", wanted)
+    return _added(metadata, "annotations", values)
 
 
-def add_labels(metadata: Json, wanted: Json) -> dict[str, Json]:
+def add_labels(metadata: Json, values: Json) -> dict[str, Json]:
     """`labels.add(metadata, {key: value})`: metadata with those labels that they lack."""
-    return _added(metadata, "labels", wanted)
+    return _added(metadata, "labels", values)
 
 
-def _added(metadata: Json, part: str, wanted: Json) -> dict[str, Json]:
+def _added(metadata: Json, part: str, values: Json) -> dict[str, Json]:
     known = _map(metadata, "metadata")
     given = _map(known.get(part), part)
-    lacking = {key: value for key, value in _map(wanted, "a map").items() if key not in given}
+    lacking = {key: value for key, value in _map(values, "a map").items() if key not in given}
     return {**known, part: {**given, **lacking}} if lacking else dict(known)
 
 

@@ -1,6 +1,6 @@
-"""Functions that bayplan.dev policies may call beside Kubernetes' own: plain JSON in, plain JSON out.
+"""The table of functions that bayplan.dev policies may call beside Kubernetes' own.
 
-What CEL cannot say in a sentence stands here under a name. A new function is a new row in `FUNCTIONS`.
+A new function is a function in the file of its subject and a row here.
 """
 
 from __future__ import annotations

@@ -33,26 +33,26 @@ def _read(obj: Json) -> Workload:
 
 def _places(obj: Json, workload: Workload) -> list[Json]:
     group = workload.gangs[0] if workload.gangs else PodGroup("", ())
-    found = []
+    places = []
     for template in workload.templates:
-        at: Any = obj
+        node: Any = obj
         for step in template.path:
-            at = at[step]
-        sets = [one for one in group.pod_sets if template.pod_set in ("", one.name)]
-        found.append(
+            node = node[step]
+        sets = [pod_set for pod_set in group.pod_sets if template.pod_set in ("", pod_set.name)]
+        places.append(
             {
                 "path": "".join(
                     f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in template.path
                 ),
                 "podSet": template.pod_set,
-                "metadata": at.get("metadata") or {},
-                "spec": at.get("spec") or {},
-                "count": sum(one.count for one in sets),
-                "gpus": max((one.shape.gpus for one in sets), default=0),
+                "metadata": node.get("metadata") or {},
+                "spec": node.get("spec") or {},
+                "count": sum(pod_set.count for pod_set in sets),
+                "gpus": max((pod_set.shape.gpus for pod_set in sets), default=0),
                 **_wish(sets, group.constraint),
             }
         )
-    return found
+    return places
 
 
 def _wish(sets: list[PodSet], gang: Constraint, *, always: bool = False) -> dict[str, Json]:
@@ -77,11 +77,13 @@ def kai_places(obj: Json) -> list[Json]:
     every = _places(obj, workload)
     kind = obj.get("kind")
     if str(kind).startswith("Ray"):
-        return [{**one, "path": one["path"] + "/metadata", "alone": []} for one in every]
-    linked = [one for one in every if one["gpus"]] or every
+        return [{**place, "path": place["path"] + "/metadata", "alone": []} for place in every]
+    linked = [place for place in every if place["gpus"]] or every
     group = next(iter(workload.gangs), PodGroup("", ()))
     wish = linked[0] if len(linked) == 1 else _wish([], group.constraint, always=True)
-    worker = next((one for one in linked if one["podSet"] in ("worker", "") and one["sliceLevel"]), wish)
+    worker = next(
+        (place for place in linked if place["podSet"] in ("worker", "") and place["sliceLevel"]), wish
+    )
     top = {
         "path": "/metadata",
         "podSet": "",
@@ -90,13 +92,17 @@ def kai_places(obj: Json) -> list[Json]:
         **{key: worker[key] for key in ("sliceLevel", "sliceSize")},
     }
     jobs = [
-        {**one, "path": one["path"].removesuffix("/spec/template") + "/metadata", "metadata": metadata}
-        for one, metadata in zip(every, _job_metadata(obj), strict=False)
+        {**place, "path": place["path"].removesuffix("/spec/template") + "/metadata", "metadata": metadata}
+        for place, metadata in zip(every, _job_metadata(obj), strict=False)
         if kind == "JobSet"
     ]
-    told = kind == "JobSet" or len(linked) == 1
-    own = [one.name for one in group.pod_sets if one.constraint.required or one.constraint.preferred]
-    return [{**one, "alone": [] if told else own} for one in (top, *jobs)]
+    one_place = kind == "JobSet" or len(linked) == 1
+    own = [
+        pod_set.name
+        for pod_set in group.pod_sets
+        if pod_set.constraint.required or pod_set.constraint.preferred
+    ]
+    return [{**place, "alone": [] if one_place else own} for place in (top, *jobs)]
 
 
 def _job_metadata(obj: Json) -> list[Json]:
@@ -113,7 +119,7 @@ def level(cluster: Json, topology: Json, word: Json) -> str:
     if not levels or not isinstance(word, str) or not word:
         return ""
     aliases = cluster["aliases"].get(topology, {})
-    return resolve(Topology("", tuple(str(one) for one in levels), aliases=aliases), word)
+    return resolve(Topology("", tuple(str(level) for level in levels), aliases=aliases), word)
 
 
 def kueue_queues(gang: Json, params: Json) -> bool:

@@ -1,4 +1,4 @@
-"""How deeply a JSON value is nested, found without recursion."""
+"""How deep a JSON value is nested, with the limit for whatever comes from outside."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The one JSON Patch (RFC 6902) of a decision: from the object as it came to the object as it shall be.
+"""The one JSON Patch (RFC 6902) of a decision: from the object as it arrived to the object as it leaves.
 
-Made here and not by the jsonpatch library, whose `make_patch` at times gives operations that do not lead to
-the result, because it folds an add and a remove of equal values into a move and then miscounts; and because
-to Python, true equals 1. Lists are aligned at their ends: what is equal at the front and at the back stays.
+The jsonpatch library is not used: its `make_patch` sometimes gives operations that do not lead to the result,
+because it folds an add and a remove of equal values into a move and then miscounts; and to Python, true
+equals 1. Lists are aligned at their ends: what is equal at the front and at the back stays.
 """
 
 from __future__ import annotations

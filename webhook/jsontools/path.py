@@ -1,4 +1,4 @@
-"""The path to a value in a JSON document, and how people write it."""
+"""A path into a JSON value: keys of maps and indices of lists."""
 
 from __future__ import annotations
 

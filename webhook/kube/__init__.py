@@ -1,7 +1,10 @@
-"""The cluster side: the API server as the source of what is known, and as keeper of the ledger.
+"""The cluster side: snapshots from watches, the ledger in the API server, the controller, certificates.
 
-Read in this order: `api` (calls; list and watch), `state` (what the watches show: cluster, workloads, gangs),
-`ledger` (reservations as objects, many writers), `controller` (`reconcile` says what is to be done,
-`controller` does it), `certificates`, `runtime` (all of it in one process), `doctor` (what `bayplan doctor`
-looks at).
+- `api`: calls to the API server
+- `state`: what the watches know; `ledger`: who holds what, as objects
+- `controller`: what keeps reservations, gates and taints true to the cluster
+- `certificates`: CA and serving certificate, shared by all replicas
+- `runtime`: all that one replica keeps open; `doctor`: the checks of `bayplan doctor`
+
+Begin with `runtime`.
 """

@@ -27,7 +27,7 @@ from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.ledger.commits import RESERVATIONS
 from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch
 from webhook.kube.state.gangs import NOTED, WATCHED
-from webhook.placement.taints import fenced_by, holder
+from webhook.placement.taints import holder, reserved_taint_value
 from webhook.workloads.annotation_keys import PLACEMENT
 
 Grade = Literal["ok", "warn", "fail"]
@@ -368,7 +368,8 @@ async def _fence(patient: Patient) -> list[CheckFinding]:
     """Taints of gangs that hold nothing any more; nothing to tell where there is no taint of ours."""
     nodes, _ = await patient.api.list("/api/v1/nodes")
     values = {
-        node["metadata"]["name"]: fenced_by((node.get("spec") or {}).get("taints") or []) for node in nodes
+        node["metadata"]["name"]: reserved_taint_value((node.get("spec") or {}).get("taints") or [])
+        for node in nodes
     }
     fenced = {name: value for name, value in values.items() if value}
     if not fenced:

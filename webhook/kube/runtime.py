@@ -98,9 +98,9 @@ class ClusterRuntime:
         """The picture, None until it is whole."""
         return self.watch.snapshot()
 
-    def surroundings(self) -> Environment:
+    def environment(self) -> Environment:
         """What policies may look up there: namespaces, the parameters that they name, and who may do what."""
-        around = self.watch.surroundings()
+        around = self.watch.environment()
         return replace(
             around,
             params=self.params,

@@ -1,0 +1,13 @@
+"""The plan of a workload, and what it writes onto objects: annotations, affinity, taints. Pure.
+
+- `workload_plan`: every gang of a workload planned, or the plan that a pod's gang has already
+- `queue`: gangs that wait are planned before one that is only now applied
+- `gang_seat`: a pod that arrives for a gang which has its place
+- `stamp`: the plan written as annotations and scheduling gate, and read back
+- `pod_affinity`: the node affinity of a former plan taken away again
+- `taints`: domains that a gang holds whole, kept free of other pods
+- `group_members`, `service_roles`: which other pods and services belong to a gang
+- `bandwidth_words`: what a place is worth, in a sentence
+
+Begin with `workload_plan`.
+"""

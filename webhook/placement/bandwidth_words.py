@@ -1,6 +1,6 @@
-"""What a gang's place is worth, in a sentence for people: beside a topology-blind one, or a better one. Pure.
+"""What a gang's place is worth, in a sentence: compared with a topology-blind one, or a better one. Pure.
 
-Always by one model, whose name is in the sentence (planner.bandwidth).
+All figures come from one model, whose name is in the sentence (`planner.bandwidth`).
 """
 
 from __future__ import annotations
@@ -34,46 +34,54 @@ def milliseconds(layout: GangLayout) -> str:
     return f"{layout.estimate.seconds * 1000:.3g} ms"
 
 
-def ratio(one: GangLayout, other: GangLayout) -> str:
+def ratio(layout: GangLayout, other: GangLayout) -> str:
     """How many times as long an all-reduce takes in one layout as in the other; "" for as long."""
-    times = one.estimate.seconds / other.estimate.seconds
+    times = layout.estimate.seconds / other.estimate.seconds
     return f"{times:.2f}×" if abs(times - 1) >= 0.005 else ""
 
 
-def of_place(snapshot: Snapshot, one: GangPlan) -> Worth | None:
+def place_worth(snapshot: Snapshot, gang_plan: GangPlan) -> Worth | None:
     """The worth of a gang's place; None where there is none to speak of. An elastic gang is taken with the
     pods that it got."""
-    return worth(snapshot, placed(one.asked, one.answer), one.answer) if one.asked.size > 1 else None
+    return (
+        worth(snapshot, placed(gang_plan.asked, gang_plan.answer), gang_plan.answer)
+        if gang_plan.asked.size > 1
+        else None
+    )
 
 
 def properties(value: Worth) -> Mapping[str, str]:
     """The same for machines, as strings: milliseconds, and the model."""
-    told = {"allReduceMs": f"{value.here.estimate.seconds * 1000:.3f}"}
+    values = {"allReduceMs": f"{value.here.estimate.seconds * 1000:.3f}"}
     if value.blind is not None:
-        told["allReduceMsTopologyBlind"] = f"{value.blind.estimate.seconds * 1000:.3f}"
-    return told | {"allReduceModel": value.here.estimate.model}
+        values["allReduceMsTopologyBlind"] = f"{value.blind.estimate.seconds * 1000:.3f}"
+    return values | {"allReduceModel": value.here.estimate.model}
 
 
-def given_up(snapshot: Snapshot, one: GangPlan) -> str:
+def bandwidth_warning(snapshot: Snapshot, gang_plan: GangPlan) -> str:
     """The warning to a gang that is spread, though it prefers one domain, where that costs time: how much,
     and what would be better. "" where the place is as good as any, or was promised before.
 
     `snapshot` is the cluster in which it was planned.
     """
-    if one.answer.decision != "admitted" or one.answer.replayed:
+    if gang_plan.answer.decision != "admitted" or gang_plan.answer.replayed:
         return ""
-    found = spread(snapshot, one.asked, one.answer)
-    if found is None or found.here.estimate.seconds < _NOTICED * found.best.estimate.seconds:
+    distribution = spread(snapshot, gang_plan.asked, gang_plan.answer)
+    if (
+        distribution is None
+        or distribution.here.estimate.seconds < _NOTICED * distribution.best.estimate.seconds
+    ):
         return ""
-    return _costs(one.group.name, found)
+    return _costs(gang_plan.group.name, distribution)
 
 
-def _costs(name: str, found: PodDistribution) -> str:
-    what = short(found.level)
-    where = f"one {what}" if found.least == 1 else f"{found.least} {what}s"
-    better = "require it, and wait" if found.least == 1 else "wait until others have ended"
+def _costs(name: str, distribution: PodDistribution) -> str:
+    what = short(distribution.level)
+    where = f"one {what}" if distribution.least == 1 else f"{distribution.least} {what}s"
+    better = "require it, and wait" if distribution.least == 1 else "wait until others have ended"
     return (
-        f"{name}: in {found.domains} {what}s, for {where} has no room now. All-reduce of 1 GB: "
-        f"{milliseconds(found.here)}, in {where} {milliseconds(found.best)} "
-        f"({ratio(found.here, found.best)}), by the model: {found.here.estimate.model}. Better: {better}."
+        f"{name}: in {distribution.domains} {what}s, for {where} has no room now. All-reduce of 1 GB: "
+        f"{milliseconds(distribution.here)}, in {where} {milliseconds(distribution.best)} "
+        f"({ratio(distribution.here, distribution.best)}), by the model: {distribution.here.estimate.model}. "
+        f"Better: {better}."
     )

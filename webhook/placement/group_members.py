@@ -1,12 +1,12 @@
-"""Pods of one PodGroup of Kubernetes' own, wherever they are written: which scheduler each names. Pure.
+"""The pods of a PodGroup of Kubernetes' own, whatever objects make them: which scheduler each names. Pure.
 
-All pods of such a group must name the same one, or none of them starts; they may come from several objects
-(`spec.schedulingGroup` since 1.36, `spec.workloadRef` in 1.35).
+All pods of such a group must name the same scheduler, or none of them starts; they may come from several
+objects (`spec.schedulingGroup` since 1.36, `spec.workloadRef` in 1.35).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,19 @@ def group_of(spec: Json) -> str:
         if isinstance(joined, Mapping) and isinstance(joined.get(key), str) and joined[key]:
             return str(joined[key])
     return ""
+
+
+def other_members(
+    own: Sequence[GroupMember], known: Iterable[GroupMember], bound: Iterable[BoundPod]
+) -> list[GroupMember]:
+    """Pods of the groups of `own` that other objects make (`known`), or that are bound already, each once."""
+    if not own:
+        return []
+    namespace = own[0].namespace
+    groups, origins = {member.group for member in own}, {member.who for member in own}
+    applied = [member for member in known if member.namespace == namespace and member.group in groups]
+    others = dict.fromkeys((*applied, *running(bound, namespace, groups)))
+    return [member for member in others if member.who not in origins]
 
 
 def running(pods: Iterable[BoundPod], namespace: str, groups: set[str]) -> Iterator[GroupMember]:

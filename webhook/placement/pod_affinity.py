@@ -1,7 +1,12 @@
-"""A gang without the node affinity that its own former plan wrote, so that it can be planned elsewhere. Pure.
+"""The node affinity that a former plan wrote, taken away again, so that its gang can be planned anew. Pure.
 
-The mutating pass wrote the place into the templates, and most kinds' templates can never be changed. What the
-plan wrote is known from its note: the labels of each domain's whole path, or the hosts.
+Admission wrote the place into the pod templates, and most kinds' templates can never be changed. Which terms
+a plan wrote follows from its annotation: the labels of each reserved domain's whole path, or hostnames. A pod
+with
+
+    required: [{rack In [r1]}, ...]                     its gang has moved from rack r1 to r2
+
+arrives from such a template; the term of r1 is removed, and the policies write the one of r2.
 """
 
 from __future__ import annotations
@@ -38,42 +43,46 @@ class PlacementTerms:
         return PlacementTerms(tuple(dict.fromkeys((*self.terms, *other.terms))), self.hosts | other.hosts)
 
     def without(self, term: Term) -> Term:
-        """A term less what a plan joined to it: a domain's whole path, and requirements of hosts alone."""
-        path = next((pin for pin in self.terms if all(one in term for one in pin)), ())
-        return tuple(one for one in term if one not in path and not self._names(one))
+        """A term without what a plan added to it: a domain's whole path, and requirements of hosts alone."""
+        path = next((path for path in self.terms if all(requirement in term for requirement in path)), ())
+        return tuple(
+            requirement for requirement in term if requirement not in path and not self._names(requirement)
+        )
 
-    def _names(self, one: Requirement) -> bool:
+    def _names(self, requirement: Requirement) -> bool:
         return (
-            one.key in (HOSTNAME, NODE_NAME_FIELD)
-            and one.operator == "In"
-            and bool(one.values)
-            and self.hosts.issuperset(one.values)
+            requirement.key in (HOSTNAME, NODE_NAME_FIELD)
+            and requirement.operator == "In"
+            and bool(requirement.values)
+            and self.hosts.issuperset(requirement.values)
         )
 
 
-def pins_of(levels: Sequence[str], domains: Iterable[Domain], nodes: Iterable[str] = ()) -> PlacementTerms:
+def terms_of_domains(
+    levels: Sequence[str], domains: Iterable[Domain], nodes: Iterable[str] = ()
+) -> PlacementTerms:
     """What a plan writes for whole domains and for single hosts. Without `levels`, for the hosts alone."""
-    found = tuple(domains) if levels else ()
-    paths = (domain for domain in found if len(domain) < len(levels))
-    hosts = (domain[-1] for domain in found if len(domain) == len(levels))
-    return PlacementTerms(tuple(path_term(levels, one) for one in paths), frozenset((*hosts, *nodes)))
+    written = tuple(domains) if levels else ()
+    paths = (domain for domain in written if len(domain) < len(levels))
+    hosts = (domain[-1] for domain in written if len(domain) == len(levels))
+    return PlacementTerms(tuple(path_term(levels, path) for path in paths), frozenset((*hosts, *nodes)))
 
 
-def pins_in(snapshot: Snapshot, note: PlacementAnnotation) -> PlacementTerms:
-    """What the plan of a note wrote."""
-    return pins_of(_levels(snapshot, note.topology), note.domains, note.nodes)
+def terms_of_annotation(snapshot: Snapshot, note: PlacementAnnotation) -> PlacementTerms:
+    """What the plan of an annotation wrote."""
+    return terms_of_domains(_levels(snapshot, note.topology), note.domains, note.nodes)
 
 
-def pins_for(snapshot: Snapshot, held: Reservation) -> PlacementTerms:
+def terms_of_reservation(snapshot: Snapshot, held: Reservation) -> PlacementTerms:
     """What the plan writes of a gang that holds this."""
-    return pins_of(_levels(snapshot, held.topology), held.domains, hosts_of(snapshot, held))
+    return terms_of_domains(_levels(snapshot, held.topology), held.domains, hosts_of(snapshot, held))
 
 
 def hosts_of(snapshot: Snapshot, held: Reservation) -> frozenset[str]:
     """The hosts that a gang of mode `nodes` is pinned to; none for one that holds whole domains."""
     if held.mode != "nodes":
         return frozenset()
-    return frozenset(host_of(snapshot, one.node) for one in held.assignments)
+    return frozenset(host_of(snapshot, assignment.node) for assignment in held.assignments)
 
 
 def host_of(snapshot: Snapshot, name: str) -> str:
@@ -82,22 +91,22 @@ def host_of(snapshot: Snapshot, name: str) -> str:
     return (node.labels.get(HOSTNAME) if node is not None else "") or name
 
 
-def unpinned(group: PodGroup, pins: PlacementTerms) -> PodGroup:
+def without_placement_affinity(group: PodGroup, written: PlacementTerms) -> PodGroup:
     """The gang with each PodSet's affinity as it was before the plan's terms were joined to it."""
     sets = []
     for pod_set in group.pod_sets:
-        terms = tuple(dict.fromkeys(pins.without(term) for term in pod_set.shape.affinity))
-        # A term that the plan alone wrote demands nothing else, and neither do the terms ORed with it.
+        terms = tuple(dict.fromkeys(written.without(term) for term in pod_set.shape.affinity))
+        # Terms are ORed: where one of them was the plan's alone, the pod required nothing before.
         free = () if () in terms else terms
         sets.append(replace(pod_set, shape=replace(pod_set.shape, affinity=free)))
     return replace(group, pod_sets=tuple(sets))
 
 
-def unpinned_affinity(affinity: Json, pins: PlacementTerms) -> dict[str, Any]:
-    """The same for a pod's `spec.affinity`; everything else in it stays."""
+def remove_placement_affinity(affinity: Json, written: PlacementTerms) -> dict[str, Any]:
+    """A pod's `spec.affinity` as it was before; everything else in it stays."""
     node = dict(affinity.get("nodeAffinity") or {})
     former = (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
-    after = [_stripped(term, pins) for term in former]
+    after = [_stripped(term, written) for term in former]
     if after == former:
         return dict(affinity)
     if all(any(term.get(kind) for kind in KINDS_OF_MATCH) for term in after):
@@ -108,11 +117,11 @@ def unpinned_affinity(affinity: Json, pins: PlacementTerms) -> dict[str, Any]:
     return {**rest, "nodeAffinity": node} if node else rest
 
 
-def _stripped(term: Json, pins: PlacementTerms) -> dict[str, Any]:
-    stated = tuple(_requirement(one) for kind in KINDS_OF_MATCH for one in term.get(kind) or [])
-    left = pins.without(stated)
+def _stripped(term: Json, written: PlacementTerms) -> dict[str, Any]:
+    stated = tuple(_requirement(expression) for kind in KINDS_OF_MATCH for expression in term.get(kind) or [])
+    left = written.without(stated)
     kept = {
-        kind: [one for one in term[kind] or [] if _requirement(one) in left]
+        kind: [expression for expression in term[kind] or [] if _requirement(expression) in left]
         for kind in KINDS_OF_MATCH
         if kind in term
     }
@@ -124,12 +133,11 @@ def _requirement(expression: Json) -> Requirement:
     return Requirement(str(expression.get("key", "")), str(expression.get("operator", "")), values)
 
 
-def repinned(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
-    """A pod that its template pins to a place which its gang has left, free of that pin; else the pod itself.
+def without_former_placement(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
+    """A pod without the affinity to a place that its gang has left; else the pod itself.
 
-    Templates can mostly not be changed, so what the former plan wrote is taken away when the pod arrives, and
-    the policies write the plan as it is now. The pod's own note tells where the former plan was. Of an object
-    of several gangs the template tells the places of all, and the pod keeps none but its own gang's.
+    Its own annotation tells where the former plan was. The template of an object of several gangs names the
+    places of all of them; the pod keeps only its own gang's.
     """
     metadata = pod.get("metadata")
     annotations = (metadata.get("annotations") if isinstance(metadata, Mapping) else None) or {}
@@ -139,17 +147,17 @@ def repinned(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
     affinity = spec.get("affinity") if isinstance(spec, Mapping) else None
     if not known or not isinstance(spec, Mapping) or not isinstance(affinity, Mapping):
         return pod
-    now = {domain for one in held for domain in one.domains}
-    hosts = frozenset(host for one in held for host in hosts_of(snapshot, one))
+    now = {domain for reservation in held for domain in reservation.domains}
+    hosts = frozenset(host for reservation in held for host in hosts_of(snapshot, reservation))
     former = PlacementAnnotation(
         note.decision,
         note.topology,
         tuple(domain for domain in note.domains if domain not in now),
         note.nodes if note.nodes != hosts else frozenset(),
     )
-    after = unpinned_affinity(affinity, pins_in(snapshot, former))
+    after = remove_placement_affinity(affinity, terms_of_annotation(snapshot, former))
     return pod if after == affinity else {**pod, "spec": {**spec, "affinity": after}}
 
 
 def _levels(snapshot: Snapshot, topology: str) -> tuple[str, ...]:
-    return next((one.levels for one in snapshot.topologies if one.name == topology), ())
+    return next((candidate.levels for candidate in snapshot.topologies if candidate.name == topology), ())

@@ -1,4 +1,4 @@
-"""Gangs that wait come before one that is only now applied, if that would take a place from them. Pure.
+"""Gangs that wait are served before one that is applied now, if it would take a place from them. Pure.
 
 The rules of the queue, for the controller and for one newcomer alike: gangs are planned in order of priority
 and age, each in what those before it left; for the first that has no place yet, what it would take on the
@@ -21,10 +21,9 @@ from planner.planning.reservation import reservation_for
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workload
 from webhook.workloads import Workload
 
-MAX_PLANNED = 32
-"""Waiting gangs that are planned for one newcomer; those behind them are not thought of.
-
-A webhook call has seconds, and each plan takes up to a tenth of one."""
+MAX_WAITING_PLANNED = 32
+"""Waiting gangs that are planned for one newcomer; those behind them are left aside, so that a long queue
+does not use up the deadline of the call."""
 
 
 PlaceWhenEmpty = Callable[[Snapshot, PodGroup], Reservation | None]
@@ -32,7 +31,7 @@ PlaceWhenEmpty = Callable[[Snapshot, PodGroup], Reservation | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingGang:
     """A gang that waits for a place. `created`: since when, seconds since the epoch."""
 
     group: PodGroup
@@ -53,7 +52,7 @@ def queue_key(priority: int, created: float, name: str) -> tuple[int, float, str
     return (-priority, created, name)
 
 
-def in_order(waiting: Iterable[Waiting]) -> tuple[Waiting, ...]:
+def in_order(waiting: Iterable[WaitingGang]) -> tuple[WaitingGang, ...]:
     """The queue in its order."""
     return tuple(sorted(waiting, key=lambda gang: queue_key(gang.priority, gang.created, gang.group.name)))
 
@@ -82,18 +81,17 @@ def plan_queue(
 
 
 def plan_in_turn(
-    snapshot: Snapshot, workload: Workload, waiting: Callable[[], Sequence[Waiting]]
+    snapshot: Snapshot, workload: Workload, waiting: Callable[[], Sequence[WaitingGang]]
 ) -> WorkloadPlan:
     """The plan of a workload's gangs, where those that `waiting` gives are in the queue already, in order.
 
-    What it holds already is its own, and nobody is waited for. A gang that would fit but for those ahead is
-    queued behind them.
+    A gang that holds its place keeps it. One that would fit if nobody were ahead is queued behind them.
     """
     straight = plan_workload(snapshot, workload)
-    newcomers = [placed.group for placed in straight.placed if not placed.answer.replayed]
+    newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]
     if not newcomers or straight.decision != "admitted":
         return straight
-    names = {placed.group.name for placed in straight.placed}
+    names = {gang_plan.group.name for gang_plan in straight.placed}
     stated = max(map(_priority, newcomers))
     ahead = [
         gang
@@ -104,7 +102,7 @@ def plan_in_turn(
     ]
     if not ahead:
         return straight
-    turned = plan_workload(kept_for(snapshot, ahead), workload)
+    turned = plan_workload(with_waiting_gangs(snapshot, ahead), workload)
     placed = tuple(
         _behind(before, after, ahead) for before, after in zip(straight.placed, turned.placed, strict=True)
     )
@@ -114,9 +112,9 @@ def plan_in_turn(
     return WorkloadPlan(placed, snapshot)
 
 
-def kept_for(snapshot: Snapshot, ahead: Iterable[Waiting]) -> Snapshot:
-    """The snapshot in which those that wait hold what is not to be taken from them."""
-    return plan_queue(snapshot, (gang.group for gang in islice(ahead, MAX_PLANNED)), _remembered)[1]
+def with_waiting_gangs(snapshot: Snapshot, ahead: Iterable[WaitingGang]) -> Snapshot:
+    """The snapshot in which waiting gangs hold what must not be taken from them."""
+    return plan_queue(snapshot, (gang.group for gang in islice(ahead, MAX_WAITING_PLANNED)), _remembered)[1]
 
 
 def place_when_empty(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
@@ -140,8 +138,8 @@ def _remembered(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
     return place
 
 
-def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[Waiting]) -> GangPlan:
-    """What is said of one gang: of one that would have its place but for the queue, that it waits in turn."""
+def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[WaitingGang]) -> GangPlan:
+    """The plan of one gang; where only the queue keeps it from a place, the answer says so."""
     if before.answer.decision != "admitted" or after.answer.decision == "admitted":
         return after
     first = ahead[0].group.name

@@ -1,4 +1,4 @@
-"""Roles of disaggregated inference: which one an object plays, and where its fellows have their place. Pure.
+"""Roles of disaggregated inference: which one an object plays, and where the others have their place. Pure.
 
 Prefill, decode and router are either parts of one object, or objects of their own whose names differ in the
 role alone: `llama-prefill` and `llama-decode`, and the pods that Deployments of these names make.
@@ -21,9 +21,9 @@ ROLE_LABELS = ("scheduling.run.ai/topology-role", "app.kubernetes.io/component")
 def role_of(name: str, *labels: Any) -> str:
     """The role that labels name, or else an object's name; "" for none."""
     for key in ROLE_LABELS:
-        for one in labels:
-            if isinstance(one, Mapping) and one.get(key) in ROLES:
-                return str(one[key])
+        for mapping in labels:
+            if isinstance(mapping, Mapping) and mapping.get(key) in ROLES:
+                return str(mapping[key])
     return _parsed(name)[1]
 
 
@@ -37,7 +37,7 @@ def _parsed(name: str) -> tuple[str, str]:
 
 
 def beside(gang: str, own: Iterable[str], reservations: Iterable[Reservation]) -> list[dict[str, Any]]:
-    """The places of the same service's other gangs, in the order of the book.
+    """The places of the same service's other gangs, in the order of the reservations.
 
     `gang` is NAMESPACE/KIND/NAME of an object, `own` the names of its gangs. Each place has its `gang`,
     `role`, `topology` and `domain`.
@@ -47,12 +47,12 @@ def beside(gang: str, own: Iterable[str], reservations: Iterable[Reservation]) -
     if not role:
         return []
     kept = {*own, gang}
-    found = []
+    places = []
     for held in reservations:
         parts = held.gang.split("/")
         if parts[0] == namespace and len(parts) > 2 and held.gang not in kept:
             their_service, theirs = _parsed(parts[2])
             if theirs and their_service == service:
                 place = {"gang": held.gang, "role": theirs}
-                found.append({**place, "topology": held.topology, "domain": list(held.domain)})
-    return found
+                places.append({**place, "topology": held.topology, "domain": list(held.domain)})
+    return places

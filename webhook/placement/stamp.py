@@ -1,8 +1,6 @@
-"""Writing a plan onto an object: Bayplan's own annotations, and the gate of a gang that waits. Pure.
+"""The plan written onto an object, and read back: annotations, and the gate of a gang that waits. Pure.
 
 What a scheduler reads (its own annotations, affinity, schedulerName) is written by policies, not here.
-
-The annotation `bayplan.dev/placement`, read back: what a plan wrote onto an object or a template. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import orjson
 from planner.model.errors import InputError, Where
 from planner.model.natural_order import natural
 from planner.model.topology import HOSTNAME, Domain
-from webhook.placement.taints import tolerant
+from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.workloads import KINDS, Template, Workload
 from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
@@ -32,11 +30,11 @@ ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
 def annotate(
     obj: Mapping[str, Any], workload: Workload, plan: WorkloadPlan, policies: str, *, fenced: bool = False
 ) -> Json:
-    """A copy of the object that carries its plan; the same plan stamped twice changes nothing.
+    """A copy of the object that carries its plan; the same plan written twice changes nothing.
 
     `policies` is the value of `bayplan.dev/policies`. Templates learn the reservation too, so that their
-    pods find it; a queued gang's templates get the scheduling gate, an admitted one's lose it. Where domains
-    are `fenced` by taint, a pod tolerates its own gang's when it comes.
+    pods find it; a queued gang's templates get the scheduling gate, an admitted one's lose it. Where reserved
+    domains carry a taint (`fenced`), an arriving pod gets the toleration of its own gang's.
     """
     stamped: Json = copy.deepcopy(dict(obj))
     note = placement_note(plan)
@@ -45,16 +43,20 @@ def annotate(
     _annotate(stamped, own)
     waits = plan.decision == "queued" and plan.first.group.on_unavailable == "queue"
     for template in workload.templates:
-        pod = _at(stamped, template)
+        pod = _template_of(stamped, template)
         if template.path:
             gang = (
                 workload.name if workload.kind in ONE_GANG and not workload.per_pod and (ids or waits) else ""
             )
-            told = {PLACEMENT: note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
-            _annotate(pod, told)
+            values = {PLACEMENT: note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
+            _annotate(pod, values)
         _gate(pod, waits)
-        if fenced and not template.path and any(one.mode == "domain" for one in plan.reservations):
-            pod["spec"]["tolerations"] = tolerant(pod["spec"].get("tolerations"), plan.reservations)
+        if (
+            fenced
+            and not template.path
+            and any(reservation.mode == "domain" for reservation in plan.reservations)
+        ):
+            pod["spec"]["tolerations"] = with_tolerations(pod["spec"].get("tolerations"), plan.reservations)
     return stamped
 
 
@@ -75,10 +77,10 @@ def hosts_of(plan: WorkloadPlan) -> list[str]:
     """The hosts that gangs of mode `nodes` are pinned to, by hostname label (by name where there is none)."""
     nodes = plan.snapshot.nodes
     names = {
-        one.node
+        assignment.node
         for placed in plan.placed
         if placed.group.reserve == "nodes"
-        for one in placed.answer.assignments
+        for assignment in placed.answer.assignments
     }
     labels = {name: nodes[name].labels.get(HOSTNAME) if name in nodes else "" for name in names}
     return sorted((labels[name] or name for name in names), key=natural)
@@ -92,16 +94,16 @@ def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -
     """
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    said = str(annotations.get(POLICIES, "")) if isinstance(annotations, Mapping) else ""
+    before = str(annotations.get(POLICIES, "")) if isinstance(annotations, Mapping) else ""
     new = set(names)
     if not new:
-        return said
-    former, _, of_revision = said.rpartition("@")
+        return before
+    former, _, of_revision = before.rpartition("@")
     known = former.split(",") if former and of_revision == revision else []
     return f"{','.join(sorted(new.union(known)))}@{revision}"
 
 
-def _at(obj: Json, template: Template) -> Json:
+def _template_of(obj: Json, template: Template) -> Json:
     place: Any = obj
     for step in template.path:
         place = place[step]

@@ -1,8 +1,8 @@
-"""Reserved domains fenced: what keeps other pods out, and what lets a gang's own through. Pure.
+"""The taint on reserved domains: what keeps other pods off, and what lets a gang's own pods on. Pure.
 
-By default a domain is fenced by affinity: every pod that asks for GPUs is planned and pinned to its place,
-and one that is pinned nowhere is kept off what others hold when it comes. A taint keeps out all others too:
-pods without a GPU, those that leave the plan (`bayplan.dev/skip`), and those that came before Bayplan.
+By default affinity keeps a domain free: every pod that asks for GPUs is planned and gets the affinity of its
+place, and one without a place is kept off reserved nodes when it arrives. A taint keeps off all other pods
+too: those without a GPU, those that opt out of planning (`bayplan.dev/skip`), and those older than Bayplan.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def toleration(gang: str) -> Json:
     return {"key": RESERVED_TAINT, "operator": "Equal", "value": holder(gang), "effect": EFFECT}
 
 
-def tolerant(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[Reservation]) -> list[Json]:
-    """A pod's tolerations, and those of its gang's domains; none twice."""
-    known = [dict(one) for one in stated or ()]
-    for one in held:
-        own = toleration(one.gang)
-        if one.mode == "domain" and own not in known:
+def with_tolerations(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[Reservation]) -> list[Json]:
+    """A pod's tolerations and those of its gang's domains, each once."""
+    known = [dict(entry) for entry in stated or ()]
+    for reservation in held:
+        own = toleration(reservation.gang)
+        if reservation.mode == "domain" and own not in known:
             known.append(own)
     return known
 
 
-def wanted(snapshot: Snapshot) -> dict[str, str]:
+def desired_taints(snapshot: Snapshot) -> dict[str, str]:
     """The taint's value for each node that a gang holds whole."""
     return {
         node: holder(held.gang)
@@ -55,29 +55,29 @@ def wanted(snapshot: Snapshot) -> dict[str, str]:
     }
 
 
-def changes(there: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    """The nodes whose taint is not as it should be, with its value; "" is to be taken away."""
-    put = {node: value for node, value in wanted.items() if there.get(node) != value}
-    return put | {node: "" for node, value in there.items() if value and node not in wanted}
+def taint_changes(current: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str]:
+    """The nodes whose taint must change, with its new value; "" removes it."""
+    put = {node: value for node, value in desired.items() if current.get(node) != value}
+    return put | {node: "" for node, value in current.items() if value and node not in desired}
 
 
-def fenced_by(taints: Iterable[Mapping[str, Any]]) -> str:
+def reserved_taint_value(taints: Iterable[Mapping[str, Any]]) -> str:
     """The value of our taint among a node's, "" without it."""
-    return str(next((one.get("value", "") for one in taints if one.get("key") == RESERVED_TAINT), ""))
+    return str(next((taint.get("value", "") for taint in taints if taint.get("key") == RESERVED_TAINT), ""))
 
 
-def patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -> Json:
-    """The merge patch of a node as it was read: ours as it shall be, all other taints as they are.
+def taint_patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -> Json:
+    """The merge patch of a node as it was read: our taint as desired, all other taints as they are.
 
     Its taints are one whole to the API server, so the patch holds for the version that was read.
     """
-    others = [dict(one) for one in taints if one.get("key") != RESERVED_TAINT]
+    others = [dict(taint) for taint in taints if taint.get("key") != RESERVED_TAINT]
     own = [{"key": RESERVED_TAINT, "value": value, "effect": EFFECT}] if value else []
     return {"metadata": {"resourceVersion": version}, "spec": {"taints": [*others, *own] or None}}
 
 
-def kept_off(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
-    """A pod that no plan pins, required to stay off the nodes that gangs hold whole now."""
+def keep_off_reserved(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
+    """A pod without a place, required to stay off the nodes that gangs hold whole now."""
     spec = pod.get("spec")
     held = [snapshot.nodes[name] for name in snapshot.holders if name in snapshot.nodes]
     if not held or not isinstance(spec, Mapping):

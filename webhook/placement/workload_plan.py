@@ -1,7 +1,7 @@
 """From a workload to its plan: each gang in turn, each seeing what the former ones took. Pure.
 
-Within one request the plan that was made first is held tentatively in the snapshot. So when policies have
-changed the object since, the planner replays it while it still serves, instead of planning anew.
+Within one request the first plan is held tentatively in the snapshot. When policies have changed the object
+since, the planner replays that plan as long as it still fits, instead of planning anew.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class WorkloadPlan:
         terms: dict[Term, None] = {}
         for placed in self.placed:
             if placed.answer.decision == "admitted":
-                names = [pod_set] if pod_set else [one.name for one in placed.group.pod_sets]
+                names = [pod_set] if pod_set else [asked.name for asked in placed.group.pod_sets]
                 for name in names:
                     terms.update(
                         dict.fromkeys(requirements(self.snapshot, placed.group, placed.answer, name))
@@ -134,9 +134,9 @@ def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
     """
     metadata = _metadata(pod)
     labels = metadata.get("labels") or {}
-    told = str((metadata.get("annotations") or {}).get(GANG_OF, ""))
-    if told.startswith(f"{namespace}/"):
-        return told
+    stamped = str((metadata.get("annotations") or {}).get(GANG_OF, ""))
+    if stamped.startswith(f"{namespace}/"):
+        return stamped
     for kind, name_label, index_label in REPLICAS:
         name = str(labels.get(name_label, ""))
         index = str(labels.get(index_label, ""))
@@ -158,10 +158,10 @@ def held_for(
     object was planned, and that holds nothing, waits for its place.
     """
     annotations = _metadata(pod).get("annotations") or {}
-    ids = [one for one in str(annotations.get(RESERVATION, "")).split(",") if one]
+    ids = [part for part in str(annotations.get(RESERVATION, "")).split(",") if part]
     replica = replica_of(pod, namespace)
     if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
-        held = tuple(one for one in snapshot.reservations if one.gang == replica)
+        held = tuple(reservation for reservation in snapshot.reservations if reservation.gang == replica)
         return held, bool(held or ids or GANG_OF in annotations)
     held = tuple(r for r in snapshot.reservations if r.id in ids and r.gang.startswith(f"{namespace}/"))
     return held, bool(held)
@@ -170,7 +170,7 @@ def held_for(
 def replay_for_pod(
     snapshot: Snapshot, pod: Mapping[str, Any], namespace: str, own: PodGroup
 ) -> WorkloadPlan | None:
-    """The plan that a pod's gang already has, None where the book knows of none (`held_for`).
+    """The plan that a pod's gang already has, None where nothing is reserved for it (`held_for`).
 
     A replica that holds nothing yet, of an object that was let in for the sake of others, waits at its gate.
     """

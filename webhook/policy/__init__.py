@@ -1,45 +1,35 @@
-"""The policy engine: Mutating- and ValidatingAdmissionPolicy from files, as Kubernetes means them.
+"""Mutating- and ValidatingAdmissionPolicies from files, run as Kubernetes runs its own.
 
-Use:
+Three packages: `engine` runs policies over one object and is pure, `loading` reads them from files and tells
+every problem with its line, `testing` runs the cases of `tests.yaml` (`bayplan test`). Begin with
+`engine.model`, what a policy is once it is read, then `engine.mutate` and `engine.validate`.
 
-    from webhook.policy import Host, from_object, load, run_mutating, run_validating
-    from webhook.policy.files import PolicyStore, load_paths          # the shell: disk, Git
+    from webhook.policy import from_object, load, run_mutating, run_validating
+    from webhook.policy.loading.files import PolicyStore, load_paths   # disk and Git
 
     policies = load_paths(["policies/"])              # PolicySet; PolicyError lists every problem
-    policies = load([("a.yaml", text)], revision="…") # the same, pure; functions=FUNCTIONS by default
-    policies.revision, policies.mutating, policies.validating, policies.uses_plan
+    policies = load([("a.yaml", text)], revision="…") # the same, pure
+    request = from_object(obj, "CREATE", old_object=None, namespace="default")
 
-    request = from_object(obj, "CREATE", old_object=None, namespace="default")   # or decoded from the wire
-    host = Host(
-        known=frozenset({"gang", "plan", "cluster"}),     # Host.offline(...) knows `gang` only
-        facts_for=lambda obj, pod_set: LazyMapping(...),  # asked only for the names that are read
-        templates=lambda obj: [(t.path, t.pod_set) for t in read(obj).templates],
-    )
-    mutated = run_mutating(policies, request, obj, host)
-    mutated.object       # with what policies changed and without the defaults set for evaluation
+    mutated = run_mutating(policies, request, obj, inputs)
+    mutated.object       # what the policies made of it, without the defaults set for evaluation
     mutated.effects      # Effect(policy, binding, patch): RFC 6902 against the object before that run
     mutated.errors       # Failure under failurePolicy Fail: refuse; str(failure) is for people
     mutated.warnings     # Failure under Ignore: warn
-    mutated.skipped      # Skipped(policy, lacks): the caller has no such facts
+    mutated.skipped      # Skipped(policy, lacks): the caller has no such variables
 
-    found = run_validating(policies, request, mutated.object, host)
-    found.allowed, found.message, found.reason, found.code
-    found.warnings, found.audit_annotations, found.denials, found.audited, found.passed
+    findings = run_validating(policies, request, mutated.object, inputs)
+    findings.allowed, findings.message, findings.reason, findings.code
+    findings.warnings, findings.audit_annotations, findings.denials, findings.audited, findings.passed
 
-`facts_for` gets the whole object as it is at that moment (without evaluation defaults), also when the policy
-is shown a template; `pod_set` is then the template's, else "". A ValueError (InputError) that it raises is
-an error of the expression.
-
-The parts, from the file inward: `files` (disk) → `document` (YAML with line numbers) → `load`, `read`,
-`fields`, `match`, `selectors` (the schema) → `expressions` (compiling) → `model` (what is run) → `runs`,
-`targets`, `activation`, `host` (one run) → `mutate` (`patching`, `merge`, `defaults`, `shape`), `validate`.
-`cases`, `runner`, `coverage` and `junit` are `bayplan test`.
+`inputs` is a `PolicyInputs`: what the caller knows of the request, such as the variables `gang`, `plan` and
+`cluster`. `webhook.admission` gives its `Evaluation`; without it policies run on the object alone.
 """
 
-from webhook.policy.engine.context import EvaluationContext, FileParams, Params
+from webhook.policy.engine.inputs import BareInputs, FileParams, Params, PolicyInputs
 from webhook.policy.engine.model import MutatingPolicy, Policy, PolicySet, ValidatingPolicy
 from webhook.policy.engine.mutate import Effect, Mutated, Skipped, run_mutating, skipped_notice
-from webhook.policy.engine.session import Failure
+from webhook.policy.engine.policy_pass import Failure
 from webhook.policy.engine.validate import Finding, Findings, run_validating
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.load import load
@@ -47,8 +37,8 @@ from webhook.wire.request import AdmissionRequest, UserInfo, from_object
 
 __all__ = [
     "AdmissionRequest",
+    "BareInputs",
     "Effect",
-    "EvaluationContext",
     "Failure",
     "FileParams",
     "Finding",
@@ -58,6 +48,7 @@ __all__ = [
     "Params",
     "Policy",
     "PolicyError",
+    "PolicyInputs",
     "PolicySet",
     "Problem",
     "Skipped",

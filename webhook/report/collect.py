@@ -136,9 +136,11 @@ def _found(blank: Result, findings: Findings) -> Iterator[Result]:
 def _planned(blank: Result, placed: GangPlan, snapshot: Snapshot, obj: Mapping[str, Any]) -> Result:
     answer = placed.answer
     admitted = answer.decision == "admitted"
-    value = bandwidth_words.of_place(snapshot, placed)
+    value = bandwidth_words.place_worth(snapshot, placed)
     warnings = [
-        warning for warning in (*answer.warnings, bandwidth_words.given_up(snapshot, placed)) if warning
+        warning
+        for warning in (*answer.warnings, bandwidth_words.bandwidth_warning(snapshot, placed))
+        if warning
     ]
     properties = {
         "gang": answer.gang,

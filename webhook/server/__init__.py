@@ -1,0 +1,11 @@
+"""The webhook over HTTP: AdmissionReview calls answered, metrics, health.
+
+- `http`: the routes, deadlines and limits of a call
+- `service`: one call decided and its reservation made, again where somebody else was faster
+- `in_flight`: reservations that this replica is about to make
+- `cluster_source`: where snapshots come from; `cluster_files`: from files
+- `metrics`, `leaf_spine_metrics`: what /metrics shows
+- `garbage_collection`: Python's collector kept away from what lives as long as the process
+
+Begin with `service`.
+"""

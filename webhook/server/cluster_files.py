@@ -1,4 +1,4 @@
-"""Where the webhook gets its picture of the cluster from, when that is files: read again when they change."""
+"""Snapshots from cluster files, which are read again when they change."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from webhook.files.reader import SUFFIXES, documents
 from webhook.functions.device_selectors import read_cluster
 
 
-def picture(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
-    """What cluster files show. Raises `InputError` for what cannot be read.
+def read_cluster_files(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
+    """The snapshot and environment that cluster files hold. Raises `InputError` for what cannot be read.
 
-    No node at all is an error too: a file that is just being written looks like that, and every workload
-    would be refused for good.
+    A cluster without nodes is an error too: a file that is just being written looks like that, and every
+    workload would be rejected.
     """
-    found = documents(paths)
-    snapshot = read_cluster((document.file, document.value) for document in found)
+    read_documents = documents(paths)
+    snapshot = read_cluster((document.file, document.value) for document in read_documents)
     if not snapshot.nodes:
         raise InputError("no Node in it; a cluster has at least one", Where(", ".join(paths)))
-    return snapshot, Environment.of_objects(_objects(document.value for document in found))
+    return snapshot, Environment.of_objects(_objects(document.value for document in read_documents))
 
 
 def _objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -36,32 +36,32 @@ def _objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
 
 
 class ClusterFiles:
-    """Cluster files as `kubectl get -o yaml` prints them; a bad change keeps the last good picture."""
+    """Cluster files as `kubectl get -o yaml` prints them; a bad change keeps the last good snapshot."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         """Reads the files. Raises `InputError` for what cannot be read at the start."""
         self._paths = tuple(paths)
         self._lock = threading.Lock()
         self._seen = self._stamp()
-        self._snapshot, self._around = self._read()
+        self._snapshot, self._environment = self._read()
         self._problem = ""
 
     def snapshot(self) -> Snapshot:
-        """The picture, read again if a file changed since."""
+        """The snapshot, read again if a file has changed."""
         with self._lock:
             seen = self._stamp()
             if seen != self._seen:
                 self._seen = seen
                 try:
-                    self._snapshot, self._around = self._read()
+                    self._snapshot, self._environment = self._read()
                     self._problem = ""
                 except InputError as error:
                     self._problem = str(error)
             return self._snapshot
 
-    def surroundings(self) -> Environment:
-        """Namespaces and parameters in the files that the picture was read from."""
-        return self._around
+    def environment(self) -> Environment:
+        """Namespaces and parameters in the files that the snapshot was read from."""
+        return self._environment
 
     def problem(self) -> str:
         """The last bad change, "" when the newest files were good."""
@@ -72,7 +72,7 @@ class ClusterFiles:
         return ""
 
     def _read(self) -> tuple[Snapshot, Environment]:
-        return picture(self._paths)
+        return read_cluster_files(self._paths)
 
     def _stamp(self) -> tuple[tuple[str, int, int], ...]:
         files = [file for path in self._paths for file in _found(Path(path))]

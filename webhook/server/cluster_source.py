@@ -1,4 +1,4 @@
-"""Where the webhook gets its picture of the cluster from, when that is files: read again when they change."""
+"""Where the webhook gets its snapshots of the cluster from: the protocol, and the source that has none."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ class ClusterSource(Protocol):
     """Something that knows the nodes, pods and topologies; reservations come from the ledger."""
 
     def snapshot(self) -> Snapshot | None:
-        """The newest picture, None where no cluster is known."""
+        """The newest snapshot, None where no cluster is known."""
         ...
 
-    def surroundings(self) -> Environment:
-        """What policies may look up there."""
+    def environment(self) -> Environment:
+        """What the cluster gives to decisions beside it."""
         ...
 
     def problem(self) -> str:
-        """Why the picture is older than it should be; "" where all is well."""
+        """Why the snapshot is older than it should be; "" where all is well."""
         ...
 
     def waiting(self) -> str:
-        """What the first picture still lacks, so that no request should come yet; "" once it is whole."""
+        """What the first snapshot still lacks, so that no request should come yet; "" once it is complete."""
         ...
 
 
@@ -35,8 +35,8 @@ class NoCluster:
         """Nothing is known."""
         return
 
-    def surroundings(self) -> Environment:
-        """Nothing around."""
+    def environment(self) -> Environment:
+        """Nothing."""
         return Environment()
 
     def problem(self) -> str:

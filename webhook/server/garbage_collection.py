@@ -1,8 +1,8 @@
-"""The collector of cycles, kept from what lives long.
+"""Python's cycle collector, kept away from objects that live as long as the process.
 
-A full collection looks at every object that there is, and stops a decision meanwhile: for a third of a second
-after a thousand decisions, longer with each. What the picture of the cluster and the plans remember has no
-cycles and is freed by its counts of references alone, so it need not be looked at again and again.
+A full collection visits every object that there is and stops a decision meanwhile: for a third of a second
+after a thousand decisions, longer with each. Snapshots and cached plans have no cycles and are freed by their
+reference counts alone, so visiting them again and again finds nothing.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Webhook:
         return handle
 
     def _check_begun(self) -> None:
-        """Before the first whole picture nothing can be planned, so nothing is let in unplanned.
+        """Before the first complete snapshot nothing can be planned, so nothing is let in unplanned.
 
         A Service sends nothing to a replica that is not ready; a connection may be older than that. Raises
         `BadCall` 503: the caller's failurePolicy decides.
@@ -130,17 +130,17 @@ class Webhook:
         revision = self.service.policies.current.revision
         try:
             book: Book | None = await self.service.ledger.book(self.service.clock())
-        except LedgerUnavailable:  # the counters still tell; a picture without the book would not be true
+        except LedgerUnavailable:  # counters are shown all the same, gauges need the reservations
             book = None
 
         def text() -> bytes:
-            return self.metrics.exposition(revision, not self.problems(), self._picture(book))
+            return self.metrics.exposition(revision, not self.problems(), self._snapshot_with_book(book))
 
         return web.Response(body=await asyncio.to_thread(text), content_type="text/plain")
 
-    def _picture(self, book: Book | None) -> Snapshot | None:
-        picture = self.service.cluster.snapshot() if book is not None else None
-        return picture.with_book(book) if picture is not None and book is not None else None
+    def _snapshot_with_book(self, book: Book | None) -> Snapshot | None:
+        snapshot = self.service.cluster.snapshot() if book is not None else None
+        return snapshot.with_book(book) if snapshot is not None and book is not None else None
 
     async def _ledger_problem(self) -> list[str]:
         """Why nothing can be reserved now. It does not make the server unready: it says so to who asks."""
@@ -153,8 +153,8 @@ class Webhook:
     def problems(self) -> list[str]:
         """What is older than it should be: policies or cluster files whose newest version is bad."""
         error = self.service.policies.error
-        found = (str(error) if error else "", self.service.cluster.problem())
-        return [problem for problem in found if problem]
+        problems = (str(error) if error else "", self.service.cluster.problem())
+        return [problem for problem in problems if problem]
 
 
 async def _body(call: web.Request) -> bytes:

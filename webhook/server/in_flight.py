@@ -1,8 +1,8 @@
-"""What this replica is about to reserve, so that its own calls do not all run for the same rack.
+"""Reservations that this replica is about to make, so that its own calls do not all choose the same rack.
 
-Between a decision and its commit the book does not tell of it yet. A decision that is made meanwhile sees
-these promises as if they were held. They are no more than a hint: what holds is what the ledger says, and a
-promise that it does not keep is gone with the call that made it.
+Between a decision and its commit the ledger does not have the reservation yet. Decisions that are made
+meanwhile see it as if it were held. It is only a hint: what counts is what the ledger says, and a reservation
+that the ledger refuses is forgotten with the call that wanted it.
 """
 
 from __future__ import annotations
@@ -19,75 +19,82 @@ from planner.ledger.conflicts import RecordedReservation, in_the_way
 from planner.model.reservation import Reservation
 
 KEPT_SECONDS = 5.0
-"""A promise of which nothing more was heard for so long counts no more; calls are answered sooner."""
+"""After this time one whose call never settled it is forgotten; calls end sooner (`http.DEADLINE`)."""
 
 
 _NEWEST = 2**62
+"""A ledger revision later than any: a decision knows of none that is still in flight."""
 
 
 @dataclass(slots=True)
-class Promise:
-    """One reservation on its way into the ledger. Times are monotonic seconds; `settled` 0: not yet."""
+class InFlightReservation:
+    """One reservation on its way into the ledger. Times are monotonic seconds; `settled` is 0 until then."""
 
     reservation: Reservation
-    made: float
+    begun: float
     settled: float = 0.0
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class InFlightReservations:
-    """Those of one replica, by reservation id. Decisions are made in threads: all is under one lock."""
+    """Those of one replica, by reservation id. Decisions are made in threads, so one lock guards them all."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_id: dict[str, Promise] = {}
+        self._by_id: dict[str, InFlightReservation] = {}
 
     def over(self, snapshot: Snapshot, read: float) -> Snapshot:
-        """The snapshot with what was promised and cannot be in its book, which was asked for at `read`."""
-        for promise in self._live():
-            if not promise.settled or promise.settled > read:
-                snapshot = snapshot.with_reservation(promise.reservation)
+        """The snapshot with those that its reservations, read from the ledger at `read`, cannot hold yet."""
+        for held in self._live():
+            if not held.settled or held.settled > read:
+                snapshot = snapshot.with_reservation(held.reservation)
         return snapshot
 
-    def make(self, wanted: Iterable[Reservation], since: float) -> bool:
-        """Promise all of these, unless another thread has promised a part of them after `since`."""
-        wanted = tuple(wanted)
+    def add(self, reservations: Iterable[Reservation], since: float) -> bool:
+        """Add all of these, unless another thread has added something in their way after `since`."""
+        new = tuple(reservations)
         with self._lock:
             newer = [
-                RecordedReservation(one.reservation, _NEWEST)
-                for one in self._by_id.values()
-                if one.made >= since
+                RecordedReservation(held.reservation, _NEWEST)
+                for held in self._by_id.values()
+                if held.begun >= since
             ]
-            if newer and any(in_the_way(one, 0, newer) is not None for one in wanted):
+            if newer and any(in_the_way(reservation, 0, newer) is not None for reservation in new):
                 return False
             now = time.monotonic()
-            self._by_id |= {one.id: Promise(one, now) for one in wanted}
+            self._by_id |= {reservation.id: InFlightReservation(reservation, now) for reservation in new}
         return True
 
     def settle(self, ids: Iterable[str], *, kept: bool) -> None:
-        """The ledger has answered: the reservations stand in it, or not. On the event loop."""
+        """The ledger has answered: the reservations are in it (`kept`), or not. Called on the event loop."""
         with self._lock:
-            for one in ids:
-                promise = self._by_id.get(one)
-                if promise is not None:
-                    promise.settled = time.monotonic()
-                    promise.done.set()
+            for reservation_id in ids:
+                held = self._by_id.get(reservation_id)
+                if held is not None:
+                    held.settled = time.monotonic()
+                    held.done.set()
                     if not kept:
-                        del self._by_id[one]
+                        del self._by_id[reservation_id]
 
     async def awaited(self, ids: Iterable[str]) -> bool:
-        """Wait for promises of these that another call is about to keep; False where there is none."""
+        """Wait for those of these that another call is reserving; False where there is none."""
         with self._lock:
-            found = [self._by_id[one] for one in ids if one in self._by_id and not self._by_id[one].settled]
-        for promise in found:
+            unsettled = [
+                self._by_id[reservation_id]
+                for reservation_id in ids
+                if reservation_id in self._by_id and not self._by_id[reservation_id].settled
+            ]
+        for held in unsettled:
             with suppress(TimeoutError):
                 async with asyncio.timeout(KEPT_SECONDS):
-                    await promise.done.wait()
-        return bool(found)
+                    await held.done.wait()
+        return bool(unsettled)
 
-    def _live(self) -> list[Promise]:
+    def _live(self) -> list[InFlightReservation]:
         now = time.monotonic()
         with self._lock:
-            for one in [name for name, p in self._by_id.items() if now - p.made > KEPT_SECONDS]:
-                del self._by_id[one]
+            for reservation_id in [
+                name for name, entry in self._by_id.items() if now - entry.begun > KEPT_SECONDS
+            ]:
+                del self._by_id[reservation_id]
             return list(self._by_id.values())

@@ -3,10 +3,11 @@
 Histograms by placement strategy ("balanced" where a gang names none), seconds:
 `topology_scheduler_latency_seconds` is a whole mutating call that planned a gang, from the first byte read to
 the answer; `topology_scheduler_placement_duration_seconds` the part in which it is decided and reserved.
-Gauges by topology and domain (`planner.uses`), worked out at the scrape: `topology_domain_utilization_ratio`,
-`topology_gpu_allocation_ratio`, `topology_scheduler_domain_fragmentation_ratio`. The counter
-`topology_placement_decisions_total` tells strategy and result: success, queued or failure.
-`topology_scheduler_recovery_duration_seconds` is the controller's, and only the leader's counts.
+Gauges by topology and domain (`planner.leafspine.usage`), worked out at the scrape:
+`topology_domain_utilization_ratio`, `topology_gpu_allocation_ratio`,
+`topology_scheduler_domain_fragmentation_ratio`. The counter `topology_placement_decisions_total` tells
+strategy and result: success, queued or failure. `topology_scheduler_recovery_duration_seconds` is the
+controller's, and only the leader's counts.
 """
 
 from __future__ import annotations

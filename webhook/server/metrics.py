@@ -37,7 +37,7 @@ class Metrics:
                 self.topology.observe(decision.plan, seconds, deciding)
 
     def exposition(self, revision: str, healthy: bool, snapshot: Snapshot | None) -> bytes:
-        """The text that Prometheus scrapes; `snapshot` is the cluster with the book as they are now."""
+        """The text that Prometheus scrapes; `snapshot` is the cluster with its reservations now."""
         self.topology.look(snapshot)
         self.policy_set.clear()
         self.policy_set.labels(revision).set(1)

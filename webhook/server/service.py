@@ -1,7 +1,7 @@
-"""One admission call, from bytes to bytes: decode, decide, keep the promise in the ledger, encode.
+"""One admission call: decided, and its reservations made in the ledger.
 
 The decision is pure and made in a thread; only here does it meet the ledger. On a conflict (somebody else
-took the place in between) the picture is taken anew and decided again, as long as there is time.
+took the place meanwhile) a new snapshot is decided on again, as long as there is time.
 """
 
 from __future__ import annotations
@@ -15,15 +15,8 @@ from dataclasses import dataclass, field, replace
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable
 from planner.model.reservation import Book, Reservation
-from webhook.admission.decision import (
-    Decision,
-    Phase,
-    ReservationClaim,
-    ReservationRelease,
-    Reserve,
-    decide,
-    promise,
-)
+from webhook.admission.decision import Decision, Phase, decide
+from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve, reservation_identity
 from webhook.policy.loading.files import PolicyStore
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.in_flight import InFlightReservations
@@ -31,11 +24,13 @@ from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
 
 TRY_SECONDS = 3.0
-"""How long a call whose place was taken is decided anew before it is answered with "try again"."""
+"""How long a call whose place was taken is decided again: less than the deadline of a call (`http.DEADLINE`),
+so that there is time to answer "apply again"."""
 
 
 HOLD_SECONDS = 300.0
-"""Time to live of a hold that no validating pass has claimed."""
+"""Time to live of a reservation that no validating call has claimed, since the object was never stored. The
+API server makes that call within seconds of the mutating one."""
 
 
 WORKERS = 2
@@ -59,13 +54,13 @@ class Service:
     ledger: Ledger
     cluster: ClusterSource = field(default_factory=NoCluster)
     clock: Callable[[], float] = time.time
-    promises: InFlightReservations = field(default_factory=InFlightReservations)
+    in_flight: InFlightReservations = field(default_factory=InFlightReservations)
     workers: ThreadPoolExecutor = field(default_factory=_workers)
     again: ThreadPoolExecutor = field(default_factory=_again)
-    """What was overtaken does not wait behind all that came meanwhile, or it would be overtaken for ever."""
+    """A call whose place was taken does not queue behind later calls, or they would always be faster."""
 
     async def answer(self, request: AdmissionRequest, phase: Phase) -> Decision:
-        """Decide, and unless it is a dry run do what the decision says in the ledger.
+        """Decide, and unless it is a dry run carry out the decision's ledger steps.
 
         Never raises for an object or a ledger that is in a bad state: that becomes a refusal in words.
         """
@@ -87,7 +82,7 @@ class Service:
         return _refused(409, "Conflict", message, self)
 
     async def _try(self, request: AdmissionRequest, phase: Phase, workers: ThreadPoolExecutor) -> Decision:
-        """One decision, done. Raises `Conflict` where the ledger will not have it any more."""
+        """One decision, carried out. Raises `Conflict` where the ledger refuses it."""
         loop = asyncio.get_running_loop()
         while True:
             read = time.monotonic()
@@ -97,28 +92,30 @@ class Service:
                 return decision
             new = frozenset(step.reservation.id for step in decision.steps if isinstance(step, Reserve))
             held = decision.plan.reservations if decision.plan is not None else ()
-            if await self.promises.awaited(one.id for one in held if one.id not in new):
-                continue  # another call has the same gang under way: its outcome is this one's too
+            if await self.in_flight.awaited(
+                reservation.id for reservation in held if reservation.id not in new
+            ):
+                continue  # another call reserves the same gang: decide again with its outcome
             kept = False
             try:
                 await self._do(decision, book)
                 kept = True
             finally:
-                self.promises.settle(new, kept=kept)
+                self.in_flight.settle(new, kept=kept)
             return decision
 
     def _decide(self, request: AdmissionRequest, phase: Phase, book: Book, read: float) -> Decision:
         while True:
             began = time.monotonic()
-            picture: Snapshot | None = self.cluster.snapshot()
-            snapshot = self.promises.over(picture.with_book(book), read) if picture is not None else None
-            decision = decide(request, self.policies.current, snapshot, phase, self.cluster.surroundings())
-            wanted = [step.reservation for step in decision.steps if isinstance(step, Reserve)]
-            if request.dry_run or not wanted or self.promises.make(wanted, began):
+            current: Snapshot | None = self.cluster.snapshot()
+            snapshot = self.in_flight.over(current.with_book(book), read) if current is not None else None
+            decision = decide(request, self.policies.current, snapshot, phase, self.cluster.environment())
+            reservations = [step.reservation for step in decision.steps if isinstance(step, Reserve)]
+            if request.dry_run or not reservations or self.in_flight.add(reservations, began):
                 return decision
 
     async def _do(self, decision: Decision, book: Book) -> None:
-        """Every step, or none of the reservations that this call would be the first to make."""
+        """Every step; where one fails, what this call was the first to reserve is released."""
         now = self.clock()
         known = {held.id for held in book.reservations}
         new: list[str] = []
@@ -139,11 +136,11 @@ class Service:
             raise
 
     async def _reserve(self, reservation: Reservation, planned_on: int, now: float) -> None:
-        """Take it. Where another call has taken the gang's place already, elsewhere, that is a conflict too:
-        the answer must tell the place that the book holds."""
+        """Reserve. Another place for the gang, reserved by another call, is a conflict too: the answer must
+        name the place that the ledger holds."""
         hold = replace(reservation, created=now, expires=now + HOLD_SECONDS)
         held = await self.ledger.reserve(hold, planned_on, now)
-        if promise(held) != promise(hold):
+        if reservation_identity(held) != reservation_identity(hold):
             raise Conflict(held.gang)
 
 

@@ -6,9 +6,9 @@ with their label keys; `hostless`: topologies whose object does not list the hos
 `largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
 when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
 (`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
-`gpuShare`: by product and GPU resource, what one GPU's share of its node is (`planner.shares`). `domains`:
-every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their labels (`planner.inventory`).
-`numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`planner.hardware`).
+`gpuShare`: by product and GPU resource, what one GPU's share of its node is (`gpu_shares`). `domains`:
+every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their labels (`cluster_inventory`).
+`numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`cluster_hardware`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from webhook.variables.cluster_inventory import domains, gpu_nodes
 from webhook.variables.gpu_shares import gpu_shares
 
 
-class Facts(Mapping[str, object]):
-    """The facts of one snapshot, each worked out when it is first asked for.
+class ClusterVariable(Mapping[str, object]):
+    """`cluster` of one snapshot; each key is worked out when it is first read.
 
-    Those that nodes, topologies and hardware alone tell are kept with these, so that a pod, a reservation or
-    the next request finds them there.
+    Keys that depend on nodes, topologies and hardware alone are cached with these (`snapshot.base`), so that
+    they outlast pods and reservations that come and go.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -41,28 +41,28 @@ class Facts(Mapping[str, object]):
         self._now: dict[str, object] = {}
 
     def __getitem__(self, name: str) -> object:
-        if name in _LASTING:
+        if name in _OF_NODES:
             kept, key = self._snapshot.base.kept, ("fact", name)
             if key not in kept:
-                kept[key] = _LASTING[name](self._snapshot)
+                kept[key] = _OF_NODES[name](self._snapshot)
             return kept[key]
         if name not in self._now:
-            self._now[name] = _PASSING[name](self._snapshot)
+            self._now[name] = _OF_PODS[name](self._snapshot)
         return self._now[name]
 
     def __iter__(self) -> Iterator[str]:
-        return chain(_LASTING, _PASSING)
+        return chain(_OF_NODES, _OF_PODS)
 
     def __len__(self) -> int:
-        return len(_LASTING) + len(_PASSING)
+        return len(_OF_NODES) + len(_OF_PODS)
 
 
-def cluster_facts(snapshot: Snapshot) -> Facts:
-    """The facts of a snapshot; the caller must not change them."""
+def cluster_variable(snapshot: Snapshot) -> ClusterVariable:
+    """`cluster` of a snapshot, cached with it; the caller must not change it."""
     known = snapshot.__dict__.get("_facts")
     if known is None:
-        known = snapshot.__dict__["_facts"] = Facts(snapshot)
-    return cast(Facts, known)
+        known = snapshot.__dict__["_facts"] = ClusterVariable(snapshot)
+    return cast(ClusterVariable, known)
 
 
 def _topologies(snapshot: Snapshot) -> list[Topology]:
@@ -96,18 +96,18 @@ def _largest(tree: TopologyTree, free: Mapping[str, Resources]) -> dict[str, obj
     for node in tree.nodes:
         now.append(now[-1] + _gpus(free[node.name]))
         empty.append(empty[-1] + _gpus(node.allocatable))
-    found: dict[str, object] = {}
+    by_level: dict[str, object] = {}
     for level, branches in zip(tree.topology.levels, tree.levels, strict=True):
         ends = accumulate(map(len, branches), initial=0)
-        spans = [(at, at + len(b), b) for at, b in zip(ends, branches, strict=False) if b.named]
+        spans = [(start, start + len(b), b) for start, b in zip(ends, branches, strict=False) if b.named]
         best = max(spans, key=lambda span: (now[span[1]] - now[span[0]], -span[0]), default=None)
         if best is not None:
-            found[level] = {
+            by_level[level] = {
                 "gpus": now[best[1]] - now[best[0]],
                 "domain": list(best[2].path),
                 "gpusWhenEmpty": max(empty[end] - empty[start] for start, end, _ in spans),
             }
-    return found
+    return by_level
 
 
 def _pools(snapshot: Snapshot) -> dict[str, object]:
@@ -146,36 +146,37 @@ def _homes(snapshot: Snapshot) -> dict[str, set[str]]:
 
 
 def _resources(snapshot: Snapshot) -> dict[str, int]:
-    found: dict[str, int] = {}
+    largest: dict[str, int] = {}
     for node in snapshot.nodes.values():
         for name, amount in {**node.allocatable, **node.pending}.items():
-            found[name] = max(found.get(name, 0), amount)
-    return dict(sorted(found.items()))
+            largest[name] = max(largest.get(name, 0), amount)
+    return dict(sorted(largest.items()))
 
 
 def _mig(snapshot: Snapshot) -> dict[str, object]:
-    found: dict[str, dict[str, dict[str, int]]] = {}
+    by_product: dict[str, dict[str, dict[str, int]]] = {}
     for name, node in snapshot.nodes.items():
         product = node.labels.get(PRODUCT_LABEL, "")
         offers = {**node.allocatable, **node.pending}
         slices = {r.removeprefix(MIG_PREFIX): n for r, n in offers.items() if r.startswith(MIG_PREFIX)}
         if not product and not slices:
             continue
-        facts = found.setdefault(product, {"most": {}, "free": {}})
+        facts = by_product.setdefault(product, {"most": {}, "free": {}})
         free = _free(snapshot, name) if slices else {}
         for profile, count in slices.items():
             facts["most"][profile] = max(facts["most"].get(profile, 0), count)
             now = free.get(MIG_PREFIX + profile, 0)
             facts["free"][profile] = max(facts["free"].get(profile, 0), now)
     return {
-        product: {"profiles": list(profiles_of(product)), **facts} for product, facts in sorted(found.items())
+        product: {"profiles": list(profiles_of(product)), **facts}
+        for product, facts in sorted(by_product.items())
     }
 
 
 _Maker = Callable[[Snapshot], object]
 
 
-_LASTING: dict[str, _Maker] = {
+_OF_NODES: dict[str, _Maker] = {
     "known": lambda snapshot: True,
     "topologies": lambda snapshot: {t.name: list(t.levels) for t in _topologies(snapshot)},
     "aliases": lambda snapshot: {t.name: dict(t.aliases) for t in _topologies(snapshot) if t.aliases},
@@ -190,8 +191,8 @@ _LASTING: dict[str, _Maker] = {
     "gpus": lambda snapshot: sum(_gpus(node.allocatable) for node in snapshot.nodes.values()),
     **HARDWARE,
 }
-"""What stays while nodes, topologies and hardware do."""
+"""Keys that stay the same as long as nodes, topologies and hardware do."""
 
 
-_PASSING: dict[str, _Maker] = {"largestFree": _all_largest, "mig": _mig}
-"""What pods and reservations change."""
+_OF_PODS: dict[str, _Maker] = {"largestFree": _all_largest, "mig": _mig}
+"""Keys that pods and reservations change."""

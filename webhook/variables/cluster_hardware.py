@@ -48,7 +48,7 @@ def _numa(node: Node, base: Infrastructure) -> dict[str, object]:
 
 def _mig_nodes(snapshot: Snapshot) -> list[dict[str, object]]:
     """Each way in which some nodes are split, once, in the order of the nodes."""
-    found: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
+    counts: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
     for node in snapshot.nodes.values():
         offers = {**node.allocatable, **node.pending}
         slices = sorted(
@@ -56,10 +56,10 @@ def _mig_nodes(snapshot: Snapshot) -> list[dict[str, object]]:
         )
         if slices:
             key = (node.labels.get(PRODUCT_LABEL, ""), tuple(slices))
-            found[key] = found.get(key, 0) + 1
+            counts[key] = counts.get(key, 0) + 1
     return [
         {"product": product, "slices": dict(slices), "nodes": count}
-        for (product, slices), count in found.items()
+        for (product, slices), count in counts.items()
     ]
 
 
@@ -68,18 +68,25 @@ def _is_slice(resource: str, count: int) -> bool:
 
 
 def _limits(snapshot: Snapshot) -> dict[str, dict[str, list[dict[str, object]]]]:
-    found: dict[str, dict[str, list[dict[str, object]]]] = {}
+    by_namespace: dict[str, dict[str, list[dict[str, object]]]] = {}
     for key, bounds in snapshot.base.bounds.items():
-        for one in bounds:
-            entry: dict[str, object] = {"name": one.name, "type": one.type, "min": one.least, "max": one.most}
-            _of(found, key)["ranges"].append(entry)
+        for bound in bounds:
+            entry: dict[str, object] = {
+                "name": bound.name,
+                "type": bound.type,
+                "min": bound.least,
+                "max": bound.most,
+            }
+            _of(by_namespace, key)["ranges"].append(entry)
     for key, quota in snapshot.base.quotas.items():
-        _of(found, key)["quotas"].append({"name": quota.name, "hard": quota.hard, "left": quota.left})
-    return found
+        _of(by_namespace, key)["quotas"].append({"name": quota.name, "hard": quota.hard, "left": quota.left})
+    return by_namespace
 
 
-def _of(found: dict[str, dict[str, list[dict[str, object]]]], key: str) -> dict[str, list[dict[str, object]]]:
-    return found.setdefault(key.split("/")[0], {"ranges": [], "quotas": []})
+def _of(
+    by_namespace: dict[str, dict[str, list[dict[str, object]]]], key: str
+) -> dict[str, list[dict[str, object]]]:
+    return by_namespace.setdefault(key.split("/")[0], {"ranges": [], "quotas": []})
 
 
 def claims_json(claims: Claims) -> dict[str, object]:
@@ -92,7 +99,7 @@ def claims_json(claims: Claims) -> dict[str, object]:
 
 
 def _requests(claim: ResourceClaim) -> list[dict[str, object]]:
-    return [{"class": one.device_class, "count": one.count} for one in claim.requests]
+    return [{"class": request.device_class, "count": request.count} for request in claim.requests]
 
 
 HARDWARE: dict[str, Callable[[Snapshot], object]] = {

@@ -38,13 +38,13 @@ def domains(snapshot: Snapshot) -> list[dict[str, object]]:
     The uplink is the slowest cable of the switch that is called as the domain is (`Topology` `spec.links`),
     0.0 where none is known. In the order of topologies and their trees.
     """
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     for topology in snapshot.topologies:
         if topology.source == "none":
             continue
         tree = snapshot.base.trees[topology.name]
         speeds = _slowest(snapshot, topology.name)
-        found.extend(
+        rows.extend(
             {
                 "topology": topology.name,
                 "level": topology.levels[branch.level],
@@ -55,7 +55,7 @@ def domains(snapshot: Snapshot) -> list[dict[str, object]]:
             }
             for branch in _above_hosts(tree, tree.root)
         )
-    return found
+    return rows
 
 
 def _above_hosts(tree: TopologyTree, branch: Subtree) -> Iterator[Subtree]:

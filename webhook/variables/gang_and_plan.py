@@ -48,7 +48,7 @@ def gang_variable(
     namespace: str,
     pod_set: str,
     obj: Mapping[str, Any] = _NOTHING,
-    fellows: Iterable[GroupMember] = (),
+    members: Iterable[GroupMember] = (),
     reservations: Iterable[Reservation] = (),
 ) -> dict[str, Any]:
     """`gang`: who asks and for how much. Several gangs of one object are alike; the first speaks for them.
@@ -57,8 +57,8 @@ def gang_variable(
     shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases.
     `queue` is that of the PodGroup which a pod names; `schedulers` are those that its templates name, the
     default one left out. A PodSet's `constraint` is what it asks for besides the gang. `fellows` are further
-    pods of its PodGroups of Kubernetes' own; `role` is prefill, decode or router, by label or name, and
-    `beside` the places of the same service's other roles (`webhook.roles`).
+    pods of its PodGroups of Kubernetes' own (`members`); `role` is prefill, decode or router, by label or
+    name, and `beside` the places of the same service's other roles (`webhook.placement.service_roles`).
     """
     group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=workload.left)
     return {
@@ -68,9 +68,9 @@ def gang_variable(
         "podSet": pod_set,
         "queue": workload.queue,
         **_size(workload, group),
-        **_said(workload, obj),
-        **_neighbours(workload, fellows, reservations),
-        **_asked(group),
+        **_metadata_of(workload, obj),
+        **_neighbours(workload, members, reservations),
+        **_placement_request(group),
     }
 
 
@@ -81,7 +81,7 @@ def _size(workload: Workload, group: PodGroup) -> dict[str, Any]:
         "gpus": group.gpus,
         "replicas": len(workload.gangs),
         "perPod": workload.per_pod or bool(workload.left),
-        "podSets": [_pod_set_json(one) for one in group.pod_sets],
+        "podSets": [_pod_set_json(pod_set) for pod_set in group.pod_sets],
     }
 
 
@@ -96,8 +96,8 @@ def _pod_set_json(pod_set: PodSet) -> dict[str, Any]:
     }
 
 
-def _said(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """What the object and its templates say of themselves."""
+def _metadata_of(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
+    """Labels, annotations, schedulers and role of the object and its templates."""
     metadata = obj.get("metadata")
     return {
         "labels": _texts(metadata, "labels"),
@@ -108,18 +108,20 @@ def _said(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _neighbours(
-    workload: Workload, fellows: Iterable[GroupMember], reservations: Iterable[Reservation]
+    workload: Workload, members: Iterable[GroupMember], reservations: Iterable[Reservation]
 ) -> dict[str, Any]:
     """Who else belongs to it: pods of its PodGroups, the places of the same service's other roles."""
-    gangs = (one.name for one in workload.gangs)
+    gangs = (group.name for group in workload.gangs)
     return {
-        "fellows": [{"group": one.group, "scheduler": one.scheduler, "who": one.who} for one in fellows],
+        "fellows": [
+            {"group": member.group, "scheduler": member.scheduler, "who": member.who} for member in members
+        ],
         "beside": beside(workload.name, gangs, reservations) if workload.name else [],
     }
 
 
-def _asked(group: PodGroup) -> dict[str, Any]:
-    """Which place the gang wants, where that was written, and what becomes of it."""
+def _placement_request(group: PodGroup) -> dict[str, Any]:
+    """Which place the gang asks for, in which fields, and what happens where there is none."""
     return {
         "constraint": _constraint_json(group.constraint),
         "topologies": sorted({value for _, kind, value in group.origins if kind == "topology"}),
@@ -130,8 +132,8 @@ def _asked(group: PodGroup) -> dict[str, Any]:
 
 
 def _texts(metadata: Any, part: str) -> dict[str, str]:
-    found = metadata.get(part) if isinstance(metadata, Mapping) else None
-    return {key: str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}
+    values = metadata.get(part) if isinstance(metadata, Mapping) else None
+    return {key: str(value) for key, value in values.items()} if isinstance(values, Mapping) else {}
 
 
 def _schedulers(workload: Workload, obj: Any) -> list[str]:
@@ -142,22 +144,22 @@ def _schedulers(workload: Workload, obj: Any) -> list[str]:
 
 def _all_labels(workload: Workload, obj: Any) -> Iterator[Any]:
     """The labels of the object and of its templates."""
-    for path in ((*one.metadata_path, "labels") for one in (_OBJECT, *workload.templates)):
-        found = obj
+    for path in ((*template.metadata_path, "labels") for template in (_OBJECT, *workload.templates)):
+        node = obj
         for step in path:
-            found = found.get(step) if isinstance(found, Mapping) else None if found is None else found[step]
-        yield found
+            node = node.get(step) if isinstance(node, Mapping) else None if node is None else node[step]
+        yield node
 
 
 def pod_specs(workload: Workload, obj: Any) -> list[Any]:
     """The PodSpecs of an object's templates, where they stand."""
-    found = []
+    specs = []
     for template in (*workload.templates, *workload.inlined):
         spec = obj
         for step in template.spec_path:
             spec = spec[step]
-        found.append(spec)
-    return found
+        specs.append(spec)
+    return specs
 
 
 def _constraint_json(constraint: Constraint) -> dict[str, Any]:

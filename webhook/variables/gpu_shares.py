@@ -24,7 +24,7 @@ def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:
     Where nodes of one product differ, the smallest share counts, so that it fits on each of them. GPUs that a
     node offers by device claims only are known by the label of GPU feature discovery.
     """
-    found: dict[tuple[str, str], tuple[int, int, int]] = {}
+    shares: dict[tuple[str, str], tuple[int, int, int]] = {}
     for node in nodes:
         for resource in GPU_RESOURCES:
             gpus = node.allocatable.get(resource, 0) or (claimable(node) if resource == GPU else 0)
@@ -32,9 +32,9 @@ def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:
                 cpu = max(0, node.allocatable.get("cpu", 0) - RESERVE_CPU) // (1000 * gpus)
                 memory = max(0, node.allocatable.get("memory", 0) - RESERVE_MEMORY) // gpus
                 key = (node.labels.get(PRODUCT_LABEL, ""), resource)
-                least = found.get(key, (gpus, cpu, memory))
-                found[key] = (min(gpus, least[0]), min(cpu, least[1]), min(memory, least[2]))
-    return _listed(found)
+                smallest = shares.get(key, (gpus, cpu, memory))
+                shares[key] = (min(gpus, smallest[0]), min(cpu, smallest[1]), min(memory, smallest[2]))
+    return _listed(shares)
 
 
 def claimable(node: Node) -> int:
@@ -44,8 +44,8 @@ def claimable(node: Node) -> int:
     return int(count) if count.isdecimal() and len(count) < 4 and not offered else 0
 
 
-def _listed(found: Mapping[tuple[str, str], tuple[int, int, int]]) -> list[dict[str, object]]:
+def _listed(shares: Mapping[tuple[str, str], tuple[int, int, int]]) -> list[dict[str, object]]:
     return [
         {"product": product, "resource": resource, "gpus": gpus, "cpu": cpu, "memory": memory}
-        for (product, resource), (gpus, cpu, memory) in sorted(found.items())
+        for (product, resource), (gpus, cpu, memory) in sorted(shares.items())
     ]

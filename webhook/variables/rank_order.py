@@ -18,10 +18,10 @@ def ranks(answer: Answer, pod_set: str) -> tuple[str, ...]:
 
 def runs(nodes: Sequence[str]) -> list[tuple[int, int, str]]:
     """Ranks by node, as (first, last, node): what a person reads instead of a list of nodes."""
-    found: list[tuple[int, int, str]] = []
+    spans: list[tuple[int, int, str]] = []
     for rank, node in enumerate(nodes):
-        if found and found[-1][2] == node:
-            found[-1] = (found[-1][0], rank, node)
+        if spans and spans[-1][2] == node:
+            spans[-1] = (spans[-1][0], rank, node)
         else:
-            found.append((rank, rank, node))
-    return found
+            spans.append((rank, rank, node))
+    return spans

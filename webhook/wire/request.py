@@ -1,6 +1,6 @@
 """What the API server asks: one admission request, as the policies see it.
 
-The wire form is decoded elsewhere (`webhook/review.py`); a manifest from a file becomes a request with
+The wire form is decoded elsewhere (`webhook.wire.review`); a manifest from a file becomes a request with
 `from_object`. Field names follow `admission.k8s.io/v1`, in Python's spelling; `as_cel` spells them as
 policies do.
 """

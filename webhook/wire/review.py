@@ -73,8 +73,8 @@ def decode(body: bytes) -> AdmissionRequest:
             f"the body is no JSON: line {error.lineno}, column {error.colno}: {error.msg}"
         ) from None
     if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
-        found = _short(review.get("kind")) if isinstance(review, dict) else f"a JSON {_JSON[type(review)]}"
-        raise BadCall(f"expected kind AdmissionReview, found {found}")
+        kind = _short(review.get("kind")) if isinstance(review, dict) else f"a JSON {_JSON[type(review)]}"
+        raise BadCall(f"expected kind AdmissionReview, found {kind}")
     if review.get("apiVersion") != API_VERSION:
         raise BadCall(f"expected apiVersion {API_VERSION}, found {_short(review.get('apiVersion'))}")
     request = review.get("request")

@@ -1,13 +1,18 @@
-"""Workloads: from any object to its pod templates and its gangs, by one table of kinds.
+"""From an object of any kind to its pod templates and its gangs, by one table of kinds. Pure.
 
     workload = read(obj, namespace=request.namespace, request_uid=request.uid)
-    for group in workload.gangs: ...              # planner.podgroup.PodGroup
+    for group in workload.gangs: ...              # planner.model.podgroup.PodGroup
     pod = pod_of(workload.templates[0], obj)      # a template as a v1 Pod
     obj = write_pod(obj, workload.templates[0], pod)
 
-Read in this order: `kinds` (the table), `layouts` (a small function for each family of kinds), `keys`
-(topology requests in every dialect), `options` (our own annotations), `membership` (pods of a wider gang),
-`gangs`, `read`, `pods`, `merge` (pods of one gang in the same files).
+- `kinds`: the table of kinds; `layouts`: where each family of kinds keeps its pods
+- `topology_keys`: topology requests in every dialect; `options`: Bayplan's own annotations, by the names of
+  `annotation_keys`; `implied_labels`: labels that a controller adds to its pods
+- `pod_groups`: pods of a wider gang; `subgroups`: their parts
+- `reader`, `gangs`: all of it put together; `templates`: a template as a Pod and back
+- `merge`: pods of one gang in the same files
+
+Begin with `kinds`, then `reader.read`.
 """
 
 from webhook.workloads.kinds import KINDS, WorkloadKind

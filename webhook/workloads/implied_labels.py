@@ -26,9 +26,9 @@ _BY_SET = {"JobSet": "jobset.sigs.k8s.io/replicatedjob-name"}
 """Labels whose value is the PodSet's name."""
 
 
-def given_labels(kind: str, name: str, pod_set: str) -> dict[str, str]:
+def implied_labels(kind: str, name: str, pod_set: str) -> dict[str, str]:
     """The labels of the pods of a workload's PodSet besides those of its template."""
-    found = dict.fromkeys(_BY_KIND.get(kind, ()), name)
+    labels = dict.fromkeys(_BY_KIND.get(kind, ()), name)
     if kind in _BY_SET:
-        found[_BY_SET[kind]] = pod_set
-    return found
+        labels[_BY_SET[kind]] = pod_set
+    return labels

@@ -57,7 +57,7 @@ def member(pod_set: str, count: int, template: Field, *annotated: Field) -> PodS
 
 def together(members: list[PodSetTemplate], warnings: tuple[str, ...] = ()) -> WorkloadLayout:
     """One gang of all pods; PodSets that start with no pod are templates only."""
-    gang = tuple(one for one in members if one.count)
+    gang = tuple(pod_set for pod_set in members if pod_set.count)
     return WorkloadLayout(tuple(members), (gang,) if gang else (), warnings=warnings)
 
 
@@ -83,16 +83,16 @@ def replicas(obj: Field) -> WorkloadLayout:
 
 def job(obj: Field) -> WorkloadLayout:
     """`parallelism` pods at a time, never more than `completions`."""
-    one = _job_member("main", obj.get("spec"))
+    main = _job_member("main", obj.get("spec"))
     stated = obj.get("metadata", "annotations", BATCH_MIN_MEMBER)
     own = stated.count_in_text()
-    if own is None or own == one.count:
-        return together([one])
-    if own > one.count > 0:
-        runs = f"the Job runs {one.count} at a time and would never start"
-        raise stated.error(f"asks for {own} pods together, {runs}; use at most {one.count}")
-    differs = f"{BATCH_MIN_MEMBER} is {own}, the Job runs {one.count} pods at a time"
-    return together([one], (f"{differs}: KAI may start it with {own}, the plan is for {one.count}",))
+    if own is None or own == main.count:
+        return together([main])
+    if own > main.count > 0:
+        runs = f"the Job runs {main.count} at a time and would never start"
+        raise stated.error(f"asks for {own} pods together, {runs}; use at most {main.count}")
+    differs = f"{BATCH_MIN_MEMBER} is {own}, the Job runs {main.count} pods at a time"
+    return together([main], (f"{differs}: KAI may start it with {own}, the plan is for {main.count}",))
 
 
 def cron_job(obj: Field) -> WorkloadLayout:
@@ -155,7 +155,7 @@ def training_job(obj: Field, replicas: str) -> WorkloadLayout:
     for name, replica in spec.get(replicas).needed_map().entries():
         count = replica.needed_map().get("replicas").count(1)
         members.append((name in _RANKS, member(name.lower(), count, replica.get("template"))))
-    ordered = [one for ranked in (True, False) for is_ranked, one in members if is_ranked == ranked]
+    ordered = [pod_set for ranked in (True, False) for is_ranked, pod_set in members if is_ranked == ranked]
     run = spec.get("runPolicy", "schedulingPolicy", "minAvailable")
     elastic = spec.get("elasticPolicy", "minReplicas")
     minimum = run if run.value is not None else elastic
@@ -164,20 +164,25 @@ def training_job(obj: Field, replicas: str) -> WorkloadLayout:
     kept = _cut(ordered, minimum)
     if run.value is not None:
         return together(kept)
-    most = spec.get("elasticPolicy", "maxReplicas").count(sum(one.count for one in ordered))
-    others = sum(one.count for one in kept if one.pod_set != _WORKER)
-    return together([replace(one, most=most - others) if one.pod_set == _WORKER else one for one in kept])
+    max_pods = spec.get("elasticPolicy", "maxReplicas").count(sum(pod_set.count for pod_set in ordered))
+    others = sum(pod_set.count for pod_set in kept if pod_set.pod_set != _WORKER)
+    return together(
+        [
+            replace(pod_set, most=max_pods - others) if pod_set.pod_set == _WORKER else pod_set
+            for pod_set in kept
+        ]
+    )
 
 
 def _cut(members: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate]:
-    left, total = minimum.count(0, least=1), sum(one.count for one in members)
+    left, total = minimum.count(0, least=1), sum(pod_set.count for pod_set in members)
     if left > total:
         raise minimum.error(f"asks for {left} pods together, the job makes {total}; use at most {total}")
     kept = []
-    for one in members:
-        count = min(left, one.count)
+    for pod_set in members:
+        count = min(left, pod_set.count)
         left -= count
-        kept.append(replace(one, count=count))
+        kept.append(replace(pod_set, count=count))
     return kept
 
 
@@ -192,8 +197,8 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
     members = [member("head", 1, spec.get("headGroupSpec").needed_map().get("template"))]
     for group in spec.get("workerGroupSpecs").items():
         name = group.needed_map().get("groupName").text("worker")
-        least, most = (0, 0) if group.get("suspend").flag() else _ray_workers(group)
-        members.append(replace(member(name, least, group.get("template")), most=most))
+        min_pods, max_pods = (0, 0) if group.get("suspend").flag() else _ray_workers(group)
+        members.append(replace(member(name, min_pods, group.get("template")), most=max_pods))
     return together(_unique(members))
 
 
@@ -201,10 +206,10 @@ def _ray_workers(group: Field) -> tuple[int, int]:
     """The fewest and the most pods of a group; the most is 0 where only one number is stated."""
     replicas = group.get("replicas").count(1)
     hosts = group.get("numOfHosts").count(1, least=1)
-    least = group.get("minReplicas").count(0) or replicas
+    min_replicas = group.get("minReplicas").count(0) or replicas
     stated = group.get("maxReplicas").count(0)
-    most = max(replicas, stated if stated <= LARGEST_GANGS else 0)
-    return least * hosts, most * hosts if most > least else 0
+    max_replicas = max(replicas, stated if stated <= LARGEST_GANGS else 0)
+    return min_replicas * hosts, max_replicas * hosts if max_replicas > min_replicas else 0
 
 
 def grove(obj: Field) -> WorkloadLayout:
@@ -228,10 +233,12 @@ def _named(item: Field) -> str:
 
 def _unique(members: list[PodSetTemplate]) -> list[PodSetTemplate]:
     seen: set[str] = set()
-    for one in members:
-        if one.pod_set in seen:
-            raise one.template.error(f"a second group is named {shown(one.pod_set)}; names must differ")
-        seen.add(one.pod_set)
+    for pod_set in members:
+        if pod_set.pod_set in seen:
+            raise pod_set.template.error(
+                f"a second group is named {shown(pod_set.pod_set)}; names must differ"
+            )
+        seen.add(pod_set.pod_set)
     return members
 
 

@@ -1,7 +1,7 @@
 """Pods of one gang that stand in the same files, as the one gang that they are. Pure.
 
-A pod alone knows only its own shape and its gang's size; together with its fellows the gang has a PodSet for
-each shape: prefill, decode and router as three pods of one PodGroup.
+A pod alone knows only its own shape and its gang's size; together with the other pods the gang has a PodSet
+for each shape: prefill, decode and router as three pods of one PodGroup.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from webhook.workloads.reader import Workload
 
 
 def joined(workloads: Iterable[Workload]) -> list[Workload]:
-    """The same workloads, where the first pod of a gang carries the whole gang and its fellows none.
+    """The same workloads, where the first pod of a gang carries the whole gang and its other pods none.
 
     A gang, or a subgroup, that states more pods than stand here is filled up with pods like its most frequent
     one.
     """
     listed = list(workloads)
-    fellows: dict[str, list[PodGroup]] = {}
-    for one in listed:
-        if one.kind == "Pod" and one.gangs:
-            fellows.setdefault(one.gangs[0].name, []).append(one.gangs[0])
+    by_gang: dict[str, list[PodGroup]] = {}
+    for workload in listed:
+        if workload.kind == "Pod" and workload.gangs:
+            by_gang.setdefault(workload.gangs[0].name, []).append(workload.gangs[0])
     result = []
-    for one in listed:
-        if one.kind == "Pod" and one.gangs:
-            groups = fellows.pop(one.gangs[0].name, None)
-            one = replace(one, gangs=(_whole(groups),) if groups else ())
-        result.append(one)
+    for workload in listed:
+        if workload.kind == "Pod" and workload.gangs:
+            groups = by_gang.pop(workload.gangs[0].name, None)
+            workload = replace(workload, gangs=(_whole(groups),) if groups else ())
+        result.append(workload)
     return result
 
 
@@ -70,17 +70,17 @@ def _missing(groups: list[PodGroup], counts: Counter[_Kind]) -> list[tuple[_Kind
     often = [kind for kind, _ in counts.most_common()]
     if len(groups[0].pod_sets) == 1:
         return [(often[0], max(0, max(group.size for group in groups) - len(groups)))]
-    found = []
-    for one in groups[0].pod_sets:
-        kinds = [kind for kind in often if kind[0] == one.name] or [(one.name, often[0][1])]
-        found.append((kinds[0], max(0, one.count - sum(counts[kind] for kind in kinds))))
-    return [(kind, count) for kind, count in found if count]
+    missing = []
+    for pod_set in groups[0].pod_sets:
+        kinds = [kind for kind in often if kind[0] == pod_set.name] or [(pod_set.name, often[0][1])]
+        missing.append((kinds[0], max(0, pod_set.count - sum(counts[kind] for kind in kinds))))
+    return [(kind, count) for kind, count in missing if count]
 
 
 def _like(groups: list[PodGroup], kind: _Kind) -> PodSet:
     """A PodSet of this name, of which no pod is here, with the shape of those that are."""
     alike = next(group for group in groups if _key(group.pod_sets[0].shape) == kind[1])
-    return next(one for one in alike.pod_sets if one.name == kind[0])
+    return next(pod_set for pod_set in alike.pod_sets if pod_set.name == kind[0])
 
 
 def _within(
@@ -88,13 +88,13 @@ def _within(
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """What PodSets are required together, where one may have become several of unlike shapes."""
     several = {kind[0] for kind, name in named.items() if name != kind[0]}
-    own = {name: one.constraint.required for (name, _), one in shapes.items() if name in several}
-    found = []
+    own = {name: pod_set.constraint.required for (name, _), pod_set in shapes.items() if name in several}
+    ties = []
     for level, sets in (*group.within, *((level, (name,)) for name, level in own.items())):
         names = tuple(name for kind, name in named.items() if kind[0] in sets)
         if level and names:
-            found.append((level, names))
-    return tuple(found)
+            ties.append((level, names))
+    return tuple(ties)
 
 
 def _key(shape: PodShape) -> str:
@@ -104,11 +104,11 @@ def _key(shape: PodShape) -> str:
     return repr(replace(shape, requests=requests, labels=labels, node_selector=selector))
 
 
-def _names(wanted: list[str]) -> list[str]:
+def _names(candidates: list[str]) -> list[str]:
     """Distinct names: `main`, `main-2`, …"""
     seen: Counter[str] = Counter()
     names = []
-    for name in wanted:
+    for name in candidates:
         seen[name] += 1
         names.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
     return names

@@ -39,14 +39,14 @@ def options(*metadata: Field) -> Options:
     """The choices on the object, or else on its templates. Raises `InputError` naming the valid values."""
 
     def field(key: str) -> Field:
-        fields = [one.get("annotations", key) for one in metadata]
-        return next((one for one in fields if one.text()), fields[0])
+        fields = [source.get("annotations", key) for source in metadata]
+        return next((value for value in fields if value.text()), fields[0])
 
     gang, size = field(GANG).name(), field(GANG_SIZE).count_in_text()
     reserve = field(RESERVE).choice(RESERVE_MODES)
     on_unavailable = field(ON_UNAVAILABLE).choice(ON_UNAVAILABLE_MODES)
     balanced = field(BALANCED).choice(("true", "false")) == "true"
-    least = field(GANG_MIN).count_in_text()
+    gang_min = field(GANG_MIN).count_in_text()
     return Options(
         gang,
         size,
@@ -54,6 +54,6 @@ def options(*metadata: Field) -> Options:
         cast(OnUnavailable, on_unavailable or "queue"),
         field(SKIP).choice(("true", "false")) == "true",
         balanced,
-        least,
-        bool(gang or size or reserve or on_unavailable or balanced or least),
+        gang_min,
+        bool(gang or size or reserve or on_unavailable or balanced or gang_min),
     )

@@ -11,8 +11,8 @@ from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodGroup, PodSet
 from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field
-from webhook.workloads.gangs import Shaped, asks_for_gpus, default_reserve, gangs, shaped
-from webhook.workloads.implied_labels import given_labels
+from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, default_reserve, gangs, pod_set_request
+from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import WorkloadLayout
 from webhook.workloads.options import Options, options
@@ -21,11 +21,11 @@ from webhook.workloads.topology_keys import (
     BOTH,
     OBJECT,
     SCOPES,
-    Asked,
-    asked,
-    asked_by_pod_group,
+    TopologyRequest,
     merged,
-    scope_asked,
+    read_request,
+    request_of_pod_group,
+    request_of_scope,
 )
 
 OLD_SCOPE = "scheduling.run.ai/topology-policy"
@@ -118,7 +118,9 @@ def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
     row = row_of(api_version, kind) if isinstance(api_version, str) and isinstance(kind, str) else None
     if row is None:
         return ()
-    return tuple(one for one in _templates(row.layout(Field(obj, (), Where()))) if one.is_pod_template)
+    return tuple(
+        template for template in _templates(row.layout(Field(obj, (), Where()))) if template.is_pod_template
+    )
 
 
 def wants_plan(workload: Workload) -> bool:
@@ -127,7 +129,7 @@ def wants_plan(workload: Workload) -> bool:
     """
     if not workload.gangs or workload.skip:
         return False
-    shapes = (one.shape for group in workload.gangs for one in group.pod_sets)
+    shapes = (pod_set.shape for group in workload.gangs for pod_set in group.pod_sets)
     return workload.asks or workload.claims or any(asks_for_gpus(shape) for shape in shapes)
 
 
@@ -155,7 +157,7 @@ class _Reader:
 
     def workload(self) -> Workload:
         row, layout = self.row, self.row.layout(self.obj)
-        chosen = options(self.metadata, *(one.metadata for one in layout.members))
+        chosen = options(self.metadata, *(member.metadata for member in layout.members))
         owner, owned = self._owner()
         gang = membership(self.obj, chosen, self.namespace, self.groups) if row.name == "Pod" else None
         if gang is not None and gang.group is not None:
@@ -178,17 +180,17 @@ class _Reader:
         return Workload(
             kind=row.name,
             name=f"{self.namespace}/{row.name}/{self.name}",
-            templates=tuple(one for one in templates if one.is_pod_template),
-            inlined=tuple(one for one in templates if not one.is_pod_template),
+            templates=tuple(template for template in templates if template.is_pod_template),
+            inlined=tuple(template for template in templates if not template.is_pod_template),
             gangs=() if child else gangs(layout, name, chosen, top, sets, reserve, within),
-            left=() if child or layout.gangs else tuple(one.pod_set for one in parts),
+            left=() if child or layout.gangs else tuple(part.pod_set for part in parts),
             per_pod=per_pod,
             skip=chosen.skip,
             holds=(row.holds or together) and not child,
             template_immutable=row.template_immutable,
             owner=owner,
-            asks=chosen.stated or top.stated or any(one.asked.stated for one in parts),
-            claims=any(one.claims for one in parts),
+            asks=chosen.stated or top.stated or any(part.request.stated for part in parts),
+            claims=any(part.claims for part in parts),
             queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
         )
 
@@ -202,30 +204,33 @@ class _Reader:
                 return f"{self.namespace}/{kind}/{name}", owned
         return "", False
 
-    def _top(self, gang: Membership | None) -> Asked:
+    def _top(self, gang: Membership | None) -> TopologyRequest:
         """What the object asks for as a whole, its PodGroup's request after its own."""
         if self.row.name != "Pod":
-            return asked(OBJECT, self.metadata)
-        found = [asked(BOTH, self.metadata)]
+            return read_request(OBJECT, self.metadata)
+        requests = [read_request(BOTH, self.metadata)]
         scope = self.metadata.get("annotations", OLD_SCOPE)
         if scope.text() in SCOPES:
-            found.append(scope_asked(scope))
+            requests.append(request_of_scope(scope))
         elif scope.text():
-            found.append(Asked(policy=scope.text(), stated=True))
+            requests.append(TopologyRequest(policy=scope.text(), stated=True))
         if gang is not None:
-            found.append(Asked(warnings=gang.warnings))
-            found += gang.subgroups.asked
+            requests.append(TopologyRequest(warnings=gang.warnings))
+            requests += gang.subgroups.requests
             if gang.group is not None:
-                found.append(asked_by_pod_group(gang.group))
-        return merged(found)
+                requests.append(request_of_pod_group(gang.group))
+        return merged(requests)
 
-    def _shapes(self, layout: WorkloadLayout) -> dict[tuple[str, int], Shaped]:
-        members = {(one.pod_set, one.count): one for gang in layout.gangs for one in gang}
-        for one in layout.members:  # templates that start no pod are read too, so that errors in them show
-            members.setdefault((one.pod_set, one.count), one)
+    def _shapes(self, layout: WorkloadLayout) -> dict[tuple[str, int], PodSetRequest]:
+        members = {(member.pod_set, member.count): member for gang in layout.gangs for member in gang}
+        for member in layout.members:  # templates that start no pod are read too, so that errors in them show
+            members.setdefault((member.pod_set, member.count), member)
         own = self.row.name == "Pod"
         name, kind = self.metadata.get("name").text(), self.row.name
-        return {key: shaped(one, own, given_labels(kind, name, one.pod_set)) for key, one in members.items()}
+        return {
+            key: pod_set_request(member, own, implied_labels(kind, name, member.pod_set))
+            for key, member in members.items()
+        }
 
 
 def _name(metadata: Field, uid: str) -> str:
@@ -241,7 +246,9 @@ def _name(metadata: Field, uid: str) -> str:
 
 def _as_one(layout: WorkloadLayout, chosen: Options) -> WorkloadLayout:
     """A StatefulSet (or Deployment) annotated as a gang: all its replicas, or as many as it says."""
-    members = [replace(one, count=chosen.gang_size or one.count) for one in layout.members if one.count]
+    members = [
+        replace(member, count=chosen.gang_size or member.count) for member in layout.members if member.count
+    ]
     return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
 
 
@@ -264,29 +271,29 @@ def _joined(layout: WorkloadLayout, gang: Membership | None, pod: Field) -> Work
 
 
 def _of_subgroups(
-    sets: dict[tuple[str, int], Shaped], gang: Membership | None
-) -> dict[tuple[str, int], Shaped]:
+    sets: dict[tuple[str, int], PodSetRequest], gang: Membership | None
+) -> dict[tuple[str, int], PodSetRequest]:
     """The PodSets with what the subgroups of their names ask for."""
     parts = gang.subgroups.parts if gang else {}
     return {
         key: replace(
-            one,
-            pod_set=replace(one.pod_set, constraint=parts[key[0]].asked.constraint),
-            asked=parts[key[0]].asked,
+            part,
+            pod_set=replace(part.pod_set, constraint=parts[key[0]].request.constraint),
+            request=parts[key[0]].request,
         )
         if key[0] in parts
-        else one
-        for key, one in sets.items()
+        else part
+        for key, part in sets.items()
     }
 
 
 def _templates(layout: WorkloadLayout) -> tuple[Template, ...]:
-    found: dict[Path, Template] = {}
-    for one in layout.members:
-        path, name, count = one.template.path, one.pod_set, one.count
-        if (other := found.get(path)) is not None:
+    templates: dict[Path, Template] = {}
+    for member in layout.members:
+        path, name, count = member.template.path, member.pod_set, member.count
+        if (other := templates.get(path)) is not None:
             # The leader's pods and the workers' are told apart only by their index.
             name = other.pod_set if not count else ""
             count += other.count
-        found[path] = Template(path, name, count, one.metadata.path, one.spec.path)
-    return tuple(found.values())
+        templates[path] = Template(path, name, count, member.metadata.path, member.spec.path)
+    return tuple(templates.values())

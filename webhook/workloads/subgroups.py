@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webhook.workloads.fields import Field
-from webhook.workloads.topology_keys import Asked, asked_by_constraint
+from webhook.workloads.topology_keys import TopologyRequest, request_of_constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +19,17 @@ class Part:
     """A subgroup without children: the pods it starts with, and what it asks for."""
 
     count: int
-    asked: Asked
+    request: TopologyRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Subgroups:
-    """`parts` by name. `within`: levels, and the parts required in one domain of each. `asked`: fields and
+    """`parts` by name. `within`: levels, and the parts required in one domain of each. `requests`: fields and
     warnings of the subgroups with children."""
 
     parts: Mapping[str, Part] = field(default_factory=dict)
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    asked: tuple[Asked, ...] = ()
+    requests: tuple[TopologyRequest, ...] = ()
 
     @property
     def size(self) -> int:
@@ -46,46 +46,50 @@ def subgroups(group: Field) -> Subgroups:
     Raises `InputError`, naming the field, for two of one name, a parent that is none, or a circle.
     """
     listed = {}
-    for one in group.get("spec", "subGroups").items():
-        name = one.get("name").text()
+    for subgroup in group.get("spec", "subGroups").items():
+        name = subgroup.get("name").text()
         if not name or name in listed:
-            raise one.get("name").error("names each subgroup, and no two alike")
-        listed[name] = one
+            raise subgroup.get("name").error("names each subgroup, and no two alike")
+        listed[name] = subgroup
     above = {name: _parents(name, listed) for name in listed}
     parents = {parent for names in above.values() for parent in names}
     below = {
         parent: tuple(n for n in listed if n not in parents and parent in above[n]) for parent in parents
     }
-    wishes = {parent: asked_by_constraint(listed[parent]) for parent in listed if parent in parents}
+    wishes = {parent: request_of_constraint(listed[parent]) for parent in listed if parent in parents}
     return Subgroups(
         {
-            name: Part(one.get("minMember").count(1), asked_by_constraint(one))
-            for name, one in listed.items()
+            name: Part(subgroup.get("minMember").count(1), request_of_constraint(subgroup))
+            for name, subgroup in listed.items()
             if name not in parents
         },
         tuple(
-            (one.constraint.required, below[name]) for name, one in wishes.items() if one.constraint.required
+            (request.constraint.required, below[name])
+            for name, request in wishes.items()
+            if request.constraint.required
         ),
-        tuple(_of_several(name, one) for name, one in wishes.items()),
+        tuple(_of_several(name, request) for name, request in wishes.items()),
     )
 
 
 def _parents(name: str, listed: Mapping[str, Field]) -> list[str]:
     """The subgroups above one, the nearest first."""
-    found: list[str] = []
+    ancestors: list[str] = []
     while parent := listed[name].get("parent").text():
-        at = listed[name].get("parent")
+        field = listed[name].get("parent")
         if parent not in listed:
-            raise at.error(f"{parent!r} is no subgroup of this PodGroup; it has {', '.join(listed)}")
-        if parent in found or len(found) == len(listed):
-            raise at.error(f"{parent!r} is above itself; leave the parent of one of them out")
-        found.append(parent)
+            raise field.error(f"{parent!r} is no subgroup of this PodGroup; it has {', '.join(listed)}")
+        if parent in ancestors or len(ancestors) == len(listed):
+            raise field.error(f"{parent!r} is above itself; leave the parent of one of them out")
+        ancestors.append(parent)
         name = parent
-    return found
+    return ancestors
 
 
-def _of_several(name: str, asked: Asked) -> Asked:
+def _of_several(name: str, request: TopologyRequest) -> TopologyRequest:
     """What a subgroup with children says, its constraint aside; a preference of several is not followed."""
-    preferred = asked.constraint.preferred
+    preferred = request.constraint.preferred
     notes = (f"the preferred level {preferred} of subgroup {name} is not followed; only a required one is",)
-    return Asked(origins=asked.origins, warnings=notes if preferred else (), stated=asked.stated)
+    return TopologyRequest(
+        origins=request.origins, warnings=notes if preferred else (), stated=request.stated
+    )

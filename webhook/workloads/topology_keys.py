@@ -114,7 +114,7 @@ in the topology at hand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TopologyRequest:
     """What the metadata of one place ask for. `together`: the PodSet group's name; `gpus`: nod-ai's count
     with its field. `affinity`: node requirements that every pod must meet. `stated`: any key is there.
     `fabric`: nod-ai's wishes. `policy`: the name of a policy of KAI's ConfigMap."""
@@ -130,16 +130,16 @@ class Asked:
     policy: str = ""
 
 
-def asked(places: frozenset[Place], *metadata: Field) -> Asked:
+def read_request(places: frozenset[Place], *metadata: Field) -> TopologyRequest:
     """What these metadata ask for together; the first that says something is followed, all are in `origins`.
 
     `places`: what carries the metadata; both for a Pod, which is an object and a template at once.
     Raises `InputError` for a value that is no text, no number or not among the valid ones.
     """
-    said: dict[Meaning, list[Field]] = {}
+    fields: dict[Meaning, list[Field]] = {}
     warnings: list[str] = []
-    for one in metadata:
-        for name, value in one.get("annotations").entries():
+    for annotated in metadata:
+        for name, value in annotated.get("annotations").entries():
             key = _BY_NAME.get(name)
             if key is None or not value.text():
                 continue
@@ -149,84 +149,84 @@ def asked(places: frozenset[Place], *metadata: Field) -> Asked:
                 continue
             if key.values:
                 value.choice(key.values)
-            said.setdefault(key.meaning, []).append(value)
-    return _sum_up(said, warnings)
+            fields.setdefault(key.meaning, []).append(value)
+    return _sum_up(fields, warnings)
 
 
-def _sum_up(said: Mapping[Meaning, list[Field]], warnings: list[str]) -> Asked:
+def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> TopologyRequest:
     def first(meaning: Meaning) -> str:
-        return said[meaning][0].text() if meaning in said else ""
+        return fields[meaning][0].text() if meaning in fields else ""
 
-    size = said["slice-size"][0].count_in_text() if "slice-size" in said else None
+    size = fields["slice-size"][0].count_in_text() if "slice-size" in fields else None
     level = first("slice")
     if level and not size:
-        raise said["slice"][0].error("names a level for slices, but nothing says how many pods make one")
+        raise fields["slice"][0].error("names a level for slices, but nothing says how many pods make one")
     if size and not level and not first("slice-preferred"):
-        raise said["slice-size"][0].error("says how many pods make a slice, but nothing names their level")
+        raise fields["slice-size"][0].error("says how many pods make a slice, but nothing names their level")
     if not level and first("slice-preferred"):
         wish = f"preferred segment level {first('slice-preferred')}"
         warnings.append(f"{wish} is not followed; only a required segment level is")
     of_slice = size if level and size else 0
-    gpus = said["gpu-count"][0].count_in_text() if "gpu-count" in said else None
-    return Asked(
+    gpus = fields["gpu-count"][0].count_in_text() if "gpu-count" in fields else None
+    return TopologyRequest(
         Constraint(first("topology"), first("required"), first("preferred"), level, of_slice),
-        tuple(_origin(field, meaning) for meaning in NAMED for field in said.get(meaning, ())),
+        tuple(_origin(field, meaning) for meaning in NAMED for field in fields.get(meaning, ())),
         tuple(warnings),
         first("together"),
-        (said["gpu-count"][0].where.field, gpus) if gpus is not None else None,
-        stated=bool(said),
-        fabric=_fabric(said),
+        (fields["gpu-count"][0].where.field, gpus) if gpus is not None else None,
+        stated=bool(fields),
+        fabric=_fabric(fields),
     )
 
 
-def _fabric(said: Mapping[Meaning, list[Field]]) -> FabricWish:
+def _fabric(fields: Mapping[Meaning, list[Field]]) -> FabricWish:
     """nod-ai's wishes. Raises `InputError` for a bandwidth that is none."""
 
     def first(meaning: Meaning) -> str:
-        return said[meaning][0].text() if meaning in said else ""
+        return fields[meaning][0].text() if meaning in fields else ""
 
     return FabricWish(
         first("preferred-domain"),
-        _gigabits(said["bandwidth"][0]) if "bandwidth" in said else 0.0,
+        _gigabits(fields["bandwidth"][0]) if "bandwidth" in fields else 0.0,
         cast(FabricStrategy, first("strategy")),
         first("latency") == "true",
-        any(meaning in said for meaning in _LEAF_SPINE),
+        any(meaning in fields for meaning in _LEAF_SPINE),
     )
 
 
 def _gigabits(field: Field) -> float:
     """Gigabits a second: "200Gb", "200Gbps", "0.4Tb", or a number of gigabits."""
-    found = _BANDWIDTH.fullmatch(field.text().strip())
-    if found is None:
+    match = _BANDWIDTH.fullmatch(field.text().strip())
+    if match is None:
         raise field.error(f"{field.text()!r} is no bandwidth; write for example 200Gb")
-    return float(found[1]) * _GIGABITS[found[2]]
+    return float(match[1]) * _GIGABITS[match[2]]
 
 
 def _origin(field: Field, meaning: Meaning) -> Origin:
     return field.where.field, meaning, field.text()
 
 
-def asked_by_pod_group(group: Field) -> Asked:
+def request_of_pod_group(group: Field) -> TopologyRequest:
     """What a PodGroup object asks for: KAI's `topologyConstraint`, Run:ai's `topologyPolicy`, Kubernetes'
     `schedulingConstraints`, and the annotations on it. Raises `InputError` for malformed ones."""
     spec = group.get("spec")
-    said = _said(spec)
+    fields = _fields_of(spec)
     for level in spec.get("schedulingConstraints", "topology").items():
-        said.setdefault("required", []).append(level.get("key"))
+        fields.setdefault("required", []).append(level.get("key"))
     policy = spec.get("topologyPolicy")
     scope = policy.get("scope")
-    found = _sum_up(said, [])
-    annotated = asked(OBJECT, group.get("metadata"))
-    by_scope = scope_asked(scope) if scope.text() else Asked()
-    return merged((found, by_scope, annotated), _affinity(policy.get("affinity")))
+    by_policy = _sum_up(fields, [])
+    annotated = read_request(OBJECT, group.get("metadata"))
+    by_scope = request_of_scope(scope) if scope.text() else TopologyRequest()
+    return merged((by_policy, by_scope, annotated), _affinity(policy.get("affinity")))
 
 
-def asked_by_constraint(part: Field) -> Asked:
+def request_of_constraint(part: Field) -> TopologyRequest:
     """What KAI's `topologyConstraint` in this field asks for."""
-    return _sum_up(_said(part), [])
+    return _sum_up(_fields_of(part), [])
 
 
-def _said(part: Field) -> dict[Meaning, list[Field]]:
+def _fields_of(part: Field) -> dict[Meaning, list[Field]]:
     fields = ((meaning, part.get(*place)) for meaning, place in _POD_GROUP_FIELDS)
     return {meaning: [field] for meaning, field in fields if field.text()}
 
@@ -238,37 +238,37 @@ _POD_GROUP_FIELDS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
 )
 
 
-def scope_asked(scope: Field) -> Asked:
+def request_of_scope(scope: Field) -> TopologyRequest:
     """A Run:ai scope as a required level. Raises `InputError` naming the valid scopes."""
     level = SCOPES[scope.choice(tuple(SCOPES))]
-    return Asked(Constraint(required=level), ((scope.where.field, "required", level),), stated=True)
+    return TopologyRequest(Constraint(required=level), ((scope.where.field, "required", level),), stated=True)
 
 
 def _affinity(affinity: Field) -> tuple[Requirement, ...]:
-    found = []
-    for one in affinity.get("required").items():
-        operator = one.get("operator").choice(NODE_OPERATORS) or "In"
-        values = tuple(value.text() for value in one.get("values").items())
-        found.append(Requirement(one.get("key").text(), operator, values))
-    return tuple(found)
+    requirements = []
+    for entry in affinity.get("required").items():
+        operator = entry.get("operator").choice(NODE_OPERATORS) or "In"
+        values = tuple(value.text() for value in entry.get("values").items())
+        requirements.append(Requirement(entry.get("key").text(), operator, values))
+    return tuple(requirements)
 
 
-def merged(parts: Iterable[Asked], affinity: tuple[Requirement, ...] = ()) -> Asked:
+def merged(parts: Iterable[TopologyRequest], affinity: tuple[Requirement, ...] = ()) -> TopologyRequest:
     """Several requests for the same pods as one: for each part of a constraint the first that states it."""
     listed = list(parts)
 
     def first(name: str) -> str:
-        return next((text for one in listed if (text := getattr(one.constraint, name))), "")
+        return next((text for request in listed if (text := getattr(request.constraint, name))), "")
 
-    size = next((one.constraint.slice_size for one in listed if one.constraint.slice_level), 0)
-    return Asked(
+    size = next((request.constraint.slice_size for request in listed if request.constraint.slice_level), 0)
+    return TopologyRequest(
         Constraint(first("topology"), first("required"), first("preferred"), first("slice_level"), size),
-        tuple(origin for one in listed for origin in one.origins),
-        tuple(warning for one in listed for warning in one.warnings),
-        next((one.together for one in listed if one.together), ""),
-        next((one.gpus for one in listed if one.gpus is not None), None),
-        affinity or next((one.affinity for one in listed if one.affinity), ()),
-        any(one.stated for one in listed),
-        next((one.fabric for one in listed if one.fabric), _NO_WISH),
-        next((one.policy for one in listed if one.policy), ""),
+        tuple(origin for request in listed for origin in request.origins),
+        tuple(warning for request in listed for warning in request.warnings),
+        next((request.together for request in listed if request.together), ""),
+        next((request.gpus for request in listed if request.gpus is not None), None),
+        affinity or next((request.affinity for request in listed if request.affinity), ()),
+        any(request.stated for request in listed),
+        next((request.fabric for request in listed if request.fabric), _NO_WISH),
+        next((request.policy for request in listed if request.policy), ""),
     )

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.cluster.capacity import DomainCapacity
-from planner.model.pod import PodShape
 from planner.model.pod_class import PodClass, joined
+from planner.model.resolved import ResolvedShape
 from planner.node.gpu_sharing import share_in
 from planner.node.packing import most
 from planner.search.space import SearchSpace
@@ -26,8 +26,8 @@ _PLAIN = {"cpu", "memory", "ephemeral-storage"}
 class _Alike:
     """Whether pods of the two shapes come to the same, by content."""
 
-    most: PodShape
-    least: PodShape
+    most: ResolvedShape
+    least: ResolvedShape
     known: dict[DomainCapacity, bool] = field(default_factory=dict)
 
     def on(self, content: DomainCapacity) -> bool:
@@ -52,7 +52,7 @@ def merged(view: SearchSpace, kinds: tuple[PodClass, ...]) -> tuple[PodClass, ..
     if view.plain:  # rules are over the kinds as they are
         return kinds
     found: list[PodClass] = []
-    least: list[PodShape] = []
+    least: list[ResolvedShape] = []
     for kind in kinds:
         for place, other in enumerate(found):
             shapes = _both((other.shape, kind.shape), (least[place], kind.shape))
@@ -66,12 +66,14 @@ def merged(view: SearchSpace, kinds: tuple[PodClass, ...]) -> tuple[PodClass, ..
     return tuple(found) if len(found) == 1 else kinds
 
 
-def _both(most_of: Sequence[PodShape], least_of: Sequence[PodShape]) -> tuple[PodShape, PodShape] | None:
+def _both(
+    most_of: Sequence[ResolvedShape], least_of: Sequence[ResolvedShape]
+) -> tuple[ResolvedShape, ResolvedShape] | None:
     """The shapes that ask for the most and the least; None where the nodes look at more than amounts."""
     one, other = most_of
     if replace(one, requests=other.requests) != other:
         return None
-    if one.preferences or one.alignment or one.claims or one.stand_ins or share_in(one.requests):
+    if one.preferences or one.alignment or one.claims or one.extended_claims or share_in(one.requests):
         return None
     names = {*one.requests, *other.requests}
     if any(one.requests.get(name) != other.requests.get(name) for name in names - _PLAIN):
@@ -82,7 +84,7 @@ def _both(most_of: Sequence[PodShape], least_of: Sequence[PodShape]) -> tuple[Po
     return replace(one, requests=largest), replace(one, requests=positive)
 
 
-def _same(view: SearchSpace, largest: PodShape, smallest: PodShape) -> bool:
+def _same(view: SearchSpace, largest: ResolvedShape, smallest: ResolvedShape) -> bool:
     key = ("alike", tuple(largest.requests.items()), tuple(smallest.requests.items()))
     alike = view.base.memory.keep(key, lambda: _Alike(largest, smallest), size=lambda one: len(one.known))
     return alike.on(view.content)

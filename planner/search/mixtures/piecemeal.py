@@ -16,15 +16,15 @@ from planner.model.podgroup import ReserveMode
 from planner.model.reservation import Reservation, traits_of
 from planner.model.topology import ROOT
 from planner.model.work_budget import WorkBudget
-from planner.request.problem import PlacementProblem
 from planner.request.relaxation import relaxations
+from planner.request.topology_request import TopologyRequest
 from planner.search.level_search import LevelSearch
 from planner.search.result import Placement
 from planner.search.space import search_space
 
 
 def one_by_one(
-    snapshot: Snapshot, tree: TopologyTree, asked: PlacementProblem, mode: ReserveMode
+    snapshot: Snapshot, tree: TopologyTree, asked: TopologyRequest, mode: ReserveMode
 ) -> Placement | None:
     """A place for each kind beside those before it, those of the largest pods first. None for what must be in
     one domain together, or keeps any other rule between the kinds."""
@@ -49,7 +49,12 @@ def one_by_one(
 def _tied(kind: PodClass) -> bool:
     """Whether where its pods may be hangs on those of others."""
     return bool(
-        kind.shuns or kind.shuns_over or kind.together or kind.joint or kind.twin or kind.shape.spreading
+        kind.anti_affinity_with
+        or kind.anti_affinity_over
+        or kind.co_located_over
+        or kind.co_located_at
+        or kind.is_split
+        or kind.shape.spread_states
     )
 
 

@@ -20,8 +20,8 @@ from planner.cluster.tree import Subtree
 from planner.model.answer import LevelAttempt
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.natural_order import natural
-from planner.model.pod import NodeExclusion
 from planner.model.pod_class import PodClass
+from planner.model.resolved import NodeExclusion
 from planner.model.topology import ROOT
 from planner.search.level_search import LevelSearch
 from planner.search.mixtures.alike import merged
@@ -59,7 +59,7 @@ _Open = tuple[tuple[int, int, int, int], Placement, list[LevelAttempt], _Way]
 def values_of(climb: LevelSearch, kind: PodClass) -> int:
     """The domains over which the kind's pods must differ, of the label with the fewest; at most its pods."""
     fewest = kind.count
-    for key in kind.single:
+    for key in kind.anti_affinity_labels:
         found = [node.labels.get(key, "") for node in climb.view.tree.nodes]
         if all(found):  # without the label, a node takes any number
             fewest = min(fewest, len(set(found)))
@@ -92,7 +92,7 @@ class Rules:
     def _whole(self) -> None:
         """Where all pods belong in one domain of a label that recurs, each such domain is looked at."""
         every = {name for kind in self._kinds for name, _ in kind.parts}
-        rules = sorted({rule for kind in self._kinds for rule in kind.together})
+        rules = sorted({rule for kind in self._kinds for rule in kind.co_located_over})
         self._top = next((r for r in rules if r[0] in self._recurring and set(r[1]) == every), None)
         if self._top is not None:
             self._view = under_values(self._climb.view.base.memory, self._view, self._top[0])
@@ -129,18 +129,21 @@ class Rules:
         deeper = 0 if self._top is None else 1
         own, at = self._fine.level, self._levels
         level = {ROOT: ROOT} | {one: own(one) + deeper for one in range(len(self._fine.levels))}
-        over = tuple((at[key], name) for key, name in kind.shuns_over)
-        rules = [rule for rule in kind.together if rule != self._top]
+        over = tuple((at[key], name) for key, name in kind.anti_affinity_over)
+        rules = [rule for rule in kind.co_located_over if rule != self._top]
         return replace(
             kind,
             required=level[kind.required],
             slice_level=level[kind.slice_level],
-            apart=(*(level[one] for one in kind.apart), *(at[key] for key in kind.single)),
-            shuns=(*((level[one], name) for one, name in kind.shuns), *over),
-            shuns_over=tuple(rule for rule in kind.shuns_over if rule[0] in self._recurring),
-            together=tuple(rule for rule in rules if rule[0] in self._recurring),
-            joint=(
-                *((level[one], names) for one, names in kind.joint),
+            anti_affinity_levels=(
+                *(level[one] for one in kind.anti_affinity_levels),
+                *(at[key] for key in kind.anti_affinity_labels),
+            ),
+            anti_affinity_with=(*((level[one], name) for one, name in kind.anti_affinity_with), *over),
+            anti_affinity_over=tuple(rule for rule in kind.anti_affinity_over if rule[0] in self._recurring),
+            co_located_over=tuple(rule for rule in rules if rule[0] in self._recurring),
+            co_located_at=(
+                *((level[one], names) for one, names in kind.co_located_at),
                 *((at[key], names) for key, names in rules if key not in self._recurring),
             ),
         )
@@ -215,7 +218,7 @@ class Rules:
         """What domains of one value may hold together, for labels whose values recur."""
         yield from self._over
         for at, kind in enumerate(kinds):
-            for key in kind.single:
+            for key in kind.anti_affinity_labels:
                 if key in self._recurring:
                     yield Cap(self._levels[key], (at,), (at,), {}, 1)
 
@@ -226,13 +229,13 @@ class Rules:
                 most = rule.by_value(value)
                 if most is not None and _broken(rule, most, there):
                     return self._shared_out(way, rule, value, most, there)
-        for key in sorted({key for kind in way.kinds for key, _ in kind.shuns_over}):
+        for key in sorted({key for kind in way.kinds for key, _ in kind.anti_affinity_over}):
             for value, counts in self._by_value(found, key):
                 for pair in _shunning(way.kinds, key):
                     if all(counts[one] for one in pair):
                         bar = NodeExclusion(key, frozenset((value,)), CAUSE)
                         return [_barred(way, (one,), bar) for one in pair]
-        for key, names in sorted({rule for kind in way.kinds for rule in kind.together}):
+        for key, names in sorted({rule for kind in way.kinds for rule in kind.co_located_over}):
             where = [at for at, kind in enumerate(way.kinds) if set(kind.names) & set(names)]
             used = [value for value, counts in self._by_value(found, key) if any(counts[at] for at in where)]
             if len(used) > 1:
@@ -289,7 +292,7 @@ class Rules:
 
 
 def _keys(kind: PodClass) -> set[str]:
-    return {key for key, _ in (*kind.shuns_over, *kind.together)}
+    return {key for key, _ in (*kind.anti_affinity_over, *kind.co_located_over)}
 
 
 def _broken(rule: Cap, most: int, there: Mapping[Subtree, Sequence[int]]) -> bool:
@@ -315,7 +318,7 @@ def _plain(attempt: LevelAttempt) -> LevelAttempt:
 def _shunning(kinds: Kinds, key: str) -> Iterator[tuple[int, int]]:
     """The pairs of kinds of which one must not be where the other is."""
     for one, kind in enumerate(kinds):
-        shunned = {name for at, name in kind.shuns_over if at == key}
+        shunned = {name for at, name in kind.anti_affinity_over if at == key}
         for other in range(len(kinds)):
             if other != one and shunned.intersection(kinds[other].names):
                 yield one, other
@@ -326,7 +329,7 @@ def _barred(way: _Way, where: Sequence[int], bar: NodeExclusion) -> _Way:
     return replace(
         way,
         kinds=tuple(
-            replace(kind, shape=replace(kind.shape, barred=(*kind.shape.barred, bar)))
+            replace(kind, shape=replace(kind.shape, exclusions=(*kind.shape.exclusions, bar)))
             if at in where
             else kind
             for at, kind in enumerate(way.kinds)

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from planner.model.labels import NODE_NAME_FIELD
-from planner.model.pod import NodeExclusion, SpreadConstraint, SpreadState
+from planner.model.pod import SpreadConstraint
 from planner.model.pod_class import PodClass
+from planner.model.resolved import NodeExclusion, SpreadState
 from planner.model.topology import ROOT
 from planner.request.topology_spread import CAUSE
 
@@ -113,7 +114,7 @@ def rules_of(kinds: Kinds) -> list[SpreadRule]:
     """The spread constraints of these kinds."""
     found: list[tuple[SpreadState, list[int], list[int]]] = []
     for at, kind in enumerate(kinds):
-        for one in kind.shape.spreading:
+        for one in kind.shape.spread_states:
             same = next((rule for rule in found if _same(rule[0], one)), None)
             if same is None:
                 same = (one, [], [])
@@ -152,7 +153,7 @@ def clear_of(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) ->
     for at, kind in enumerate(kinds):
         names = frozenset(name for rule in rules if at in rule.keepers for name in rule.nodes)
         bar = NodeExclusion(NODE_NAME_FIELD, names, CAUSE)
-        made.append(replace(kind, shape=replace(kind.shape, barred=(*kind.shape.barred, bar))))
+        made.append(replace(kind, shape=replace(kind.shape, exclusions=(*kind.shape.exclusions, bar))))
     return replace(capped(kinds, rules, least), kinds=tuple(made))
 
 
@@ -250,6 +251,6 @@ def _pieces(kind: PodClass, counts: Sequence[int]) -> list[PodClass]:
             if there > left:
                 parts.insert(0, (name, there - left))
             left -= own[-1][1]
-        piece = replace(kind, parts=tuple(own), count=count, names=names, twin=place > 0)
-        made.append(replace(piece, joint=(*kind.joint, *joint)))
+        piece = replace(kind, parts=tuple(own), count=count, names=names, is_split=place > 0)
+        made.append(replace(piece, co_located_at=(*kind.co_located_at, *joint)))
     return made

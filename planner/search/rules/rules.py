@@ -21,13 +21,11 @@ _PART = 8
 
 def has_rules(kinds: Sequence[PodClass]) -> bool:
     """Whether any kind has a rule over a label that is no level, or is to be spread."""
-    return any(kind.shuns_over or kind.together or kind.shape.spreading for kind in kinds)
+    return any(kind.anti_affinity_over or kind.co_located_over or kind.shape.spread_states for kind in kinds)
 
 
 def climb_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> Placement | None:
     """The best placement of these kinds inside one domain of the required level that keeps every rule."""
-    if not has_rules(kinds):
-        return climb.climb(kinds, required)
     found = _best(climb, kinds, required, Effort(climb))
     if found is None and not climb.attempts:
         climb.climb(kinds, required)
@@ -167,5 +165,5 @@ def _say_how_close(climb: LevelSearch, kinds: Kinds, required: int) -> None:
             least = middle
         middle = (least + most + 1) // 2
     climb.complete = complete
-    note = SPREAD if any(kind.shape.spreading for kind in kinds) else CAUSE
+    note = SPREAD if any(kind.shape.spread_states for kind in kinds) else CAUSE
     climb.attempts[:] = [*attempts[:-1], replace(attempts[-1], fits=least, note=note)]

@@ -19,7 +19,8 @@ from planner.model.topology import HOSTNAME, Link, Topology
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
-from tests.builders import gang, node, racks, topology
+from planner.search.place import place
+from tests.builders import gang, node, pod_set, racks, shape, topology
 
 FABRIC = Topology("fabric", ("spine", "leaf", HOSTNAME))
 
@@ -250,6 +251,24 @@ def test_a_bad_config_names_its_field(spec, said):
     with pytest.raises(InputError, match=said) as caught:
         with_config(DEFAULTS, config(**spec), Where("c.yaml", "ConfigMap x"))
     assert caught.value.where.field == "data[config.yaml]"
+
+
+def test_no_more_than_48_sets_of_leaves_are_tried(monkeypatch):
+    """Thirty leaves of three hosts: 16 nodes want four leaves, too small, as are five. Each leaf has a
+    set of either size around it, so that six leaves, which would serve, are beyond the bound."""
+    tried: list[int] = []
+
+    def counted(problem, budget=None):
+        tried.append(1)
+        return place(problem, budget)
+
+    monkeypatch.setattr("planner.leafspine.rules.place", counted)
+    pair = (pod_set(8, shape(gpu=8), name="a"), pod_set(8, shape(gpu=8, cpu=8), name="b"))
+    wishing_pair = replace(gang(*pair, reserve="nodes"), fabric=FabricWish(stated=True))
+    answer = plan(fabric(30, 3), wishing_pair)
+    assert answer.decision == "admitted"
+    assert len(tried) == 1 + 48, "the plan without the rules, and 48 sets of leaves"
+    assert "leaf-spine rules: no 4 adjacent leaves have room for 16 nodes" in answer.warnings
 
 
 @pytest.mark.parametrize("strategy", ["consolidated", "balanced", "distributed"])

@@ -48,12 +48,13 @@ async def test_a_locked_file_is_named_and_the_ledger_recovers(ledger, tmp_path):
     await impatient.close()
 
 
-async def test_a_full_disk_loses_nothing(ledger, tmp_path):
+async def test_a_full_disk_loses_nothing(ledger, connections):
     """A write that has no room fails in words; the book is as before and works again when there is room."""
     await ledger.reserve(whole("a", "r1"), 0, 1.0)
     before = await ledger.book(1.0)
-    room = ledger._connection.execute("PRAGMA page_count").fetchone()[0]
-    ledger._connection.execute(f"PRAGMA max_page_count = {room}")  # as if the disk ended here
+    (connection,) = connections
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages}")  # as if the disk ended here
     huge = replace(whole("b", "r2"), requests=tuple((f"set-{i}" * 50, {"cpu": i}) for i in range(2000)))
     with pytest.raises(LedgerUnavailable, match="disk is full; free space"):
         await ledger.reserve(huge, 1, 1.0)
@@ -86,7 +87,9 @@ def test_another_programs_database_is_left_alone(tmp_path):
 
 async def test_a_newer_schema_is_refused(ledger, tmp_path):
     """An older Bayplan does not write into a newer one's book."""
-    ledger._connection.execute("PRAGMA user_version = 2")
+    with sqlite3.connect(tmp_path / "bayplan.db") as newer:
+        newer.execute("PRAGMA user_version = 2")
+    newer.close()
     with pytest.raises(LedgerUnavailable, match="version 2 and this bayplan knows up to 1"):
         SqliteLedger(tmp_path / "bayplan.db")
 
@@ -108,10 +111,12 @@ async def test_a_damaged_file_is_told_at_the_start(tmp_path):
         SqliteLedger(path)
 
 
-async def test_a_row_that_was_tampered_with_is_told(ledger):
+async def test_a_row_that_was_tampered_with_is_told(ledger, tmp_path):
     """A document that does not decode is an error in words, not a wrong plan."""
     await ledger.reserve(whole("a", "r1"), 0, 1.0)
-    ledger._connection.execute("UPDATE reservation SET document = '{'")
+    with sqlite3.connect(tmp_path / "bayplan.db") as other:
+        other.execute("UPDATE reservation SET document = '{'")
+    other.close()
     with pytest.raises(LedgerUnavailable, match=r"damaged.*bp-.* cannot be read"):
         await ledger.book(1.0)
 
@@ -135,10 +140,10 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("pragma", ["query_only = 1"])
-async def test_a_file_that_cannot_be_written_is_told(ledger, pragma):
+async def test_a_file_that_cannot_be_written_is_told(ledger, connections, pragma):
     """Read-only is said as such; reading goes on."""
     await ledger.reserve(whole("a", "r1"), 0, 1.0)
-    ledger._connection.execute(f"PRAGMA {pragma}")
+    connections[0].execute(f"PRAGMA {pragma}")
     with pytest.raises(LedgerUnavailable, match="cannot be written; make the file and its folder writable"):
         await ledger.release(reservation_id("a"))
     assert await held(ledger) == {"a"}

@@ -3,14 +3,17 @@
 import pytest
 
 from planner.model.podgroup import Constraint
+from planner.model.resolved import resolved_group
 from planner.model.topology import ROOT
 from planner.model.work_budget import WorkBudget
-from planner.planning.plan import plan, requests_of, search
+from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from planner.request.problem import ask
 from planner.request.relaxation import relaxations
+from planner.request.resolve import resolve
+from planner.request.topology_request import topology_request
 from planner.search.level_search import LevelSearch
 from planner.search.objective import weights
+from planner.search.place import place
 from planner.search.space import search_space
 from tests.builders import cluster, gang, pod_set, racks, shape
 
@@ -18,7 +21,7 @@ from tests.builders import cluster, gang, pod_set, racks, shape
 def climbed(moment, group, budget):
     """The climb of a group in the only topology, with so much work allowed."""
     tree = moment.base.trees["topo"]
-    asked = ask(group, tree.topology)
+    asked = topology_request(resolved_group(group), tree.topology)
     climb = LevelSearch(search_space(moment, tree, now=True), asked, group.reserve, WorkBudget(budget), [])
     return climb, climb.climb(relaxations(asked)[0], ROOT)
 
@@ -35,7 +38,7 @@ def test_a_search_that_ends_early_still_places_the_gang_and_says_so():
 def ended(moment, group, monkeypatch):
     """What is found where the search ends at once, and all narrower ones with it."""
     monkeypatch.setattr("planner.search.level_search._BEAMS", ())
-    (tried,) = search(moment, group, requests_of(moment, group), lambda: WorkBudget(10), now=True)
+    (tried,) = place(resolve(moment, group), WorkBudget(10)).results
     return tried
 
 

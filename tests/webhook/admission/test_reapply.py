@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.webhook.workloads.objects import JOB_SET
-from webhook.admission.reapply import LAST_APPLIED, as_before
+from webhook.admission.reapply import LAST_APPLIED, with_former_templates
 from webhook.workloads import read
 
 GATE = [{"name": "bayplan.dev/queued"}]
@@ -38,7 +38,7 @@ def never() -> dict[str, Any]:
 def test_what_was_applied_before_gets_what_it_got_before() -> None:
     """The gate stays although the gang would not be queued now: the templates can never change."""
     old = stored(JOB_SET)
-    after = as_before(applied(JOB_SET), old, read(JOB_SET), never)
+    after = with_former_templates(applied(JOB_SET), old, read(JOB_SET), never)
     assert after["spec"] == old["spec"]
 
 
@@ -47,14 +47,14 @@ def test_a_changed_manifest_is_taken_as_it_is() -> None:
     changed = copy.deepcopy(JOB_SET)
     changed["spec"]["replicatedJobs"][1]["template"]["spec"]["parallelism"] = 1
     update = applied(changed)
-    assert as_before(update, stored(JOB_SET), read(changed), never) is update
+    assert with_former_templates(update, stored(JOB_SET), read(changed), never) is update
 
 
 def test_an_edit_is_taken_as_it_is() -> None:
     """`kubectl edit` leaves the note alone, and what it changes is not what was applied."""
     update = stored(JOB_SET)
     update["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"]["schedulingGates"] = []
-    assert as_before(update, stored(JOB_SET), read(JOB_SET), never) is update
+    assert with_former_templates(update, stored(JOB_SET), read(JOB_SET), never) is update
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", "null", "3"])
@@ -62,11 +62,11 @@ def test_a_note_that_does_not_read_tells_nothing(note: str) -> None:
     """Anybody can write an annotation."""
     update = applied(JOB_SET)
     update["metadata"]["annotations"][LAST_APPLIED] = note
-    assert as_before(update, stored(JOB_SET), read(JOB_SET), never) is update
+    assert with_former_templates(update, stored(JOB_SET), read(JOB_SET), never) is update
 
 
 def test_without_a_note_the_same_plan_again_is_the_same_object() -> None:
     """Server-side apply keeps none: what would be made of it now tells."""
     old = stored(JOB_SET)
     update = copy.deepcopy(JOB_SET)
-    assert as_before(update, old, read(update), lambda: old)["spec"] == old["spec"]
+    assert with_former_templates(update, old, read(update), lambda: old)["spec"] == old["spec"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.webhook.conftest import EXAMPLES
+from tests.webhook.calls import EXAMPLES
 from webhook.cli.main import COMMANDS, main
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")

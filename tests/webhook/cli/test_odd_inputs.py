@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.webhook.conftest import EXAMPLES
+from tests.webhook.calls import EXAMPLES
 from webhook.cli.main import main
 
 CLUSTER = str(EXAMPLES / "clusters" / "superpod-32.yaml")

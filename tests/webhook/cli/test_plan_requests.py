@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from tests.webhook.conftest import EXAMPLES
+from tests.webhook.calls import EXAMPLES
 from webhook.cli.main import main
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")

@@ -12,7 +12,7 @@ from planner.planning.reservation import reservation_for
 from tests.builders import GPU, amounts, gang, node
 from webhook.admission.decision import decide
 from webhook.cli.inputs import policies
-from webhook.placement.bandwidth_words import given_up
+from webhook.placement.bandwidth_words import bandwidth_warning
 from webhook.placement.workload_plan import GangPlan
 from webhook.wire.request import from_object
 
@@ -41,7 +41,7 @@ def warned(moment: Snapshot, pods: int, **wish: str) -> str:
     assert answer.decision == "admitted"
     held = reservation_for(moment, group, answer)
     assert held is not None
-    return given_up(moment.with_reservation(held), GangPlan(group, answer))
+    return bandwidth_warning(moment.with_reservation(held), GangPlan(group, answer))
 
 
 def test_a_gang_that_is_spread_is_told_what_that_costs() -> None:

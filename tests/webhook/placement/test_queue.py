@@ -11,7 +11,7 @@ from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import amounts, cluster, gang
-from webhook.placement.queue import Waiting, in_order, plan_in_turn
+from webhook.placement.queue import WaitingGang, in_order, plan_in_turn
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.workloads import Workload
 
@@ -39,12 +39,12 @@ def newcomer(pods: int = 1, priority: int = 0, required: str = "") -> Workload:
     return workload(replace(made, pod_sets=(replace(made.pod_sets[0], shape=shape),)))
 
 
-def waits(name: str, pods: int, priority: int = 0, created: float = 0.0) -> Waiting:
+def waits(name: str, pods: int, priority: int = 0, created: float = 0.0) -> WaitingGang:
     """A gang in the queue that needs one rack."""
-    return Waiting(gang(pods, name=f"team/Job/{name}", required="rack"), priority, created)
+    return WaitingGang(gang(pods, name=f"team/Job/{name}", required="rack"), priority, created)
 
 
-def told(*waiting: Waiting) -> Callable[[], Sequence[Waiting]]:
+def told(*waiting: WaitingGang) -> Callable[[], Sequence[WaitingGang]]:
     """The queue, as a replica tells it."""
     return lambda: in_order(waiting)
 

@@ -11,7 +11,15 @@ from tests.builders import gang, racks
 from tests.webhook.kube.worlds import booked
 from webhook.admission.decision import decide
 from webhook.placement.stamp import annotate
-from webhook.placement.taints import changes, fenced_by, holder, kept_off, patch, tolerant, wanted
+from webhook.placement.taints import (
+    desired_taints,
+    holder,
+    keep_off_reserved,
+    reserved_taint_value,
+    taint_changes,
+    taint_patch,
+    with_tolerations,
+)
 from webhook.placement.workload_plan import plan_workload
 from webhook.policy import load
 from webhook.wire.request import from_object
@@ -25,23 +33,26 @@ OWN = {"key": "example.com/own", "effect": "NoSchedule"}
 def test_the_nodes_of_a_domain_that_is_held_whole_are_wanted_and_no_others():
     """Two of three nodes are used; a gang that holds only what it uses fences nothing."""
     snapshot = booked(racks(2, 3), gang(2, name="ns/Job/a", required="rack"))
-    assert wanted(snapshot) == dict.fromkeys(("r1-n1", "r1-n2", "r1-n3"), reservation_id("ns/Job/a"))
-    assert wanted(booked(racks(2, 3), gang(2, required="rack", reserve="nodes"))) == {}
+    assert desired_taints(snapshot) == dict.fromkeys(("r1-n1", "r1-n2", "r1-n3"), reservation_id("ns/Job/a"))
+    assert desired_taints(booked(racks(2, 3), gang(2, required="rack", reserve="nodes"))) == {}
 
 
 def test_only_what_differs_is_changed():
     """A wrong value is put right, a missing one put on, one too many taken away."""
     there = {"n1": "a", "n2": "b", "n3": "", "n4": "old"}
-    assert changes(there, {"n1": "a", "n2": "a", "n3": "a"}) == {"n2": "a", "n3": "a", "n4": ""}
+    assert taint_changes(there, {"n1": "a", "n2": "a", "n3": "a"}) == {"n2": "a", "n3": "a", "n4": ""}
 
 
 def test_other_taints_stay_as_they_are():
     """Taints are one whole to the API server, so the patch names the version that was read."""
     ours = {"key": KEY, "value": "a", "effect": "NoSchedule"}
-    assert patch("7", [OWN], "a") == {"metadata": {"resourceVersion": "7"}, "spec": {"taints": [OWN, ours]}}
-    assert patch("8", [OWN, ours], "")["spec"] == {"taints": [OWN]}
-    assert patch("8", [ours], "")["spec"] == {"taints": None}
-    assert (fenced_by([OWN, ours]), fenced_by([OWN])) == ("a", "")
+    assert taint_patch("7", [OWN], "a") == {
+        "metadata": {"resourceVersion": "7"},
+        "spec": {"taints": [OWN, ours]},
+    }
+    assert taint_patch("8", [OWN, ours], "")["spec"] == {"taints": [OWN]}
+    assert taint_patch("8", [ours], "")["spec"] == {"taints": None}
+    assert (reserved_taint_value([OWN, ours]), reserved_taint_value([OWN])) == ("a", "")
 
 
 def test_the_replicas_of_one_object_tolerate_the_same_taint():
@@ -57,23 +68,23 @@ def test_the_replicas_of_one_object_tolerate_the_same_taint():
 def test_a_toleration_is_added_once():
     """Stamping twice changes nothing."""
     held = booked(racks(1, 2), gang(2, name="ns/Job/a", required="rack")).reservations
-    once = tolerant([OWN], held)
+    once = with_tolerations([OWN], held)
     assert once == [
         OWN,
         {"key": KEY, "operator": "Equal", "value": reservation_id("ns/Job/a"), "effect": "NoSchedule"},
     ]
-    assert tolerant(once, held) == once
+    assert with_tolerations(once, held) == once
 
 
 def test_a_pod_without_a_place_is_kept_off_what_others_hold_and_may_go_elsewhere():
     """The advised gang's pod goes beside the rack, as it was asked to; twice is as once."""
     snapshot = booked(racks(2, 2), gang(2, name="ns/Job/a", required="rack"))
-    kept = kept_off({"spec": {}}, snapshot)
+    kept = keep_off_reserved({"spec": {}}, snapshot)
     (term,) = kept["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
     off = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["r1-n1", "r1-n2"]}
     assert term == {"matchExpressions": [off]}
-    assert kept_off(kept, snapshot) == kept
-    assert kept_off({"spec": {}}, racks(2, 2)) == {"spec": {}}
+    assert keep_off_reserved(kept, snapshot) == kept
+    assert keep_off_reserved({"spec": {}}, racks(2, 2)) == {"spec": {}}
 
 
 @pytest.mark.parametrize(

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
+from webhook.cel import CostBudget
+from webhook.cel.libraries.authorizer import Authorizer
+from webhook.jsontools.path import Path
 from webhook.policy import (
-    EvaluationContext,
     Findings,
     Mutated,
+    Params,
+    PolicyInputs,
     PolicySet,
     from_object,
     load,
     run_mutating,
     run_validating,
 )
+from webhook.workloads import Template
 
 UPSTREAM, OURS = "admissionregistration.k8s.io/v1", "bayplan.dev/v1alpha1"
 PODS = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
@@ -79,6 +85,34 @@ def loaded(*documents: Json) -> PolicySet:
     return load([("policy.yaml", yaml.safe_dump_all(documents, sort_keys=False))])
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """A caller that knows what a test gives it: `values` of an object and a PodSet, paths of templates."""
+
+    known: frozenset[str] = frozenset()
+    values: Callable[[Mapping[str, Any], str], Mapping[str, Any]] = lambda obj, pod_set: {}
+    paths: Sequence[tuple[Path, str]] = ()
+    params: Params | None = None
+    budget: int | None = None
+    authorizer: Any = field(default_factory=Authorizer)
+
+    def variables(self, obj: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
+        """The test's own."""
+        return self.values(obj, pod_set)
+
+    def templates(self, obj: Mapping[str, Any]) -> Sequence[tuple[Path, str]]:
+        """The test's own."""
+        return self.paths
+
+    def inlined(self, obj: Mapping[str, Any]) -> Sequence[Template]:
+        """None."""
+        return ()
+
+    def new_budget(self) -> CostBudget:
+        """The test's limit, else upstream's."""
+        return CostBudget() if self.budget is None else CostBudget(self.budget)
+
+
 def pod(**spec: Any) -> Json:
     """A small valid pod."""
     body = {"containers": [{"name": "main", "image": "busybox:1.36"}], **spec}
@@ -93,12 +127,12 @@ def deployment(replicas: int = 1, **spec: Any) -> Json:
 
 
 def mutate(
-    documents: Sequence[Json] | PolicySet, obj: Json, host: EvaluationContext | None = None, **request: Any
+    documents: Sequence[Json] | PolicySet, obj: Json, inputs: PolicyInputs | None = None, **request: Any
 ) -> Mutated:
     """Run mutating policies on an object; the object itself must come out of it as it went in."""
     policies = documents if isinstance(documents, PolicySet) else loaded(*documents)
     before = copy.deepcopy(obj)
-    mutated = run_mutating(policies, from_object(obj, **request), obj, host)
+    mutated = run_mutating(policies, from_object(obj, **request), obj, inputs)
     assert obj == before, "a run must not change the object that it is given"
     return mutated
 
@@ -106,12 +140,12 @@ def mutate(
 def validate(
     documents: Sequence[Json] | PolicySet,
     obj: Mapping[str, Any],
-    host: EvaluationContext | None = None,
+    inputs: PolicyInputs | None = None,
     **request: Any,
 ) -> Findings:
     """Run validating policies on an object."""
     policies = documents if isinstance(documents, PolicySet) else loaded(*documents)
-    return run_validating(policies, from_object(obj, **request), obj, host)
+    return run_validating(policies, from_object(obj, **request), obj, inputs)
 
 
 def operations(mutated: Mutated) -> list[Mapping[str, Any]]:

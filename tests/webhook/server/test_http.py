@@ -13,7 +13,7 @@ import pytest
 from planner.ledger.ledger import LedgerUnavailable
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book, Reservation
-from tests.webhook.conftest import EXAMPLES, Serve, clusters, example, review
+from tests.webhook.calls import EXAMPLES, Serve, clusters, example, review
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import NoCluster
 from webhook.server.http import start
@@ -201,13 +201,13 @@ async def test_a_stop_finishes_what_is_in_flight_and_readiness_says_no(serve: Se
     """A rolling update loses no request."""
     entered = asyncio.Event()
 
-    class Waiting(SqliteLedger):
+    class WaitingGang(SqliteLedger):
         async def book(self, now: float) -> Book:
             entered.set()
             await asyncio.sleep(0.3)
             return await super().book(now)
 
-    async with serve("superpod-32", ledger=Waiting(tmp_path / "w.db")) as asked:
+    async with serve("superpod-32", ledger=WaitingGang(tmp_path / "w.db")) as asked:
         running = await start(asked.webhook, "127.0.0.1", 0, None)
         url = f"http://127.0.0.1:{running.port}/mutate"
         body = orjson.dumps(review(example("job-two-nodes-one-rack")))

@@ -10,7 +10,7 @@ from typing import Any
 from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Reservation
-from tests.webhook.conftest import Serve, example
+from tests.webhook.calls import Serve, example
 
 
 class Slow(SqliteLedger):

@@ -9,7 +9,7 @@ import orjson
 import pytest
 import yaml
 
-from tests.webhook.conftest import EXAMPLES, Json, Serve, example, patched
+from tests.webhook.calls import EXAMPLES, Json, Serve, example, patched
 from webhook.files.reader import objects
 from webhook.server.cluster_files import ClusterFiles
 

@@ -57,10 +57,10 @@ class Compiler:
         if not node.absolute and node.name in scope.names:
             slot, kind = scope.names[node.name]
             return Code(operators.local(slot), kind)
-        found = self._global([node.name], node)
-        if found is None:
+        resolved = self._global([node.name], node)
+        if resolved is None:
             return self._undeclared(node.name, node.pos)
-        return found[0]
+        return resolved[0]
 
     def _undeclared(self, name: str, pos: int) -> Code:
         if self.declared.strict:
@@ -118,10 +118,10 @@ class Compiler:
     def _chain_root(self, base: ast.ExprNode, steps: list[tuple[str, int]], scope: Scope) -> Code:
         """What a chain of selections starts from; takes the steps that belong to a dotted name."""
         if isinstance(base, ast.Ident) and (base.absolute or base.name not in scope.names):
-            found = self._global([base.name, *(name for name, _ in steps)], base)
-            if found is None:
+            resolved = self._global([base.name, *(name for name, _ in steps)], base)
+            if resolved is None:
                 return self._undeclared(base.name, base.pos)
-            code, taken = found
+            code, taken = resolved
             del steps[: taken - 1]
             return code
         return self.compile(base, scope)
@@ -265,8 +265,8 @@ class Compiler:
 
     def _unary(self, node: ast.Unary, scope: Scope) -> Code:
         operand = self.compile(node.operand, scope)
-        wanted = ("bool",) if node.op == "!" else ("int", "double")
-        if operand.type.name not in ("dyn", *wanted):
+        expected = ("bool",) if node.op == "!" else ("int", "double")
+        if operand.type.name not in ("dyn", *expected):
             self._conflict(f"no overload of {node.op} for ({operand.type.name})", node.pos)
         make = operators.negate if node.op == "!" else operators.minus
         return fold(
@@ -392,7 +392,7 @@ class Compiler:
         return Code(run, body.type if node.flat else Type("optional_type", body.type))
 
 
-def _span(least: int, most: int) -> str:
-    if least == most:
-        return f"{least} argument{'s' if least != 1 else ''}"
-    return f"{least} to {most} arguments"
+def _span(min_args: int, max_args: int) -> str:
+    if min_args == max_args:
+        return f"{min_args} argument{'s' if min_args != 1 else ''}"
+    return f"{min_args} to {max_args} arguments"

@@ -125,11 +125,11 @@ class Dispatcher:
     def choose(self, *args: Any) -> Implementation:
         """The implementation for these arguments; a FunctionError when there is none."""
         key = tuple(map(type, args))
-        found = self._chosen.get(key)
-        if found is None:
-            found = self._search(args)
-            self._chosen[key] = found
-        return found
+        overload = self._chosen.get(key)
+        if overload is None:
+            overload = self._search(args)
+            self._chosen[key] = overload
+        return overload
 
     def _search(self, args: tuple[Any, ...]) -> Implementation:
         types = [Type(_dispatch_name(arg)) for arg in args]

@@ -104,14 +104,14 @@ def _check_field(owner: str, name: str, pos: int, code: Code, optional: bool, pl
 
 
 def _check_type(child: SchemaNode, given: Type, path: str, pos: int) -> None:
-    wanted = _wanted(child, path)
-    if given.name not in ("dyn", "null_type", "optional_type") and wanted and given.name not in wanted:
-        raise CelError("type", f"{path} must be {' or '.join(wanted)}, not {given.name}", pos)
+    expected = _expected_types(child, path)
+    if given.name not in ("dyn", "null_type", "optional_type") and expected and given.name not in expected:
+        raise CelError("type", f"{path} must be {' or '.join(expected)}, not {given.name}", pos)
     if child.kind == "list" and child.items is not None and given.elem is not None:
         _check_type(child.items, given.elem, path, pos)
 
 
-def _wanted(child: SchemaNode, path: str) -> tuple[str, ...]:
+def _expected_types(child: SchemaNode, path: str) -> tuple[str, ...]:
     if child.kind == "object":
         return (path,)
     if child.kind == "map":

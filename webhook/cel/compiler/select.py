@@ -67,10 +67,10 @@ def _two(operand: Run, first: str, second: str, slow: Callable[[Any], Any]) -> R
 def select(value: Any, name: str, pos: int) -> Any:
     """One field of a map, or of what an optional holds."""
     if isinstance(value, Mapping):
-        found = _get(value, name)
-        if found is _MISSING:
+        field = _get(value, name)
+        if field is _MISSING:
             raise CelError("evaluation", f"no such key: {name}", pos)
-        return found
+        return field
     if isinstance(value, Optional):
         return optional_select(value, name, pos)
     raise CelError("evaluation", f"{type_name(value)} has no field {name}", pos)
@@ -111,8 +111,8 @@ def optional_select(value: Any, name: str, pos: int) -> Optional:
         return optional_select(value, name, pos)
     if not isinstance(value, Mapping):
         raise CelError("evaluation", f"{type_name(value)} has no field {name}", pos)
-    found = _get(value, name)
-    return ABSENT if found is _MISSING else Optional(found)
+    field = _get(value, name)
+    return ABSENT if field is _MISSING else Optional(field)
 
 
 def has(value: Any, name: str, pos: int) -> bool:
@@ -130,9 +130,9 @@ def index(value: Any, key: Any, pos: int) -> Any:
     """`value[key]`."""
     if isinstance(value, Optional):
         return optional_index(value, key, pos)
-    found = _at(value, key, pos)
-    if found is not _MISSING:
-        return found
+    element = _at(value, key, pos)
+    if element is not _MISSING:
+        return element
     if isinstance(value, Mapping):
         shown = f": {key}" if type(key) in (str, int, UInt) and len(str(key)) <= 80 else ""
         raise CelError("evaluation", f"no such key{shown}", pos)
@@ -147,8 +147,8 @@ def optional_index(value: Any, key: Any, pos: int) -> Optional:
         return optional_index(value.value, key, pos)
     if isinstance(value, Mapping) and not isinstance(key, (str, int, float)):
         return ABSENT
-    found = _at(value, key, pos)
-    return ABSENT if found is _MISSING else Optional(found)
+    element = _at(value, key, pos)
+    return ABSENT if element is _MISSING else Optional(element)
 
 
 def _at(value: Any, key: Any, pos: int) -> Any:

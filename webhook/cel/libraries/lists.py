@@ -46,14 +46,14 @@ def _extreme(meter: Meter, items: list[Any], op: str, name: str) -> Any:
     return best
 
 
-def _index_of(meter: Meter, items: list[Any], wanted: Any) -> int:
+def _index_of(meter: Meter, items: list[Any], value: Any) -> int:
     meter.charge(len(items))
-    return next((i for i, item in enumerate(items) if equals(item, wanted, meter)), -1)
+    return next((i for i, item in enumerate(items) if equals(item, value, meter)), -1)
 
 
-def _last_index_of(meter: Meter, items: list[Any], wanted: Any) -> int:
+def _last_index_of(meter: Meter, items: list[Any], value: Any) -> int:
     meter.charge(len(items))
-    return next((i for i in reversed(range(len(items))) if equals(items[i], wanted, meter)), -1)
+    return next((i for i in reversed(range(len(items))) if equals(items[i], value, meter)), -1)
 
 
 def _slice(meter: Meter, items: list[Any], start: int, end: int) -> list[Any]:

@@ -22,17 +22,17 @@ def _matches(meter: Meter, text: str, source: str) -> bool:
 
 
 def _find(meter: Meter, text: str, source: str) -> str:
-    found = _charge(meter, text, source).search(text)
-    return found.group(0) if found else ""
+    match = _charge(meter, text, source).search(text)
+    return match.group(0) if match else ""
 
 
 def _find_all(meter: Meter, text: str, source: str, limit: int = -1) -> list[str]:
     out: list[str] = []
-    for found in _charge(meter, text, source).finditer(text):
+    for match in _charge(meter, text, source).finditer(text):
         if 0 <= limit <= len(out):
             break
         meter.charge(_MATCH)
-        out.append(found.group(0))
+        out.append(match.group(0))
     return out
 
 

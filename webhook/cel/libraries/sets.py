@@ -9,9 +9,9 @@ from webhook.cel.values.budget import Meter
 from webhook.cel.values.equality import equals
 
 
-def _contains(meter: Meter, items: list[Any], wanted: list[Any]) -> bool:
-    meter.charge(len(items) * len(wanted))
-    return all(any(equals(item, other, meter) for item in items) for other in wanted)
+def _contains(meter: Meter, items: list[Any], subset: list[Any]) -> bool:
+    meter.charge(len(items) * len(subset))
+    return all(any(equals(item, other, meter) for item in items) for other in subset)
 
 
 def _equivalent(meter: Meter, first: list[Any], second: list[Any]) -> bool:

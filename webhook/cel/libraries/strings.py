@@ -32,10 +32,10 @@ _QUOTED: Final = str.maketrans(
 )
 
 
-def _char_at(text: str, at: int) -> str:
-    if not 0 <= at <= len(text):
-        raise FunctionError(f"charAt() index {at} out of range")
-    return text[at : at + 1]
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise FunctionError(f"charAt() index {index} out of range")
+    return text[index : index + 1]
 
 
 def _index_of(text: str, part: str, start: int = 0) -> int:

@@ -55,7 +55,7 @@ def _field(token: Token) -> str:
     return name
 
 
-def _at(token: Any) -> int:
+def _position(token: Any) -> int:
     return token.start_pos or 0
 
 
@@ -65,7 +65,7 @@ class TreeBuilder(Transformer[Token, ExprNode]):
     def expr(self, c: list[Any]) -> ExprNode:
         if len(c) == 1:
             return c[0]  # type: ignore[no-any-return]
-        return measure(ast.Conditional(_at(c[1]), c[0], c[2], c[4]), c[0], c[2], c[4])
+        return measure(ast.Conditional(_position(c[1]), c[0], c[2], c[4]), c[0], c[2], c[4])
 
     def _logic(self, c: list[Any]) -> ExprNode:
         if len(c) == 1:
@@ -76,7 +76,7 @@ class TreeBuilder(Transformer[Token, ExprNode]):
             left.depth = max(left.depth, right.depth + 1)
             left.weight += right.weight
             return left
-        return measure(ast.Logic(_at(token), str(token), [left, right]), left, right)
+        return measure(ast.Logic(_position(token), str(token), [left, right]), left, right)
 
     conditionalor = conditionaland = _logic
 
@@ -92,7 +92,7 @@ class TreeBuilder(Transformer[Token, ExprNode]):
         if len(c) == 1:
             return c[0]  # type: ignore[no-any-return]
         (left, token), right = c
-        return measure(ast.Binary(_at(token), str(token), left, right), left, right)
+        return measure(ast.Binary(_position(token), str(token), left, right), left, right)
 
     relation = addition = multiplication = _binary
 
@@ -105,7 +105,7 @@ class TreeBuilder(Transformer[Token, ExprNode]):
         if len(c) == 1:
             return c[0]  # type: ignore[no-any-return]
         token, operand = c
-        return measure(ast.Unary(_at(token), str(token), operand), operand)
+        return measure(ast.Unary(_position(token), str(token), operand), operand)
 
     def member(self, c: list[Any]) -> ExprNode:
         return c[0]  # type: ignore[no-any-return]
@@ -114,25 +114,25 @@ class TreeBuilder(Transformer[Token, ExprNode]):
         return c[0]  # type: ignore[no-any-return]
 
     def member_dot(self, c: list[Any]) -> ExprNode:
-        return measure(ast.Select(_at(c[2]), c[0], _field(c[2])), c[0])
+        return measure(ast.Select(_position(c[2]), c[0], _field(c[2])), c[0])
 
     def member_opt(self, c: list[Any]) -> ExprNode:
-        return measure(ast.Select(_at(c[3]), c[0], _field(c[3]), optional=True), c[0])
+        return measure(ast.Select(_position(c[3]), c[0], _field(c[3]), optional=True), c[0])
 
     def member_dot_arg(self, c: list[Any]) -> ExprNode:
         args = c[4] if len(c) == 6 else []
-        return expand(ast.Call(_at(c[2]), str(c[2]), c[0], args))
+        return expand(ast.Call(_position(c[2]), str(c[2]), c[0], args))
 
     def member_index(self, c: list[Any]) -> ExprNode:
-        return measure(ast.Index(_at(c[1]), c[0], c[2]), c[0], c[2])
+        return measure(ast.Index(_position(c[1]), c[0], c[2]), c[0], c[2])
 
     def member_opt_index(self, c: list[Any]) -> ExprNode:
-        return measure(ast.Index(_at(c[1]), c[0], c[3], optional=True), c[0], c[3])
+        return measure(ast.Index(_position(c[1]), c[0], c[3], optional=True), c[0], c[3])
 
     def member_object(self, c: list[Any]) -> ExprNode:
         name = dotted(c[0])
         if name is None:
-            raise CelError("syntax", "a type name must stand before '{'", _at(c[1]))
+            raise CelError("syntax", "a type name must stand before '{'", _position(c[1]))
         fields = next((child for child in c[2:] if isinstance(child, list)), [])
         node = ast.Struct(c[0].pos if isinstance(c[0], ast.Ident) else _start(c[0]), name, fields)
         return measure(node, *[value for _, _, value, _ in fields])
@@ -143,23 +143,23 @@ class TreeBuilder(Transformer[Token, ExprNode]):
     def fieldinit(self, c: list[Any]) -> Any:
         optional = c[0] == "?"
         token, _, value = c[1:] if optional else c
-        return _field(token), _at(token), value, optional
+        return _field(token), _position(token), value, optional
 
     def dot_ident_arg(self, c: list[Any]) -> ExprNode:
         args = c[3] if len(c) == 5 else []
-        return expand(ast.Call(_at(c[1]), str(c[1]), None, args))
+        return expand(ast.Call(_position(c[1]), str(c[1]), None, args))
 
     def ident_arg(self, c: list[Any]) -> ExprNode:
         args = c[2] if len(c) == 4 else []
-        return expand(ast.Call(_at(c[0]), str(c[0]), None, args))
+        return expand(ast.Call(_position(c[0]), str(c[0]), None, args))
 
     def dot_ident(self, c: list[Any]) -> ExprNode:
-        return ast.Ident(_at(c[1]), _name(c[1]), absolute=True)
+        return ast.Ident(_position(c[1]), _name(c[1]), absolute=True)
 
     def ident(self, c: list[Any]) -> ExprNode:
         if c[0] in _CONSTANTS:
-            return ast.Literal(_at(c[0]), _CONSTANTS[str(c[0])])
-        return ast.Ident(_at(c[0]), _name(c[0]))
+            return ast.Literal(_position(c[0]), _CONSTANTS[str(c[0])])
+        return ast.Ident(_position(c[0]), _name(c[0]))
 
     def paren_expr(self, c: list[Any]) -> ExprNode:
         return c[1]  # type: ignore[no-any-return]
@@ -169,7 +169,7 @@ class TreeBuilder(Transformer[Token, ExprNode]):
 
     def list_lit(self, c: list[Any]) -> ExprNode:
         items = next((child for child in c[1:] if isinstance(child, list)), [])
-        return measure(ast.ListLiteral(_at(c[0]), items), *[item for item, _ in items])
+        return measure(ast.ListLiteral(_position(c[0]), items), *[item for item, _ in items])
 
     def listitems(self, c: list[Any]) -> Any:
         return _nodes(c)
@@ -179,7 +179,9 @@ class TreeBuilder(Transformer[Token, ExprNode]):
 
     def map_lit(self, c: list[Any]) -> ExprNode:
         entries = next((child for child in c[1:] if isinstance(child, list)), [])
-        return measure(ast.MapLiteral(_at(c[0]), entries), *[part for entry in entries for part in entry[:2]])
+        return measure(
+            ast.MapLiteral(_position(c[0]), entries), *[part for entry in entries for part in entry[:2]]
+        )
 
     def mapinits(self, c: list[Any]) -> Any:
         return _nodes(c)
@@ -192,9 +194,9 @@ class TreeBuilder(Transformer[Token, ExprNode]):
     def literal(self, c: list[Any]) -> ExprNode:
         token: Token = c[0]
         try:
-            return ast.Literal(_at(token), _LITERALS[token.type](str(token)))
+            return ast.Literal(_position(token), _LITERALS[token.type](str(token)))
         except literals.LiteralError as bad:
-            raise CelError("syntax", str(bad), _at(token)) from None
+            raise CelError("syntax", str(bad), _position(token)) from None
 
 
 _LITERALS: Final[dict[str, Callable[[str], Any]]] = {
@@ -209,7 +211,7 @@ _LITERALS: Final[dict[str, Callable[[str], Any]]] = {
 
 def _name(token: Token) -> str:
     if token in RESERVED or token in KEYWORDS:
-        raise CelError("syntax", f"{str(token)!r} is a reserved word", _at(token))
+        raise CelError("syntax", f"{str(token)!r} is a reserved word", _position(token))
     return str(token)
 
 

@@ -73,9 +73,9 @@ def _variable(node: ExprNode) -> str:
 
 
 def _comprehension(call: ast.Call, target: ExprNode) -> ExprNode:
-    one, two = _COMPREHENSIONS[call.name]
+    counts, two = _COMPREHENSIONS[call.name]
     args = call.args
-    if len(args) - 1 in one and not (
+    if len(args) - 1 in counts and not (
         len(args) - 2 in two and isinstance(args[1], ast.Ident) and len(args) > 2
     ):
         names, rest = 1, args[1:]

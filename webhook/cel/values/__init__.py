@@ -1,0 +1,5 @@
+"""What CEL knows beyond JSON: types, values, equality, schemas, cost budgets, errors.
+
+`values` has the values that JSON has no type for, `types` the static types, `schema` the built-in Kubernetes
+kinds, `budget` the cost limits, `errors.CelError` the one error. Begin with `values`.
+"""

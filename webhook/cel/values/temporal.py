@@ -82,16 +82,16 @@ def parse_duration(text: str) -> Duration:
     body = text[1:] if text[:1] in ("-", "+") else text
     if body == "0":
         return Duration(0)
-    total, at = 0, 0
-    while at < len(body):
-        match = _SPAN.match(body, at)
+    total, position = 0, 0
+    while position < len(body):
+        match = _SPAN.match(body, position)
         if match is None or not (match[1] or match[2]) or len(match[0]) > 60:
             raise FunctionError("duration() needs a form such as '1h30m' or '90s'")
         unit = _UNITS[match[3]]
         total += int(match[1] or 0) * unit
         if match[2]:
             total += int(match[2]) * unit // 10 ** len(match[2])
-        at = match.end()
+        position = match.end()
     if not body:
         raise FunctionError("duration() needs a form such as '1h30m' or '90s'")
     return duration(sign * total)

@@ -1,0 +1,6 @@
+"""The controller: one replica that keeps reservations, gates and taints true to the cluster.
+
+`reconcile` (pure) says what should be done, `replan` and `restore` (pure) where a gang goes whose nodes or
+reservation are gone, `gated_pods` and `node_taints` what is patched; `controller` does it, `leader` chooses
+the replica, `events` tells people, `gang_history` remembers for the leaf-spine rules. Begin with `reconcile`.
+"""

@@ -20,13 +20,14 @@ from webhook.kube.controller.events import Recorder
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.gated_pods import let_in
 from webhook.kube.controller.node_taints import NodeTaints
+from webhook.kube.controller.pace import PositionPace
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.gangs import WATCHED, Gang, Ref, Unbound, gangs_of, seconds
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.pod_affinity import host_of
 from webhook.placement.stamp import placement_note
-from webhook.placement.taints import tolerant
+from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.server.leaf_spine_metrics import recovery_histogram
 from webhook.server.service import HOLD_SECONDS
@@ -48,11 +49,6 @@ ORPHAN_SECONDS = 30.0
 VANISHED_SECONDS = 8.0
 """How long an admitted gang's reservation must be missing before it is made again: a deletion gives the place
 back a moment before the watch tells of it."""
-
-
-NEAR, NEAR_SECONDS, FAR_SECONDS = 8, 2.0, 60.0
-"""The first so many that wait are told a new position every so many seconds, those behind seldom: or each
-change of a long queue would be as many events as gangs wait."""
 
 
 MOST_REST = 3.0
@@ -93,8 +89,7 @@ class Controller:
         self._broken: dict[str, float] = {}
         """Since when each gang has been seen to have lost a node, on a clock that never goes back."""
         self._seen: frozenset[str] = frozenset()
-        self._told: dict[str, float] = {}
-        """When each gang that waits was last told its position."""
+        self._pace = PositionPace()
         self._missing: dict[str, float] = {}
         """Since when each gang has named a reservation that is not in the book."""
 
@@ -138,7 +133,7 @@ class Controller:
             for action in actions:
                 await self._do(action, world)
             waiting = {action.gang.name for action in actions if isinstance(action, rules.WaitAction)}
-            self._told = {name: time_ for name, time_ in self._told.items() if name in waiting}
+            self._pace.forget_all_but(waiting)
             await self._tell_held(world)
             await self._outcomes.write(world.snapshot)
             if self._fence is not None:
@@ -193,17 +188,9 @@ class Controller:
                 text = f"lost {why}, and has no other place now: {answer.message}"
                 await self._recorder.tell(gang.ref, "Replanned", text, warning=True)
             case rules.WaitAction(gang, position, of, answer):
-                if self._is_due(gang, position):
+                if self._pace.is_due(gang.name, position, self._clock()):
                     waits = f"; waits for: {answer.message}" if answer is not None else ""
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
-
-    def _is_due(self, gang: Gang, position: int) -> bool:
-        """Whether a gang that waits is to be told its position now."""
-        now, pause = self._clock(), NEAR_SECONDS if position <= NEAR else FAR_SECONDS
-        if now - self._told.get(gang.name, 0.0) < pause:
-            return False
-        self._told[gang.name] = now
-        return True
 
     async def _move(self, action: rules.MoveTo, world: rules.World) -> None:
         gang, move = action.gang, action.move
@@ -262,7 +249,9 @@ class Controller:
                     return
                 patch = _opened(stored, snapshot, gang.group, reservation, pod.pod_set)
                 if self._fence is not None and reservation is not None and reservation.mode == "domain":
-                    patch["spec"]["tolerations"] = tolerant(stored["spec"].get("tolerations"), [reservation])
+                    patch["spec"]["tolerations"] = with_tolerations(
+                        stored["spec"].get("tolerations"), [reservation]
+                    )
                 await self._api.merge(path, patch)
             except ApiError as error:
                 if error.status not in (404, 409):  # gone or changed: the next look sees what became of it

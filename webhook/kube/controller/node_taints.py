@@ -13,7 +13,7 @@ from planner.model.errors import Where
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
-from webhook.placement.taints import changes, fenced_by, patch, wanted
+from webhook.placement.taints import desired_taints, reserved_taint_value, taint_changes, taint_patch
 
 AT_ONCE = 16
 """Nodes that are written at the same time."""
@@ -31,7 +31,7 @@ class _Tainted:
 
     @property
     def value(self) -> str:
-        return fenced_by(self.taints)
+        return reserved_taint_value(self.taints)
 
 
 class NodeTaints:
@@ -59,7 +59,7 @@ class NodeTaints:
         """Make the nodes' taints what the book says; False where some are not, which is logged."""
         limit = asyncio.Semaphore(AT_ONCE)
         there = {name: node.value for name, node in self._nodes.items.items()}
-        due = changes(there, wanted(snapshot))
+        due = taint_changes(there, desired_taints(snapshot))
         written = [self._write(name, value, limit) for name, value in due.items() if name in there]
         return all(await asyncio.gather(*written))
 
@@ -67,7 +67,7 @@ class NodeTaints:
         node = self._nodes.items[name]
         async with limit:
             try:
-                await self._api.merge(f"/api/v1/nodes/{name}", patch(node.version, node.taints, value))
+                await self._api.merge(f"/api/v1/nodes/{name}", taint_patch(node.version, node.taints, value))
             except ApiError as error:
                 if error.status == 404:
                     return True

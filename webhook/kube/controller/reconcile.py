@@ -23,7 +23,12 @@ from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.state.gangs import Gang, Unbound, Work, gangs_of
-from webhook.placement.pod_affinity import PlacementTerms, pins_for, pins_in, unpinned
+from webhook.placement.pod_affinity import (
+    PlacementTerms,
+    terms_of_annotation,
+    terms_of_reservation,
+    without_placement_affinity,
+)
 from webhook.placement.queue import place_when_empty, plan_queue, queue_key
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of
 
@@ -247,10 +252,10 @@ def _kept(snapshot: Snapshot, gang: Gang, reservation: Reservation) -> tuple[Sna
 
 def free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
     """The gang without what any of its plans wrote: its templates mostly tell the first one's for ever."""
-    return unpinned(_freed(snapshot, gang).group, pins_for(snapshot, held))
+    return without_placement_affinity(_freed(snapshot, gang).group, terms_of_reservation(snapshot, held))
 
 
 def _freed(snapshot: Snapshot, gang: Gang) -> Gang:
     """The gang without the places that its templates tell: where it was, or where other replicas are."""
-    pins = reduce(or_, (pins_in(snapshot, note) for note in gang.notes), PlacementTerms())
-    return replace(gang, group=unpinned(gang.group, pins))
+    pins = reduce(or_, (terms_of_annotation(snapshot, note) for note in gang.notes), PlacementTerms())
+    return replace(gang, group=without_placement_affinity(gang.group, pins))

@@ -1,0 +1,6 @@
+"""What the watches know: the cluster, workloads and gangs, parameter objects.
+
+`cluster_watch` keeps nodes, pods and topologies, `live_snapshot` the planner's snapshot of them, changed
+rather than built anew; `workload_watch` keeps workloads, `gangs` (pure) tells who waits, runs and is done;
+`param_watch` keeps the parameters of policies. Begin with `cluster_watch`.
+"""

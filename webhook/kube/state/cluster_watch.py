@@ -127,7 +127,7 @@ class ClusterWatch(Watches):
             stores = (self._nodes.bad, self._pods.bad, *(store.bad for store in self._extras))
             return {key: why for bad in stores for key, why in bad.items()}
 
-    def surroundings(self) -> Environment:
+    def environment(self) -> Environment:
         """The namespaces, for policies that look at them, and the objects that pods name as their gang."""
         with self._lock:
             groups = pod_groups(item for store in self._gangs for item in store.items.values())

@@ -16,7 +16,7 @@ from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.gangs import WATCHED, Unbound, Work, gangs_of, unbound_from, work_from
-from webhook.placement.queue import Waiting, in_order
+from webhook.placement.queue import WaitingGang, in_order
 from webhook.workloads import WorkloadKind
 
 UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
@@ -37,7 +37,7 @@ class QueueWatch(Watches):
         ]
         self._pods: Store[Unbound] = Store(unbound_from, "Pod", self._changed, self._lock)
         self._changes = 0
-        self._known: tuple[int, tuple[Waiting, ...]] = (-1, ())
+        self._known: tuple[int, tuple[WaitingGang, ...]] = (-1, ())
         """The queue, and after how many changes it was worked out."""
         works = (
             Reflector(api, f"{row.resource}.{row.group}", store, find=partial(self._find, row))
@@ -56,12 +56,12 @@ class QueueWatch(Watches):
         with self._lock:
             return tuple(self._pods.items.values())
 
-    def queue(self) -> tuple[Waiting, ...]:
+    def queue(self) -> tuple[WaitingGang, ...]:
         """Who waits, in order; whether one holds a place by now the book knows. Safe in any thread."""
         changes, (known, queue) = self._changes, self._known
         if known != changes:
             queue = in_order(
-                Waiting(gang.group, gang.priority, gang.created)
+                WaitingGang(gang.group, gang.priority, gang.created)
                 for gang in gangs_of(self.works(), self.unbound()).values()
                 if gang.queued and not gang.finished and gang.group.on_unavailable == "queue"
             )

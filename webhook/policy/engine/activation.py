@@ -1,4 +1,4 @@
-"""The variables of one evaluation, each worked out when an expression first asks for it."""
+"""The names that an expression may read (CEL: an activation), each worked out when it is first read."""
 
 from __future__ import annotations
 
@@ -8,21 +8,31 @@ from typing import Any
 
 from webhook.cel import CelError, CostBudget
 from webhook.policy.engine.defaults import defaulted
-from webhook.policy.engine.model import FACTS, Expression, NamedExpression, Policy
+from webhook.policy.engine.model import BAYPLAN_VARIABLES, Expression, NamedExpression, Policy
 from webhook.wire.request import AdmissionRequest
+
+UPSTREAM_VARIABLES = (
+    "object",
+    "oldObject",
+    "request",
+    "params",
+    "namespaceObject",
+    "variables",
+    "authorizer",
+)
 
 
 @dataclass(slots=True)
 class Activation(Mapping[str, Any]):
-    """What an expression sees: the object as it is now, the request, parameters, variables, facts.
+    """What an expression sees: the object as it is now, the request, parameters, and all variables.
 
-    One is made for each mutation, because the object has changed then: `variables` are worked out anew, as
+    Each mutation gets a new one, because the object has changed then: `variables` are worked out anew, as
     upstream does.
     """
 
     policy: Policy
     request: AdmissionRequest
-    facts: Callable[[], Mapping[str, Any]]
+    bayplan_variables: Callable[[], Mapping[str, Any]]
     authorizer: Any
     budget: CostBudget
     obj: Mapping[str, Any] | None
@@ -36,10 +46,10 @@ class Activation(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.cache:
-            self.cache[name] = self._find(name)
+            self.cache[name] = self._value(name)
         return self.cache[name]
 
-    def _find(self, name: str) -> Any:
+    def _value(self, name: str) -> Any:
         if name == "object":
             return self.obj
         if name == "oldObject":
@@ -54,51 +64,50 @@ class Activation(Mapping[str, Any]):
             return Variables(self)
         if name == "authorizer":
             return self.authorizer
-        if name in FACTS:
-            return self._fact(name)
+        if name in BAYPLAN_VARIABLES:
+            return self._bayplan_variable(name)
         raise KeyError(name)
 
-    def _fact(self, name: str) -> Any:
+    def _bayplan_variable(self, name: str) -> Any:
         try:
-            # An object that needs no plan has none: `plan` is null then.
-            return self.facts().get(name)
+            # A caller that knows the name and has no value for this object leaves it out: it is null then.
+            return self.bayplan_variables().get(name)
         except ValueError as error:
             raise CelError("evaluation", f"{name} is not available: {error}") from None
 
     def __iter__(self) -> Iterator[str]:
-        names = ["object", "oldObject", "request", "params", "namespaceObject", "variables", "authorizer"]
-        return iter([*names, *sorted(FACTS)])
+        return iter((*UPSTREAM_VARIABLES, *sorted(BAYPLAN_VARIABLES)))
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len(UPSTREAM_VARIABLES) + len(BAYPLAN_VARIABLES)
 
 
 class Variables(Mapping[str, Any]):
-    """`variables`: each evaluated once, on first use; an error is kept and raised to every reader."""
+    """`variables` of a policy: each evaluated on first use; an error is kept and raised to every reader."""
 
-    __slots__ = ("activation", "done", "named")
+    __slots__ = ("activation", "expressions", "values_read")
 
     def __init__(self, activation: Activation) -> None:
         self.activation = activation
-        self.named: dict[str, NamedExpression] = {row.name: row for row in activation.policy.variables}
-        self.done: dict[str, Any] = {}
+        self.expressions: dict[str, NamedExpression] = {row.name: row for row in activation.policy.variables}
+        self.values_read: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.done:
+        if name not in self.values_read:
             try:
-                self.done[name] = self.activation.evaluate(self.named[name].expression)
+                self.values_read[name] = self.activation.evaluate(self.expressions[name].expression)
             except CelError as error:
-                self.done[name] = error
-        value = self.done[name]
+                self.values_read[name] = error
+        value = self.values_read[name]
         if isinstance(value, CelError):
             raise value
         return value
 
     def __contains__(self, name: object) -> bool:
-        return name in self.named
+        return name in self.expressions
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.named)
+        return iter(self.expressions)
 
     def __len__(self) -> int:
-        return len(self.named)
+        return len(self.expressions)

@@ -18,6 +18,7 @@ Json = dict[str, Any]
 
 
 MODE = 0o644
+"""The API server's default mode of the files in a volume."""
 
 
 POD_SPEC: Json = {

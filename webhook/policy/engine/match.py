@@ -114,7 +114,7 @@ def _resource(pattern: str, resource: str, sub_resource: str) -> bool:
     """`*` is every resource but no subresource; `*/*` is both, `pods/*` every subresource of pods."""
     if pattern == "*/*":
         return True
-    wanted, _, sub = pattern.partition("/")
-    if wanted not in ("*", resource):
+    wanted_resource, _, sub = pattern.partition("/")
+    if wanted_resource not in ("*", resource):
         return False
     return sub == sub_resource or (sub == "*" and bool(sub_resource))

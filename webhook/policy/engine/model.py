@@ -16,12 +16,8 @@ from webhook.policy.engine.selectors import LabelSelector
 Action = Literal["Deny", "Warn", "Audit"]
 
 
-CLUSTER_FACTS = frozenset({"plan", "cluster"})
-"""Variables that need a cluster's snapshot."""
-
-
-FACTS = CLUSTER_FACTS | {"gang"}
-"""Variables of bayplan.dev policies, beyond upstream's."""
+BAYPLAN_VARIABLES = frozenset({"gang", "plan", "cluster"})
+"""Variables of bayplan.dev policies, beyond upstream's; what each holds: `webhook.variables`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +110,11 @@ class Policy:
     uses: frozenset[str]
     bindings: tuple[PolicyBinding, ...]
 
+    @property
+    def uses_plan(self) -> bool:
+        """Whether any expression reads `plan`, so that the plan must be made before this policy runs."""
+        return "plan" in self.uses
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutatingPolicy(Policy):
@@ -154,7 +155,7 @@ class PolicySet:
     @property
     def uses_plan(self) -> bool:
         """Whether any policy reads `plan`."""
-        return any("plan" in policy.uses for policy in self.policies)
+        return any(policy.uses_plan for policy in self.policies)
 
 
 REASON_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}

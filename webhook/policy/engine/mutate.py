@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from webhook.cel import CelError, to_json
 from webhook.cel.values import schema as schemas
@@ -13,11 +13,11 @@ from webhook.jsontools import patch
 from webhook.jsontools.diff import equal, patch_between
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.apply_merge import MergeError, merge
-from webhook.policy.engine.context import EvaluationContext
 from webhook.policy.engine.defaults import carry
-from webhook.policy.engine.model import MutatingPolicy, Mutation, Policy, PolicySet
+from webhook.policy.engine.inputs import BareInputs, PolicyInputs
+from webhook.policy.engine.model import BAYPLAN_VARIABLES, MutatingPolicy, Mutation, Policy, PolicySet
+from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure, failure_of
 from webhook.policy.engine.schema_check import check_shape
-from webhook.policy.engine.session import Failure, PolicyRun, Session, failure, failure_of
 from webhook.policy.engine.targets import Target
 from webhook.wire.request import AdmissionRequest
 
@@ -57,79 +57,113 @@ class Mutated:
     cost: int = 0
 
 
+PolicyKind = TypeVar("PolicyKind", bound=Policy)
+
+
 def run_mutating(
-    policies: PolicySet, request: AdmissionRequest, obj: Object, host: EvaluationContext | None = None
+    policies: PolicySet, request: AdmissionRequest, obj: Object, inputs: PolicyInputs | None = None
 ) -> Mutated:
     """Run the mutating policies of a set in their order, then once more those that ask for it.
 
     `obj` is not changed. Never raises for what a policy or an object does wrong: see `Mutated.errors`.
     """
-    session = Session.begin(policies, request, host or EvaluationContext())
-    able, skipped = able_policies(policies.mutating, session.host)
-    state = _State(obj)
-    seen: dict[str, Object] = {}
-    for policy in able:
-        state.run(session, policy)
-        seen[policy.name] = state.obj
-    for policy in able:
-        if policy.reinvoke and not equal(seen[policy.name], state.obj):
-            state.run(session, policy)
-    failures = list(dict.fromkeys(state.failures))
-    return Mutated(
-        object=state.obj,
-        effects=tuple(state.effects),
-        errors=tuple(row for row in failures if row.fatal),
-        warnings=tuple(row for row in failures if not row.fatal),
-        skipped=skipped,
-        cost=session.budget.used,
-    )
+    mutating = MutatingPass.begin(policies, request, obj, inputs or BareInputs())
+    mutating.run(using_plan=False)
+    mutating.run(using_plan=True)
+    mutating.reinvoke()
+    return mutating.result()
 
 
-def able_policies(policies: Sequence[Any], host: EvaluationContext) -> tuple[list[Any], tuple[Skipped, ...]]:
-    """The policies whose variables the caller has, and the others."""
-    lacking = {policy.name: tuple(sorted(host.lacks(policy))) for policy in policies}
-    able = [policy for policy in policies if not lacking[policy.name]]
+def able_policies(
+    policies: Sequence[PolicyKind], inputs: PolicyInputs
+) -> tuple[tuple[PolicyKind, ...], tuple[Skipped, ...]]:
+    """The policies whose variables the caller knows, and the others."""
+    unknown = BAYPLAN_VARIABLES - inputs.known
+    lacking = {policy.name: tuple(sorted(policy.uses & unknown)) for policy in policies}
+    able = tuple(policy for policy in policies if not lacking[policy.name])
     return able, tuple(Skipped(name, lacks) for name, lacks in lacking.items() if lacks)
 
 
-class _State:
-    """The object on its way through the policies."""
+@dataclass(slots=True)
+class MutatingPass:
+    """The object on its way through the mutating policies, step by step.
 
-    __slots__ = ("effects", "failures", "obj")
+    The caller may make the plan between the policies that do not use it and those that do.
+    """
 
-    def __init__(self, obj: Object) -> None:
-        self.obj = obj
-        self.effects: list[Effect] = []
-        self.failures: list[Failure] = []
+    policy_pass: PolicyPass
+    policies: tuple[MutatingPolicy, ...]
+    skipped: tuple[Skipped, ...]
+    obj: Object
+    effects: list[Effect] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    after: dict[str, Object] = field(default_factory=dict)
+    """The object as each policy left it in its first run; tells who has to be invoked again."""
 
-    def run(self, session: Session, policy: MutatingPolicy) -> None:
+    @classmethod
+    def begin(
+        cls, policies: PolicySet, request: AdmissionRequest, obj: Object, inputs: PolicyInputs
+    ) -> MutatingPass:
+        """A pass that has run nothing yet, with a fresh budget."""
+        able, skipped = able_policies(policies.mutating, inputs)
+        return cls(PolicyPass.begin(policies, request, inputs), able, skipped, obj)
+
+    @property
+    def uses_plan(self) -> bool:
+        """Whether any of the policies uses `plan`."""
+        return any(policy.uses_plan for policy in self.policies)
+
+    def run(self, *, using_plan: bool) -> None:
+        """Run the policies that use `plan`, or those that do not, in their order."""
+        for policy in self.policies:
+            if policy.uses_plan == using_plan:
+                self._run(policy)
+                self.after[policy.name] = self.obj
+
+    def reinvoke(self) -> None:
+        """Run those once more that ask for it, where the object has changed since their first run."""
+        for policy in self.policies:
+            if policy.reinvoke and not equal(self.after[policy.name], self.obj):
+                self._run(policy)
+
+    def result(self) -> Mutated:
+        """What came of it; the same failure of several runs is told once."""
+        failures = list(dict.fromkeys(self.failures))
+        return Mutated(
+            object=self.obj,
+            effects=tuple(self.effects),
+            errors=tuple(row for row in failures if row.fatal),
+            warnings=tuple(row for row in failures if not row.fatal),
+            skipped=self.skipped,
+            cost=self.policy_pass.budget.used,
+        )
+
+    def _run(self, policy: MutatingPolicy) -> None:
         """One policy: each of its bindings, on each of its targets, with each of its parameter objects."""
         for binding in policy.bindings:
             before = self.obj
-            for target in session.targets(policy, self.obj):
-                for run in session.runs(policy, binding, target):
+            for target in self.policy_pass.targets(policy, self.obj):
+                for run in self.policy_pass.runs(policy, binding, target):
                     if isinstance(run, Failure):
                         self.failures.append(run)
                     else:
-                        self._mutate(session, run, policy.mutations, target.on(self.obj))
+                        self._mutate(run, policy.mutations, target.on(self.obj))
             if self.obj is not before:
                 patch = tuple(patch_between(before, self.obj))
                 if patch:
                     self.effects.append(Effect(policy.name, binding.name, patch))
 
-    def _mutate(
-        self, session: Session, run: PolicyRun, mutations: Sequence[Mutation], target: Target
-    ) -> None:
-        seen = session.seen(target, template=bool(target.path))
-        holds = session.conditions_hold(run, session.activation(run, target, seen))
+    def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target) -> None:
+        shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
+        holds = self.policy_pass.conditions_hold(run, self.policy_pass.activation(run, target, shown_object))
         if isinstance(holds, Failure):
             self.failures.append(holds)
         if holds is not True:
             return
         for mutation in mutations:
-            activation = session.activation(run, target, seen)
+            activation = self.policy_pass.activation(run, target, shown_object)
             try:
-                after = _mutated(activation, mutation, seen)
+                after = _mutated(activation, mutation, shown_object)
             except CelError as error:
                 self.failures.append(failure_of(run, mutation.expression, error))
                 continue
@@ -138,11 +172,11 @@ class _State:
                 self.failures.append(failure(run.policy, run.binding, label, str(error)))
                 continue
             raw = target.obj or {}
-            changed = carry(raw, seen, after)
+            changed = carry(raw, shown_object, after)
             if changed is not raw:
                 self.obj = target.write_back(changed)
                 target = target.on(self.obj)
-                seen = session.seen(target, template=bool(target.path))
+                shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
 
 
 def _mutated(activation: Activation, mutation: Mutation, obj: dict[str, Any]) -> dict[str, Any]:

@@ -29,12 +29,12 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 def schema_of(match: MatchResources) -> SchemaNode | None:
     """The schema of what a policy sees as `object`, None unless its rules are all for one known kind."""
-    wanted = {
+    expected = {
         (group, resource) for rule in match.rules for group in rule.api_groups for resource in rule.resources
     }
-    if len(wanted) != 1:
+    if len(expected) != 1:
         return None
-    ((group, resource),) = wanted
+    ((group, resource),) = expected
     for api_version, kind in schemas.kinds():
         if api_version.rpartition("/")[0] == group and plural(kind) == resource:
             return schemas.lookup(api_version, kind)

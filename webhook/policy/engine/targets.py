@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.jsontools.path import Path
-from webhook.policy.engine.context import EvaluationContext
+from webhook.policy.engine.inputs import PolicyInputs
 from webhook.wire.request import AdmissionRequest, GroupVersionKind, GroupVersionResource
 from webhook.workloads import Template, pod_of, write_pod
 
@@ -48,7 +48,7 @@ class Target:
         if self.inlined is not None:
             obj = pod_of(self.inlined, whole)
         elif self.path:
-            obj = as_pod(_at(whole, self.path) or {}, self.request.namespace)
+            obj = as_pod(_value_at(whole, self.path) or {}, self.request.namespace)
         return replace(self, whole=whole, obj=obj)
 
     def write_back(self, changed: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -57,7 +57,7 @@ class Target:
             return changed
         if self.inlined is not None:
             return write_pod(self.whole, self.inlined, changed)
-        template = _as_template(changed, _at(self.whole, self.path) or {})
+        template = _as_template(changed, _value_at(self.whole, self.path) or {})
         whole: Mapping[str, Any] = _with(self.whole, self.path, template)
         return whole
 
@@ -68,7 +68,7 @@ def own_target(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> Targ
 
 
 def template_targets(
-    request: AdmissionRequest, obj: Mapping[str, Any] | None, host: EvaluationContext
+    request: AdmissionRequest, obj: Mapping[str, Any] | None, inputs: PolicyInputs
 ) -> Iterator[Target]:
     """The templates in an object, for policies that run on templates.
 
@@ -78,15 +78,17 @@ def template_targets(
         return
     if request.operation not in ("CREATE", "UPDATE"):
         return
-    for path, pod_set in host.templates(obj):
-        template = _at(obj, path) if path else None
+    for path, pod_set in inputs.templates(obj):
+        template = _value_at(obj, path) if path else None
         if template is not None:
-            old = _at(request.old_object, path) if request.old_object else None
+            old = _value_at(request.old_object, path) if request.old_object else None
             yield _template_target(request, path, pod_set, obj, template, old)
-    for one in host.inlined(obj):
-        pod = pod_of(one, obj)
-        shown = _shown(request, pod)
-        yield Target(shown, _created(shown), one.path, one.pod_set, obj, pod, None, one)
+    for inlined in inputs.inlined(obj):
+        pod = pod_of(inlined, obj)
+        pod_request = _pod_request(request, pod)
+        yield Target(
+            pod_request, _created(pod_request), inlined.path, inlined.pod_set, obj, pod, None, inlined
+        )
 
 
 def _template_target(
@@ -99,15 +101,15 @@ def _template_target(
 ) -> Target:
     pod = as_pod(template, request.namespace)
     old_pod = as_pod(old, request.namespace) if old is not None else None
-    shown = _shown(request, pod, old_pod)
-    return Target(shown, _created(shown), path, pod_set, whole, pod, old_pod)
+    pod_request = _pod_request(request, pod, old_pod)
+    return Target(pod_request, _created(pod_request), path, pod_set, whole, pod, old_pod)
 
 
 def _created(request: AdmissionRequest) -> AdmissionRequest:
     return replace(request, operation="CREATE")
 
 
-def _shown(
+def _pod_request(
     request: AdmissionRequest, pod: Mapping[str, Any], old: Mapping[str, Any] | None = None
 ) -> AdmissionRequest:
     """The request as if the pod were what was sent."""
@@ -136,9 +138,9 @@ def _as_template(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[st
     """Back from a Pod: what was added to show it is taken away again."""
     added = {"apiVersion", "kind", "status"} - template.keys()
     result = {key: value for key, value in pod.items() if key not in added}
-    before, shown = template.get("metadata"), pod.get("metadata")
-    if isinstance(shown, Mapping):
-        metadata = {key: value for key, value in shown.items() if key != "namespace"}
+    before, current = template.get("metadata"), pod.get("metadata")
+    if isinstance(current, Mapping):
+        metadata = {key: value for key, value in current.items() if key != "namespace"}
         if isinstance(before, Mapping) and "namespace" in before:
             metadata["namespace"] = before["namespace"]
         if metadata or isinstance(before, Mapping):
@@ -150,7 +152,7 @@ def _as_template(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[st
     return {key: result[key] for key in (*template, *result) if key in result}
 
 
-def _at(obj: Any, path: Path) -> Mapping[str, Any] | None:
+def _value_at(obj: Any, path: Path) -> Mapping[str, Any] | None:
     for step in path:
         try:
             obj = obj[step]

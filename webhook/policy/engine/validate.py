@@ -9,7 +9,7 @@ from typing import Any
 from webhook.cel import CelError
 from webhook.jsontools.sentences import joined
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.context import EvaluationContext
+from webhook.policy.engine.inputs import BareInputs, PolicyInputs
 from webhook.policy.engine.model import (
     REASON_CODES,
     Action,
@@ -19,7 +19,7 @@ from webhook.policy.engine.model import (
     Validation,
 )
 from webhook.policy.engine.mutate import Skipped, able_policies
-from webhook.policy.engine.session import Failure, PolicyRun, Session, failure_of
+from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure_of
 from webhook.policy.engine.targets import Target
 from webhook.wire.request import AdmissionRequest
 
@@ -32,6 +32,7 @@ ANNOTATION_LIMIT = 10 * 1024
 
 
 KEY_LIMIT = 63
+"""Characters of an audit annotation's key that the API server takes."""
 
 
 FAILURE_KEY = "failure"
@@ -104,17 +105,17 @@ def run_validating(
     policies: PolicySet,
     request: AdmissionRequest,
     obj: Mapping[str, Any] | None,
-    host: EvaluationContext | None = None,
+    inputs: PolicyInputs | None = None,
 ) -> Findings:
     """Run the validating policies of a set on an object (None on DELETE).
 
     Never raises for what a policy or an object does wrong: see `Findings.errors`.
     """
-    session = Session.begin(policies, request, host or EvaluationContext())
-    able, skipped = able_policies(policies.validating, session.host)
+    policy_pass = PolicyPass.begin(policies, request, inputs or BareInputs())
+    able, skipped = able_policies(policies.validating, policy_pass.inputs)
     collected = _Collected()
     for policy in able:
-        collected.run(session, policy, obj)
+        collected.run(policy_pass, policy, obj)
     audited = collected.acting("Audit")
     for finding in audited:
         collected.annotate(finding.policy, FAILURE_KEY, finding.message)
@@ -128,7 +129,7 @@ def run_validating(
         audit_annotations=dict(collected.annotations),
         passed=tuple(collected.passed()),
         skipped=skipped,
-        cost=session.budget.used,
+        cost=policy_pass.budget.used,
     )
 
 
@@ -165,20 +166,22 @@ class _Collected:
         bad = {row.policy for row in self.findings} | {row.policy for row in self.failures}
         return [name for name in dict.fromkeys(self.ran) if name not in bad]
 
-    def run(self, session: Session, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
+    def run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
         """One policy: each binding, each target, each parameter object."""
-        for target in session.targets(policy, obj):
+        for target in policy_pass.targets(policy, obj):
             for binding in policy.bindings:
-                for run in session.runs(policy, binding, target):
+                for run in policy_pass.runs(policy, binding, target):
                     if isinstance(run, Failure):
                         self._fail(run, binding)
                     else:
-                        self._validate(session, policy, run, target)
+                        self._validate(policy_pass, policy, run, target)
 
-    def _validate(self, session: Session, policy: ValidatingPolicy, run: PolicyRun, target: Target) -> None:
-        seen = None if target.obj is None else session.seen(target, template=False)
-        activation = session.activation(run, target, seen)
-        holds = session.conditions_hold(run, activation)
+    def _validate(
+        self, policy_pass: PolicyPass, policy: ValidatingPolicy, run: PolicyRun, target: Target
+    ) -> None:
+        shown_object = None if target.obj is None else policy_pass.defaulted(target, template=False)
+        activation = policy_pass.activation(run, target, shown_object)
+        holds = policy_pass.conditions_hold(run, activation)
         if isinstance(holds, Failure):
             self._fail(holds, run.binding)
         if holds is not True:

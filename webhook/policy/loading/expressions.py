@@ -10,7 +10,7 @@ from webhook.cel import CelError, Declarations, Function, Origin, Program
 from webhook.cel import compile as compile_cel
 from webhook.cel.values.schema import ANY, SchemaNode
 from webhook.jsontools.path import dotted
-from webhook.policy.engine.model import FACTS, Expression, NamedExpression
+from webhook.policy.engine.model import BAYPLAN_VARIABLES, Expression, NamedExpression
 from webhook.policy.loading.errors import Problem
 from webhook.policy.loading.fields import Fields
 
@@ -65,22 +65,22 @@ class ExpressionCompiler:
 
     def uses(self, expressions: Iterable[Expression]) -> frozenset[str]:
         """Root variables that expressions read, through `variables` too."""
-        found: set[str] = set()
+        roots: set[str] = set()
         for expression in expressions:
             program = expression.program
-            found |= program.references
+            roots |= program.references
             if "variables" in program.references:
                 named = read_variables(program)
                 for name in self.variables if named is None else named:
-                    found |= self.uses_of.get(name, frozenset())
-        return frozenset(found)
+                    roots |= self.uses_of.get(name, frozenset())
+        return frozenset(roots)
 
     def _declared(self, mutations: bool, variables: bool) -> Declarations:
         names = [*BASE_VARIABLES]
         if self.has_params:
             names.append("params")
         if self.ours:
-            names.extend(sorted(FACTS))
+            names.extend(sorted(BAYPLAN_VARIABLES))
         hints: dict[str, SchemaNode | str | None] = dict.fromkeys(names)
         hints["object"] = hints["oldObject"] = self.schema
         if variables:

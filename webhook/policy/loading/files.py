@@ -28,6 +28,7 @@ SCHEMA_SUFFIX = ".schema.json"
 
 
 GIT_SECONDS = 5
+"""Time for a `git` command; a repository that does not answer only costs the revision its name."""
 
 
 COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -35,6 +36,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 COMMIT_SHOWN = 12
+"""Digits of a commit in messages and annotations; enough to tell commits of one repository apart."""
 
 
 READS = 3
@@ -47,15 +49,15 @@ def find(paths: Sequence[str | Path]) -> list[Path]:
     A ConfigMap mount keeps its files behind a hidden `..data` symlink and shows them beside it once more, so
     leaving hidden names out reads each file once. Raises PolicyError for a path that is not there.
     """
-    found: dict[Path, None] = {}
+    paths_below: dict[Path, None] = {}
     for given in map(Path, paths):
         if given.is_dir():
-            found.update(dict.fromkeys(_walk(given)))
+            paths_below.update(dict.fromkeys(_walk(given)))
         elif given.exists():
-            found[given] = None
+            paths_below[given] = None
         else:
             raise PolicyError([Problem(str(given), 0, 0, "", "", "no such file or folder")])
-    return list(found)
+    return list(paths_below)
 
 
 def _walk(folder: Path) -> list[Path]:
@@ -105,16 +107,16 @@ def load_paths(paths: Sequence[str | Path], *, functions: Functions | None = Non
 
 def _schemas(texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """The JSON schemas that lie beside files (`parameters.schema.json`), by the path of the file."""
-    found = {}
+    schemas = {}
     for path, _ in texts:
         beside = Path(path).with_suffix(SCHEMA_SUFFIX)
         if beside.is_file():
             ((_, text),) = read([beside])
             try:
-                found[path] = json.loads(text)
+                schemas[path] = json.loads(text)
             except (ValueError, RecursionError) as error:
                 raise PolicyError([Problem(str(beside), 0, 0, "", "", f"no JSON: {error}")]) from None
-    return found
+    return schemas
 
 
 def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> str:
@@ -196,19 +198,19 @@ class PolicyStore:
         """The set as it lay there at one moment: read again where a link was swapped in the middle of it."""
         for _ in range(READS):
             self._seen = self._fingerprint()
-            found: PolicySet | PolicyError
+            loaded: PolicySet | PolicyError
             try:
-                found = load_paths(self.paths, functions=self.functions)
+                loaded = load_paths(self.paths, functions=self.functions)
             except PolicyError as error:
-                found = error
+                loaded = error
             if self._fingerprint() == self._seen:
                 break
         else:
             shown = ", ".join(map(str, self.paths))
-            found = PolicyError([Problem(shown, 0, 0, "", "", "changed each time while it was read")])
-        if isinstance(found, PolicyError):
-            raise found
-        return found
+            loaded = PolicyError([Problem(shown, 0, 0, "", "", "changed each time while it was read")])
+        if isinstance(loaded, PolicyError):
+            raise loaded
+        return loaded
 
     def _fingerprint(self) -> tuple[Any, ...]:
         """What changes when a file does: where it really lies, its inode, size and time of change."""

@@ -56,10 +56,10 @@ def load(
             continue
         paths.append(path)
         try:
-            found = [item for document in parse(path, text) for item in _unfold(document)]
-            if not found:
+            unfolded = [item for document in parse(path, text) for item in _unfold(document)]
+            if not unfolded:
                 problems.append(Problem(path, 0, 0, "", "", "holds nothing; a policy may have been cut off"))
-            documents.extend(found)
+            documents.extend(unfolded)
         except PolicyError as error:
             problems.extend(error.problems)
     sorted_out = _sort_out(documents, problems)
@@ -87,7 +87,7 @@ def load(
 
 def in_order(policies: Iterable[MutatingPolicy]) -> tuple[MutatingPolicy, ...]:
     """Those that do not read `plan` first, then those that do, each part by name."""
-    return tuple(sorted(policies, key=lambda policy: ("plan" in policy.uses, policy.name)))
+    return tuple(sorted(policies, key=lambda policy: (policy.uses_plan, policy.name)))
 
 
 def _unfold(document: PolicyDocument) -> list[PolicyDocument]:
@@ -184,7 +184,7 @@ def _orphans(
     bindings: Sequence[tuple[str, PolicyBinding]],
     policies: Sequence[PolicyDocument],
 ) -> Iterable[Problem]:
-    """A binding that names a policy which is not there is most likely a slip of the pen."""
+    """A binding that names a policy which does not exist is most likely a typing error."""
     known = {(names.kind, names.name) for names in map(Names.of, policies)}
     for document, (kind, binding) in zip(documents, bindings, strict=True):
         if binding.policy and (kind, binding.policy) not in known:

@@ -49,10 +49,11 @@ TEMPLATES_ANNOTATION = "bayplan.dev/templates"
 DESCRIPTION_ANNOTATION = "bayplan.dev/description"
 
 
-BOOKKEEPING = ("namespace", "creationTimestamp", "resourceVersion", "uid", "generation", "managedFields")
+SERVER_FIELDS = ("namespace", "creationTimestamp", "resourceVersion", "uid", "generation", "managedFields")
 
 
-MOST_CONDITIONS = 64
+MAX_CONDITIONS = 64
+"""Upstream's limit for matchConditions of one policy."""
 
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -153,7 +154,7 @@ def _open(document: PolicyDocument, problems: list[Problem]) -> tuple[Names, Fie
         metadata.text("name", required=True)
         metadata.labels("labels")
         metadata.labels("annotations")
-        metadata.ignore(*BOOKKEEPING)
+        metadata.ignore(*SERVER_FIELDS)
         metadata.done()
     spec = top.child("spec")
     if spec is None:
@@ -172,7 +173,7 @@ def _read_constraints(spec: Fields) -> MatchResources:
 def _read_conditions(spec: Fields, compiler: ExpressionCompiler) -> tuple[NamedExpression, ...]:
     """Match conditions; `variables` is not visible to them."""
     result: list[NamedExpression] = []
-    for row in spec.children("matchConditions", most=MOST_CONDITIONS):
+    for row in spec.children("matchConditions", most=MAX_CONDITIONS):
         name = row.text("name", required=True)
         _unique(row, "name", name, [condition.name for condition in result])
         expression = compiler.take(row, "expression", gives="bool", variables=False)

@@ -1,10 +1,4 @@
-"""Which requests a policy or a binding is for: rules, selectors, scope (facts: admission.md, schema).
-
-An exclude rule wins over every other rule. A selector on the object holds when either the object or the old
-object has the labels.
-
-Label selectors, as apimachinery matches them: every label and every expression must hold.
-"""
+"""matchConstraints, matchResources and label selectors, read from a policy or a binding."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _read_case(row: Fields, resolve: Resolve) -> Case | None:
         name=row.text("name", required=True),
         file=row.document.file,
         line=row.document.mark(row.path).line,
-        about=row.texts("policy") if isinstance(row.value.get("policy"), list) else _one(row, "policy"),
+        about=row.texts("policy") if isinstance(row.value.get("policy"), list) else _single(row, "policy"),
         request=from_object(
             subject or {},
             operation,
@@ -145,7 +145,7 @@ def _read_case(row: Fields, resolve: Resolve) -> Case | None:
     return case
 
 
-def _one(row: Fields, name: str) -> tuple[str, ...]:
+def _single(row: Fields, name: str) -> tuple[str, ...]:
     text = row.text(name)
     return (text,) if text else ()
 
@@ -167,12 +167,14 @@ def _object(row: Fields, name: str, resolve: Resolve) -> Mapping[str, Any] | Non
     if not isinstance(value, str):
         row.wrong("must be a manifest, or the path of one", name)
         return None
-    path, _, wanted = value.partition("#")
-    found = [item for item in _resolved(row, name, path, resolve) if not wanted or _name(item) == wanted]
-    if len(found) == 1:
-        return found[0]
+    path, _, wanted_name = value.partition("#")
+    items = [
+        item for item in _resolved(row, name, path, resolve) if not wanted_name or _name(item) == wanted_name
+    ]
+    if len(items) == 1:
+        return items[0]
     if not any(problem.message.startswith("cannot read") for problem in row.problems):
-        row.wrong(f"{value} holds {len(found)} objects; a case takes one (path#name picks it)", name)
+        row.wrong(f"{value} holds {len(items)} objects; a case takes one (path#name picks it)", name)
     return None
 
 
@@ -214,7 +216,7 @@ def _expectation(row: Fields, fields: Fields | None) -> Expectation:
         fields.wrong("must be a map: the part of the object that is expected", "object")
     expectation = Expectation(
         allowed=fields.flag("allowed"),
-        message_contains=fields.texts("messageContains") if many else _one(fields, "messageContains"),
+        message_contains=fields.texts("messageContains") if many else _single(fields, "messageContains"),
         object=obj,
         patch=patch,
         warnings=fields.texts("warnings") if "warnings" in fields.value else None,
@@ -229,25 +231,27 @@ def _expectation(row: Fields, fields: Fields | None) -> Expectation:
 
 def differences(expect: Expectation, outcome: ExpectedOutcome) -> list[str]:
     """What differs from what was expected, each as text for a person (a diff where there are two sides)."""
-    found: list[str] = []
+    texts: list[str] = []
     if expect.allowed is not None and expect.allowed != outcome.allowed:
-        found.append(
+        texts.append(
             f"expected {_verdict(expect.allowed)}, got {_verdict(outcome.allowed)}: {outcome.message}"
         )
     elif expect.allowed is None and not outcome.allowed:
-        found.append(f"denied, which was not expected: {outcome.message}")
+        texts.append(f"denied, which was not expected: {outcome.message}")
     lacking = [text for text in expect.message_contains if text not in outcome.message]
-    found += [f"the message lacks {text!r}: {outcome.message!r}" for text in lacking]
-    found += _warning_differences(expect.warnings, outcome.warnings)
+    texts += [f"the message lacks {text!r}: {outcome.message!r}" for text in lacking]
+    texts += _warning_differences(expect.warnings, outcome.warnings)
     if expect.unchanged is not None and expect.unchanged != (not outcome.patch):
-        wanted = "no change" if expect.unchanged else "a change"
-        found.append(f"expected {wanted}, got the patch:\n{_dump(list(outcome.patch))}")
+        expected = "no change" if expect.unchanged else "a change"
+        texts.append(f"expected {expected}, got the patch:\n{_dump(list(outcome.patch))}")
     if expect.object is not None:
-        found += _diff("object", expect.object, project(outcome.object, expect.object))
+        texts += _diff("object", expect.object, project(outcome.object, expect.object))
     if expect.patch is not None:
-        found += _diff("patch", list(expect.patch), list(outcome.patch))
-    found += [f"{path} is there, and should not be" for path in expect.absent if _there(outcome.object, path)]
-    return found
+        texts += _diff("patch", list(expect.patch), list(outcome.patch))
+    texts += [
+        f"{path} is there, and should not be" for path in expect.absent if _exists(outcome.object, path)
+    ]
+    return texts
 
 
 def _verdict(allowed: bool) -> str:
@@ -269,7 +273,7 @@ def project(actual: Any, expected: Any) -> Any:
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         return {key: project(actual[key], value) for key, value in expected.items() if key in actual}
     if isinstance(actual, list) and isinstance(expected, list) and len(actual) == len(expected):
-        return [project(one, other) for one, other in zip(actual, expected, strict=True)]
+        return [project(item, other) for item, other in zip(actual, expected, strict=True)]
     return actual
 
 
@@ -286,7 +290,7 @@ def _diff(title: str, expected: Any, actual: Any) -> list[str]:
     return ["\n".join(lines)]
 
 
-def _there(obj: Any, path: str) -> bool:
+def _exists(obj: Any, path: str) -> bool:
     """Whether a JSON Pointer leads to something."""
     node = obj
     for step in path.strip("/").split("/"):

@@ -95,9 +95,9 @@ class Suite:
             policies = watch(own, summary.reached.add)
             for case in file.cases:
                 began = clock()
-                found = _run_case(case, policies, runner)
+                texts = _run_case(case, policies, runner)
                 summary.covered |= set(case.about) or {policy.name for policy in policies.policies}
-                summary.results.append(CaseResult(case, tuple(found), clock() - began))
+                summary.results.append(CaseResult(case, tuple(texts), clock() - began))
                 yield summary.results[-1], summary
 
 
@@ -126,15 +126,15 @@ def _below(file: str, folder: Path) -> bool:
 
 def case_files(paths: Sequence[str | Path]) -> list[Path]:
     """The `tests.yaml` files among files and folders."""
-    found: dict[Path, None] = {}
+    paths_below: dict[Path, None] = {}
     for given in map(Path, paths):
         if given.is_dir():
             names = sorted(path for name in TEST_FILES for path in given.rglob(name))
-            found.update(dict.fromkeys(names))
+            paths_below.update(dict.fromkeys(names))
         elif given.name in TEST_FILES:
             find([given])
-            found[given] = None
-    return list(found)
+            paths_below[given] = None
+    return list(paths_below)
 
 
 def _read_file(path: Path) -> CaseFile:

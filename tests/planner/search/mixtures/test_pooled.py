@@ -8,9 +8,10 @@ from random import Random
 import pytest
 
 from planner.model.podgroup import Constraint
+from planner.model.resolved import resolved_group
 from planner.model.work_budget import BudgetEnded, WorkBudget
 from planner.planning.plan import plan
-from planner.request.problem import ask
+from planner.request.topology_request import topology_request
 from planner.search.bounds import fewest
 from planner.search.domain_packing import DomainPacking
 from planner.search.mixtures.pooled import Nested, weight
@@ -42,7 +43,7 @@ def half_used(seed: int) -> Callable[[], int]:
 def searches(moment, group):
     """The search by every mixture with time enough, and one that may try none; what they are asked for."""
     view = search_space(moment, moment.base.trees["topo"], now=True)
-    kinds = ask(group, view.tree.topology).kinds
+    kinds = topology_request(resolved_group(group), view.tree.topology).kinds
     weights, match = view.weights(kinds), view.match(kinds)
     every = DomainPacking(kinds, "shared", weights, WorkBudget(10**9))
     return every, Several(kinds, "shared", weights, WorkBudget(0), WorkBudget()), view.content, match
@@ -146,7 +147,7 @@ def test_what_pools_do_not_decide_ends_the_budget():
     """Nothing is made up: without work allowed neither every mixture nor a pool is an answer."""
     sets = [pod_set(3, shape(gpu=1), name="one"), pod_set(2, shape(gpu=4), name="four")]
     view = search_space(hall(1, 2, 4), hall(1, 2, 4).base.trees["topo"], now=True)
-    kinds = ask(gang(*sets), view.tree.topology).kinds
+    kinds = topology_request(resolved_group(gang(*sets)), view.tree.topology).kinds
     none = Several(kinds, "shared", view.weights(kinds), WorkBudget(0), WorkBudget(0))
     with pytest.raises(BudgetEnded):
         none.cost(view.content, view.match(kinds))

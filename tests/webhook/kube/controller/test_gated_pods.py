@@ -9,7 +9,13 @@ from planner.model.labels import Requirement
 from tests.builders import gang, pod_set, racks, shape
 from tests.webhook.kube.worlds import booked
 from webhook.kube.controller.gated_pods import let_in, tightened
-from webhook.placement.pod_affinity import PlacementTerms, pins_of, repinned, unpinned, unpinned_affinity
+from webhook.placement.pod_affinity import (
+    PlacementTerms,
+    remove_placement_affinity,
+    terms_of_domains,
+    without_former_placement,
+    without_placement_affinity,
+)
 from webhook.placement.stamp import annotate
 from webhook.placement.workload_plan import held_for, plan_workload, replay_for_pod, replica_of
 from webhook.workloads import read
@@ -75,18 +81,18 @@ def test_several_domains_are_said_by_hostname_where_the_pod_has_terms_already():
 def test_a_domains_terms_are_its_whole_path_and_a_hosts_its_name():
     """As the plan writes them."""
     levels = ("zone", "rack", "kubernetes.io/hostname")
-    assert pins_of(levels, [("z", "r1")]) == PlacementTerms((term(("zone", "z"), ("rack", "r1")),))
-    assert pins_of(levels, [("z", "r1", "n1")]) == PlacementTerms(hosts=frozenset({"n1"}))
+    assert terms_of_domains(levels, [("z", "r1")]) == PlacementTerms((term(("zone", "z"), ("rack", "r1")),))
+    assert terms_of_domains(levels, [("z", "r1", "n1")]) == PlacementTerms(hosts=frozenset({"n1"}))
 
 
 def test_a_former_plans_terms_go_and_a_persons_stay():
     """What was joined to each term is taken off again."""
     pins = PlacementTerms((term(("rack", "r1")),))
-    assert unpinned_affinity(required([R1]), pins) == {}
-    assert unpinned_affinity(required([SSD, R1]), pins) == required([SSD])
-    assert unpinned_affinity(required([SSD]), pins) == required([SSD])
+    assert remove_placement_affinity(required([R1]), pins) == {}
+    assert remove_placement_affinity(required([SSD, R1]), pins) == required([SSD])
+    assert remove_placement_affinity(required([SSD]), pins) == required([SSD])
     both = {**required([R1]), "podAffinity": {"x": 1}}
-    assert unpinned_affinity(both, pins) == {"podAffinity": {"x": 1}}
+    assert remove_placement_affinity(both, pins) == {"podAffinity": {"x": 1}}
 
 
 HOSTS = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]}
@@ -99,10 +105,10 @@ def test_hosts_are_known_by_label_and_by_name():
     both = required([HOSTS])
     terms = both["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
     terms.append({"matchFields": [NAMED]})
-    assert unpinned_affinity(both, pins) == {}
-    assert unpinned_affinity(required([SSD, HOSTS]), pins) == required([SSD])
+    assert remove_placement_affinity(both, pins) == {}
+    assert remove_placement_affinity(required([SSD, HOSTS]), pins) == required([SSD])
     elsewhere = {**HOSTS, "values": ["n1", "n9"]}
-    assert unpinned_affinity(required([elsewhere]), pins) == required([elsewhere]), "a person's own"
+    assert remove_placement_affinity(required([elsewhere]), pins) == required([elsewhere]), "a person's own"
 
 
 def test_a_gated_pod_is_pinned_to_a_nameless_host_by_field():
@@ -124,7 +130,7 @@ def test_a_gang_is_freed_of_its_plan_for_planning():
         pod_set(1, shape(gpu=8, affinity=(ours,)), name="a"),
         pod_set(1, shape(gpu=8, affinity=((*own, *ours),)), name="b"),
     )
-    freed = unpinned(group, PlacementTerms((ours,)))
+    freed = without_placement_affinity(group, PlacementTerms((ours,)))
     assert [one.shape.affinity for one in freed.pod_sets] == [(), (own,)]
 
 
@@ -142,7 +148,7 @@ def arriving(snapshot, former):
 def test_a_pod_that_arrives_after_its_gang_moved_is_free_of_the_old_place():
     """The policies then write the present one."""
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
-    assert repinned(arriving(snapshot, ["r2"]), snapshot, "default")["spec"]["affinity"] == {}
+    assert without_former_placement(arriving(snapshot, ["r2"]), snapshot, "default")["spec"]["affinity"] == {}
 
 
 def test_a_pod_of_a_gang_of_single_nodes_is_freed_when_one_of_them_changed():
@@ -156,7 +162,7 @@ def test_a_pod_of_a_gang_of_single_nodes_is_freed_when_one_of_them_changed():
     host = {"key": "kubernetes.io/hostname", "operator": "In", "values": former}
     pod["spec"]["affinity"] = required([SSD, host])
     assert {one.node for one in held.assignments} == {"r1-n1", "r1-n2"}
-    assert repinned(pod, snapshot, "default")["spec"]["affinity"] == required([SSD])
+    assert without_former_placement(pod, snapshot, "default")["spec"]["affinity"] == required([SSD])
 
 
 def replica_pod(index, ids, *racks_told):
@@ -186,7 +192,7 @@ def test_a_replicas_pod_keeps_its_own_replicas_place_only():
         pod = replica_pod(index, ids, "r1", "r2")
         held, known = held_for(snapshot, pod, "default")
         assert ([one.gang for one in held], known) == ([names[index]], True)
-        terms = repinned(pod, snapshot, "default")["spec"]["affinity"]
+        terms = without_former_placement(pod, snapshot, "default")["spec"]["affinity"]
         assert terms == {}, f"{rack} is written by the policies"
 
 
@@ -196,7 +202,7 @@ def test_a_pod_of_a_replica_without_a_place_waits_free_of_the_others_places():
     snapshot = booked(racks(1, 2), first)
     pod = replica_pod(1, [snapshot.reservations[0].id], "r1")
     assert held_for(snapshot, pod, "default") == ((), True)
-    assert repinned(pod, snapshot, "default")["spec"]["affinity"] == {}
+    assert without_former_placement(pod, snapshot, "default")["spec"]["affinity"] == {}
     own = gang(1, name="default/Pod/x")
     plan = replay_for_pod(snapshot, pod, "default", own)
     assert (plan.decision, plan.first.group.name) == ("queued", "default/LeaderWorkerSet/serve/1")
@@ -215,7 +221,7 @@ def test_a_pod_whose_gang_stands_keeps_every_word():
     """The plan is the one that its template was stamped with."""
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
     pod = arriving(snapshot, ["r1"])
-    assert repinned(pod, snapshot, "default") is pod
+    assert without_former_placement(pod, snapshot, "default") is pod
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"reserves": 3}', '{"reserves": [["r2"]]}', "null"])
@@ -224,7 +230,7 @@ def test_a_note_that_does_not_read_frees_nothing(note):
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
     pod = arriving(snapshot, ["r2"])
     pod["metadata"]["annotations"][PLACEMENT] = note
-    assert repinned(pod, snapshot, "default") is pod
+    assert without_former_placement(pod, snapshot, "default") is pod
 
 
 def test_a_reservation_that_is_unknown_frees_nothing():
@@ -232,7 +238,7 @@ def test_a_reservation_that_is_unknown_frees_nothing():
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
     pod = arriving(snapshot, ["r2"])
     pod["metadata"]["annotations"][RESERVATION] = "bp-of-nobody"
-    assert repinned(pod, snapshot, "default") is pod
+    assert without_former_placement(pod, snapshot, "default") is pod
 
 
 def test_a_deployment_that_is_one_gang_tells_its_pods_so():

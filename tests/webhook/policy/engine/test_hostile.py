@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.effort import cpu_seconds
 from tests.webhook.policy.helpers import (
     OURS,
+    Inputs,
     apply,
     check,
     deployment,
@@ -22,7 +23,7 @@ from tests.webhook.policy.helpers import (
 )
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.patch import apply as apply_patch
-from webhook.policy import EvaluationContext, from_object, run_mutating, run_validating
+from webhook.policy import from_object, run_mutating, run_validating
 
 EVERYTHING = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
 POLICIES = loaded(
@@ -48,7 +49,7 @@ POLICIES = loaded(
         },
     ),
 )
-HOST = EvaluationContext(templates=lambda _: [(("spec", "template"), "main"), (("spec", 0, "x"), "odd")])
+INPUTS = Inputs(paths=[(("spec", "template"), "main"), (("spec", 0, "x"), "odd")])
 WRONG = st.recursive(
     st.sampled_from(
         [None, True, 0, -1, 10**30, 1.5, "", "x", "\ud800".encode("utf-16", "surrogatepass").hex()]
@@ -82,8 +83,8 @@ def test_no_object_makes_a_run_fall(data: st.DataObject) -> None:
     node[last] = data.draw(WRONG)
     before = copy.deepcopy(obj)
     request = from_object(obj)
-    mutated = run_mutating(POLICIES, request, obj, HOST)
-    run_validating(POLICIES, request, mutated.object, HOST)
+    mutated = run_mutating(POLICIES, request, obj, INPUTS)
+    run_validating(POLICIES, request, mutated.object, INPUTS)
     assert equal(obj, before)
     assert all(str(failure).startswith("policy 'mutate'") for failure in mutated.errors)
     assert equal(apply_patch(obj, patch_between(obj, mutated.object)), mutated.object)
@@ -100,7 +101,7 @@ def test_the_effects_together_lead_from_the_object_to_the_result(
     obj = copy.deepcopy(obj)
     spec = obj["spec"]["template"]["spec"] if "template" in obj["spec"] else obj["spec"]
     spec["containers"] = containers
-    mutated = run_mutating(POLICIES, from_object(obj), obj, HOST)
+    mutated = run_mutating(POLICIES, from_object(obj), obj, INPUTS)
     state: Any = obj
     for effect in mutated.effects:
         state = apply_patch(state, effect.patch)
@@ -114,6 +115,6 @@ def test_a_pod_of_many_containers_costs_in_proportion() -> None:
         env = [{"name": f"V{index}", "value": "x" * 30} for index in range(20)]
         obj = pod(containers=[{"name": f"c{n}", "image": "x:1", "env": env} for n in range(count)])
         request = from_object(obj)
-        return cpu_seconds(lambda: run_mutating(POLICIES, request, obj, HOST), tries=5)
+        return cpu_seconds(lambda: run_mutating(POLICIES, request, obj, INPUTS), tries=5)
 
     assert seconds(100) < seconds(20) * 15

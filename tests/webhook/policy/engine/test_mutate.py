@@ -6,6 +6,7 @@ import pytest
 
 from tests.webhook.policy.helpers import (
     OURS,
+    Inputs,
     apply,
     binding,
     deployment,
@@ -16,8 +17,6 @@ from tests.webhook.policy.helpers import (
     patch,
     pod,
 )
-from webhook.cel import CostBudget
-from webhook.policy import EvaluationContext
 
 SET_SCHEDULER = patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: "kai-scheduler"}]')
 
@@ -188,8 +187,8 @@ def test_the_budget_is_shared_by_the_policies_of_a_request() -> None:
     dear = patch(f'{HEAVY} ? [] : [JSONPatch{{op: "remove", path: "/spec"}}]')
     policies = [mutating(dear, name=name) for name in ("a", "b", "c")]
     cost = mutate(policies[:1], pod()).cost
-    host = EvaluationContext(new_budget=lambda: CostBudget(int(cost * 2.5)))
-    (error,) = mutate(policies, pod(), host).errors
+    inputs = Inputs(budget=int(cost * 2.5))
+    (error,) = mutate(policies, pod(), inputs).errors
     assert error.policy == "c"
     assert "cost limit" in error.message
 
@@ -197,9 +196,9 @@ def test_the_budget_is_shared_by_the_policies_of_a_request() -> None:
 def test_match_conditions_have_a_quarter_of_the_budget() -> None:
     """A condition may not spend what mutations may."""
     cost = mutate([mutating(patch(f"{HEAVY} ? [] : []"))], pod()).cost
-    host = EvaluationContext(new_budget=lambda: CostBudget(cost * 2))
+    inputs = Inputs(budget=cost * 2)
     conditions = [{"name": "dear", "expression": HEAVY}]
-    (error,) = mutate([mutating(SET_SCHEDULER, matchConditions=conditions)], pod(), host).errors
+    (error,) = mutate([mutating(SET_SCHEDULER, matchConditions=conditions)], pod(), inputs).errors
     assert error.label == "spec.matchConditions[0].expression"
     assert "cost limit" in error.message
 
@@ -302,12 +301,10 @@ def test_policies_that_need_a_cluster_are_left_out_without_one() -> None:
     policies = loaded(reads, mutating(SET_SCHEDULER, name="z"))
     assert [policy.name for policy in policies.mutating] == ["z", "a-reads-plan"]
     assert policies.uses_plan
-    offline = mutate(policies, pod(), EvaluationContext.offline())
+    offline = mutate(policies, pod(), Inputs(known=frozenset({"gang"})))
     assert [(row.policy, row.lacks) for row in offline.skipped] == [("a-reads-plan", ("plan",))]
-    host = EvaluationContext(
-        known=frozenset({"plan"}), facts_for=lambda obj, pod_set: {"plan": {"nodes": ["n1"]}}
-    )
-    assert mutate(policies, pod(), host).object["spec"]["nodeName"] == "n1"
+    inputs = Inputs(frozenset({"plan"}), lambda obj, pod_set: {"plan": {"nodes": ["n1"]}})
+    assert mutate(policies, pod(), inputs).object["spec"]["nodeName"] == "n1"
 
 
 def test_an_upstream_policy_does_not_see_our_variables() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from tests.webhook.policy.helpers import (
     OURS,
     UPSTREAM,
+    Inputs,
     apply,
     deployment,
     mutate,
@@ -15,21 +16,20 @@ from tests.webhook.policy.helpers import (
     patch,
     pod,
 )
-from webhook.policy import EvaluationContext
 
 SET = patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: "kai-scheduler"}]')
 LABEL = apply('Object{metadata: Object.metadata{labels: {"seen": object.metadata.namespace}}}')
 
 
-def host(*paths: tuple[Any, ...], **facts: Any) -> EvaluationContext:
+def inputs(*paths: tuple[Any, ...], **more: Any) -> Inputs:
     """A caller that knows where the templates are."""
     templates = [(path, f"set-{index}") for index, path in enumerate(paths or [("spec", "template")])]
-    return EvaluationContext(templates=lambda _: templates, known=frozenset({"gang", "plan"}), **facts)
+    return Inputs(frozenset({"gang", "plan"}), paths=templates, **more)
 
 
 def test_a_pod_policy_mends_the_template_of_a_workload() -> None:
     """The patch lies under the template's path, and the template has no namespace of its own."""
-    mutated = mutate([mutating(SET, LABEL, api=OURS)], deployment(), host())
+    mutated = mutate([mutating(SET, LABEL, api=OURS)], deployment(), inputs())
     template = mutated.object["spec"]["template"]
     assert template["spec"]["schedulerName"] == "kai-scheduler"
     assert template["metadata"] == {"labels": {"app": "web", "seen": "default"}}
@@ -43,36 +43,36 @@ def test_a_pod_policy_mends_the_template_of_a_workload() -> None:
 def test_an_upstream_policy_leaves_templates_alone_unless_it_says_otherwise() -> None:
     """A template has no name and no owner, and the policy was not written for that."""
     policy = mutating(SET, api=UPSTREAM)
-    assert mutate([policy], deployment(), host()).effects == ()
+    assert mutate([policy], deployment(), inputs()).effects == ()
     policy["metadata"]["annotations"] = {"bayplan.dev/templates": "true"}
-    assert len(mutate([policy], deployment(), host()).effects) == 1
+    assert len(mutate([policy], deployment(), inputs()).effects) == 1
 
 
 def test_a_mended_template_needs_nothing_more_when_its_pod_arrives() -> None:
     """The same policy on the pod that the template makes changes nothing."""
     policies = [mutating(SET, api=OURS)]
-    template = mutate(policies, deployment(), host()).object["spec"]["template"]
+    template = mutate(policies, deployment(), inputs()).object["spec"]["template"]
     arrived = {
         "apiVersion": "v1",
         "kind": "Pod",
         **template,
         "metadata": {"name": "web-1", **template["metadata"]},
     }
-    assert mutate(policies, arrived, host(())).effects == ()
+    assert mutate(policies, arrived, inputs(())).effects == ()
 
 
 def test_a_pod_itself_is_mutated_once() -> None:
     """Its template is the object, which matches as such."""
     grow = patch('[JSONPatch{op: "add", path: "/spec/containers/-", value: {"name": "b", "image": "x:1"}}]')
-    mutated = mutate([mutating(grow, api=OURS)], pod(), host(()))
+    mutated = mutate([mutating(grow, api=OURS)], pod(), inputs(()))
     assert len(mutated.object["spec"]["containers"]) == 2
 
 
 def test_every_template_is_mended_with_its_own_pod_set() -> None:
-    """`facts_for` is asked for the object as it is and the PodSet at hand."""
+    """The caller is asked for the object as it is and the PodSet at hand."""
     asked: list[tuple[str, str]] = []
 
-    def facts(obj: Any, pod_set: str) -> dict[str, Any]:
+    def values(obj: Any, pod_set: str) -> dict[str, Any]:
         asked.append((obj["spec"]["head"]["spec"].get("schedulerName", "none"), pod_set))
         return {"gang": {"podSet": pod_set}}
 
@@ -84,7 +84,7 @@ def test_every_template_is_mended_with_its_own_pod_set() -> None:
     }
     name = patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: gang.podSet}]')
     paths = (("spec", "head"), ("spec", "groups", 0, "template"))
-    mutated = mutate([mutating(name, api=OURS)], ray, host(*paths, facts_for=facts))
+    mutated = mutate([mutating(name, api=OURS)], ray, inputs(*paths, values=values))
     assert mutated.object["spec"]["head"]["spec"]["schedulerName"] == "set-0"
     assert mutated.object["spec"]["groups"][0]["template"]["spec"]["schedulerName"] == "set-1"
     assert asked == [("none", "set-0"), ("set-0", "set-1")]
@@ -96,7 +96,7 @@ def test_the_request_shows_pods_and_the_operation_of_the_original() -> None:
         'Object{metadata: Object.metadata{labels: {"r": request.resource.resource, "o": request.operation}}}'
     )
     mutated = mutate(
-        [mutating(tell, api=OURS)], deployment(), host(), operation="UPDATE", old_object=deployment(2)
+        [mutating(tell, api=OURS)], deployment(), inputs(), operation="UPDATE", old_object=deployment(2)
     )
     assert mutated.object["spec"]["template"]["metadata"]["labels"] == {
         "app": "web",
@@ -107,7 +107,7 @@ def test_the_request_shows_pods_and_the_operation_of_the_original() -> None:
 
 def test_a_subresource_has_no_templates_to_mend() -> None:
     """A Deployment's status or scale is no occasion."""
-    mutated = mutate([mutating(SET, api=OURS)], deployment(), host(), sub_resource="status")
+    mutated = mutate([mutating(SET, api=OURS)], deployment(), inputs(), sub_resource="status")
     assert mutated.effects == ()
 
 
@@ -115,36 +115,36 @@ def test_a_template_without_metadata_gets_none_for_being_looked_at() -> None:
     """The namespace that was shown goes away again."""
     obj = deployment()
     del obj["spec"]["template"]["metadata"]
-    template = mutate([mutating(SET, api=OURS)], obj, host()).object["spec"]["template"]
+    template = mutate([mutating(SET, api=OURS)], obj, inputs()).object["spec"]["template"]
     assert set(template) == {"spec"}
 
 
 def test_a_path_that_leads_nowhere_is_passed_over() -> None:
     """A malformed workload is told of elsewhere."""
-    mutated = mutate([mutating(SET, api=OURS)], deployment(), host(("spec", "nothing", 3, "template")))
+    mutated = mutate([mutating(SET, api=OURS)], deployment(), inputs(("spec", "nothing", 3, "template")))
     assert (mutated.effects, mutated.errors) == ((), ())
 
 
 def test_a_fact_that_cannot_be_had_fails_the_expression_in_words() -> None:
     """A malformed workload raises while its gang is read."""
 
-    def facts(obj: Any, pod_set: str) -> dict[str, Any]:
+    def values(obj: Any, pod_set: str) -> dict[str, Any]:
         raise ValueError("spec.replicas must be a number")
 
     read = patch("gang.size > 1 ? [] : []")
-    (error,) = mutate([mutating(read, api=OURS)], deployment(), host(facts_for=facts)).errors
+    (error,) = mutate([mutating(read, api=OURS)], deployment(), inputs(values=values)).errors
     assert error.message == "gang is not available: spec.replicas must be a number"
 
 
 def test_no_plan_is_null() -> None:
     """An object that needs none; a policy asks `plan != null`."""
     read = patch('plan != null ? [] : [JSONPatch{op: "add", path: "/spec/nodeName", value: "x"}]')
-    mutated = mutate([mutating(read, api=OURS)], deployment(), host(facts_for=lambda obj, pod_set: {}))
+    mutated = mutate([mutating(read, api=OURS)], deployment(), inputs(values=lambda obj, pod_set: {}))
     assert mutated.object["spec"]["template"]["spec"]["nodeName"] == "x"
 
 
 def test_labels_that_a_policy_takes_away_stay_away() -> None:
     """Though nothing else is left of the template's metadata."""
     take = patch('[JSONPatch{op: "remove", path: "/metadata/labels"}]')
-    template = mutate([mutating(take, api=OURS)], deployment(), host()).object["spec"]["template"]
+    template = mutate([mutating(take, api=OURS)], deployment(), inputs()).object["spec"]["template"]
     assert template["metadata"] == {}

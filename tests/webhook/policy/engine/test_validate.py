@@ -9,6 +9,7 @@ import pytest
 from tests.webhook.policy.helpers import (
     DEPLOYMENTS,
     OURS,
+    Inputs,
     binding,
     check,
     deployment,
@@ -19,7 +20,7 @@ from tests.webhook.policy.helpers import (
     validate,
     validating,
 )
-from webhook.policy import EvaluationContext, UserInfo, from_object, run_validating
+from webhook.policy import UserInfo, from_object, run_validating
 from webhook.policy.engine.model import ParamKind
 
 REPLICA_LIMIT = {"apiVersion": "rules.example.com/v1", "kind": "ReplicaLimit"}
@@ -248,12 +249,12 @@ def test_a_validating_policy_of_ours_looks_into_templates() -> None:
     policy = validating(check("object.spec.?hostNetwork.orValue(false) == false", message="no"), api=OURS)
     obj = deployment()
     obj["spec"]["template"]["spec"]["hostNetwork"] = True
-    host = EvaluationContext(templates=lambda _: [(("spec", "template"), "main")])
-    assert validate([policy], obj, host).message == "policy 'validate': no"
+    inputs = Inputs(paths=[(("spec", "template"), "main")])
+    assert validate([policy], obj, inputs).message == "policy 'validate': no"
     upstream = {**policy, "apiVersion": "admissionregistration.k8s.io/v1"}
-    assert validate([upstream], obj, host).allowed
+    assert validate([upstream], obj, inputs).allowed
     upstream["metadata"] = {"name": "validate", "annotations": {"bayplan.dev/templates": "true"}}
-    assert not validate([upstream], obj, host).allowed
+    assert not validate([upstream], obj, inputs).allowed
 
 
 def test_a_mutating_policy_in_the_same_set_does_not_count_as_validating() -> None:
@@ -280,7 +281,7 @@ def test_parameters_from_a_cluster_take_the_place_of_those_beside_the_policies()
     bound = binding(policy, paramRef={"name": "limit", "parameterNotFoundAction": "Deny"})
     documents = [policy, bound, replica_limit("limit", 1)]
     assert not validate(documents, deployment(2)).allowed
-    assert validate(documents, deployment(2), EvaluationContext(params=Cluster())).allowed
+    assert validate(documents, deployment(2), Inputs(params=Cluster())).allowed
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,20 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from planner.extensions.equal_parts import shares
 from planner.manifests.cluster import read
 from planner.manifests.settings import with_config
 from planner.model.errors import InputError, Where
 from planner.model.settings import DEFAULTS, LevelPolicy
-from planner.planning.extensions import shares
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, pod_set, racks, shape
+
+
+def shares_of(moment, answer) -> dict[tuple[str, ...], int]:
+    """The workers of an answer in each domain above the host."""
+    return shares(moment, moment.topologies[0], answer.assignments, "worker")
 
 
 def elastic(least: int, most: int, **words: object):
@@ -56,16 +61,16 @@ def test_balanced_slices_are_equal_over_racks():
     """Twelve pods over racks of five: 5 + 5 + 2 when greedy, 4 + 4 + 4 when balanced."""
     moment = racks(4, 5)
     plain = gang(12, reserve="nodes")
-    assert sorted(shares(moment, plan(moment, plain), "worker").values()) == [2, 5, 5]
+    assert sorted(shares_of(moment, plan(moment, plain)).values()) == [2, 5, 5]
     even = plan(moment, replace(plain, balanced=True))
-    assert list(shares(moment, even, "worker").values()) == [4, 4, 4]
+    assert list(shares_of(moment, even).values()) == [4, 4, 4]
 
 
 def test_128_pods_on_nvl72_racks_are_eight_times_sixteen():
     """Not 7×18 + 2: the case that users of NVL72 racks complain of."""
     moment = racks(8, 18, gpu=4)
     even = plan(moment, replace(gang(128, gpu=4), balanced=True))
-    assert list(shares(moment, even, "worker").values()) == [16] * 8
+    assert list(shares_of(moment, even).values()) == [16] * 8
 
 
 def test_a_balanced_gang_that_fits_one_rack_stays_there():

@@ -1,6 +1,7 @@
-"""What a gang asks for, made definite for one topology: levels as indices, pods of one kind counted together.
+"""What a gang asks for in one topology: levels as indices, pods of one kind counted together.
 
-Every contradiction is found here and raised as `Refusal`, which says what would be valid.
+Every contradiction over levels and slices is found here and raised as `Refusal`, which says what would be
+valid.
 """
 
 from __future__ import annotations
@@ -9,25 +10,28 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from planner.model.labels import ANY
-from planner.model.pod import NodeExclusion, PodShape
 from planner.model.pod_class import PodClass, merged
-from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.podgroup import Constraint
+from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet, ResolvedShape
 from planner.model.topology import ROOT, Topology
 from planner.request.levels import NVLINK_WORDS, bunch_of, nvlink_bar, resolve
 from planner.request.validation import Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementProblem:
+class TopologyRequest:
     """A gang's request in one topology: the gang's own levels and its kinds of pods."""
 
+    topology: Topology
     required: int
     preferred: int
     kinds: tuple[PodClass, ...]
     warnings: tuple[str, ...] = ()
 
 
-def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) -> PlacementProblem:
+def topology_request(
+    group: ResolvedPodGroup, topology: Topology, repeating: Collection[str] = ()
+) -> TopologyRequest:
     """The request in this topology, which has all its levels. Raises `Refusal` for bad slices.
 
     `repeating`: levels whose values recur under several parents; pods apart over one differ in the value
@@ -39,68 +43,74 @@ def ask(group: PodGroup, topology: Topology, repeating: Collection[str] = ()) ->
     kinds: list[PodClass] = []
     for pod_set in group.pod_sets:
         if pod_set.count:
-            kind = _kind(_inside(group, pod_set, topology), gang, topology, repeating)
-            if group.size > 1 and (gang or pod_set.constraint):
-                kind = replace(kind, linked=True)
+            linked = group.size > 1 and bool(gang or pod_set.constraint)
+            kind = _kind(_inside(group, pod_set, topology), gang, topology, repeating, linked=linked)
             widest = max(kind.required, required)
             warnings += _no_effect(topology, f"{pod_set.name}: ", widest, kind.preferred)
             kinds.append(kind)
     kinds = _tied(group, topology, kinds)
     required, kinds = _near(topology, required, kinds)
-    return PlacementProblem(required, preferred, merged(kinds), tuple(warnings))
+    return TopologyRequest(topology, required, preferred, merged(kinds), tuple(warnings))
 
 
-def _inside(group: PodGroup, pod_set: PodSet, topology: Topology) -> PodSet:
+def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology) -> ResolvedPodSet:
     """The PodSet with the nodes barred whose NVLink domains are too small for what it asks."""
     asked = (group.constraint, pod_set.constraint)
-    if not any(level in NVLINK_WORDS for one in asked for level in (one.required, one.slice_level)):
+    if not any(
+        level in NVLINK_WORDS
+        for constraint in asked
+        for level in (constraint.required, constraint.slice_level)
+    ):
         return pod_set
     resolved = {word: resolve(topology, word) for word in NVLINK_WORDS}
     bars, bunch = nvlink_bar(group, pod_set, resolved), bunch_of(group, pod_set, resolved)
-    return replace(pod_set, shape=replace(pod_set.shape, barred=(*pod_set.shape.barred, *bars), bunch=bunch))
+    return replace(
+        pod_set,
+        shape=replace(pod_set.shape, exclusions=(*pod_set.shape.exclusions, *bars), nvlink_group=bunch),
+    )
 
 
-def when_alone(asked: PlacementProblem) -> PlacementProblem:
+def when_alone(asked: TopologyRequest) -> TopologyRequest:
     """The request in a cluster where no other pods are."""
-    if not any(kind.shape.barred or kind.shape.spreading for kind in asked.kinds):
+    if not any(kind.shape.exclusions or kind.shape.spread_states for kind in asked.kinds):
         return asked
     return replace(asked, kinds=tuple(map(_alone, asked.kinds)))
 
 
 def _alone(kind: PodClass) -> PodClass:
-    left = tuple(bar for bar in kind.shape.barred if not bar.now)
+    exclusions = tuple(exclusion for exclusion in kind.shape.exclusions if not exclusion.now)
     spreading = tuple(
-        replace(one, there=dict.fromkeys(one.there, 0), nodes={}) for one in kind.shape.spreading
+        replace(state, there=dict.fromkeys(state.there, 0), nodes={}) for state in kind.shape.spread_states
     )
-    return replace(kind, shape=replace(kind.shape, barred=left, spreading=spreading))
+    return replace(kind, shape=replace(kind.shape, exclusions=exclusions, spread_states=spreading))
 
 
-def _tied(group: PodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
+def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
     """The kinds, one for each PodSet, with the levels in a domain of which they are required with others.
 
     Raises `Refusal` where what holds for a part is coarser than what holds for the whole.
     """
     for level, names in group.within:
-        at = _index(topology, level)
+        index = _index(topology, level)
         words = " and ".join(names)
-        _inner(topology, words, at, "the gang", _index(topology, group.constraint.required))
-        for other, inside in group.within:
+        _inner(topology, words, index, "the gang", _index(topology, group.constraint.required))
+        for inner_level, inside in group.within:
             if set(inside) < set(names):
-                _inner(topology, " and ".join(inside), _index(topology, other), words, at)
-        for one, kind in enumerate(kinds):
+                _inner(topology, " and ".join(inside), _index(topology, inner_level), words, index)
+        for place, kind in enumerate(kinds):
             if (name := kind.parts[0][0]) in names:
-                _inner(topology, name, kind.required, words, at)
-                kinds[one] = replace(
+                _inner(topology, name, kind.required, words, index)
+                kinds[place] = replace(
                     kind,
-                    shape=_labelled(topology, kind.shape, at),
-                    required=max(kind.required, at),
-                    joint=(*kind.joint, (at, names)),
+                    shape=_labelled(topology, kind.shape, index),
+                    required=max(kind.required, index),
+                    co_located_at=(*kind.co_located_at, (index, names)),
                     names=(name,),
                 )
     return kinds
 
 
-def _labelled(topology: Topology, shape: PodShape, *levels: int) -> PodShape:
+def _labelled(topology: Topology, shape: ResolvedShape, *levels: int) -> ResolvedShape:
     """The shape kept from nodes that are in no domain of one of these levels.
 
     For levels that the search loses sight of where it looks at a finer one: inside a host nothing tells that
@@ -108,7 +118,7 @@ def _labelled(topology: Topology, shape: PodShape, *levels: int) -> PodShape:
     """
     keys = (topology.levels[level] for level in levels if level > ROOT)
     bars = (NodeExclusion(key, frozenset((ANY,)), f"no label {key}", inside=True, now=False) for key in keys)
-    return replace(shape, barred=tuple(dict.fromkeys((*shape.barred, *bars))))
+    return replace(shape, exclusions=tuple(dict.fromkeys((*shape.exclusions, *bars))))
 
 
 def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -> None:
@@ -122,22 +132,22 @@ def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -
 
 def _near(topology: Topology, required: int, kinds: list[PodClass]) -> tuple[int, list[PodClass]]:
     """The gang's required level and the kinds, after pod affinity over levels has been made such levels."""
-    if not any(kind.together for kind in kinds):
+    if not any(kind.co_located_over for kind in kinds):
         return required, kinds
-    every = {name for kind in kinds for name, _ in kind.parts}
-    made: list[PodClass] = []
+    all_names = {name for kind in kinds for name, _ in kind.parts}
+    placed: list[PodClass] = []
     for kind in kinds:
-        own, left = kind.required, []
-        for key, names in kind.together:
+        own_required, remaining = kind.required, []
+        for key, names in kind.co_located_over:
             level = topology.index(key) if key in topology.levels else ROOT
-            if level > ROOT and set(names) == every:
+            if level > ROOT and set(names) == all_names:
                 required = max(required, level)
             elif level > ROOT:
-                own = max(own, level)
-            if level == ROOT or (len(names) > 1 and set(names) != every):
-                left.append((key, names))
-        made.append(replace(kind, required=own, together=tuple(left)))
-    return required, made
+                own_required = max(own_required, level)
+            if level == ROOT or (len(names) > 1 and set(names) != all_names):
+                remaining.append((key, names))
+        placed.append(replace(kind, required=own_required, co_located_over=tuple(remaining)))
+    return required, placed
 
 
 def _index(topology: Topology, level: str) -> int:
@@ -148,16 +158,18 @@ def _no_effect(topology: Topology, whose: str, required: int, preferred: int) ->
     if preferred == ROOT or required == ROOT or preferred > required:
         return []
     compared = "the same" if preferred == required else "finer"
-    said = f"the preferred level {topology.levels[preferred]} has no effect"
-    return [f"{whose}{said}, for the required level {topology.levels[required]} is {compared}"]
+    text = f"the preferred level {topology.levels[preferred]} has no effect"
+    return [f"{whose}{text}, for the required level {topology.levels[required]} is {compared}"]
 
 
-def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Collection[str]) -> PodClass:
-    own = pod_set.constraint
+def _kind(
+    pod_set: ResolvedPodSet, gang: Constraint, topology: Topology, repeating: Collection[str], *, linked: bool
+) -> PodClass:
+    constraint = pod_set.constraint
     size, slice_level = _slices(pod_set, gang, topology)
     shuns, levels = _shuns(pod_set), topology.levels
     nested = [key for key in levels if key not in repeating]
-    required = _index(topology, own.required)
+    required = _index(topology, constraint.required)
     whole = _index(topology, gang.required)
     if ROOT < required < whole:
         raise Refusal(
@@ -172,7 +184,7 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Coll
             f"{pod_set.name}: the slice level {topology.levels[slice_level]} is coarser than the required "
             f"level {topology.levels[widest]}; use {topology.levels[widest]} or a finer one.",
         )
-    preferred = _index(topology, own.preferred)
+    preferred = _index(topology, constraint.preferred)
     # A single slice is required at its level.
     finest = max(preferred, slice_level if size == pod_set.count else ROOT)
     hidden = [level for level in (required, slice_level) if ROOT < level < finest]
@@ -185,18 +197,21 @@ def _kind(pod_set: PodSet, gang: Constraint, topology: Topology, repeating: Coll
         preferred=preferred,
         slice_level=slice_level,
         slice_size=size,
-        apart=tuple(topology.index(key) for key, name in shuns if key in nested and name == pod_set.name),
-        names=(pod_set.name,) if shuns or pod_set.shape.together else (),
-        shuns=tuple((topology.index(key), name) for key, name in shuns if key in nested),
-        shuns_over=tuple((key, name) for key, name in shuns if key not in nested),
-        together=pod_set.shape.together,
+        anti_affinity_levels=tuple(
+            topology.index(key) for key, name in shuns if key in nested and name == pod_set.name
+        ),
+        names=(pod_set.name,) if shuns or pod_set.shape.co_located_over else (),
+        anti_affinity_with=tuple((topology.index(key), name) for key, name in shuns if key in nested),
+        anti_affinity_over=tuple((key, name) for key, name in shuns if key not in nested),
+        co_located_over=pod_set.shape.co_located_over,
+        linked=linked,
     )
 
 
-def _slices(pod_set: PodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
+def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
     """Pods in a slice, and the level that a slice stays within. Raises `Refusal`."""
-    own = pod_set.constraint
-    sliced = own if own.slice_level or own.slice_size else gang
+    constraint = pod_set.constraint
+    sliced = constraint if constraint.slice_level or constraint.slice_size else gang
     size = sliced.slice_size or 1
     if size < 1 or pod_set.count % size:
         raise Refusal(
@@ -214,13 +229,13 @@ def _slices(pod_set: PodSet, gang: Constraint, topology: Topology) -> tuple[int,
     return size, slice_level
 
 
-def _shuns(pod_set: PodSet) -> tuple[tuple[str, str], ...]:
+def _shuns(pod_set: ResolvedPodSet) -> tuple[tuple[str, str], ...]:
     """For each key and PodSet: no pod in a domain of the key with one of that PodSet."""
-    own = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
-    return tuple(sorted({*own, *pod_set.shape.shuns}))
+    itself = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
+    return tuple(sorted({*itself, *pod_set.shape.anti_affinity_with}))
 
 
-def _positive(shape: PodShape) -> PodShape:
+def _positive(shape: ResolvedShape) -> ResolvedShape:
     """The shape without the resources of which it asks for nothing."""
     if all(shape.requests.values()) and shape.requests:
         return shape

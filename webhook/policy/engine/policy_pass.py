@@ -1,6 +1,7 @@
-"""Which runs a policy has in a request: one for each binding, parameter object, and target.
+"""One pass of a request over the mutating or the validating policies: what runs where, and at what cost.
 
-A target is the object itself or, for a policy that runs on templates, a pod template inside it.
+A policy runs once for each binding, each target and each parameter object. A target is the object itself or,
+for a policy that runs on templates, a pod template inside it.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Any, Literal
 from webhook.cel import CelError, CostBudget
 from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.context import EvaluationContext, FileParams
 from webhook.policy.engine.defaults import defaulted
+from webhook.policy.engine.inputs import FileParams, PolicyInputs
 from webhook.policy.engine.model import Expression, Policy, PolicyBinding, PolicySet
 from webhook.policy.engine.targets import Target, own_target, template_targets
 from webhook.wire.request import AdmissionRequest
 
 CONDITIONS_SHARE = 4
-"""Match conditions may cost a quarter of what the policies may (facts: admission.md)."""
+"""Match conditions may cost a quarter of what the policies may: upstream's ratio of the two limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,12 @@ class Failure:
     fatal: bool
 
     def __str__(self) -> str:
-        at = f", {self.label}" if self.label else ""
-        return f"policy {self.policy!r}{at}: {self.message}"
+        label = f", {self.label}" if self.label else ""
+        return f"policy {self.policy!r}{label}: {self.message}"
 
 
 def failure(policy: Policy, binding: PolicyBinding, label: str, message: str) -> Failure:
-    """The one place where failurePolicy is read."""
+    """A failure of a policy; nothing else reads failurePolicy."""
     return Failure(policy.name, binding.name, label, message, not policy.ignore_failure)
 
 
@@ -53,41 +54,44 @@ class PolicyRun:
 
 
 @dataclass(slots=True)
-class Known:
-    """What was worked out of the object as it is now; begun anew as soon as it has changed."""
+class ObjectCache:
+    """What was worked out of one state of the object, so that all policies share it.
 
-    whole: Any = None
-    seen: dict[tuple[Path, bool], dict[str, Any]] = field(default_factory=dict)
-    facts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    A mutation makes a new object, which is told by identity: the cache then starts anew.
+    """
+
+    obj: Any = None
+    defaulted: dict[tuple[Path, bool], dict[str, Any]] = field(default_factory=dict)
+    variables: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     templates: Sequence[Target] | None = None
 
-    def of(self, whole: Mapping[str, Any]) -> Known:
-        """What is known of this object."""
-        if whole is not self.whole:
-            self.whole = whole
-            self.seen.clear()
-            self.facts.clear()
+    def of(self, obj: Mapping[str, Any]) -> ObjectCache:
+        """The cache of this object."""
+        if obj is not self.obj:
+            self.obj = obj
+            self.defaulted.clear()
+            self.variables.clear()
             self.templates = None
         return self
 
 
 @dataclass(slots=True)
-class Session:
-    """One request's way through the policies: who called, and what it may still cost."""
+class PolicyPass:
+    """One request's pass over the mutating or the validating policies, and what it may still cost."""
 
     policies: PolicySet
     request: AdmissionRequest
-    host: EvaluationContext
+    inputs: PolicyInputs
     budget: CostBudget
     conditions_budget: CostBudget
-    known: Known = field(default_factory=Known)
+    cache: ObjectCache = field(default_factory=ObjectCache)
 
     @classmethod
-    def begin(cls, policies: PolicySet, request: AdmissionRequest, host: EvaluationContext) -> Session:
-        """A session with a fresh budget."""
-        budget = host.new_budget()
+    def begin(cls, policies: PolicySet, request: AdmissionRequest, inputs: PolicyInputs) -> PolicyPass:
+        """A pass with a fresh budget."""
+        budget = inputs.new_budget()
         conditions = CostBudget(budget.limit // CONDITIONS_SHARE, budget.expression_limit)
-        return cls(policies, request, host, budget, conditions)
+        return cls(policies, request, inputs, budget, conditions)
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
         """Where a policy runs on this object, if it matches it at all."""
@@ -97,11 +101,10 @@ class Session:
         return [target for target in targets if policy.match.matches(target.matched, target.obj)]
 
     def _templates(self, obj: Mapping[str, Any] | None) -> Sequence[Target]:
-        """The templates of an object; found once for each state of it."""
-        known = self.known.of(obj or {})
-        if known.templates is None:
-            known.templates = tuple(template_targets(self.request, obj, self.host))
-        return known.templates
+        cache = self.cache.of(obj or {})
+        if cache.templates is None:
+            cache.templates = tuple(template_targets(self.request, obj, self.inputs))
+        return cache.templates
 
     def runs(self, policy: Policy, binding: PolicyBinding, target: Target) -> Iterator[PolicyRun | Failure]:
         """A run for each parameter object of a binding that matches the target.
@@ -115,15 +118,15 @@ class Session:
         if policy.param_kind is None or binding.param_ref is None:
             yield PolicyRun(policy, binding, None)
             return
-        found = self._params(policy, binding, target)
-        if not found and binding.param_ref.deny_if_missing and binding.name:
-            wanted = f"{policy.param_kind.kind} {binding.param_ref.name}".strip()
-            yield failure(policy, binding, "", f"no parameters: {wanted} was not found")
-        elif not found and not binding.name:
+        objects = self._params(policy, binding, target)
+        if not objects and binding.param_ref.deny_if_missing and binding.name:
+            param_name = f"{policy.param_kind.kind} {binding.param_ref.name}".strip()
+            yield failure(policy, binding, "", f"no parameters: {param_name} was not found")
+        elif not objects and not binding.name:
             yield failure(policy, binding, "", f"no parameters: there is no {policy.param_kind.kind}")
-        elif not found and policy.api_version.startswith("bayplan.dev/"):
+        elif not objects and policy.api_version.startswith("bayplan.dev/"):
             yield PolicyRun(policy, binding, None)
-        for params in found:
+        for params in objects:
             yield PolicyRun(policy, binding, params)
 
     def _params(self, policy: Policy, binding: PolicyBinding, target: Target) -> Sequence[Mapping[str, Any]]:
@@ -135,7 +138,7 @@ class Session:
         ref = binding.param_ref
         if ref is None or policy.param_kind is None:
             return []
-        source = self.host.params or FileParams(self.policies.params)
+        source = self.inputs.params or FileParams(self.policies.params)
         unbound = not binding.name
         return [
             item
@@ -145,30 +148,29 @@ class Session:
             and (unbound or _meta(item, "namespace") in (None, "", ref.namespace or target.request.namespace))
         ]
 
-    def seen(self, target: Target, *, template: bool) -> dict[str, Any]:
+    def defaulted(self, target: Target, *, template: bool) -> dict[str, Any]:
         """The target with the API server's defaults, as expressions see it; nobody may change it.
 
         `template`: a template keeps limits without requests (`defaults.defaulted`).
         """
-        known, key = self.known.of(target.whole).seen, (target.path, template)
-        if key not in known:
-            known[key] = defaulted(target.obj or {}, template=template)
-        return known[key]
+        cache, key = self.cache.of(target.whole).defaulted, (target.path, template)
+        if key not in cache:
+            cache[key] = defaulted(target.obj or {}, template=template)
+        return cache[key]
 
-    def facts(self, whole: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
-        """`gang`, `plan` and `cluster` of an object; asked of the caller once for each state of it."""
-        known = self.known.of(whole).facts
-        if pod_set not in known:
-            known[pod_set] = self.host.facts_for(whole, pod_set)
-        return known[pod_set]
+    def _variables(self, whole: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
+        cache = self.cache.of(whole).variables
+        if pod_set not in cache:
+            cache[pod_set] = self.inputs.variables(whole, pod_set)
+        return cache[pod_set]
 
     def activation(self, run: PolicyRun, target: Target, obj: Mapping[str, Any] | None) -> Activation:
-        """The variables of an expression about `obj`, which stands for the target as it is now."""
+        """The names that an expression may read about `obj`, which stands for the target as it is now."""
         return Activation(
             policy=run.policy,
             request=target.request,
-            facts=partial(self.facts, target.whole, target.pod_set),
-            authorizer=self.host.authorizer,
+            bayplan_variables=partial(self._variables, target.whole, target.pod_set),
+            authorizer=self.inputs.authorizer,
             budget=self.budget,
             obj=obj,
             old=target.old,

@@ -1,0 +1,74 @@
+"""Balanced gangs: the same number of pods in each domain that the gang uses of the level above the host.
+
+24 pods, racks with room for 16:   as few racks as can be   16 + 8
+                                   in equal parts           12 + 12, the slices of 12 within a rack
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Assignment
+from planner.model.topology import HOSTNAME, Domain, Topology
+from planner.model.work_budget import WorkBudget
+from planner.request.resolve import PlacementProblem
+from planner.search.place import Outcome, assignments_of, hosts_of, place
+
+
+def in_equal_parts(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
+    """A placement with equal parts of the largest PodSet.
+
+    More domains than the fewest are taken if only they can hold equal parts; where none can, the placement is
+    as without the wish, and a note says so.
+    """
+    plain = place(problem, budget)
+    if plain.best is None:
+        return plain
+    topology = plain.best.tree.topology
+    level = topology.levels[topology.reservable_index]
+    largest = max(problem.gang.pod_sets, key=lambda pod_set: pod_set.count)
+    parts = _parts(plain, largest.name)
+    if level == HOSTNAME or len(set(parts.values())) < 2 or largest.constraint.slice_level:
+        return plain
+    for count in range(len(parts), largest.count + 1):
+        if largest.count % count == 0:
+            sliced = _sliced(problem, largest.name, level, largest.count // count)
+            outcome = place(sliced, budget)
+            if outcome.best is not None and len(set(_parts(outcome, largest.name).values())) == 1:
+                return outcome
+    uneven = " + ".join(str(count) for count in parts.values())
+    return plain.noting(
+        f"balanced slices: no equal parts of {largest.count} pods have a place; placed as {uneven}"
+    )
+
+
+def _parts(outcome: Outcome, pod_set: str) -> dict[Domain, int]:
+    assert outcome.best is not None, "only a placement has parts"
+    assignments = assignments_of(outcome.problem, outcome.best, hosts_of(outcome.best))
+    return shares(outcome.problem.snapshot, outcome.best.tree.topology, assignments, pod_set)
+
+
+def shares(
+    snapshot: Snapshot, topology: Topology, assignments: Iterable[Assignment], pod_set: str
+) -> dict[Domain, int]:
+    """Pods of a PodSet in each domain of the reservable level, in the order of the assignments."""
+    counts: dict[Domain, int] = {}
+    for assignment in assignments:
+        if assignment.pod_set == pod_set:
+            node = snapshot.nodes[assignment.node]
+            domain = topology.path(node.name, node.labels)[: topology.reservable_index + 1]
+            counts[domain] = counts.get(domain, 0) + assignment.count
+    return counts
+
+
+def _sliced(problem: PlacementProblem, name: str, level: str, size: int) -> PlacementProblem:
+    """The problem with the PodSet of this name in slices of a level."""
+    sets = tuple(
+        replace(pod_set, constraint=replace(pod_set.constraint, slice_level=level, slice_size=size))
+        if pod_set.name == name
+        else pod_set
+        for pod_set in problem.asked.pod_sets
+    )
+    return problem.changed(replace(problem.asked, pod_sets=sets))

@@ -1,0 +1,84 @@
+"""The two trees are what their first pages say: packages, each with a charter, on one staircase."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TREES = ("planner", "webhook")
+
+
+def packages(tree: str) -> list[str]:
+    """The packages at the root of a tree, by name."""
+    return sorted(path.parent.name for path in (ROOT / tree).glob("*/__init__.py"))
+
+
+def charter(package: Path) -> str:
+    """The docstring of a package; "" where it has none."""
+    return ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+
+
+def staircase(tree: str) -> list[str]:
+    """The packages of a tree as its import contract orders them, the uppermost first."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (contract,) = (contract for contract in contracts if contract.get("containers") == [tree])
+    return [name.strip() for layer in contract["layers"] for name in layer.split("|")]
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_nothing_but_packages_lies_at_the_root_of_a_tree(tree: str) -> None:
+    """A module has a room, never the hall."""
+    assert [path.name for path in (ROOT / tree).glob("*.py")] == ["__init__.py"]
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_tests_of_a_tree_stand_in_the_same_packages(tree: str) -> None:
+    """None at the root, and no folder for what is no package."""
+    root = ROOT / "tests" / tree
+    assert list(root.glob("test_*.py")) == []
+    folders = {path.relative_to(root).parent for path in root.rglob("test_*.py")}
+    assert [str(folder) for folder in folders if not (ROOT / tree / folder / "__init__.py").is_file()] == []
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_first_page_of_a_tree_lists_its_packages(tree: str) -> None:
+    """Each that is there, and none that is not."""
+    listed = re.findall(r"^- `(\w+)`:", charter(ROOT / tree), re.MULTILINE)
+    assert sorted(listed) == packages(tree)
+
+
+@pytest.mark.parametrize("package", [f"{tree}/{name}" for tree in TREES for name in packages(tree)])
+def test_each_package_says_what_it_is_for(package: str) -> None:
+    """Its first sentence is what is at home in it."""
+    assert charter(ROOT / package).partition("\n")[0].endswith((".", ":"))
+
+
+@pytest.mark.parametrize(
+    "package",
+    sorted(path.parent for tree in TREES for path in (ROOT / tree).rglob("__init__.py")),
+    ids=lambda package: str(package.relative_to(ROOT)),
+)
+def test_a_package_names_modules_that_it_has(package: Path) -> None:
+    """In its list, and where it says what to read first."""
+    text = charter(package)
+    listed = [
+        name for row in re.findall(r"^- (.*?):", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    ]
+    first = [name.partition(".")[0] for name in re.findall(r"Begin with `([\w.]+)`", text)]
+    there = {path.stem for path in package.iterdir()}
+    assert [name for name in (*listed, *first) if name not in there] == []
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_contributing_shows_the_staircase_of_the_import_contract(tree: str) -> None:
+    """The same packages in the same order, and each begins with a file that is there."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = re.findall(rf"^\| `{tree}/(\w+)/` \| .* \| `([\w/.]+)` \|$", text, re.MULTILINE)
+    assert [name for name, _ in rows] == staircase(tree)
+    for name, first in rows:
+        assert (ROOT / tree / name / first).is_file(), f"{name}: {first}"

@@ -1,0 +1,85 @@
+"""A request made definite once, and what is tried in its place."""
+
+import pytest
+
+from planner.model.labels import NODE_NAME_FIELD, Requirement
+from planner.model.resolved import ResolvedPodGroup, resolved_group
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
+from planner.request import resolve as stage
+from planner.request.resolve import resolve
+from planner.search.place import assignments_of, hosts_of, place
+from tests.builders import gang, pod_set, racks, shape
+
+STEPS = ("with_devices", "_settled", "check", "candidates", "topology_request")
+
+
+def nodes_of(outcome) -> set[str]:
+    """The nodes of a placement."""
+    hosts = hosts_of(outcome.best)
+    return {one.node for one in assignments_of(outcome.problem, outcome.best, hosts)}
+
+
+@pytest.mark.parametrize("pods", [2, 5])
+def test_a_request_is_resolved_once(monkeypatch, pods):
+    """For the plan, for the search of the empty cluster, and for the reservation."""
+    counts = dict.fromkeys(STEPS, 0)
+
+    def counted(name):
+        step = getattr(stage, name)
+
+        def call(*arguments):
+            counts[name] += 1
+            return step(*arguments)
+
+        return call
+
+    for name in STEPS:
+        monkeypatch.setattr(stage, name, counted(name))
+    moment, group = racks(1, 4), gang(pods, gpu=8)
+    answer = plan(moment, group)
+    once = dict(counts)
+    reservation_for(moment, group, answer)
+    assert answer.decision == ("admitted" if pods == 2 else "rejected")
+    assert counts == once, "a reservation takes what the answer carries"
+    if answer.decision == "admitted":
+        assert once == dict.fromkeys(STEPS, 1)
+    else:
+        assert once["with_devices"] == 1, "requests nearby have no claims to resolve anew"
+
+
+def test_what_was_asked_stays_as_it_was_read():
+    """The problem has a record of its own for what the cluster says."""
+    group = gang(2, gpu=1)
+    problem = resolve(racks(1, 4), group)
+    assert type(problem.asked) is ResolvedPodGroup
+    assert group == gang(2, gpu=1)
+    assert not hasattr(group.pod_sets[0].shape, "claim_specs")
+    assert resolved_group(problem.asked) is problem.asked
+
+
+def test_a_problem_restricted_to_nodes_is_placed_on_these():
+    """Also where the pods' own affinity leaves more; `one_per_node` puts each pod on its own."""
+    problem = resolve(racks(2, 4), gang(2, gpu=1))
+    nodes = sorted(problem.snapshot.nodes)[3:5]
+    assert nodes_of(place(problem.restricted_to(nodes))) <= set(nodes)
+    assert nodes_of(place(problem.restricted_to(nodes, one_per_node=True))) == set(nodes)
+    (term,) = problem.restricted_to(nodes).asked.pod_sets[0].shape.affinity
+    assert term == (Requirement(NODE_NAME_FIELD, "In", tuple(nodes)),)
+
+
+def test_a_resized_problem_has_other_counts_of_the_sets_that_are_named():
+    """The others stay, and so does the moment at which it is looked at."""
+    pair = (pod_set(3, shape(gpu=8), name="a"), pod_set(5, shape(gpu=8), name="b"))
+    problem = resolve(racks(2, 4), gang(*pair)).when_empty().resized({"b": 1})
+    assert [one.count for one in problem.gang.pod_sets] == [3, 1]
+    assert not problem.now
+
+
+def test_a_contradiction_is_a_refusal_of_the_problem_and_has_no_place():
+    """Nothing is searched for it."""
+    problem = resolve(racks(1, 4), gang(2, gpu=1, required="no-such-level"))
+    assert problem.refusal is not None
+    assert problem.refusal.reason == "UnknownLevel"
+    outcome = place(problem)
+    assert (outcome.best, outcome.results) == (None, ())

@@ -1,0 +1,51 @@
+"""The immutable inputs of one decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from planner.cluster.snapshot import Snapshot
+from webhook.admission.environment import Environment
+from webhook.cel.libraries.authorizer import Authorizer
+from webhook.policy.engine.inputs import Params
+from webhook.policy.engine.model import PolicySet
+from webhook.wire.request import AdmissionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """What a decision is made from; two equal contexts get the same answer.
+
+    `request` carries its Namespace object where the environment knows it. `snapshot` None: no cluster is
+    known, and nothing is planned. `params` are the objects beside the policies, then those of the
+    environment.
+    """
+
+    request: AdmissionRequest
+    policies: PolicySet
+    snapshot: Snapshot | None
+    environment: Environment
+    params: Params
+    authorizer: Authorizer
+
+    @classmethod
+    def of(
+        cls,
+        request: AdmissionRequest,
+        policies: PolicySet,
+        snapshot: Snapshot | None,
+        environment: Environment,
+    ) -> RequestContext:
+        """The context of a request as it arrives."""
+        return cls(
+            environment.with_namespace(request),
+            policies,
+            snapshot,
+            environment,
+            environment.params_beside(policies),
+            environment.authorizer(request.user_info),
+        )
+
+    def as_created(self) -> RequestContext:
+        """The same, as if the object of an update were a new one."""
+        return replace(self, request=replace(self.request, operation="CREATE", old_object=None))

@@ -1,0 +1,94 @@
+"""What a decision asks of the ledger: reserve a place, claim it for its owner, give it back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.reservation import Reservation
+from webhook.placement.workload_plan import WorkloadPlan
+from webhook.wire.request import AdmissionRequest
+from webhook.workloads.annotation_keys import POD_GANGS, kind_of
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Reserve this; it was planned on the ledger's revision `planned_on`."""
+
+    reservation: Reservation
+    planned_on: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationClaim:
+    """The workload exists: its reservation no longer expires."""
+
+    reservation: str
+    owner_uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRelease:
+    """The workload is gone: release its reservation."""
+
+    reservation: str
+
+
+LedgerStep = Reserve | ReservationClaim | ReservationRelease
+
+
+def reservation_identity(held: Reservation) -> tuple[object, ...]:
+    """What makes two reservations the same: whose they are, of what, and where."""
+    return held.id, held.fingerprint, held.assignments, held.domains
+
+
+def reserving(plan: WorkloadPlan | None, before: Iterable[Reservation]) -> tuple[LedgerStep, ...]:
+    """What the plan newly reserves; a replayed gang has just that already, among those `before`."""
+    if plan is None:
+        return ()
+    known = [reservation_identity(held) for held in before]
+    return tuple(
+        Reserve(held, plan.snapshot.revision)
+        for held in plan.reservations
+        if reservation_identity(held) not in known
+    )
+
+
+def claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[LedgerStep, ...]:
+    """The object's own reservations. A pod of a larger gang claims nothing: the place is its workload's, and
+    that of a gang without a workload belongs to the pod that came first."""
+    owner_uid = _uid(request.object)
+    if plan is None or not owner_uid:
+        return ()
+    kind = request.kind.kind
+    return tuple(
+        ReservationClaim(held.id, owner_uid)
+        for held in plan.reservations
+        if kind_of(held.gang) == kind or (held.expires is not None and kind_of(held.gang) in POD_GANGS)
+    )
+
+
+def releasing(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[LedgerStep, ...]:
+    """A workload that is deleted releases what its gangs hold (its own, or one of its replicas')."""
+    if snapshot is None or request.sub_resource or request.operation != "DELETE":
+        return ()
+    kind = f"{request.namespace}/{request.kind.kind}/"
+    gang = kind + request.name
+    owner_uid = _uid(request.old_object)
+    # What was made by generateName is reserved under a name of its own; the UID that claimed it tells whose.
+    # A pod of a larger gang may have claimed that gang's place too, and takes nothing with it when it goes.
+    return tuple(
+        ReservationRelease(held.id)
+        for held in snapshot.reservations
+        if held.gang == gang
+        or held.gang.startswith(gang + "/")
+        or (held.gang.startswith(kind) and held.owner_uid and held.owner_uid == owner_uid)
+    )
+
+
+def _uid(obj: Mapping[str, Any] | None) -> str:
+    metadata = (obj or {}).get("metadata")
+    uid = metadata.get("uid") if isinstance(metadata, Mapping) else None
+    return uid if isinstance(uid, str) else ""

@@ -1,0 +1,99 @@
+"""The step of a decision that plans: the gangs of one object, and again where policies have changed them.
+
+The plan that is made first is held tentatively in the snapshot, so that planning the same gangs again replays
+it: their templates are pinned to the place by then, and the place is no longer free for anybody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.podgroup import PodGroup
+from webhook.admission.context import RequestContext
+from webhook.placement.queue import plan_in_turn
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan, replay_for_pod
+from webhook.workloads import KINDS, Workload, wants_plan
+
+Json = Mapping[str, Any]
+
+
+_GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
+"""Kinds that are planned as a whole; a pod that one of them owns is not planned again by itself."""
+
+
+_Amounts = tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstAnswer:
+    """What was answered when a gang was planned first, and to which request."""
+
+    answer: Answer
+    group: PodGroup
+
+
+class PlanStep:
+    """Plans for one request. `snapshot` is the cluster with what the plans so far hold."""
+
+    def __init__(self, context: RequestContext, read: Callable[[Json], Workload]) -> None:
+        self.snapshot: Snapshot | None = context.snapshot
+        self._request = context.request
+        self._read = read
+        self._waiting = context.environment.waiting
+        self._first: dict[str, _FirstAnswer] = {}
+
+    def plan(self, obj: Json, workload: Workload) -> WorkloadPlan | None:
+        """The plan of the object's gangs, None where there is nothing to plan."""
+        if self.snapshot is None or not wants_plan(workload) or self._updates_nothing(workload):
+            return None
+        if workload.kind == "Pod" and (workload.owner or _has_generated_name(obj)):
+            # Such a pod was reserved before it had a name, or by its owner: the id that it carries tells.
+            replayed = replay_for_pod(self.snapshot, obj, self._request.namespace, workload.gangs[0])
+            if replayed is not None or (workload.owner and workload.owner.split("/")[1] in _GANG_KINDS):
+                return replayed
+        plan = plan_in_turn(self.snapshot, workload, self._waiting)
+        self.snapshot = plan.snapshot
+        return replace(plan, placed=tuple(map(self._as_first_answered, plan.placed)))
+
+    def _updates_nothing(self, workload: Workload) -> bool:
+        """Whether an update leaves the gangs as they were, or could not change its templates anyway."""
+        if self._request.operation != "UPDATE":
+            return False
+        old = self._request.old_object
+        return workload.template_immutable or (old is not None and self._read(old).gangs == workload.gangs)
+
+    def _as_first_answered(self, gang_plan: GangPlan) -> GangPlan:
+        """A gang's own plan of this request again: in the words in which it was made.
+
+        Not "already reserved"; and for one that has no place, not that its pods, whose template is now pinned
+        to the places of the other replicas, have no room there.
+        """
+        group, answer = gang_plan.group, gang_plan.answer
+        first = self._first.setdefault(group.name, _FirstAnswer(answer, group))
+        replayed = answer.replayed and first.answer.assignments == answer.assignments
+        still_waits = (
+            answer.decision != "admitted"
+            and first.answer.decision == answer.decision
+            and _amounts(first.group) == _amounts(group)
+        )
+        if replayed or still_waits:
+            return replace(gang_plan, answer=first.answer, first=first.group)
+        self._first[group.name] = _FirstAnswer(answer, group)
+        return gang_plan
+
+
+def _amounts(group: PodGroup) -> _Amounts:
+    """What a gang asks for, wherever its pods may go."""
+    return tuple(
+        (pod_set.name, pod_set.count, tuple(sorted(pod_set.shape.requests.items())))
+        for pod_set in group.pod_sets
+    )
+
+
+def _has_generated_name(obj: Json) -> bool:
+    metadata = obj.get("metadata")
+    return isinstance(metadata, Mapping) and bool(metadata.get("generateName"))

@@ -1,0 +1,83 @@
+"""The response of a decision: why it refuses, what it warns of, what the audit log is told. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import orjson
+
+from webhook.jsontools.sentences import joined
+from webhook.placement.bandwidth_words import bandwidth_warning
+from webhook.placement.workload_plan import WorkloadPlan
+from webhook.policy.engine.mutate import Effect
+from webhook.policy.engine.policy_pass import Failure
+from webhook.policy.engine.validate import Findings
+from webhook.wire.review import Response
+
+CHANGED = "changed"
+"""The audit annotation that tells which policy changed what: JSON, policy name to JSON pointers."""
+
+
+MAX_POINTERS = 16
+"""Pointers told of each policy: an audit annotation is for people, and the API server limits its size."""
+
+
+def refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> Response | None:
+    """The refusal with every reason for it; None where there is none. The first reason gives the code."""
+    reasons = [Response(False, code=422, reason="Invalid", message=str(error)) for error in errors]
+    if not findings.allowed:
+        denied = Response(False, code=findings.code, reason=findings.reason, message=findings.message)
+        reasons.append(denied)
+    if not reasons:
+        # The planner comes last: what a policy has refused it would often refuse too, in other words.
+        return _plan_refusal(plan) if plan is not None else None
+    return replace(reasons[0], message=joined(reason.message for reason in reasons))
+
+
+def completed(
+    response: Response,
+    ignored: Iterable[Failure],
+    findings: Findings,
+    plan: WorkloadPlan | None,
+    revision: str,
+) -> Response:
+    """The response with its warnings and with the revision of the policies that gave it."""
+    audit = {"revision": revision, **(findings.audit_annotations or {})}
+    return replace(response, warnings=_warnings(ignored, findings, plan), audit_annotations=audit)
+
+
+def with_changes(response: Response, effects: Iterable[Effect]) -> Response:
+    """The response that also tells the audit log which policy changed what."""
+    return replace(response, audit_annotations={**response.audit_annotations, CHANGED: _pointers(effects)})
+
+
+def _plan_refusal(plan: WorkloadPlan) -> Response | None:
+    name = plan.first.group.name if plan.placed else ""
+    if plan.decision == "rejected":
+        return Response(False, code=422, reason="Invalid", message=f"{name} can never run: {plan.message()}")
+    if plan.decision == "queued" and plan.first.group.on_unavailable == "reject":
+        text = f"{name} cannot run now, and asks not to be queued: {plan.message()}"
+        return Response(False, code=403, reason="Forbidden", message=text)
+    return None
+
+
+def _warnings(ignored: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> list[str]:
+    warnings = [*map(str, ignored), *findings.warnings]
+    for gang_plan in plan.placed if plan is not None else ():
+        warnings += gang_plan.answer.warnings
+        if plan is not None and (cost := bandwidth_warning(plan.snapshot, gang_plan)):
+            warnings.append(cost)
+        group, answer = gang_plan.group, gang_plan.answer
+        if answer.decision == "queued" and group.on_unavailable != "reject":
+            waits = group.on_unavailable == "queue"
+            verb = "is queued" if waits else "is let in without a place, as it asks"
+            warnings.append(f"{group.name} {verb}: {answer.message}")
+    return list(dict.fromkeys(warnings))
+
+
+def _pointers(effects: Iterable[Effect]) -> str:
+    by_policy: dict[str, list[str]] = {}
+    for effect in effects:
+        by_policy.setdefault(effect.policy, []).extend(str(operation["path"]) for operation in effect.patch)
+    return orjson.dumps({policy: paths[:MAX_POINTERS] for policy, paths in by_policy.items()}).decode()

@@ -1,0 +1,34 @@
+"""How often gangs that wait are told their position: the head of the queue soon, its tail seldom. Pure.
+
+Each change of a long queue would otherwise be as many events as gangs wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+NEAR = 8
+"""Positions from the head that are told a change soon."""
+
+
+NEAR_SECONDS, FAR_SECONDS = 2.0, 60.0
+"""Between two words to a gang, near the head and behind."""
+
+
+class PositionPace:
+    """When each gang that waits was last told its position; the first word comes at once to everyone."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, float] = {}
+
+    def is_due(self, gang: str, position: int, now: float) -> bool:
+        """Whether the gang is to be told its position now; it counts as told then."""
+        pause = NEAR_SECONDS if position <= NEAR else FAR_SECONDS
+        if now - self._told.get(gang, 0.0) < pause:
+            return False
+        self._told[gang] = now
+        return True
+
+    def forget_all_but(self, waiting: Collection[str]) -> None:
+        """Forget the gangs that wait no longer."""
+        self._told = {gang: told for gang, told in self._told.items() if gang in waiting}
