@@ -16,13 +16,11 @@ from planner.bandwidth.model import GB, Estimate, all_reduce
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer, Assignment
 from planner.model.podgroup import PodGroup
+from planner.model.resources import GPU
 from planner.model.topology import Topology
 from planner.node.eligibility import divided
 from planner.planning.plan import when_empty
 from planner.request.levels import constraints, resolve
-
-NVIDIA = "nvidia.com/gpu"
-"""The one resource whose links the model has rates for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ def _here(snapshot: Snapshot, group: PodGroup, answer: Answer) -> GangLayout | N
 
 
 def _gpus(group: PodGroup) -> dict[str, int]:
-    return {pod_set.name: pod_set.shape.requests.get(NVIDIA, 0) for pod_set in group.pod_sets}
+    return {pod_set.name: pod_set.shape.requests.get(GPU, 0) for pod_set in group.pod_sets}
 
 
 def _topology(snapshot: Snapshot, answer: Answer) -> Topology:

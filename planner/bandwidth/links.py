@@ -16,22 +16,9 @@ from planner.bandwidth.model import NETWORK, NVLINK, PCIE, Links
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switch_graph import LeafSpine, Switch, leaf_spine
 from planner.model.node import Node
+from planner.model.resources import CLIQUE_LABEL, FAMILY_LABEL, INTERCONNECT_LABEL, PRODUCT_LABEL
 from planner.model.topology import Domain, Topology
-
-CLIQUE = "nvidia.com/gpu.clique"
-
-
-INSIDE_SIZE = "gpu.topology/nvlink-domain-size"
-
-
-INTERCONNECT = "gpu.topology/interconnect"
-
-
-FAMILY = "nvidia.com/gpu.family"
-
-
-PRODUCT = "nvidia.com/gpu.product"
-
+from planner.node.nvlink import NVLINK_SIZE
 
 _NVLINKED = re.compile(r"\b(A100|A800|H100|H200|H800|H20|GH200|B100|B200|B300|GB200|GB300)\b")
 
@@ -53,8 +40,8 @@ def nvlink_domains(nodes: Mapping[str, Node], gpus: Mapping[str, int]) -> tuple[
     inside: list[int] = []
     for name, count in gpus.items():
         labels = nodes[name].labels
-        size = labels.get(INSIDE_SIZE, "")
-        if clique := labels.get(CLIQUE, ""):
+        size = labels.get(NVLINK_SIZE, "")
+        if clique := labels.get(CLIQUE_LABEL, ""):
             shared[clique] = shared.get(clique, 0) + count
         elif size.isdecimal() and 0 < int(size) < count:
             inside += [min(int(size), count - start) for start in range(0, count, int(size))]
@@ -76,9 +63,9 @@ def rates_of(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> Ra
 
 def _inside(node: Node) -> tuple[float, str]:
     """The rate between GPUs of one NVLink domain of the node, and the link's name."""
-    family, product = node.labels.get(FAMILY, ""), node.labels.get(PRODUCT, "").replace("-", " ")
+    family, product = node.labels.get(FAMILY_LABEL, ""), node.labels.get(PRODUCT_LABEL, "").replace("-", " ")
     switched = bool(_NVLINKED.search(product)) or not product
-    told = node.labels.get(INTERCONNECT, "")
+    told = node.labels.get(INTERCONNECT_LABEL, "")
     if told == "pcie" or (told != "nvswitch" and ("PCIe" in product or not switched)):
         generation = 5 if family in ("hopper", "blackwell") else 4
         return PCIE[generation], f"PCIe Gen{generation} ×16"
@@ -97,7 +84,7 @@ def _across(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> tup
             return slowest / 8, " by the Topology's links"
     if topology.adapter_gbps:
         return topology.adapter_gbps / 8, " as the Topology says"
-    old = all(snapshot.nodes[name].labels.get(FAMILY) == "ampere" for name in nodes)
+    old = all(snapshot.nodes[name].labels.get(FAMILY_LABEL) == "ampere" for name in nodes)
     kind = "hdr" if old else "ndr"
     return NETWORK[kind], f" ({kind.upper()}, assumed)"
 

@@ -21,11 +21,12 @@ from planner.devices.bound_claims import unallocated_devices
 from planner.devices.catalog import Devices
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.node_devices import NodeDevicesByName
-from planner.devices.pools import GPU, labelled_devices, offered
-from planner.model.labels import PASSING_TAINTS, PRODUCT
+from planner.devices.pools import labelled_devices, offered
+from planner.model.labels import PASSING_TAINTS
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.quantity import Resources
+from planner.model.resources import GPU, PRODUCT_LABEL
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import HOSTNAME, Link, Topology
 from planner.node.eligibility import divided
@@ -233,7 +234,7 @@ class Infrastructure:
         if node is None:
             return None, ""
         devices = self.node_devices.of(node.name) if self.claims.slices else labelled_devices(node)
-        return (devices, node.name + "/" + node.labels.get(PRODUCT, "")) if devices else (None, "")
+        return (devices, node.name + "/" + node.labels.get(PRODUCT_LABEL, "")) if devices else (None, "")
 
 
 def _trees_after(

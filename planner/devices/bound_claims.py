@@ -6,8 +6,9 @@ from collections import Counter
 
 from planner.devices.availability import AvailableDevices
 from planner.devices.node_devices import NodeDevicesByName
-from planner.devices.pools import CLAIMED_GPU, CLAIMED_MIG, plugged
+from planner.devices.pools import plugged
 from planner.model.node import BoundPod, Node
+from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG
 
 
 def unallocated_devices(node: Node, by_name: NodeDevicesByName) -> AvailableDevices | None:

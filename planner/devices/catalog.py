@@ -26,15 +26,16 @@ from planner.devices.node_devices import (
     kinds_by_labels,
     kinds_by_slices,
     meets,
-    met,
 )
-from planner.devices.pools import CLAIMED_GPU, CLAIMED_MIG, DRIVER, GPU, pool_of, pools_of
+from planner.devices.pools import DRIVER, pool_of, pools_of
+from planner.devices.selectors import meets_selector
 from planner.devices.slices import CHANNEL_DRIVER, Device
 from planner.model.claim_spec import PREFIX, UNKNOWN, ClaimSpec, ClaimUse, DeviceRequest, claim_spec_of
-from planner.model.labels import NODE_NAME_FIELD, PRODUCT, Requirement
+from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.natural_order import natural
 from planner.model.node import BoundPod, Node
 from planner.model.quantity import Resources
+from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, GPU, PRODUCT_LABEL
 
 _CLASSES: Mapping[str, str] = {
     "gpu.nvidia.com": "gpu",
@@ -124,7 +125,8 @@ class Devices:
         """Whether it asks for a ComputeDomain's channels, or for devices that are not one node's."""
         not_node_local = self.claims.slices.not_node_local
         return any(CHANNEL_DRIVER in text for text in device_request.expressions) or any(
-            all(met(text, device) for text in device_request.expressions) for device in not_node_local
+            all(meets_selector(self.claims.engine, text, device) for text in device_request.expressions)
+            for device in not_node_local
         )
 
     def claim_spec(self, claim: ResourceClaim) -> ClaimSpec | None:
@@ -151,7 +153,11 @@ class Devices:
     def matching(self, device_request: DeviceRequest, node_kind: NodeKind) -> Counter[Device]:
         """The devices of such a node that match, or may: a selector that is not understood is granted."""
         return Counter(
-            {device: count for device, count in node_kind.devices.items() if meets(device, device_request)}
+            {
+                device: count
+                for device, count in node_kind.devices.items()
+                if meets(device, device_request, self.claims.engine)
+            }
         )
 
     def kinds_with(self, device_request: DeviceRequest) -> list[tuple[NodeKind, Counter[Device]]]:
@@ -161,9 +167,11 @@ class Devices:
 
     def not_understood(self, device_request: DeviceRequest, devices: Iterable[Device]) -> list[str]:
         """The expressions whose truth for some of these devices cannot be told."""
-        known = list(devices)
+        known, engine = list(devices), self.claims.engine
         return [
-            text for text in device_request.expressions if any(met(text, device) is None for device in known)
+            text
+            for text in device_request.expressions
+            if any(meets_selector(engine, text, device) is None for device in known)
         ]
 
     def among(self, chosen: Sequence[NodeKind], pools: set[str], count: int) -> Requirement | None:
@@ -178,7 +186,7 @@ class Devices:
             return None
         products = frozenset().union(*(node_kind.products for node_kind in chosen))
         if "" not in products and products.isdisjoint(*(node_kind.products for node_kind in others)):
-            return Requirement(PRODUCT, "In", tuple(sorted(products)))
+            return Requirement(PRODUCT_LABEL, "In", tuple(sorted(products)))
         names = (name for node_kind in chosen for name in node_kind.names)
         return Requirement(NODE_NAME_FIELD, "In", tuple(sorted(names, key=natural)))
 

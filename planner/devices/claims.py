@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.devices.selectors import SelectorEngine
 from planner.devices.slices import NO_SLICES, DeviceId, Slices
-from planner.model.claim_spec import DeviceConstraint, Toleration
+from planner.model.claim_spec import DeviceConstraint
+from planner.model.labels import Toleration
 
 GPU_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com")
 """Classes whose devices are GPUs or parts of one."""
@@ -72,7 +74,8 @@ class DeviceClass:
 class Claims:
     """What the cluster says, by NAMESPACE/NAME. `domains`: each ComputeDomain's template.
 
-    `slices`: what the ResourceSlices offer. `classes`: each DeviceClass, by its name.
+    `slices`: what the ResourceSlices offer. `classes`: each DeviceClass, by its name. `engine`: what
+    evaluates selectors; without one no selector is understood, and each is taken to hold.
     """
 
     claims: Mapping[str, ResourceClaim]
@@ -80,6 +83,7 @@ class Claims:
     domains: Mapping[str, str]
     slices: Slices = NO_SLICES
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    engine: SelectorEngine | None = None
 
     @property
     def extended(self) -> list[str]:
@@ -94,6 +98,7 @@ class Claims:
             {**self.domains, **others.domains},
             others.slices or self.slices,
             {**self.classes, **others.classes},
+            others.engine or self.engine,
         )
 
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from planner.devices.claims import Claims
-from planner.devices.pools import CLAIMED_GPU, labelled_devices, pool_of, pools_of
-from planner.devices.selectors import holds
-from planner.devices.slices import Device, DeviceId, NodeSlices, Offer, Taint, Value, own_name
-from planner.model.claim_spec import UNKNOWN, DeviceRequest, Toleration
-from planner.model.labels import PRODUCT
+from planner.devices.pools import labelled_devices, pool_of, pools_of
+from planner.devices.selectors import SelectorEngine, meets_selector
+from planner.devices.slices import Device, DeviceId, NodeSlices, Offer, Value, own_name
+from planner.model.claim_spec import UNKNOWN, DeviceRequest
+from planner.model.labels import Taint, Toleration, tolerates
 from planner.model.natural_order import natural
 from planner.model.node import Node
+from planner.model.resources import CLAIMED_GPU, PRODUCT_LABEL
 
 CounterUse = tuple[tuple[int, int], ...]
 """What a device consumes: the index of a counter, and how much of it."""
@@ -60,6 +60,7 @@ class NodeDevices:
     devices: tuple[NodeDevice, ...]
     counters: tuple[int, ...] = ()
     pools: Mapping[str, int] = field(default_factory=dict)
+    engine: SelectorEngine | None = None
     _matching: dict[DeviceRequest, tuple[int, int]] = field(default_factory=dict, repr=False)
     _available: dict[int, int] = field(default_factory=dict, repr=False)
 
@@ -75,7 +76,7 @@ class NodeDevices:
         if masks is None:
             selected = allowed = 0
             for index, device in enumerate(self.devices):
-                if meets(device.device, request):
+                if meets(device.device, request, self.engine):
                     selected |= 1 << index
                     allowed |= _tolerated(device.taints, request.tolerations) << index
             masks = self._matching[request] = selected, allowed
@@ -127,15 +128,9 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-@lru_cache(maxsize=65_536)
-def met(expression: str, device: Device) -> bool | None:
-    """Whether a device meets an expression, None where that cannot be told."""
-    return holds(expression, device)
-
-
-def meets(device: Device, request: DeviceRequest) -> bool:
+def meets(device: Device, request: DeviceRequest, engine: SelectorEngine | None) -> bool:
     """Whether a device matches a request, or may."""
-    if not all(met(text, device) is not False for text in request.expressions):
+    if not all(meets_selector(engine, text, device) is not False for text in request.expressions):
         return False
     capacity = dict(device.capacity)
     return all(
@@ -145,17 +140,9 @@ def meets(device: Device, request: DeviceRequest) -> bool:
 
 def _tolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> bool:
     return all(
-        effect not in _NO_EFFECT
-        or any(_tolerates(toleration, (key, value, effect)) for toleration in tolerations)
-        for key, value, effect in taints
+        taint.effect not in _NO_EFFECT or any(tolerates(toleration, taint) for toleration in tolerations)
+        for taint in taints
     )
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    key, operator, value, effect = toleration
-    if (effect and effect != taint[2]) or (key and key != taint[0]):
-        return False
-    return operator == "Exists" or (operator == "Equal" and value == taint[1])
 
 
 class NodeDevicesByName:
@@ -190,7 +177,7 @@ class NodeDevicesByName:
         if key not in self._equal:
             devices, counters = key
             pools = pools_of(device.device for device in devices)
-            self._equal[key] = NodeDevices(devices, counters, pools)
+            self._equal[key] = NodeDevices(devices, counters, pools, self._claims.engine)
         return self._equal[key]
 
     def allocated(self, node: str) -> int:
@@ -306,5 +293,5 @@ def kinds_by_labels(nodes: Iterable[Node]) -> tuple[NodeKind, ...]:
 
 
 def _node_kind(devices: Counter[Device], nodes: Sequence[Node], node_devices: NodeDevices | None) -> NodeKind:
-    products = frozenset(node.labels.get(PRODUCT, "") for node in nodes)
+    products = frozenset(node.labels.get(PRODUCT_LABEL, "") for node in nodes)
     return NodeKind(devices, tuple(node.name for node in nodes), products, node_devices)

@@ -16,31 +16,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from planner.devices.slices import Device, Value
-from planner.model.labels import PRODUCT
 from planner.model.node import Node
-from planner.model.pod import MIG_PREFIX
 from planner.model.quantity import Resources
+from planner.model.resources import (
+    CLAIMED_GPU,
+    CLAIMED_MIG,
+    COUNT_LABEL,
+    FAMILY_LABEL,
+    GPU,
+    MEMORY_LABEL,
+    MIG_PREFIX,
+    PRODUCT_LABEL,
+)
 
 DRIVER = "gpu.nvidia.com"
-
-
-GPU = "nvidia.com/gpu"
-
-
-CLAIMED_GPU = "gpu.nvidia.com"
-
-
-CLAIMED_MIG = "mig.nvidia.com"
-"""Alone: a slice of any profile."""
-
-
-COUNT_LABEL = "nvidia.com/gpu.count"
-
-
-FAMILY_LABEL = "nvidia.com/gpu.family"
-
-
-MEMORY_LABEL = "nvidia.com/gpu.memory"
 
 
 def is_claimed(resource: str) -> bool:
@@ -109,7 +98,7 @@ def plugged(node: Node, name: str) -> bool:
 def labelled_gpus(node: Node) -> int:
     """Whole GPUs by the label of GPU feature discovery, 0 where MIG divides them."""
     text = node.labels.get(COUNT_LABEL, "")
-    divided = "-MIG-" in node.labels.get(PRODUCT, "") or any(
+    divided = "-MIG-" in node.labels.get(PRODUCT_LABEL, "") or any(
         name.startswith(MIG_PREFIX) and count for name, count in node.allocatable.items()
     )
     return int(text) if not divided and text.isascii() and text.isdecimal() and len(text) < 5 else 0
@@ -138,7 +127,7 @@ def labelled_devices(node: Node) -> Counter[Device]:
 
 
 def _labelled(node: Node) -> tuple[tuple[str, Value], ...]:
-    product = node.labels.get(PRODUCT, "").replace("-", " ")
+    product = node.labels.get(PRODUCT_LABEL, "").replace("-", " ")
     family = node.labels.get(FAMILY_LABEL, "")
     architecture = "-".join(word.capitalize() for word in family.split("-"))
     return tuple(

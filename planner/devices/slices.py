@@ -11,7 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-Value = str | int | bool
+from planner.model.labels import Taint
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version attribute: a semantic version, which a string of the same text is not equal to."""
+
+    text: str
+
+
+Value = str | int | bool | Version
 
 
 _SINGLE_GPU = ("uuid", "minor", "index", "pciBusID", "pcieBusID", "pcieRoot", "parentUUID", "parentIndex")
@@ -55,10 +65,6 @@ DeviceId = tuple[str, str, str]
 
 Counters = tuple[tuple[str, int], ...]
 """Amounts by the name of the counter."""
-
-
-Taint = tuple[str, str, str]
-"""Key, value and effect."""
 
 
 @dataclass(frozen=True, slots=True)

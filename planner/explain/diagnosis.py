@@ -12,14 +12,14 @@ from planner.explain.alternatives import Shortfall, alternatives
 from planner.explain.obstacles import CLAIMS, FITS, causes_for, largest, obstacles, short_of, usable
 from planner.leafspine.rules import FabricOutcome
 from planner.model.answer import Answer, LevelAttempt, Verdict
-from planner.model.labels import selects
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
+from planner.model.resources import GPU
 from planner.model.topology import ROOT
 from planner.model.work_budget import WorkBudget
 from planner.node import nvlink
-from planner.node.eligibility import affinity_matches
-from planner.node.gpu_sharing import GPU, never, share_in, share_named
+from planner.node.eligibility import affinity_allows
+from planner.node.gpu_sharing import never, share_in, share_named
 from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem
 from planner.search.level_search import LevelSearch
@@ -154,7 +154,7 @@ def _inside(views: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, i
         (node, view.base.numa.get(node.name))
         for view in views
         for node in view.tree.nodes
-        if selects(shape.node_selector, node.labels) and affinity_matches(shape, node)
+        if affinity_allows(shape, node)
     ]
     if any(cause.startswith(nvlink.SMALL) for cause in causes):
         return max((nvlink.nvlink_size(node) for node, _ in nodes), default=0)

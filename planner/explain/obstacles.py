@@ -10,12 +10,13 @@ from planner.cluster.capacity import DomainCapacity, hosts
 from planner.cluster.plan_cache import CacheSection
 from planner.cluster.tree import Subtree
 from planner.devices.availability import AvailableDevices
-from planner.devices.pools import GPU, has, on_node
+from planner.devices.pools import has, on_node
 from planner.explain import numa_messages
 from planner.model.natural_order import natural
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 from planner.model.quantity import Resources
+from planner.model.resources import GPU
 from planner.model.topology import ROOT, short
 from planner.node.eligibility import condition_obstacle
 from planner.node.gpu_sharing import SharedGpus, share_in, share_named
@@ -95,10 +96,7 @@ class _Tally:
 
     def _cause(self, content: DomainCapacity, free: Resources, match: EligibilityMap) -> str:
         reasons = [
-            why
-            or condition_obstacle(
-                kind.shape, ready=content.ready, cordoned=content.cordoned, taints=content.taints
-            )
+            why or condition_obstacle(kind.shape, content)
             for kind, why in zip(self._kinds, match.why, strict=True)
         ]
         if all(reasons):
@@ -202,8 +200,7 @@ def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]
         host
         for view in views
         for host, match in _hosts(view.content, view.match((kind,)))
-        if not match.why[0]
-        and not condition_obstacle(kind.shape, ready=host.ready, cordoned=host.cordoned, taints=host.taints)
+        if not match.why[0] and not condition_obstacle(kind.shape, host)
     ]
 
 

@@ -60,9 +60,7 @@ def _room(view: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[st
             max_pods(host.free, kind.shape, host.gpus, kind.count)
             for kind in kinds
             if not label_obstacle(kind.shape, node, linked=kind.linked)
-            and not condition_obstacle(
-                kind.shape, ready=host.ready, cordoned=host.cordoned, taints=host.taints
-            )
+            and not condition_obstacle(kind.shape, host)
         ]
         found[value] = found.get(value, 0) + max(able, default=0)
     return found

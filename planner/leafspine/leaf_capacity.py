@@ -106,13 +106,7 @@ class Rooms:
     def _counts(self, host: DomainCapacity, match: EligibilityMap) -> Iterator[int]:
         assert host.free is not None, "only hosts are asked"
         for one, why in zip(self._sets, match.why, strict=True):
-            if why or condition_obstacle(
-                one.shape,
-                ready=host.ready,
-                cordoned=host.cordoned,
-                taints=host.taints,
-                passing=self._view.now,
-            ):
+            if why or condition_obstacle(one.shape, host, passing=self._view.now):
                 continue
             yield min(one.count, max_pods(host.free, one.shape, host.gpus, one.count, host.available_devices))
 

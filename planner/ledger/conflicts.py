@@ -1,7 +1,15 @@
-"""Which reservations cannot live side by side, as rules over plain records. Pure.
+"""Which reservations cannot live side by side. Pure; every ledger asks here.
 
-The embedded ledger keeps the same rules as SQL over its tables (`planner.sqlite_book`); a ledger that has the
-whole book at hand asks here.
+In the way of a reservation is any other gang's live reservation that
+- holds a domain of the same topology that is one of ours, lies above one or lies in one (a domain is a path,
+  so this is a common prefix), or whose whole placement lies in a domain of ours;
+- shares a node, by name and whatever the topology, where either of the two holds it whole;
+- shares a node that both only use (mode `nodes`) and came after the revision that ours was planned on: what
+  it takes there was not counted. What was there before was, so those two live side by side.
+
+A reservation of the same id and fingerprint stays as it is, unless the plan knew it and yet places the gang
+elsewhere: then the former place serves no more (a node went), and the new one replaces it, claimed if that
+was. One of the same id with another fingerprint is replaced too.
 """
 
 from __future__ import annotations
@@ -10,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from planner.model.reservation import Reservation
-from planner.model.topology import Domain
+from planner.model.topology import Domain, contains
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +39,18 @@ class Blocked:
 def judge(
     wanted: Reservation, planned_on: int, book: Iterable[RecordedReservation]
 ) -> Reservation | RecordedReservation | Blocked:
-    """What becomes of a wish, by the rules of `Ledger.reserve`, over the live reservations.
+    """What becomes of a reservation that is asked for, beside the live ones.
 
-    A `Reservation` is to be taken (it is `wanted`, with its owner where it moves); `RecordedReservation`
-    is there already
-    and stays as it is.
+    A `Reservation` is to be taken (it is `wanted`, with its owner where it moves); a `RecordedReservation` is
+    in the book already and stays as it is. `book` may leave out what is neither near nor of the same id.
     """
     listed = tuple(book)
-    there = next((kept for kept in listed if kept.reservation.id == wanted.id), None)
-    if there is not None and there.reservation.fingerprint == wanted.fingerprint:
-        known = there.since <= planned_on
-        if not known or placement(there.reservation) == placement(wanted):
-            return there
-        wanted = moved(there.reservation, wanted)
+    former = next((kept for kept in listed if kept.reservation.id == wanted.id), None)
+    if former is not None and former.reservation.fingerprint == wanted.fingerprint:
+        known = former.since <= planned_on
+        if not known or placement(former.reservation) == placement(wanted):
+            return former
+        wanted = moved(former.reservation, wanted)
     holder = in_the_way(wanted, planned_on, listed)
     return wanted if holder is None else Blocked(holder)
 
@@ -63,8 +70,8 @@ def in_the_way(wanted: Reservation, planned_on: int, book: Iterable[RecordedRese
 def _collide(wanted: Reservation, touched: frozenset[str], other: Reservation, newer: bool) -> bool:
     if wanted.topology == other.topology and (
         any(_meet(ours, theirs) for ours in wanted.domains for theirs in other.domains)
-        or any(_holds(ours, other.domain) for ours in wanted.domains)
-        or any(_holds(theirs, wanted.domain) for theirs in other.domains)
+        or any(contains(ours, other.domain) for ours in wanted.domains)
+        or any(contains(theirs, wanted.domain) for theirs in other.domains)
     ):
         return True
     whole = "domain" in (wanted.mode, other.mode)
@@ -72,12 +79,7 @@ def _collide(wanted: Reservation, touched: frozenset[str], other: Reservation, n
 
 
 def _meet(one: Domain, other: Domain) -> bool:
-    return _holds(one, other) or _holds(other, one)
-
-
-def _holds(outer: Domain, inner: Domain) -> bool:
-    """A domain is a path, so it holds whatever begins with it."""
-    return inner[: len(outer)] == outer
+    return contains(one, other) or contains(other, one)
 
 
 def placement(reservation: Reservation) -> tuple[object, ...]:

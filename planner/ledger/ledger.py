@@ -1,4 +1,4 @@
-"""Reservations, the invariants that they keep, and the Ledger that holds them.
+"""The `Ledger` protocol: who holds what, for every replica and every retry.
 
 Invariants (tests/planner/ledger/test_ledger_machine.py walks them as a state machine):
 1. An exclusively held domain has one holder.

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from planner.ledger import sqlite_schema
-from planner.ledger.conflicts import moved, placement
+from planner.ledger.conflicts import Blocked, RecordedReservation, judge
 from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.model.reservation import Book, Reservation
 
@@ -50,7 +50,7 @@ _ADVICE = {
 
 
 class SqliteLedger:
-    """`planner.reservation.Ledger` in the SQLite file at `path`, made where there is none (or `:memory:`).
+    """`planner.ledger.ledger.Ledger` in the SQLite file at `path`, made where there is none (or `:memory:`).
 
     Opening waits for nobody longer than `busy_seconds`, nor does any call. Raises `LedgerUnavailable` where
     the file cannot be opened, is no database or not ours, is damaged, or was written by a newer version.
@@ -75,18 +75,9 @@ class SqliteLedger:
     async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
         """Take the reservation, whole or not at all, or raise `Conflict` with the holder's name.
 
-        In the way is any other gang's live reservation that:
-        - holds a domain of the same topology that is one of ours, lies above one or lies in one (a domain
-          is a path, so this is a common prefix), or whose whole placement lies in a domain of ours;
-        - shares a node, by name and whatever the topology, where either of the two holds it whole;
-        - shares a node that both only use (mode `nodes`) and came after the revision `planned_on`: what it
-          takes there was not counted. What was there before was, so those two live side by side.
-
-        The same id and fingerprint gives what is there, unchanged, unless the plan knew it (`planned_on`)
-        and yet places the gang elsewhere: then the former place serves no more (a node went), and the new
-        one replaces it, claimed if that was. The same id with another fingerprint replaces it too. Both are
-        one step, and where there is a conflict the former stays. Raises `ValueError` for mode `none`, which
-        reserves nothing.
+        What is in the way, and what becomes of a reservation of the same id, `planner.ledger.conflicts` says.
+        A former reservation is replaced in one step, and where there is a conflict it stays. Raises
+        `ValueError` for mode `none`, which reserves nothing.
         """
         if reservation.mode == "none":
             raise ValueError(f"reservation {reservation.id}: mode none reserves nothing")
@@ -121,17 +112,13 @@ class SqliteLedger:
         self, connection: sqlite3.Connection, wanted: Reservation, planned_on: int, now: float
     ) -> Reservation:
         with self._writing(connection, now):
-            there = sqlite_schema.find(connection, wanted.id)
-            if there is not None and there.fingerprint == wanted.fingerprint:
-                known = sqlite_schema.since(connection, there.id) <= planned_on
-                if not known or placement(there) == placement(wanted):
-                    return there
-                wanted = moved(there, wanted)
-            holder = sqlite_schema.in_the_way(connection, wanted, planned_on)
-            if holder is not None:
-                raise Conflict(holder)
-            sqlite_schema.insert(connection, wanted)
-        return wanted
+            verdict = judge(wanted, planned_on, sqlite_schema.near(connection, wanted, self._known))
+            if isinstance(verdict, Blocked):
+                raise Conflict(verdict.holder)
+            if isinstance(verdict, RecordedReservation):
+                return verdict.reservation
+            sqlite_schema.insert(connection, verdict)
+            return verdict
 
     def _claim(self, connection: sqlite3.Connection, reservation_id: str, owner_uid: str, now: float) -> bool:
         with self._writing(connection, now):

@@ -1,7 +1,8 @@
-"""The book of reservations as SQLite tables: schema, rows to reservations and back, and who is in the way.
+"""The book of reservations as SQLite tables: schema, rows to reservations and back, and who is near.
 
 The tables themselves keep invariant 1: no two rows can hold one domain (`held_domain`'s key), nor one node
-whole (`held_node_whole`). Everything here runs inside a transaction that `planner.sqlite` has begun.
+whole (`held_node_whole`). What conflicts beyond that, `planner.ledger.conflicts` says. Everything here runs
+inside a transaction that `planner.ledger.sqlite` has begun.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from planner.ledger.conflicts import RecordedReservation
 from planner.manifests.reservation import traits_from, traits_json
 from planner.model.answer import Assignment
 from planner.model.errors import Where
@@ -73,30 +75,28 @@ _SEPARATOR = "\x1f"  # in no label value; a path ends with it, so that rack-10 d
 _AFTER = "\x20"  # the next character: the end of the range of paths that begin alike
 
 
-# CROSS JOIN keeps SQLite at our few domains and nodes first, so that a large book costs no more.
-_CONFLICTS = (
-    # Their whole domain is one of ours, or holds one, or holds our whole placement.
-    """SELECT r.gang FROM json_each(:above) AS ours
-       CROSS JOIN held_domain AS d ON d.topology = :topology AND d.path = ours.value
-       JOIN reservation AS r ON r.id = d.reservation
-       WHERE r.id <> :id""",
-    # Their whole domain lies in one of ours.
-    """SELECT r.gang FROM json_each(:ranges) AS ours
-       CROSS JOIN held_domain AS d ON d.topology = :topology
-         AND d.path >= json_extract(ours.value, '$[0]') AND d.path < json_extract(ours.value, '$[1]')
-       JOIN reservation AS r ON r.id = d.reservation
-       WHERE r.id <> :id""",
-    # Their whole placement lies in one of ours, perhaps on a node that joined after we planned.
-    """SELECT r.gang FROM json_each(:ranges) AS ours
-       CROSS JOIN reservation AS r ON r.topology = :topology
-         AND r.place >= json_extract(ours.value, '$[0]') AND r.place < json_extract(ours.value, '$[1]')
-       WHERE r.id <> :id""",
-    # They hold one of our nodes whole, or we theirs, or they came to it after the plan was made.
-    """SELECT r.gang FROM json_each(:nodes) AS ours
-       CROSS JOIN held_node AS n ON n.node = ours.value
-       JOIN reservation AS r ON r.id = n.reservation
-       WHERE r.id <> :id AND (n.whole OR :whole OR r.since > :planned_on)""",
-)
+# Who may be in the way, by the indexes: all that `conflicts.judge` looks for and little more,
+# so a large book costs no more. CROSS JOIN keeps SQLite at our few domains and nodes first.
+_NEAR = """
+    SELECT :id AS id
+    UNION
+    -- What holds a domain that is one of ours or holds one, or our whole placement.
+    SELECT d.reservation FROM json_each(:above) AS ours
+    CROSS JOIN held_domain AS d ON d.topology = :topology AND d.path = ours.value
+    UNION
+    -- What holds a domain in one of ours.
+    SELECT d.reservation FROM json_each(:ranges) AS ours
+    CROSS JOIN held_domain AS d ON d.topology = :topology
+      AND d.path >= json_extract(ours.value, '$[0]') AND d.path < json_extract(ours.value, '$[1]')
+    UNION
+    -- What is placed in one of ours, perhaps on a node that joined after we planned.
+    SELECT r.id FROM json_each(:ranges) AS ours
+    CROSS JOIN reservation AS r ON r.topology = :topology
+      AND r.place >= json_extract(ours.value, '$[0]') AND r.place < json_extract(ours.value, '$[1]')
+    UNION
+    -- What is on one of our nodes.
+    SELECT n.reservation FROM json_each(:nodes) AS ours CROSS JOIN held_node AS n ON n.node = ours.value
+"""
 
 
 Key = tuple[str, int, str, float | None, str]
@@ -130,14 +130,7 @@ def every(connection: sqlite3.Connection, known: Mapping[Key, Reservation]) -> d
     Those in `known` (what this gave the last time) are not decoded again: in a large book a change of one
     reservation costs little.
     """
-    columns = "id, since, state, expires, owner_uid"
-    keys = connection.execute(f"SELECT {columns} FROM reservation ORDER BY id").fetchall()
-    unknown = json.dumps([key[0] for key in keys if key not in known])
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM reservation WHERE id IN (SELECT value FROM json_each(?))", (unknown,)
-    )
-    fresh = {row[0]: _reservation(row) for row in rows}
-    return {key: known[key] if key in known else fresh[key[0]] for key in keys}
+    return _read(connection, "TRUE", {}, known)
 
 
 def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | None:
@@ -146,14 +139,13 @@ def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | N
     return None if row is None else _reservation(row)
 
 
-def since(connection: sqlite3.Connection, reservation_id: str) -> int:
-    """The revision with which the reservation of that id, which is there, came."""
-    row = connection.execute("SELECT since FROM reservation WHERE id = ?", (reservation_id,)).fetchone()
-    return int(row[0])
+def near(
+    connection: sqlite3.Connection, wanted: Reservation, known: Mapping[Key, Reservation]
+) -> list[RecordedReservation]:
+    """Every reservation that could be in the way of `wanted`, and the one of its id: what `judge` asks for.
 
-
-def in_the_way(connection: sqlite3.Connection, wanted: Reservation, planned_on: int) -> str | None:
-    """The name of a gang that holds what `wanted` would take, the first by name; None where it is free."""
+    Whether it is in the way, `planner.ledger.conflicts` says. `known` as in `every`.
+    """
     held = _held_domains(wanted)
     bindings = {
         "id": wanted.id,
@@ -161,11 +153,28 @@ def in_the_way(connection: sqlite3.Connection, wanted: Reservation, planned_on: 
         "above": json.dumps(sorted({path for domain in (*held, wanted.domain) for path in _above(domain)})),
         "ranges": json.dumps([_within(domain) for domain in held]),
         "nodes": json.dumps(sorted(wanted.touched)),
-        "whole": wanted.mode == "domain",
-        "planned_on": planned_on,
     }
-    gangs = {row[0] for query in _CONFLICTS for row in connection.execute(query, bindings)}
-    return min(gangs) if gangs else None
+    reservations = _read(connection, f"id IN ({_NEAR})", bindings, known)
+    return [RecordedReservation(reservation, since) for (_, since, *_), reservation in reservations.items()]
+
+
+def _read(
+    connection: sqlite3.Connection,
+    where: str,
+    bindings: Mapping[str, object],
+    known: Mapping[Key, Reservation],
+) -> dict[Key, Reservation]:
+    """The reservations of a condition in the order of their ids; those in `known` are not decoded again."""
+    columns = "id, since, state, expires, owner_uid"
+    keys = connection.execute(
+        f"SELECT {columns} FROM reservation WHERE {where} ORDER BY id", bindings
+    ).fetchall()
+    unknown = json.dumps([key[0] for key in keys if key not in known])
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM reservation WHERE id IN (SELECT value FROM json_each(?))", (unknown,)
+    )
+    fresh = {row[0]: _reservation(row) for row in rows}
+    return {key: known[key] if key in known else fresh[key[0]] for key in keys}
 
 
 def insert(connection: sqlite3.Connection, reservation: Reservation) -> None:

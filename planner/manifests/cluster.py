@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.devices.claims import Claims, DeviceClass, ResourceClaim
+from planner.devices.selectors import SelectorEngine
 from planner.devices.slices import Slice, gathered
 from planner.manifests.devices import (
     claim_from,
@@ -36,8 +37,9 @@ from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.labels import RESERVED_TAINT, Taint
 from planner.model.node import DEFAULT_SCHEDULER, BoundPod, Node
-from planner.model.pod import MIG_PREFIX, PodTerm
+from planner.model.pod import PodTerm
 from planner.model.reservation import Reservation
+from planner.model.resources import MIG_PREFIX
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Link, Topology
 from planner.node.topology_manager import NumaNode
@@ -79,31 +81,34 @@ class _Found:
     ignored: Counter[str] = field(default_factory=Counter)
 
 
-def read(documents: Iterable[tuple[str, object]]) -> Snapshot:
+def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None = None) -> Snapshot:
     """The cluster that these parsed documents describe, each with the name of its file.
 
+    `engine` evaluates the selectors of device claims; without one the plan takes each to hold, and says so.
     Raises `InputError` with file, object and field for what is malformed or contradicts itself. Without a
     Topology object one named "inferred" is made from the nodes' labels.
     """
-    found = _Found()
+    result = _Found()
     for file, document in documents:
         for item, where in _objects(document, Where(file), 0):
-            _read_object(found, item, where)
-    nodes = [node for node, _ in found.nodes.values()]
-    topologies = [aliased(t, found.settings) for t in _named_apart(_pooled(found)) or [infer(nodes)]]
+            _read_object(result, item, where)
+    nodes = [node for node, _ in result.nodes.values()]
+    topologies = [aliased(t, result.settings) for t in _named_apart(_pooled(result)) or [infer(nodes)]]
     return snapshot(
         nodes,
         topologies,
-        found.pods.values(),
-        found.reservations.values(),
-        links=found.links,
-        ignored=dict(found.ignored),
-        settings=found.settings,
-        numa=found.numa,
-        claims=Claims(found.claims, found.templates, found.domains, gathered(found.slices), found.classes),
-        bounds=found.bounds,
-        quotas=found.quotas,
-        spaces=found.spaces,
+        result.pods.values(),
+        result.reservations.values(),
+        links=result.links,
+        ignored=dict(result.ignored),
+        settings=result.settings,
+        numa=result.numa,
+        claims=Claims(
+            result.claims, result.templates, result.domains, gathered(result.slices), result.classes, engine
+        ),
+        bounds=result.bounds,
+        quotas=result.quotas,
+        spaces=result.spaces,
     )
 
 
@@ -133,8 +138,8 @@ def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mappi
 
 def _name(document: Mapping[str, object], kind: str, where: Where) -> Where:
     metadata = mapping(document.get("metadata"), Where(where.file, kind, "metadata"))
-    at = Where(where.file, kind, "metadata.name")
-    name, namespace = text(metadata.get("name"), at), text(metadata.get("namespace"), at)
+    place = Where(where.file, kind, "metadata.name")
+    name, namespace = text(metadata.get("name"), place), text(metadata.get("namespace"), place)
     return Where(where.file, f"{kind} {namespace + '/' if namespace else ''}{name}".rstrip())
 
 
@@ -188,12 +193,12 @@ def node_from(item: Mapping[str, object], where: Where) -> Node:
 
 
 def _taints(spec: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
-    found: list[Taint] = []
+    result: list[Taint] = []
     for index, taint in enumerate(maps(spec.get("taints"), where.at("spec.taints"))):
-        at = where.at(f"spec.taints[{index}]")
-        effect = text(taint.get("effect"), at)
-        found.append(Taint(text(taint.get("key"), at), text(taint.get("value"), at), effect))
-    return tuple(taint for taint in found if taint.key != RESERVED_TAINT)
+        place = where.at(f"spec.taints[{index}]")
+        effect = text(taint.get("effect"), place)
+        result.append(Taint(text(taint.get("key"), place), text(taint.get("value"), place), effect))
+    return tuple(taint for taint in result if taint.key != RESERVED_TAINT)
 
 
 def _ready(status: Mapping[str, object], where: Where) -> bool:

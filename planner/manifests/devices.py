@@ -1,15 +1,8 @@
-"""Devices asked for by claim (dynamic resource allocation): what ResourceClaims and their templates ask for.
+"""Dynamic resource allocation read from objects: claims, their templates, device classes and ResourceSlices.
 
-Source: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
-`exactly`); NVIDIA's device classes; `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only
-claims; the class, the count and the constraints stand in these objects. Pure.
-
-ResourceSlices: the devices that drivers offer, node by node.
-
-Source: `resource.k8s.io` ResourceSlice (v1, v1beta2; v1beta1 with `basic`). A pool's devices, and counters
-that they share, may stand in several slices; only those of the newest generation count. NVIDIA's driver
-writes the counters of all GPUs into one slice and each GPU's devices into another (Kubernetes 1.35 and later;
-before, both stood in one).
+Sources: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
+`exactly`, devices with `basic`); `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only claims;
+class, count and constraints stand in these objects. Pure.
 """
 
 from __future__ import annotations
@@ -27,33 +20,34 @@ from planner.devices.slices import (
     DeviceId,
     Offer,
     Slice,
-    Taint,
     Value,
+    Version,
     own_name,
 )
 from planner.manifests.fields import integer, mapping, maps, strings, text
-from planner.model.claim_spec import UNKNOWN, ClaimUse, DeviceConstraint, Toleration
+from planner.model.claim_spec import UNKNOWN, ClaimUse, DeviceConstraint
 from planner.model.errors import InputError, Where
+from planner.model.labels import Taint, Toleration
 from planner.model.quantity import amount
 
 
 def claim_from(item: Mapping[str, object], where: Where) -> ResourceClaim:
     """What a ResourceClaim, or the template of one, asks for. Raises `InputError` for a malformed one."""
-    at = where.at("spec")
-    spec = mapping(item.get("spec"), at)
+    place = where.at("spec")
+    spec = mapping(item.get("spec"), place)
     if "spec" in spec:  # a template's spec holds metadata and the claim's spec
-        at = where.at("spec.spec")
-        spec = mapping(spec.get("spec"), at)
-    at = where.at(f"{at.field}.devices")
-    devices = mapping(spec.get("devices"), at)
-    requests = maps(devices.get("requests"), where.at(f"{at.field}.requests"))
+        place = where.at("spec.spec")
+        spec = mapping(spec.get("spec"), place)
+    place = where.at(f"{place.field}.devices")
+    devices = mapping(spec.get("devices"), place)
+    requests = maps(devices.get("requests"), where.at(f"{place.field}.requests"))
     return ResourceClaim(
         tuple(
-            _request(request, where.at(f"{at.field}.requests[{index}]"))
+            _request(request, where.at(f"{place.field}.requests[{index}]"))
             for index, request in enumerate(requests)
         ),
         _allocated(item, where),
-        tuple(_rules(devices, requests, where.at(f"{at.field}.constraints"))),
+        tuple(_rules(devices, requests, where.at(f"{place.field}.constraints"))),
     )
 
 
@@ -63,38 +57,38 @@ def _rules(
     """The constraints, each with the requests, or alternatives of them, that it names; none named is all."""
     places = _places(requests, where)
     for index, one in enumerate(maps(devices.get("constraints"), where)):
-        at = where.at(f"{where.field}[{index}]")
-        named = strings(one.get("requests"), at.at(f"{at.field}.requests"))
+        field_place = where.below(f"[{index}]")
+        named = strings(one.get("requests"), field_place.below("requests"))
         for name in named:
             if name not in places:
                 raise InputError(
                     f"no request of the claim is named {name!r}; there are {', '.join(places) or 'none'}",
-                    at.at(f"{at.field}.requests"),
+                    field_place.below("requests"),
                 )
         whose = {place for name in named for place in places[name]}
         for key, distinct in (("matchAttribute", False), ("distinctAttribute", True)):
-            if attribute := text(one.get(key), at.at(f"{at.field}.{key}")):
+            if attribute := text(one.get(key), field_place.below(f"{key}")):
                 yield DeviceConstraint(attribute, distinct, tuple(sorted(whose)))
 
 
 def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str, list[tuple[int, int]]]:
     """Requests by name, and their alternatives by REQUEST/NAME, as places among requests and alternatives."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    result: dict[str, list[tuple[int, int]]] = {}
     for index, request in enumerate(requests):
         name = text(request.get("name"), where)
         others = maps(request.get("firstAvailable"), where)
-        found[name] = [(index, place) for place in range(max(1, len(others)))]
+        result[name] = [(index, place) for place in range(max(1, len(others)))]
         for place, other in enumerate(others):
-            found[f"{name}/{text(other.get('name'), where)}"] = [(index, place)]
-    return found
+            result[f"{name}/{text(other.get('name'), where)}"] = [(index, place)]
+    return result
 
 
 def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
-    exactly = mapping(request.get("exactly"), where.at(f"{where.field}.exactly"))
-    at = where.at(f"{where.field}.firstAvailable")
+    exactly = mapping(request.get("exactly"), where.below("exactly"))
+    place = where.below("firstAvailable")
     alternatives = [
-        _devices(one, where.at(f"{at.field}[{index}]"))
-        for index, one in enumerate(maps(request.get("firstAvailable"), at))
+        _devices(one, where.at(f"{place.field}[{index}]"))
+        for index, one in enumerate(maps(request.get("firstAvailable"), place))
     ]
     if alternatives and not exactly:
         first, *others = alternatives
@@ -103,75 +97,77 @@ def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
 
 
 def _devices(wanted: Mapping[str, object], where: Where) -> ClaimRequest:
-    everything = text(wanted.get("allocationMode"), where.at(f"{where.field}.allocationMode")) == "All"
-    stated = integer(wanted.get("count"), where.at(f"{where.field}.count"))
-    device_class = text(wanted.get("deviceClassName"), where.at(f"{where.field}.deviceClassName"))
+    everything = text(wanted.get("allocationMode"), where.below("allocationMode")) == "All"
+    stated = integer(wanted.get("count"), where.below("count"))
+    device_class = text(wanted.get("deviceClassName"), where.below("deviceClassName"))
     return ClaimRequest(
         device_class,
         UNKNOWN if everything else stated or 1,
-        expressions(wanted.get("selectors"), where.at(f"{where.field}.selectors")),
+        expressions(wanted.get("selectors"), where.below("selectors")),
         admin_access=wanted.get("adminAccess") is True,
-        tolerations=tuple(_tolerations(wanted, where.at(f"{where.field}.tolerations"))),
-        capacity_requests=_least(wanted, where.at(f"{where.field}.capacity.requests")),
+        tolerations=tuple(_tolerations(wanted, where.below("tolerations"))),
+        capacity_requests=_least(wanted, where.below("capacity.requests")),
     )
 
 
 def _tolerations(wanted: Mapping[str, object], where: Where) -> Iterator[Toleration]:
-    for one in maps(wanted.get("tolerations"), where):
+    for toleration in maps(wanted.get("tolerations"), where):
         key, operator, value, effect = (
-            text(one.get(name), where) for name in ("key", "operator", "value", "effect")
+            text(toleration.get(name), where) for name in ("key", "operator", "value", "effect")
         )
-        yield key, operator or "Equal", value, effect
+        yield Toleration(key, operator or "Equal", value, effect)
 
 
 def _least(wanted: Mapping[str, object], where: Where) -> tuple[tuple[str, int], ...]:
     asked = mapping(mapping(wanted.get("capacity"), where).get("requests"), where)
-    return tuple(
-        sorted((str(name), sized(size, where.at(f"{where.field}.{name}"))) for name, size in asked.items())
-    )
+    return tuple(sorted((str(name), sized(size, where.below(f"{name}"))) for name, size in asked.items()))
 
 
 def expressions(selectors: object, where: Where) -> tuple[str, ...]:
     """The CEL expressions of a list of selectors. Raises `InputError` for a malformed one."""
-    found = []
+    result = []
     for index, selector in enumerate(maps(selectors, where)):
-        at = where.at(f"{where.field}[{index}].cel")
-        found.append(text(mapping(selector.get("cel"), at).get("expression"), at))
-    return tuple(expression for expression in found if expression)
+        place = where.below(f"[{index}].cel")
+        result.append(text(mapping(selector.get("cel"), place).get("expression"), place))
+    return tuple(expression for expression in result if expression)
 
 
 def _allocated(item: Mapping[str, object], where: Where) -> tuple[DeviceId, ...]:
-    at = where.at("status.allocation.devices.results")
+    place = where.at("status.allocation.devices.results")
     status = mapping(item.get("status"), where.at("status"))
     allocation = mapping(status.get("allocation"), where.at("status.allocation"))
     devices = mapping(allocation.get("devices"), where.at("status.allocation.devices"))
     return tuple(
-        (text(one.get("driver"), at), text(one.get("pool"), at), text(one.get("device"), at))
-        for one in maps(devices.get("results"), at)
-        if one.get("adminAccess") is not True
+        (
+            text(result.get("driver"), place),
+            text(result.get("pool"), place),
+            text(result.get("device"), place),
+        )
+        for result in maps(devices.get("results"), place)
+        if result.get("adminAccess") is not True
     )
 
 
 def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: Where) -> tuple[ClaimUse, ...]:
     """The claims that a pod names in its spec, each with what its status says was made of it."""
-    at = where.at(f"{where.field}.resourceClaims")
+    place = where.below("resourceClaims")
     made = {
-        text(one.get("name"), at): text(one.get("resourceClaimName"), at)
-        for one in maps(status.get("resourceClaimStatuses"), at)
+        text(status_entry.get("name"), place): text(status_entry.get("resourceClaimName"), place)
+        for status_entry in maps(status.get("resourceClaimStatuses"), place)
     }
-    found = []
-    for entry in maps(spec.get("resourceClaims"), at):
-        template = text(entry.get("resourceClaimTemplateName"), at)
-        source = template or text(entry.get("resourceClaimName"), at)
+    result = []
+    for entry in maps(spec.get("resourceClaims"), place):
+        template = text(entry.get("resourceClaimTemplateName"), place)
+        source = template or text(entry.get("resourceClaimName"), place)
         if source:
-            found.append(ClaimUse(source, bool(template), made.get(text(entry.get("name"), at), "")))
-    return tuple(found)
+            result.append(ClaimUse(source, bool(template), made.get(text(entry.get("name"), place), "")))
+    return tuple(result)
 
 
 def extended_claim(status: Mapping[str, object], where: Where) -> str:
     """The claim that was made for a pod's extended resources, by the pod's status; "" for none."""
-    at = where.at("status.extendedResourceClaimStatus")
-    return text(mapping(status.get("extendedResourceClaimStatus"), at).get("resourceClaimName"), at)
+    place = where.at("status.extendedResourceClaimStatus")
+    return text(mapping(status.get("extendedResourceClaimStatus"), place).get("resourceClaimName"), place)
 
 
 def class_from(item: Mapping[str, object], where: Where) -> DeviceClass:
@@ -201,11 +197,11 @@ def slice_from(item: Mapping[str, object], where: Where) -> Slice:
     offers, counters = {}, {}
     if driver != CHANNEL_DRIVER:
         for index, device in enumerate(maps(spec.get("devices"), where.at("spec.devices"))):
-            at = where.at(f"spec.devices[{index}]")
-            offers[text(device.get("name"), at)] = _offer(device, driver, at)
+            place = where.at(f"spec.devices[{index}]")
+            offers[text(device.get("name"), place)] = _offer(device, driver, place)
         for index, one in enumerate(maps(spec.get("sharedCounters"), where.at("spec.sharedCounters"))):
-            at = where.at(f"spec.sharedCounters[{index}]")
-            counters[text(one.get("name"), at)] = _counters(one, at)
+            place = where.at(f"spec.sharedCounters[{index}]")
+            counters[text(one.get("name"), place)] = _counters(one, place)
     return Slice(
         text(spec.get("nodeName"), where.at("spec.nodeName")),
         driver,
@@ -219,10 +215,10 @@ def slice_from(item: Mapping[str, object], where: Where) -> Slice:
 def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
     basic = device
     if "basic" in device:
-        basic = mapping(device["basic"], where.at(f"{where.field}.basic"))
+        basic = mapping(device["basic"], where.below("basic"))
     attributes: dict[str, Value] = {}
     marks: dict[str, Value] = {}
-    for name, typed in mapping(basic.get("attributes"), where.at(f"{where.field}.attributes")).items():
+    for name, typed in mapping(basic.get("attributes"), where.below("attributes")).items():
         own = own_name(name, driver)
         if (value := _value(typed, name, where)) is not None:
             if own.rpartition("/")[2] in SINGLE:
@@ -230,14 +226,14 @@ def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
             else:
                 attributes[own] = value
     capacity = {}
-    for name, stated in mapping(basic.get("capacity"), where.at(f"{where.field}.capacity")).items():
+    for name, stated in mapping(basic.get("capacity"), where.below("capacity")).items():
         size = stated.get("value") if isinstance(stated, Mapping) else stated
         capacity[own_name(name, driver)] = _sized(size, where, "capacity", name)
     shareable = basic.get("allowMultipleAllocations") is True
     kind = _equal(driver, tuple(sorted(attributes.items())), tuple(sorted(capacity.items())), shareable)
     draws = tuple(
-        (text(one.get("counterSet"), where), _counters(one, where))
-        for one in maps(basic.get("consumesCounters"), where.at(f"{where.field}.consumesCounters"))
+        (text(consumption.get("counterSet"), where), _counters(consumption, where))
+        for consumption in maps(basic.get("consumesCounters"), where.below("consumesCounters"))
     )
     return Offer(kind, tuple(sorted(marks.items())), draws, _taints(basic, where))
 
@@ -245,20 +241,22 @@ def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
 def _taints(basic: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
     if not basic.get("taints"):
         return ()
-    at = where.at(f"{where.field}.taints")
-    found = [
-        (text(one.get("key"), at), text(one.get("value"), at), text(one.get("effect"), at))
-        for one in maps(basic.get("taints"), at)
-    ]
-    return tuple(sorted(found))
+    place = where.below("taints")
+    taints = (
+        Taint(
+            text(entry.get("key"), place), text(entry.get("value"), place), text(entry.get("effect"), place)
+        )
+        for entry in maps(basic.get("taints"), place)
+    )
+    return tuple(sorted(taints, key=lambda taint: (taint.key, taint.value, taint.effect)))
 
 
 def _counters(one: Mapping[str, object], where: Where) -> Counters:
-    found = []
+    result = []
     for name, stated in mapping(one.get("counters"), where).items():
         size = stated.get("value") if isinstance(stated, Mapping) else stated
-        found.append((str(name), _sized(size, where, "counters", name)))
-    return tuple(sorted(found))
+        result.append((str(name), _sized(size, where, "counters", name)))
+    return tuple(sorted(result))
 
 
 def _sized(size: object, where: Where, field: str, name: object) -> int:
@@ -266,7 +264,7 @@ def _sized(size: object, where: Where, field: str, name: object) -> int:
     try:
         return _bytes(str(size))
     except InputError as error:
-        raise InputError(error.message, where.at(f"{where.field}.{field}.{name}")) from None
+        raise InputError(error.message, where.below(f"{field}.{name}")) from None
 
 
 @lru_cache(maxsize=1024)
@@ -295,9 +293,9 @@ def sized(size: object, where: Where) -> int:
 
 def _value(typed: object, name: object, where: Where) -> Value | None:
     if not isinstance(typed, Mapping):
-        typed = mapping(typed, where.at(f"{where.field}.attributes.{name}"))
+        typed = mapping(typed, where.below(f"attributes.{name}"))
     for kind in ("string", "version", "int", "bool"):
         value = typed.get(kind)
         if isinstance(value, (str, int)):
-            return value
+            return Version(value) if kind == "version" and isinstance(value, str) else value
     return None

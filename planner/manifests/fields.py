@@ -49,14 +49,12 @@ def sequence(value: object, where: Where) -> Sequence[object]:
 
 def maps(value: object, where: Where) -> list[Mapping[str, object]]:
     """A list of mappings; null and missing are empty. Raises `InputError` for anything else."""
-    found: list[Mapping[str, object]] = []
+    result: list[Mapping[str, object]] = []
     for index, item in enumerate(sequence(value, where)):
         if not isinstance(item, Mapping):
-            raise InputError(
-                f"expected a mapping, found {kind_of(item)}", where.at(f"{where.field}[{index}]")
-            )
-        found.append(item)
-    return found
+            raise InputError(f"expected a mapping, found {kind_of(item)}", where.below(f"[{index}]"))
+        result.append(item)
+    return result
 
 
 def text(value: object, where: Where) -> str:
@@ -70,16 +68,13 @@ def text(value: object, where: Where) -> str:
 
 def strings(value: object, where: Where) -> tuple[str, ...]:
     """A list of strings; null and missing are empty. Raises `InputError` for anything else."""
-    return tuple(
-        text(item, where.at(f"{where.field}[{index}]")) for index, item in enumerate(sequence(value, where))
-    )
+    return tuple(text(item, where.below(f"[{index}]")) for index, item in enumerate(sequence(value, where)))
 
 
 def texts(value: object, where: Where) -> dict[str, str]:
     """A mapping of strings (labels, annotations, selectors). Raises `InputError` for anything else."""
     return {
-        text(key, where): text(item, where.at(f"{where.field}.{key}"))
-        for key, item in mapping(value, where).items()
+        text(key, where): text(item, where.below(f"{key}")) for key, item in mapping(value, where).items()
     }
 
 

@@ -1,13 +1,7 @@
-"""Parts of GPUs: what pods ask of one with `gpu-fraction` or `gpu-memory`, and which fit side by side.
+"""Parts of GPUs as KAI Scheduler's annotations and labels state them: fractions, memory, GPU groups.
 
-Source: KAI Scheduler's GPU sharing. A part lies on one physical GPU, so parts are packed GPU by GPU and never
-summed over a node: 0.5 + 0.5 share one, 0.6 + 0.6 never do. A part is counted in MiB of the node's GPU memory
-(the label `nvidia.com/gpu.memory`, rounded down to hundreds; a node without it has hundredths, and takes no
-`gpu-memory`). KAI marks each shared GPU with a pod of its own, which asks for that GPU whole and carries the
-label `runai-gpu-group`, as the pods do that share it.
-
-A part travels through the planner as a resource of its own name (`gpu-fraction/0.5`), so that what is
-reserved and what is used add up by name; `Gpus` tells what these names come to on a node.
+KAI marks each shared GPU with a pod of its own, which asks for that GPU whole and carries the label
+`runai-gpu-group`, as the pods do that share it. Which parts fit side by side: `planner.node.gpu_sharing`.
 """
 
 from __future__ import annotations
@@ -16,7 +10,8 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
 from planner.model.errors import InputError, Where
-from planner.node.gpu_sharing import DEVICES, FRACTION, GPU, MARKER, MEMORY, Share
+from planner.model.resources import GPU
+from planner.node.gpu_sharing import DEVICES, FRACTION, MARKER, MEMORY, Share
 
 GROUP_LABEL = "runai-gpu-group"
 
@@ -67,7 +62,7 @@ def _count(text: str, where: Where, key: str, valid: str) -> int:
 
 
 def _wrong(where: Where, key: str, message: str) -> InputError:
-    return InputError(message, where.at(f"{where.field}.{key}"))
+    return InputError(message, where.below(f"{key}"))
 
 
 def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:

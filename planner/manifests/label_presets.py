@@ -1,19 +1,7 @@
-"""The label sources that tell where a node stands, one row a source: keys coarse to fine.
+"""The sources of topology labels, a row each: label keys coarse to fine.
 
-From facts of the sources' own documentation (GPU feature discovery, Topograph, the clouds). Numbering runs
-in different directions; here it is always coarse to fine. The hostname is added to each.
-
-What policies may know of the cluster: plain JSON, the CEL variable `cluster`.
-
-`known`: true, for there is one. `topologies`: name to levels; `aliases`: by topology, other names of levels
-with their label keys; `hostless`: topologies whose object does not list the hostname, which is added.
-`levels`: every level key. `nodePools`: name to nodes, selector and topology.
-`largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
-when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
-(`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
-`gpuShare`: by product and GPU resource, what one GPU's share of its node is (`planner.shares`). `domains`:
-every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their labels (`planner.inventory`).
-`numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`planner.hardware`).
+From the documentation of the sources themselves (GPU feature discovery, Topograph, the clouds). Their numbers
+run in different directions; here every row runs from coarse to fine. The hostname is added to each.
 """
 
 from __future__ import annotations
@@ -24,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.model.node import Node
-from planner.model.topology import CLIQUE, HOSTNAME, Topology
+from planner.model.resources import CLIQUE_LABEL
+from planner.model.topology import HOSTNAME, Topology
 
 INFERRED = "inferred"
 
@@ -111,18 +100,22 @@ def infer(nodes: Iterable[Node]) -> Topology:
         carried.update(key for key, value in node.labels.items() if value)
     source = max(PRESETS, key=lambda preset: sum(carried[level] for level in preset.levels))
     own = [level for level in source.levels if carried[level]] or _hand_made(carried)
-    levels = [*(level for level in GENERIC if carried[level]), *own, *((CLIQUE,) if carried[CLIQUE] else ())]
+    levels = [
+        *(level for level in GENERIC if carried[level]),
+        *own,
+        *((CLIQUE_LABEL,) if carried[CLIQUE_LABEL] else ()),
+    ]
     return Topology(INFERRED, (*levels, HOSTNAME), source="inferred from labels")
 
 
 def _hand_made(carried: Counter[str]) -> list[str]:
     """For each word the key that most nodes carry of those that end in it."""
-    found: list[str] = []
+    result: list[str] = []
     for word in _WORDS:
         keys = [k for k in carried if re.fullmatch(rf"(.*[^a-z])?{word}", k) and k not in GENERIC]
         if keys:
-            found.append(max(sorted(keys), key=lambda k: carried[k]))
-    return found
+            result.append(max(sorted(keys), key=lambda k: carried[k]))
+    return result
 
 
 NODE_POOL = "kai.scheduler/node-pool"

@@ -1,16 +1,9 @@
-"""What of a pod the kubelet aligns to NUMA zones, read from its spec.
+"""NUMA alignment read from objects: what of a pod is aligned, and the zones and policy of a node.
 
-Source: the kubelet's CPU, Memory and Device Manager. Devices are always aligned; cpu, memory and huge pages
-only for a Guaranteed pod whose resources are stated by container, and a container's CPUs only where they are
-whole, for others run on the shared ones. Under the scope of the pod all of it is asked for at once, of the
-init containers only what goes beyond.
-
-Whether the kubelet's Topology Manager will let a pod onto a node: NUMA zones and hints over them. Pure.
-
-Source: k8s.io/kubernetes pkg/kubelet/cm/topologymanager. A hint is a set of zones that can give what is asked
-of one resource; it is preferred where no smaller set could by capacity. `single-numa-node` admits what one
-zone gives of every resource; `restricted` admits where one set of zones is a preferred hint for every
-resource; other policies admit everything. What fails gets `TopologyAffinityError` and is not tried again.
+Sources: the kubelet's CPU, Memory and Device Manager; NodeResourceTopology. Devices are always aligned; cpu,
+memory and huge pages only for a Guaranteed pod whose resources are stated by container, and a container's
+CPUs only where they are whole, for others run on the shared ones. Under the scope `pod` all of it is asked
+for at once, of the init containers only what goes beyond.
 """
 
 from __future__ import annotations
@@ -42,13 +35,13 @@ _Amounts = tuple[tuple[str, int], ...]
 def alignment_of(spec: Mapping[str, object], where: Where) -> Alignment:
     """The alignment of a pod with this spec. Raises `InputError` for malformed resources."""
     pinned = is_guaranteed(spec, where) and not spec.get("resources")
-    found: list[tuple[str, bool, _Amounts]] = []
+    result: list[tuple[str, bool, _Amounts]] = []
     for container, stays in _containers(spec, where):
         amounts = _aligned(_requests(container, where), pinned)
         if amounts:
             name = text(container.get("name"), where)
-            found.append((name, stays, tuple(sorted(amounts.items()))))
-    return _alignment(tuple(found)) if found else NOTHING
+            result.append((name, stays, tuple(sorted(amounts.items()))))
+    return _alignment(tuple(result)) if result else NOTHING
 
 
 def is_guaranteed(spec: Mapping[str, object], where: Where) -> bool:
@@ -130,8 +123,10 @@ def numa_from(item: Mapping[str, object], where: Where) -> NumaNode:
 
 def _policy(item: Mapping[str, object], where: Where) -> tuple[str, str]:
     attributes = {
-        text(one.get("name"), where.at("attributes")): text(one.get("value"), where.at("attributes"))
-        for one in maps(item.get("attributes"), where.at("attributes"))
+        text(attribute.get("name"), where.at("attributes")): text(
+            attribute.get("value"), where.at("attributes")
+        )
+        for attribute in maps(item.get("attributes"), where.at("attributes"))
     }
     policy = attributes.get("topologyManagerPolicy", "")
     if policy:
@@ -144,14 +139,14 @@ def _policy(item: Mapping[str, object], where: Where) -> tuple[str, str]:
 def _zone(zone: Mapping[str, object], where: Where) -> Zone:
     allocatable: dict[str, int] = {}
     available: dict[str, int] = {}
-    for index, entry in enumerate(maps(zone.get("resources"), where.at(f"{where.field}.resources"))):
-        at = where.at(f"{where.field}.resources[{index}]")
-        name = text(entry.get("name"), at)
+    for index, entry in enumerate(maps(zone.get("resources"), where.below("resources"))):
+        place = where.below(f"resources[{index}]")
+        name = text(entry.get("name"), place)
         offered = next((entry[key] for key in ("allocatable", "capacity") if entry.get(key) is not None), 0)
-        allocatable[name] = quantity.amount(name, offered, at, up=False)
+        allocatable[name] = quantity.amount(name, offered, place, up=False)
         left = entry.get("available")
-        available[name] = quantity.amount(name, offered if left is None else left, at, up=False)
-    return Zone(text(zone.get("name"), where.at(f"{where.field}.name")), allocatable, available)
+        available[name] = quantity.amount(name, offered if left is None else left, place, up=False)
+    return Zone(text(zone.get("name"), where.below("name")), allocatable, available)
 
 
 def check_labels(labels: Mapping[str, str], where: Where) -> None:

@@ -11,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.manifests.devices import uses_from
-from planner.manifests.fields import integer, mapping, maps, strings, text, texts
+from planner.manifests.fields import integer, mapping, maps, text, texts
 from planner.manifests.gpu_sharing import share_asked
 from planner.manifests.numa import alignment_of
 from planner.manifests.pod_affinity import spreads_of, terms_of
+from planner.manifests.requirements import node_term_from
 from planner.model import quantity
 from planner.model.errors import InputError, Where
-from planner.model.labels import NODE_NAME_FIELD, Requirement, Term, Toleration
+from planner.model.labels import Term, Toleration
 from planner.model.pod import PodShape
 
 TOLERATING = ("Equal", "Exists", "Gt", "Lt")
-
-
-OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def shape_of(
@@ -40,35 +38,35 @@ def shape_of(
     Raises `InputError`, which names the field, for what is malformed.
     """
     spec = mapping(pod_spec, where)
-    affinity = mapping(spec.get("affinity"), _in(where, "affinity"))
-    node_affinity = mapping(affinity.get("nodeAffinity"), _in(where, "affinity.nodeAffinity"))
+    affinity = mapping(spec.get("affinity"), where.below("affinity"))
+    node_affinity = mapping(affinity.get("nodeAffinity"), where.below("affinity.nodeAffinity"))
     requests = effective_request(spec, where)
     if annotations and (share := share_asked(annotations, noted or where)) is not None:
         requests[share.name] = 1
     return PodShape(
         requests=requests,
-        node_selector=texts(spec.get("nodeSelector"), _in(where, "nodeSelector")),
-        affinity=_required_terms(node_affinity, _in(where, "affinity.nodeAffinity")),
-        preferences=_preferred_terms(node_affinity, _in(where, "affinity.nodeAffinity")),
+        node_selector=texts(spec.get("nodeSelector"), where.below("nodeSelector")),
+        affinity=_required_terms(node_affinity, where.below("affinity.nodeAffinity")),
+        preferences=_preferred_terms(node_affinity, where.below("affinity.nodeAffinity")),
         tolerations=_tolerations(spec, where),
-        priority=integer(spec.get("priority"), _in(where, "priority")),
+        priority=integer(spec.get("priority"), where.below("priority")),
         alignment=alignment_of(spec, where),
         claims=uses_from(spec, {}, where),
         labels=labels or {},
-        terms=terms_of(affinity, labels or {}, _in(where, "affinity")) if affinity else (),
-        spread=spreads_of(spec, labels or {}, _in(where, "topologySpreadConstraints")),
+        terms=terms_of(affinity, labels or {}, where.below("affinity")) if affinity else (),
+        spread=spreads_of(spec, labels or {}, where.below("topologySpreadConstraints")),
     )
 
 
 def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int]:
     """What the scheduler counts for the pod, in base units, with `pods: 1`; zero amounts are left out."""
     total: dict[str, int] = {}
-    for index, container in enumerate(maps(spec.get("containers"), _in(where, "containers"))):
-        _add(total, _container_request(container, _in(where, f"containers[{index}]")))
+    for index, container in enumerate(maps(spec.get("containers"), where.below("containers"))):
+        _add(total, _container_request(container, where.below(f"containers[{index}]")))
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
-    for index, container in enumerate(maps(spec.get("initContainers"), _in(where, "initContainers"))):
-        request = _container_request(container, _in(where, f"initContainers[{index}]"))
+    for index, container in enumerate(maps(spec.get("initContainers"), where.below("initContainers"))):
+        request = _container_request(container, where.below(f"initContainers[{index}]"))
         if container.get("restartPolicy") == "Always":
             _add(sidecars, request)
             _raise(peak, sidecars)
@@ -78,20 +76,20 @@ def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int
     _add(total, sidecars)
     _raise(total, peak)
     total.update(_container_request(spec, where))
-    _add(total, quantity.amounts(spec.get("overhead"), _in(where, "overhead"), up=True))
+    _add(total, quantity.amounts(spec.get("overhead"), where.below("overhead"), up=True))
     return {name: amount for name, amount in total.items() if amount > 0} | {"pods": 1}
 
 
 def _container_request(container: Mapping[str, object], where: Where) -> dict[str, int]:
-    resources = mapping(container.get("resources"), _in(where, "resources"))
-    limits = quantity.amounts(resources.get("limits"), _in(where, "resources.limits"), up=True)
-    requests = quantity.amounts(resources.get("requests"), _in(where, "resources.requests"), up=True)
+    resources = mapping(container.get("resources"), where.below("resources"))
+    limits = quantity.amounts(resources.get("limits"), where.below("resources.limits"), up=True)
+    requests = quantity.amounts(resources.get("requests"), where.below("resources.requests"), up=True)
     for name, amount in requests.items():
         if amount > limits.get(name, amount):
-            stated, most = (quantity.show(name, one) for one in (amount, limits[name]))
+            stated, most = (quantity.show(name, size) for size in (amount, limits[name]))
             raise InputError(
                 f"{stated} is more than the limit of {most}; use {most} or less",
-                _in(where, f"resources.requests.{name}"),
+                where.below(f"resources.requests.{name}"),
             )
     return {**limits, **requests}
 
@@ -107,67 +105,43 @@ def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
 
 
 def _required_terms(node_affinity: Mapping[str, object], where: Where) -> tuple[Term, ...]:
-    at = _in(where, "requiredDuringSchedulingIgnoredDuringExecution")
-    required = mapping(node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution"), at)
-    at = _in(at, "nodeSelectorTerms")
-    terms = maps(required.get("nodeSelectorTerms"), at)
-    return tuple(term_of(term, _in(at, f"[{index}]")) for index, term in enumerate(terms))
+    place = where.below("requiredDuringSchedulingIgnoredDuringExecution")
+    required = mapping(node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution"), place)
+    place = place.below("nodeSelectorTerms")
+    terms = maps(required.get("nodeSelectorTerms"), place)
+    return tuple(node_term_from(term, place.below(f"[{index}]")) for index, term in enumerate(terms))
 
 
 def _preferred_terms(node_affinity: Mapping[str, object], where: Where) -> tuple[tuple[int, Term], ...]:
-    at = _in(where, "preferredDuringSchedulingIgnoredDuringExecution")
-    entries = maps(node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution"), at)
+    place = where.below("preferredDuringSchedulingIgnoredDuringExecution")
+    entries = maps(node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution"), place)
     return tuple(
         (
-            integer(entry.get("weight"), _in(at, f"[{index}].weight")),
-            term_of(
-                mapping(entry.get("preference"), _in(at, f"[{index}].preference")),
-                _in(at, f"[{index}].preference"),
+            integer(entry.get("weight"), place.below(f"[{index}].weight")),
+            node_term_from(
+                mapping(entry.get("preference"), place.below(f"[{index}].preference")),
+                place.below(f"[{index}].preference"),
             ),
         )
         for index, entry in enumerate(entries)
     )
 
 
-def term_of(term: Mapping[str, object], where: Where) -> Term:
-    """A node selector term as requirements. Raises `InputError` for an operator that does not exist."""
-    found: list[Requirement] = []
-    for kind in ("matchExpressions", "matchFields"):
-        for index, entry in enumerate(maps(term.get(kind), _in(where, kind))):
-            at = _in(where, f"{kind}[{index}]")
-            operator = text(entry.get("operator"), _in(at, "operator"))
-            if operator not in OPERATORS:
-                raise InputError(
-                    f"{operator!r} is no operator; use one of {', '.join(OPERATORS)}", _in(at, "operator")
-                )
-            key = text(entry.get("key"), _in(at, "key"))
-            if kind == "matchFields" and key != NODE_NAME_FIELD:
-                raise InputError(f"matchFields knows only {NODE_NAME_FIELD}", _in(at, "key"))
-            found.append(Requirement(key, operator, strings(entry.get("values"), _in(at, "values"))))
-    return tuple(found)
-
-
-def _tolerating(entry: Mapping[str, object], at: Where) -> str:
-    operator = text(entry.get("operator"), at) or "Equal"
+def _tolerating(entry: Mapping[str, object], place: Where) -> str:
+    operator = text(entry.get("operator"), place) or "Equal"
     if operator not in TOLERATING:
-        raise InputError(f"{operator!r} is no operator; use one of {', '.join(TOLERATING)}", at)
+        raise InputError(f"{operator!r} is no operator; use one of {', '.join(TOLERATING)}", place)
     return operator
 
 
 def _tolerations(spec: Mapping[str, object], where: Where) -> tuple[Toleration, ...]:
-    at = _in(where, "tolerations")
+    place = where.below("tolerations")
     return tuple(
         Toleration(
-            key=text(entry.get("key"), _in(at, f"[{index}].key")),
-            operator=_tolerating(entry, _in(at, f"[{index}].operator")),
-            value=text(entry.get("value"), _in(at, f"[{index}].value")),
-            effect=text(entry.get("effect"), _in(at, f"[{index}].effect")),
+            key=text(entry.get("key"), place.below(f"[{index}].key")),
+            operator=_tolerating(entry, place.below(f"[{index}].operator")),
+            value=text(entry.get("value"), place.below(f"[{index}].value")),
+            effect=text(entry.get("effect"), place.below(f"[{index}].effect")),
         )
-        for index, entry in enumerate(maps(spec.get("tolerations"), at))
+        for index, entry in enumerate(maps(spec.get("tolerations"), place))
     )
-
-
-def _in(where: Where, field: str) -> Where:
-    if not where.field or field.startswith("["):
-        return where.at(where.field + field)
-    return where.at(f"{where.field}.{field}")

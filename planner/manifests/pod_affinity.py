@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.manifests.fields import integer, mapping, maps, strings, text, texts
+from planner.manifests.fields import integer, mapping, maps, strings, text
+from planner.manifests.requirements import selector_from
 from planner.model.errors import InputError, Where
 from planner.model.labels import Requirement, Term
 from planner.model.pod import NAMESPACE_NAME_LABEL, PodTerm, SpreadConstraint
@@ -19,45 +20,42 @@ from planner.model.pod import NAMESPACE_NAME_LABEL, PodTerm, SpreadConstraint
 _NOBODY = (Requirement("", "In"),)
 
 
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-
-
 def terms_of(affinity: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
     """The required terms of a pod with these labels; `where` names its `affinity`. Raises `InputError`."""
-    found: list[PodTerm] = []
+    result: list[PodTerm] = []
     for field, attracts in (("podAffinity", True), ("podAntiAffinity", False)):
-        at = where.at(f"{where.field}.{field}.requiredDuringSchedulingIgnoredDuringExecution")
-        part = mapping(affinity.get(field), where.at(f"{where.field}.{field}"))
-        entries = maps(part.get("requiredDuringSchedulingIgnoredDuringExecution"), at)
+        place = where.below(f"{field}.requiredDuringSchedulingIgnoredDuringExecution")
+        part = mapping(affinity.get(field), where.below(f"{field}"))
+        entries = maps(part.get("requiredDuringSchedulingIgnoredDuringExecution"), place)
         for index, entry in enumerate(entries):
-            term = _term(entry, labels, at.at(f"{at.field}[{index}]"), attracts=attracts)
+            term = _term(entry, labels, place.below(f"[{index}]"), attracts=attracts)
             if attracts or term.selector != _NOBODY:
-                found.append(term)
-    return tuple(found)
+                result.append(term)
+    return tuple(result)
 
 
-def _term(entry: Mapping[str, object], labels: Mapping[str, str], at: Where, *, attracts: bool) -> PodTerm:
-    key = text(entry.get("topologyKey"), at.at(f"{at.field}.topologyKey"))
+def _term(entry: Mapping[str, object], labels: Mapping[str, str], place: Where, *, attracts: bool) -> PodTerm:
+    key = text(entry.get("topologyKey"), place.below("topologyKey"))
     if not key:
-        raise InputError("a term names the node label over which it holds", at.at(f"{at.field}.topologyKey"))
+        raise InputError("a term names the node label over which it holds", place.below("topologyKey"))
     if entry.get("labelSelector") is None:
         selector: Term = _NOBODY
     else:
-        selector = _selected(entry, labels, at)
-    spaces, among = _namespaces(entry, at)
+        selector = _selected(entry, labels, place)
+    spaces, among = _namespaces(entry, place)
     return PodTerm(key, selector, spaces, among is not None, attracts, among or ())
 
 
-def _selected(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -> Term:
+def _selected(entry: Mapping[str, object], labels: Mapping[str, str], place: Where) -> Term:
     """The labelSelector of an entry, with the pod's own values of the labels that are to match, or not to."""
-    selected = mapping(entry.get("labelSelector"), at.at(f"{at.field}.labelSelector"))
+    selected = mapping(entry.get("labelSelector"), place.below("labelSelector"))
     own = (
         Requirement(name, operator, (labels[name],))
         for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
-        for name in strings(entry.get(field), at.at(f"{at.field}.{field}"))
+        for name in strings(entry.get(field), place.below(f"{field}"))
         if name in labels
     )
-    return (*selector_of(selected, at.at(f"{at.field}.labelSelector")), *own)
+    return (*selector_from(selected, place.below("labelSelector")), *own)
 
 
 def spreads_of(
@@ -67,67 +65,50 @@ def spreads_of(
 
     `ScheduleAnyway` is a preference of kube-scheduler's and no constraint: it is checked and left out.
     """
-    found: list[SpreadConstraint] = []
+    result: list[SpreadConstraint] = []
     for index, entry in enumerate(maps(spec.get("topologySpreadConstraints"), where)):
-        at = where.at(f"{where.field}[{index}]")
-        spread = _spread(entry, labels, at)
-        how = _one_of(entry, "whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), at)
+        place = where.below(f"[{index}]")
+        spread = _spread(entry, labels, place)
+        how = _one_of(entry, "whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), place)
         if how == "DoNotSchedule":
-            found.append(spread)
-    return tuple(found)
+            result.append(spread)
+    return tuple(result)
 
 
-def _spread(entry: Mapping[str, object], labels: Mapping[str, str], at: Where) -> SpreadConstraint:
-    key = text(entry.get("topologyKey"), at.at(f"{at.field}.topologyKey"))
+def _spread(entry: Mapping[str, object], labels: Mapping[str, str], place: Where) -> SpreadConstraint:
+    key = text(entry.get("topologyKey"), place.below("topologyKey"))
     if not key:
-        raise InputError(
-            "a constraint names the node label over which it holds", at.at(f"{at.field}.topologyKey")
-        )
+        raise InputError("a constraint names the node label over which it holds", place.below("topologyKey"))
     numbers = {}
     for field in ("maxSkew", "minDomains"):
-        numbers[field] = integer(entry.get(field, 1), at.at(f"{at.field}.{field}"))
+        numbers[field] = integer(entry.get(field, 1), place.below(f"{field}"))
         if numbers[field] < 1:
-            raise InputError(f"{numbers[field]} is no {field}; use 1 or more", at.at(f"{at.field}.{field}"))
+            raise InputError(f"{numbers[field]} is no {field}; use 1 or more", place.below(f"{field}"))
     return SpreadConstraint(
         key,
         numbers["maxSkew"],
-        _NOBODY if entry.get("labelSelector") is None else _selected(entry, labels, at),
+        _NOBODY if entry.get("labelSelector") is None else _selected(entry, labels, place),
         numbers["minDomains"],
-        _one_of(entry, "nodeAffinityPolicy", ("Honor", "Ignore"), at) == "Honor",
-        _one_of(entry, "nodeTaintsPolicy", ("Ignore", "Honor"), at) == "Honor",
+        _one_of(entry, "nodeAffinityPolicy", ("Honor", "Ignore"), place) == "Honor",
+        _one_of(entry, "nodeTaintsPolicy", ("Ignore", "Honor"), place) == "Honor",
     )
 
 
-def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], at: Where) -> str:
+def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], place: Where) -> str:
     """A field's word, the first of the valid ones where it is left out."""
-    word = text(entry.get(field), at.at(f"{at.field}.{field}")) or valid[0]
+    word = text(entry.get(field), place.below(f"{field}")) or valid[0]
     if word not in valid:
-        raise InputError(
-            f"{word!r} is no {field}; use one of {', '.join(valid)}", at.at(f"{at.field}.{field}")
-        )
+        raise InputError(f"{word!r} is no {field}; use one of {', '.join(valid)}", place.below(f"{field}"))
     return word
 
 
-def selector_of(selector: Mapping[str, object], where: Where) -> tuple[Requirement, ...]:
-    """A LabelSelector as requirements that must all hold; an empty one holds always. Raises `InputError`."""
-    wanted = texts(selector.get("matchLabels"), where.at(f"{where.field}.matchLabels"))
-    found = [Requirement(key, "In", (value,)) for key, value in wanted.items()]
-    for index, entry in enumerate(maps(selector.get("matchExpressions"), where)):
-        at = where.at(f"{where.field}.matchExpressions[{index}]")
-        operator = text(entry.get("operator"), at)
-        if operator not in _OPERATORS:
-            raise InputError(f"{operator!r} is no operator; use one of {', '.join(_OPERATORS)}", at)
-        found.append(Requirement(text(entry.get("key"), at), operator, strings(entry.get("values"), at)))
-    return tuple(found)
-
-
-def _namespaces(entry: Mapping[str, object], at: Where) -> tuple[tuple[str, ...], Term | None]:
+def _namespaces(entry: Mapping[str, object], place: Where) -> tuple[tuple[str, ...], Term | None]:
     """The namespaces that a term names, and the selector of others; neither means the pod's own."""
-    spaces = strings(entry.get("namespaces"), at.at(f"{at.field}.namespaces"))
+    spaces = strings(entry.get("namespaces"), place.below("namespaces"))
     if entry.get("namespaceSelector") is None:
         return spaces, None
-    selector = mapping(entry.get("namespaceSelector"), at.at(f"{at.field}.namespaceSelector"))
-    wanted = selector_of(selector, at.at(f"{at.field}.namespaceSelector"))
+    selector = mapping(entry.get("namespaceSelector"), place.below("namespaceSelector"))
+    wanted = selector_from(selector, place.below("namespaceSelector"))
     if len(wanted) == 1 and (wanted[0].key, wanted[0].operator) == (NAMESPACE_NAME_LABEL, "In"):
         return (*spaces, *wanted[0].values), None
     return spaces, wanted

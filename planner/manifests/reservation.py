@@ -1,20 +1,7 @@
 """Reservations as `bayplan.dev/v1alpha1` objects, written and read.
 
-Required pod affinity and anti-affinity, and hard spread constraints, read from a pod's spec. Pure.
-
-Source: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
-labelSelector selects (none where it has no selector) in its namespaces: the pod's own where neither
-`namespaces` nor `namespaceSelector` says otherwise. A namespace whose labels are not known is meant by every
-selector, unless that is over `kubernetes.io/metadata.name` alone. `matchLabelKeys` and
-`mismatchLabelKeys` add the pod's own values of those labels it has.
-
-What one device claim asks for, whatever the node: wants with alternatives, and rules over their devices.
-
-A bundle travels through the planner as a resource of its own name (`claims/DIGEST`), so that what is reserved
-and what is used add up by name; what such names come to on a node, `devices/availability.py` says.
-
-What of a reserved gang's pods matters to others besides amounts: labels, anti-affinity, NUMA alignment,
-and what their device claims ask for.
+With a gang's pods goes what matters of them to other gangs besides amounts: labels, anti-affinity terms, NUMA
+alignment, device claims (`ReservedPodTraits`).
 """
 
 from __future__ import annotations
@@ -23,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast, get_args
 
 from planner.manifests.fields import integer, mapping, maps, sequence, strings, text, texts
+from planner.manifests.requirements import SELECTOR_OPERATORS, requirement_from, requirement_json
 from planner.model.answer import Assignment
 from planner.model.claim_spec import (
     ClaimSpec,
@@ -32,7 +20,7 @@ from planner.model.claim_spec import (
     claim_spec_of,
 )
 from planner.model.errors import InputError, Where
-from planner.model.labels import Requirement, Term
+from planner.model.labels import Term, Toleration
 from planner.model.pod import AlignedRequest, Alignment, PodTerm
 from planner.model.podgroup import ReserveMode
 from planner.model.reservation import Reservation, ReservedPodTraits, State, reservation_id
@@ -142,42 +130,42 @@ def _seconds(value: object, where: Where) -> float | None:
 
 
 def _assignments(spec: Mapping[str, object], where: Where) -> list[Assignment]:
-    found: list[Assignment] = []
+    result: list[Assignment] = []
     for index, entry in enumerate(maps(spec.get("assignments"), where.at("spec.assignments"))):
-        at = f"spec.assignments[{index}]"
-        count = integer(entry.get("count"), where.at(f"{at}.count"))
+        place = f"spec.assignments[{index}]"
+        count = integer(entry.get("count"), where.at(f"{place}.count"))
         if count < 1:
-            raise InputError(f"{count} is no number of pods; use 1 or more", where.at(f"{at}.count"))
-        found.append(
+            raise InputError(f"{count} is no number of pods; use 1 or more", where.at(f"{place}.count"))
+        result.append(
             Assignment(
-                text(entry.get("podSet"), where.at(f"{at}.podSet")),
-                text(entry.get("node"), where.at(f"{at}.node")),
+                text(entry.get("podSet"), where.at(f"{place}.podSet")),
+                text(entry.get("node"), where.at(f"{place}.node")),
                 count,
             )
         )
-    return found
+    return result
 
 
 def _traits(spec: Mapping[str, object], where: Where) -> Iterator[tuple[str, ReservedPodTraits]]:
     for index, entry in enumerate(maps(spec.get("requests"), where.at("spec.requests"))):
-        at = where.at(f"spec.requests[{index}].traits")
-        if found := traits_from(mapping(entry.get("traits"), at), at):
-            yield text(entry.get("podSet"), at), found
+        place = where.at(f"spec.requests[{index}].traits")
+        if found := traits_from(mapping(entry.get("traits"), place), place):
+            yield text(entry.get("podSet"), place), found
 
 
 def _requests(spec: Mapping[str, object], where: Where) -> list[tuple[str, dict[str, int]]]:
-    found: list[tuple[str, dict[str, int]]] = []
+    result: list[tuple[str, dict[str, int]]] = []
     for index, entry in enumerate(maps(spec.get("requests"), where.at("spec.requests"))):
-        at = f"spec.requests[{index}]"
-        per_pod = mapping(entry.get("perPod"), where.at(f"{at}.perPod"))
+        place = f"spec.requests[{index}]"
+        per_pod = mapping(entry.get("perPod"), where.at(f"{place}.perPod"))
         amounts = {
-            text(name, where.at(at)): integer(amount, where.at(f"{at}.perPod.{name}"))
+            text(name, where.at(place)): integer(amount, where.at(f"{place}.perPod.{name}"))
             for name, amount in per_pod.items()
         }
         if any(amount < 0 for amount in amounts.values()):
-            raise InputError("an amount is negative", where.at(f"{at}.perPod"))
-        found.append((text(entry.get("podSet"), where.at(f"{at}.podSet")), amounts))
-    return found
+            raise InputError("an amount is negative", where.at(f"{place}.perPod"))
+        result.append((text(entry.get("podSet"), where.at(f"{place}.podSet")), amounts))
+    return result
 
 
 def terms_json(terms: tuple[PodTerm, ...]) -> list[dict[str, object]]:
@@ -185,10 +173,10 @@ def terms_json(terms: tuple[PodTerm, ...]) -> list[dict[str, object]]:
     return [
         {
             "key": term.key,
-            "selector": _json(term.selector),
+            "selector": [requirement_json(r) for r in term.selector],
             "namespaces": list(term.spaces),
             "everyNamespace": term.every,
-            **({"namespaceSelector": _json(term.among)} if term.among else {}),
+            **({"namespaceSelector": [requirement_json(r) for r in term.among]} if term.among else {}),
         }
         for term in terms
     ]
@@ -206,46 +194,37 @@ def terms_from(data: object, where: Where) -> Iterator[PodTerm]:
         )
 
 
-def _json(selector: Term) -> list[dict[str, object]]:
-    return [{"key": r.key, "operator": r.operator, "values": list(r.values)} for r in selector]
-
-
 def _selector_from(data: object, where: Where) -> Term:
-    return tuple(
-        Requirement(
-            text(r.get("key"), where), text(r.get("operator"), where), strings(r.get("values"), where)
-        )
-        for r in maps(data, where)
-    )
+    return tuple(requirement_from(entry, where, SELECTOR_OPERATORS) for entry in maps(data, where))
 
 
 def claim_spec_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
     """The bundle that `claim_spec_json` wrote. Raises `InputError`, which names the field."""
     choices = [
-        [_want_from(one, where) for one in maps(choice, where)]
+        [_want_from(request, where) for request in maps(choice, where)]
         for choice in sequence(data.get("requests"), where)
     ]
     rules = [
         DeviceConstraint(
-            text(one.get("attribute"), where),
-            one.get("distinct") is True,
-            tuple(_pair(pair, where) for pair in sequence(one.get("requests"), where)),
+            text(constraint.get("attribute"), where),
+            constraint.get("distinct") is True,
+            tuple(_pair(pair, where) for pair in sequence(constraint.get("requests"), where)),
         )
-        for one in maps(data.get("constraints"), where)
+        for constraint in maps(data.get("constraints"), where)
     ]
     return claim_spec_of(choices, rules)
 
 
 def _pair(value: object, where: Where) -> tuple[int, int]:
-    request, alternative = (*(integer(one, where) for one in sequence(value, where)), 0, 0)[:2]
+    request, alternative = (*(integer(part, where) for part in sequence(value, where)), 0, 0)[:2]
     return request, alternative
 
 
 def _want_from(data: Mapping[str, object], where: Where) -> DeviceRequest:
     tolerations = []
-    for one in sequence(data.get("tolerations"), where):
-        key, operator, value, effect = (*strings(one, where), "", "", "", "")[:4]
-        tolerations.append((key, operator, value, effect))
+    for toleration in sequence(data.get("tolerations"), where):
+        key, operator, value, effect = (*strings(toleration, where), "", "", "", "")[:4]
+        tolerations.append(Toleration(key, operator, value, effect))
     least = mapping(data.get("capacity"), where)
     return DeviceRequest(
         text(data.get("class"), where),
@@ -260,41 +239,41 @@ def _want_from(data: Mapping[str, object], where: Where) -> DeviceRequest:
 
 def traits_json(traits: ReservedPodTraits) -> dict[str, object]:
     """As plain JSON; `traits_from` reads it back."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     if traits.alignment is not None:
-        found["aligned"] = {
+        result["aligned"] = {
             scope: [{"requests": dict(ask.requests), "stays": ask.stays} for ask in asks]
             for scope, asks in (("container", traits.alignment.containers), ("pod", traits.alignment.pod))
         }
     if traits.labels:
-        found["labels"] = dict(sorted(traits.labels.items()))
+        result["labels"] = dict(sorted(traits.labels.items()))
     if traits.terms:
-        found["antiAffinity"] = terms_json(traits.terms)
+        result["antiAffinity"] = terms_json(traits.terms)
     if traits.claim_specs:
-        found["claims"] = [claim_spec_json(bundle) for bundle in traits.claim_specs]
-    return found
+        result["claims"] = [claim_spec_json(claim_spec) for claim_spec in traits.claim_specs]
+    return result
 
 
 def traits_from(data: Mapping[str, object], where: Where) -> ReservedPodTraits:
     """The traits that `traits_json` wrote. Raises `InputError`, which names the field."""
-    labels = texts(data.get("labels"), where.at(f"{where.field}.labels"))
-    terms = tuple(terms_from(data.get("antiAffinity"), where.at(f"{where.field}.antiAffinity")))
-    at = where.at(f"{where.field}.claims")
-    bundles = tuple(claim_spec_from(one, at) for one in maps(data.get("claims"), at))
+    labels = texts(data.get("labels"), where.below("labels"))
+    terms = tuple(terms_from(data.get("antiAffinity"), where.below("antiAffinity")))
+    place = where.below("claims")
+    claim_specs = tuple(claim_spec_from(claim, place) for claim in maps(data.get("claims"), place))
     if data.get("aligned") is None:
-        return ReservedPodTraits(None, labels, terms, bundles)
-    scopes = mapping(data["aligned"], where.at(f"{where.field}.aligned"))
+        return ReservedPodTraits(None, labels, terms, claim_specs)
+    scopes = mapping(data["aligned"], where.below("aligned"))
     alignment = Alignment(_asks(scopes, "container", where), _asks(scopes, "pod", where))
-    return ReservedPodTraits(alignment, labels, terms, bundles)
+    return ReservedPodTraits(alignment, labels, terms, claim_specs)
 
 
 def _asks(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[AlignedRequest, ...]:
-    at = where.at(f"{where.field}.aligned.{scope}")
+    place = where.below(f"aligned.{scope}")
     return tuple(
         AlignedRequest(
             "",
-            {name: integer(amount, at) for name, amount in mapping(entry.get("requests"), at).items()},
+            {name: integer(amount, place) for name, amount in mapping(entry.get("requests"), place).items()},
             entry.get("stays") is not False,
         )
-        for entry in maps(scopes.get(scope), at)
+        for entry in maps(scopes.get(scope), place)
     )

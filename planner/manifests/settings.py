@@ -1,13 +1,8 @@
-"""What schedulers' ConfigMaps say of how to place: nod-ai's weights and limits, KAI's levels and policies.
+"""Settings read from objects: schedulers' ConfigMaps, LimitRanges and ResourceQuotas.
 
 `topology-scheduler-config` (key `config.yaml`, SchedulerConfig) and `kai-scheduler-config`. Weights must not
 be negative, and are normalised to a sum of 1. `topology-scheduler-history` (key `history.yaml`) is what the
 controller keeps of how past gangs ended.
-
-What a namespace allows: LimitRanges and ResourceQuotas (core/v1). Pure.
-
-Amounts are in base units. A LimitRange's bounds are those of its types Container and Pod; what a quota has
-left is its `hard` less its `used`, as the API server last counted.
 """
 
 from __future__ import annotations
@@ -43,13 +38,13 @@ def with_config(settings: Settings, item: Mapping[str, object], where: Where) ->
     readers = {LEAF_SPINE_CONFIG: _leaf_spine, HISTORY_CONFIG: _history}
     read = readers.get(str(metadata.get("name")), _kai)
     for key, content in texts(item.get("data"), where.at("data")).items():
-        at = where.at(f"data[{key}]")
+        place = where.at(f"data[{key}]")
         try:
             parsed = yaml.safe_load(content)
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise InputError("is no YAML", at) from error
+        except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:  # LookupError: `!!int ""`
+            raise InputError("is no YAML", place) from error
         if isinstance(parsed, Mapping):
-            settings = read(settings, parsed, at)
+            settings = read(settings, parsed, place)
     return settings
 
 
@@ -68,13 +63,13 @@ def _leaf_spine(settings: Settings, config: Mapping[str, object], where: Where) 
 
 def _history(settings: Settings, config: Mapping[str, object], where: Where) -> Settings:
     """Each leaf with its average, as the controller writes them."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for leaf, value in config.items():
         average = _number(value, str(leaf), where)
         if average > 1:
             raise InputError(f"{leaf}: {value} is not between 0 and 1", where)
-        found[str(leaf)] = average
-    return replace(settings, history={**settings.history, **found})
+        result[str(leaf)] = average
+    return replace(settings, history={**settings.history, **result})
 
 
 def _weights(stated: Mapping[str, object], where: Where) -> dict[str, float]:
@@ -163,9 +158,9 @@ def quota_from(item: Mapping[str, object], where: Where) -> Quota | None:
 
 def _counted(values: object, where: Where, *, up: bool) -> dict[str, int]:
     """By the quota's names; `cpu` and `memory` alone mean requests."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for key, value in mapping(values, where).items():
         resource = next((key.removeprefix(prefix) for prefix in _TRACKED if key.startswith(prefix)), key)
         name = f"requests.{key}" if key in ("cpu", "memory") else key
-        found[name] = quantity.amount(resource, value, where.at(f"{where.field}.{key}"), up=up)
-    return found
+        result[name] = quantity.amount(resource, value, where.below(f"{key}"), up=up)
+    return result

@@ -34,11 +34,11 @@ def topology_from(item: Mapping[str, object], where: Where) -> Topology:
     annotations = texts(metadata.get("annotations"), where.at("metadata.annotations"))
     levels, aliases = _levels(spec, where)
     reservable = text(spec.get("reservableLevel"), where.at("spec.reservableLevel"))
-    at = where.at("spec.reservableLevel" if reservable else f"metadata.annotations.{RESERVABLE_KEY}")
+    place = where.at("spec.reservableLevel" if reservable else f"metadata.annotations.{RESERVABLE_KEY}")
     reservable = reservable or annotations.get(RESERVABLE_KEY, "")
     reservable = aliases.get(reservable, reservable)
     if reservable and reservable not in levels:
-        raise InputError(f"{reservable!r} is none of the levels {', '.join(levels)}", at)
+        raise InputError(f"{reservable!r} is none of the levels {', '.join(levels)}", place)
     return Topology(
         name=text(metadata.get("name"), where.at("metadata.name")),
         levels=levels,
@@ -56,14 +56,14 @@ def _levels(spec: Mapping[str, object], where: Where) -> tuple[tuple[str, ...], 
     levels: list[str] = []
     aliases: dict[str, str] = {}
     for index, entry in enumerate(maps(spec.get("levels"), where.at("spec.levels"))):
-        at = where.at(f"spec.levels[{index}].nodeLabel")
-        key = text(entry.get("nodeLabel"), at)
+        place = where.at(f"spec.levels[{index}].nodeLabel")
+        key = text(entry.get("nodeLabel"), place)
         if not key:
-            raise InputError("a level names its node label", at)
+            raise InputError("a level names its node label", place)
         if key in levels:
-            raise InputError(f"{key} stands twice; each level once, coarse to fine", at)
+            raise InputError(f"{key} stands twice; each level once, coarse to fine", place)
         if levels and levels[-1] == HOSTNAME:
-            raise InputError(f"{key} comes after {HOSTNAME}, which can only be last", at)
+            raise InputError(f"{key} comes after {HOSTNAME}, which can only be last", place)
         levels.append(key)
         alias = text(entry.get("alias"), where.at(f"spec.levels[{index}].alias"))
         if alias:
@@ -79,11 +79,11 @@ def _selector(spec: Mapping[str, object], annotations: Mapping[str, str], where:
     if spec.get("nodeSelector") is not None:
         return texts(spec["nodeSelector"], where.at("spec.nodeSelector"))
     selector: dict[str, str] = {}
-    at = where.at(f"metadata.annotations.{SELECTOR_KEY}")
+    place = where.at(f"metadata.annotations.{SELECTOR_KEY}")
     for pair in filter(None, annotations.get(SELECTOR_KEY, "").split(",")):
         key, equals, value = pair.strip().partition("=")
         if not key or not equals:
-            raise InputError(f"{pair!r} is no pair; write key=value,key=value", at)
+            raise InputError(f"{pair!r} is no pair; write key=value,key=value", place)
         selector[key] = value
     return selector
 
@@ -92,20 +92,20 @@ def _oversubscription(
     annotations: Mapping[str, str], levels: tuple[str, ...], where: Where
 ) -> dict[str, float]:
     """`LEVEL=RATIO,…`: between domains of the level the links carry 1/RATIO of what their nodes can send."""
-    found: dict[str, float] = {}
-    at = where.at(f"metadata.annotations.{OVERSUBSCRIPTION_KEY}")
+    result: dict[str, float] = {}
+    place = where.at(f"metadata.annotations.{OVERSUBSCRIPTION_KEY}")
     for pair in filter(None, annotations.get(OVERSUBSCRIPTION_KEY, "").split(",")):
         level, _, ratio = pair.strip().partition("=")
         if level not in levels:
-            raise InputError(f"{level!r} is none of the levels {', '.join(levels)}", at)
-        found[level] = _positive(ratio, "a ratio from 1 up, as in LEVEL=7", at, least=1.0)
-    return found
+            raise InputError(f"{level!r} is none of the levels {', '.join(levels)}", place)
+        result[level] = _positive(ratio, "a ratio from 1 up, as in LEVEL=7", place, least=1.0)
+    return result
 
 
 def _adapter(annotations: Mapping[str, str], where: Where) -> float:
     stated = annotations.get(ADAPTER_KEY, "")
-    at = where.at(f"metadata.annotations.{ADAPTER_KEY}")
-    return _positive(stated, "gigabits a second, as in 400", at, least=1.0) if stated else 0.0
+    place = where.at(f"metadata.annotations.{ADAPTER_KEY}")
+    return _positive(stated, "gigabits a second, as in 400", place, least=1.0) if stated else 0.0
 
 
 def _positive(stated: str, what: str, where: Where, *, least: float) -> float:
@@ -121,14 +121,14 @@ def _positive(stated: str, what: str, where: Where, *, least: float) -> float:
 def links_of(item: Mapping[str, object], where: Where) -> tuple[Link, ...]:
     """The cables that our own kind lists: `spec.links[] {from, to, gbps}`. Raises `InputError`."""
     spec = mapping(item.get("spec"), where.at("spec"))
-    found: list[Link] = []
+    result: list[Link] = []
     for index, entry in enumerate(maps(spec.get("links"), where.at("spec.links"))):
-        at = f"spec.links[{index}]"
+        place = f"spec.links[{index}]"
         speed = entry.get("gbps", 0)
         if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0 <= speed < 1e9:
-            raise InputError(f"expected gigabits a second, found {kind_of(speed)}", where.at(f"{at}.gbps"))
-        one, other = text(entry.get("from"), where.at(at)), text(entry.get("to"), where.at(at))
+            raise InputError(f"expected gigabits a second, found {kind_of(speed)}", where.at(f"{place}.gbps"))
+        one, other = text(entry.get("from"), where.at(place)), text(entry.get("to"), where.at(place))
         if not one or not other:
-            raise InputError("a link names its two ends, from and to", where.at(at))
-        found.append(Link(one, other, float(speed)))
-    return tuple(found)
+            raise InputError("a link names its two ends, from and to", where.at(place))
+        result.append(Link(one, other, float(speed)))
+    return tuple(result)

@@ -40,14 +40,14 @@ def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:
     groups = _groups(sorted(nodes, key=lambda node: natural(node.name)))
     made = [(source, infer(members), members) for source, members in groups]
     kept = [(source, topology, members) for source, topology, members in made if topology.host_index > 0]
-    found: list[Proposal] = []
+    result: list[Proposal] = []
     for source, topology, members in kept:
         mine = {node.name for node in members}
         others = [node for _, group in groups for node in group if node.name not in mine]
-        before = sum(1 for proposal in found if proposal.source == source)
+        before = sum(1 for proposal in result if proposal.source == source)
         name = f"{source}-{before + 1}" if before else source
-        found.append(_proposal(source, replace(topology, name=name), members, others))
-    return tuple(found)
+        result.append(_proposal(source, replace(topology, name=name), members, others))
+    return tuple(result)
 
 
 def _groups(nodes: Iterable[Node]) -> list[tuple[str, list[Node]]]:
@@ -94,16 +94,16 @@ def _notes(topology: Topology, level: str, members: Sequence[Node]) -> list[str]
     depth = topology.index(level) + 1
     paths = {topology.path(node.name, node.labels)[:depth] for node in members if node.labels.get(level)}
     bare = sum(1 for node in members if not node.labels.get(level))
-    found = []
+    result = []
     if bare:
         lack = "lacks it and is" if bare == 1 else "lack it and are"
-        found.append(f"{level}: {bare} of {len(members)} nodes {lack} placed by the other levels only")
+        result.append(f"{level}: {bare} of {len(members)} nodes {lack} placed by the other levels only")
     if len({path[-1] for path in paths}) < len(paths):
-        found.append(f"{level}: values repeat under different parents; a domain is its whole path")
+        result.append(f"{level}: values repeat under different parents; a domain is its whole path")
     above = {path[:-1] for path in paths}
     if depth > 1 and len(above) == len(paths) and not bare:
-        found.append(f"{level}: one value for each domain above it, so that it divides nothing further")
-    return found
+        result.append(f"{level}: one value for each domain above it, so that it divides nothing further")
+    return result
 
 
 def topology_manifest(topology: Topology, kind: str) -> dict[str, object]:

@@ -14,7 +14,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+
+from planner.model.labels import Toleration
 
 UNKNOWN = -1
 """The count of `allocationMode: All`: as many as the node has."""
@@ -29,10 +31,6 @@ _MAX_SHOWN = 80
 
 PREFIX = "claims/"
 """The name of every `ClaimSpec` begins with this."""
-
-
-Toleration = tuple[str, str, str, str]
-"""Key, operator, value and effect, of a taint on a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +151,7 @@ def _request_json(request: DeviceRequest) -> dict[str, object]:
     if request.admin_access:
         fields["adminAccess"] = True
     if request.tolerations:
-        fields["tolerations"] = [list(toleration) for toleration in request.tolerations]
+        fields["tolerations"] = [list(astuple(toleration)) for toleration in request.tolerations]
     if request.capacity_requests:
         fields["capacity"] = dict(request.capacity_requests)
     return fields

@@ -17,6 +17,11 @@ class Where:
         """The same object, at `field` (a dotted path from the object's root)."""
         return Where(self.file, self.object, field)
 
+    def below(self, field: str) -> Where:
+        """The same object, at a field below this one: a name, a dotted path, or an index such as `[0]`."""
+        joint = "." if self.field and not field.startswith("[") else ""
+        return Where(self.file, self.object, self.field + joint + field)
+
     def __str__(self) -> str:
         return ": ".join(part for part in (self.file, self.object, self.field) if part)
 

@@ -1,12 +1,7 @@
-"""Nodes and the pods bound to them, as the planner sees them.
+"""Labels, taints and the words that select by them: requirements, terms, selectors, tolerations.
 
-What is asked for: a PodGroup of PodSets, each with the shape of its pods and its topology constraint.
-
-May this pod be on that node, capacity aside: selectors, required node affinity, taints.
-
-The rules are those of kube-scheduler's NodeAffinity and TaintToleration plugins: terms are ORed, the
-requirements inside a term ANDed, an empty term matches nothing, and only NoSchedule and NoExecute taints
-keep a pod away.
+The rules are those of apimachinery's label selectors and of kube-scheduler's NodeAffinity and TaintToleration
+plugins: the requirements of a term are ANDed; NotIn and DoesNotExist also hold where the label is missing.
 """
 
 from __future__ import annotations
@@ -74,9 +69,6 @@ PASSING_TAINTS = frozenset(
 RESERVED_TAINT = "bayplan.dev/reserved"
 """Our own: on the nodes of a domain that a gang holds whole, where domains are fenced by taint. Nodes are
 read without it, for the book of reservations says the same."""
-
-
-PRODUCT = "nvidia.com/gpu.product"
 
 
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")

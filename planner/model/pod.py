@@ -1,14 +1,9 @@
-"""What of a pod the kubelet aligns to NUMA zones, in its order: records only (`planner.qos` reads them).
+"""What of a pod matters to the planner: requests, NUMA alignment, where it may go, and beside which pods.
 
-What is asked for: a PodGroup of PodSets, each with the shape of its pods and its topology constraint.
-
-Required pod affinity and anti-affinity, and hard spread constraints, read from a pod's spec. Pure.
-
-Source: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
+Sources: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
 labelSelector selects (none where it has no selector) in its namespaces: the pod's own where neither
 `namespaces` nor `namespaceSelector` says otherwise. A namespace whose labels are not known is meant by every
-selector, unless that is over `kubernetes.io/metadata.name` alone. `matchLabelKeys` and
-`mismatchLabelKeys` add the pod's own values of those labels it has.
+selector, unless that is over `kubernetes.io/metadata.name` alone.
 """
 
 from __future__ import annotations
@@ -19,6 +14,7 @@ from dataclasses import dataclass, field
 from planner.model.claim_spec import ClaimUse
 from planner.model.labels import Term, Toleration, holds
 from planner.model.quantity import Resources
+from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +59,6 @@ def assumed(requests: Resources) -> Alignment:
     devices = {name: amount for name, amount in requests.items() if "/" in name and amount > 0}
     asks = (AlignedRequest("", devices),) if devices else ()
     return Alignment(asks, asks)
-
-
-GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi")
-
-
-MIG_PREFIX = "nvidia.com/mig-"
-
-
-CLAIMED_GPU = "gpu.nvidia.com"
-"""What a whole GPU is called that is asked for by claim (planner.devices)."""
 
 
 @dataclass(frozen=True, slots=True)

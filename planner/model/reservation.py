@@ -1,14 +1,4 @@
-"""Reservations, the invariants that they keep, and the Ledger that holds them.
-
-Invariants (tests/planner/ledger/test_ledger_machine.py walks them as a state machine):
-1. An exclusively held domain has one holder.
-3. A gang is reserved wholly or not at all.
-4. The same gang asked again gets the same reservation.
-7. A hold that nobody claims expires; a crash loses no reservation and leaks none past its time to live.
-
-What of a reserved gang's pods matters to others besides amounts: labels, anti-affinity, NUMA alignment,
-and what their device claims ask for.
-"""
+"""Reservations: what a gang holds, and what of its pods matters to other gangs."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""What schedulers' ConfigMaps say of how to place: nod-ai's weights and limits, KAI's levels and policies.
-
-`topology-scheduler-config` (key `config.yaml`, SchedulerConfig) and `kai-scheduler-config`. Weights must not
-be negative, and are normalised to a sum of 1. `topology-scheduler-history` (key `history.yaml`) is what the
-controller keeps of how past gangs ended.
-
-What a namespace allows: LimitRanges and ResourceQuotas (core/v1). Pure.
+"""How to place by schedulers' settings (nod-ai's weights and limits, KAI's levels and policies), and quotas.
 
 Amounts are in base units. A LimitRange's bounds are those of its types Container and Pod; what a quota has
 left is its `hard` less its `used`, as the API server last counted.

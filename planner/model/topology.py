@@ -2,30 +2,20 @@
 
 A label value repeats across parents ("rack-1" in every block), so a domain is the whole path of values
 from the coarsest level down, never a value alone.
-
-What does not change between plans: topologies, nodes, and the trees that they make.
-
-Built once and shared by every snapshot; with a node changed, new or gone it is another one, which shares all
-that the node does not touch.
-
-The label sources that tell where a node stands, one row a source: keys coarse to fine.
-
-From facts of the sources' own documentation (GPU feature discovery, Topograph, the clouds). Numbering runs
-in different directions; here it is always coarse to fine. The hostname is added to each.
-
-Kinds of pods: those that the search need not tell apart, and when two kinds are one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from planner.model.resources import CLIQUE_LABEL
 
 HOSTNAME = "kubernetes.io/hostname"
 
 
 NVLINK_KEYS = (
-    "nvidia.com/gpu.clique",
+    CLIQUE_LABEL,
     "nvlink-domain",
     "nvlink.domain",
     "accelerator",
@@ -83,6 +73,39 @@ class Topology:
         return (*(labels.get(key, "") for key in self.levels[:-1]), labels.get(HOSTNAME) or node_name)
 
 
+def contains(outer: Domain, inner: Domain) -> bool:
+    """Whether the outer domain is the inner one or holds it: a domain is a path, and holds what begins so."""
+    return inner[: len(outer)] == outer
+
+
+def common_domain(paths: Sequence[Domain]) -> Domain:
+    """The finest domain that holds all of these paths, of which there is at least one.
+
+    It ends with a label that is there: `("zone-a", "")` says no more than `("zone-a",)`.
+    """
+    common = paths[0]
+    for path in paths[1:]:
+        shared = 0
+        while shared < min(len(common), len(path)) and common[shared] == path[shared]:
+            shared += 1
+        common = common[:shared]
+    while common and not common[-1]:
+        common = common[:-1]
+    return common
+
+
+def held_domains(topology: Topology, domain: Domain, paths: Iterable[Domain]) -> tuple[Domain, ...]:
+    """What a gang in `domain` on nodes of these paths holds whole under mode `domain`.
+
+    Its domain, where that is no coarser than the reservable level, else each domain of the reservable level
+    that it touches; a node that has no label of that level is held by itself.
+    """
+    reservable = topology.reservable_index
+    if domain and len(domain) - 1 >= reservable:
+        return (domain,)
+    return tuple(dict.fromkeys(path[: reservable + 1] if path[reservable] else path for path in paths))
+
+
 def short(level: str) -> str:
     """A level's label key as a person says it: "node", "NVLink domain", else its last word."""
     if level == HOSTNAME:
@@ -99,9 +122,6 @@ class Link:
     one: str
     other: str
     gbps: float
-
-
-CLIQUE = "nvidia.com/gpu.clique"
 
 
 ROOT = -1

@@ -8,13 +8,13 @@ keep a pod away.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from planner.model.labels import (
     ANY,
     CORDON,
     NODE_NAME_FIELD,
     PASSING_TAINTS,
-    PRODUCT,
     Taint,
     Term,
     holds,
@@ -24,12 +24,7 @@ from planner.model.labels import (
 from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.model.resolved import NodeExclusion, ResolvedShape
-
-GPU = "nvidia.com/gpu"
-
-
-SHARED_GPU = "nvidia.com/gpu.shared"
-
+from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
 
 _SHARED = "-SHARED"
 
@@ -41,8 +36,12 @@ def term_matches(term: Term, node: Node) -> bool:
     )
 
 
-def affinity_matches(shape: PodShape, node: Node) -> bool:
-    """Whether the required node affinity lets the pod onto the node."""
+def affinity_allows(shape: PodShape, node: Node) -> bool:
+    """Whether the node selector and the required node affinity let the pod onto the node."""
+    return selects(shape.node_selector, node.labels) and _affinity_matches(shape, node)
+
+
+def _affinity_matches(shape: PodShape, node: Node) -> bool:
     return not shape.affinity or any(term_matches(term, node) for term in shape.affinity)
 
 
@@ -65,7 +64,7 @@ def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) ->
 
 def divided(labels: Mapping[str, str]) -> bool:
     """Whether the node's GPU resource gives parts of GPUs: MIG instances (strategy single) or time slices."""
-    product = labels.get(PRODUCT, "")
+    product = labels.get(PRODUCT_LABEL, "")
     return "-MIG-" in product or product.endswith(_SHARED)
 
 
@@ -82,7 +81,7 @@ def selector_obstacle(shape: PodShape, node: Node) -> str:
     """Why the pod's own node selector or affinity keeps it away, or ""."""
     if shape.node_selector and not selects(shape.node_selector, node.labels):
         return "node selector"
-    return "" if affinity_matches(shape, node) else "node affinity"
+    return "" if _affinity_matches(shape, node) else "node affinity"
 
 
 def divided_gpu_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
@@ -96,7 +95,7 @@ def divided_gpu_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -
         return "GPU shared by time: one a pod"
     gpus = shape.requests.get(GPU, 0)
     if gpus and divided(node.labels):
-        if node.labels[PRODUCT].endswith(_SHARED):
+        if node.labels[PRODUCT_LABEL].endswith(_SHARED):
             return "GPU shared by time: one a pod" if gpus > 1 else ""
         if gpus > 1:
             return "GPUs split by MIG: one instance a pod"
@@ -105,17 +104,32 @@ def divided_gpu_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -
     return ""
 
 
-def condition_obstacle(
-    shape: PodShape, *, ready: bool, cordoned: bool, taints: tuple[Taint, ...], passing: bool = True
-) -> str:
+class NodeCondition(Protocol):
+    """A node, or a host of a tree at one moment."""
+
+    @property
+    def ready(self) -> bool: ...
+
+    @property
+    def cordoned(self) -> bool: ...
+
+    @property
+    def taints(self) -> tuple[Taint, ...]: ...
+
+
+def condition_obstacle(shape: PodShape, condition: NodeCondition, *, passing: bool = True) -> str:
     """Why a node in this condition does not take the pod, or ""; `passing`: look at passing taints too."""
-    if not ready:
+    if not condition.ready:
         return "not ready"
-    if cordoned and not any(tolerates(t, CORDON) for t in shape.tolerations):
+    if condition.cordoned and not any(tolerates(t, CORDON) for t in shape.tolerations):
         return "cordoned"
-    if taints and (taint := untolerated(shape, taints, passing=passing)) is not None:
-        return f"taint {taint.key}"
-    return ""
+    return taint_obstacle(shape, condition.taints, passing=passing) if condition.taints else ""
+
+
+def taint_obstacle(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> str:
+    """Which taint keeps the pod away, in words, or ""."""
+    taint = untolerated(shape, taints, passing=passing)
+    return "" if taint is None else f"taint {taint.key}"
 
 
 def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
@@ -123,17 +137,9 @@ def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
 
     `now` False asks whether it may ever: cordons, readiness and passing taints are then left aside.
     """
-    return (
-        selector_obstacle(shape, node)
-        or divided_gpu_obstacle(shape, node)
-        or condition_obstacle(
-            shape,
-            ready=node.ready or not now,
-            cordoned=node.cordoned and now,
-            taints=node.taints,
-            passing=now,
-        )
-    )
+    if why := selector_obstacle(shape, node) or divided_gpu_obstacle(shape, node):
+        return why
+    return condition_obstacle(shape, node) if now else taint_obstacle(shape, node.taints, passing=False)
 
 
 def preference(shape: PodShape, node: Node) -> int:

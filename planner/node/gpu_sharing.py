@@ -24,15 +24,9 @@ from functools import lru_cache
 from itertools import groupby
 
 from planner.model.node import BoundPod, Node
-from planner.model.pod import MIG_PREFIX
 from planner.model.quantity import Resources
+from planner.model.resources import GPU, MEMORY_LABEL, MIG_PREFIX
 from planner.node.eligibility import divided
-
-GPU = "nvidia.com/gpu"
-
-
-GPU_MEMORY_LABEL = "nvidia.com/gpu.memory"
-
 
 FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
 """KAI's annotations on pods."""
@@ -162,7 +156,7 @@ def never(share: Share, hosts: Sequence[tuple[SharedGpus | None, int]]) -> str:
         return "no node that it may use has GPUs to share; those that MIG or time slicing divides are not."
     sizes = [gpus.gpu_size for gpus, _ in sharing if gpus.size_known]
     if share.memory and not sizes:
-        why = f"no node that it may use says how much its GPUs have (label {GPU_MEMORY_LABEL})."
+        why = f"no node that it may use says how much its GPUs have (label {MEMORY_LABEL})."
         return f"{why} Would work: {FRACTION}, or that label, which GPU feature discovery writes."
     if share.memory > max(sizes, default=share.memory):
         largest = f"{max(sizes)} MiB"
@@ -187,7 +181,7 @@ def shared_gpus_of(node: Node) -> SharedGpus | None:
         return None
     if any(name.startswith(MIG_PREFIX) and count > 0 for name, count in node.allocatable.items()):
         return None
-    text = node.labels.get(GPU_MEMORY_LABEL, "")
+    text = node.labels.get(MEMORY_LABEL, "")
     size = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
     if size >= _MEBIBYTES:  # GPU feature discovery once wrote bytes
         size //= _MEBIBYTES

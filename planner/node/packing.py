@@ -16,7 +16,8 @@ from planner.model.claim_spec import ClaimSpec
 from planner.model.pod_class import PodClass
 from planner.model.quantity import LARGEST, Resources
 from planner.model.resolved import ResolvedShape
-from planner.node.gpu_sharing import GPU, SharedGpus, share_in, share_named
+from planner.model.resources import GPU
+from planner.node.gpu_sharing import SharedGpus, share_in, share_named
 from planner.node.numa_state import ArrivalOrders, NumaState, alignment_for
 from planner.node.nvlink import groups_fit
 

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.model.node import Node
-from planner.model.pod import GPU_RESOURCES, AlignedRequest
+from planner.model.pod import AlignedRequest
 from planner.model.quantity import Resources
+from planner.model.resources import GPU_RESOURCES
 
 SINGLE = "single-numa-node"
 

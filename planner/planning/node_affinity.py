@@ -9,7 +9,7 @@ from planner.model.answer import Answer
 from planner.model.labels import Requirement, Term
 from planner.model.natural_order import natural
 from planner.model.podgroup import PodGroup
-from planner.model.topology import HOSTNAME, Domain, Topology
+from planner.model.topology import HOSTNAME, Domain, Topology, contains, held_domains
 
 
 def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: str) -> tuple[Term, ...]:
@@ -79,12 +79,9 @@ def _path(snapshot: Snapshot, topology: Topology, name: str) -> Domain:
 
 
 def _within(snapshot: Snapshot, topology: Topology, name: str, domain: Domain) -> bool:
-    return _path(snapshot, topology, name)[: len(domain)] == domain
+    return contains(domain, _path(snapshot, topology, name))
 
 
 def _would_reserve(snapshot: Snapshot, topology: Topology, answer: Answer) -> tuple[Domain, ...]:
-    reservable = topology.reservable_index
-    if answer.domain and len(answer.domain) - 1 >= reservable:
-        return (answer.domain,)
     paths = (_path(snapshot, topology, a.node) for a in answer.assignments)
-    return tuple(dict.fromkeys(p[: reservable + 1] if p[reservable] else p for p in paths if p))
+    return held_domains(topology, answer.domain, (path for path in paths if path))

@@ -15,12 +15,11 @@ from planner.cluster.snapshot import Snapshot
 from planner.devices.pools import is_claimed
 from planner.model.answer import Answer
 from planner.model.claim_spec import is_claim_spec
-from planner.model.labels import selects
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.model.resolved import ResolvedPodGroup, resolved_group
 from planner.model.topology import ROOT, Domain, Topology
-from planner.node.eligibility import affinity_matches
+from planner.node.eligibility import affinity_allows
 from planner.request.device_claims import with_devices
 from planner.request.levels import resolve
 from planner.request.topology_choice import candidates
@@ -109,9 +108,7 @@ def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") ->
 
 def _stands(snapshot: Snapshot, pod_set: PodSet, name: str) -> bool:
     node = snapshot.nodes.get(name)
-    if node is None or not selects(pod_set.shape.node_selector, node.labels):
-        return False
-    return affinity_matches(pod_set.shape, node)
+    return node is not None and affinity_allows(pod_set.shape, node)
 
 
 def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, own: Reservation) -> bool:

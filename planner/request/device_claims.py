@@ -15,13 +15,14 @@ from planner.devices.bound_claims import pool_amounts
 from planner.devices.catalog import Devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, ResourceClaim
 from planner.devices.node_devices import NodeKind
-from planner.devices.pools import CLAIMED_GPU, CLAIMED_MIG, is_claimed, pool_of
+from planner.devices.pools import is_claimed, pool_of
 from planner.devices.slices import Device
 from planner.model.claim_spec import UNKNOWN, ClaimSpec, claim_spec_of, is_claim_spec
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.podgroup import PodGroup
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, ResolvedShape, resolved_group
-from planner.model.topology import CLIQUE, HOSTNAME, Topology
+from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, CLIQUE_LABEL
+from planner.model.topology import HOSTNAME, Topology
 from planner.request.validation import Refusal
 
 _MOST_NAMED = 6
@@ -51,10 +52,10 @@ def in_one_clique(
     """
     namespace = group.name.partition("/")[0]
     own = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]
-    named = [t for t in topologies if CLIQUE in t.levels and group.constraint.topology in ("", t.name)]
+    named = [t for t in topologies if CLIQUE_LABEL in t.levels and group.constraint.topology in ("", t.name)]
     if group.size < 2 or not own or not named or sum(p.count for p in own) < 2:
         return group
-    within = {level for t in named for level in t.levels[t.index(CLIQUE) :]}
+    within = {level for t in named for level in t.levels[t.index(CLIQUE_LABEL) :]}
     within |= {word for t in named for word, level in t.aliases.items() if level in within}
     loose = {p.name for p in own if p.constraint.required not in within}
     if group.constraint.required in within or not loose:
@@ -64,17 +65,17 @@ def in_one_clique(
             replace(p, constraint=replace(p.constraint, required="")) if p.name in loose else p
             for p in group.pod_sets
         )
-        tightened = replace(group.constraint, required=CLIQUE)
+        tightened = replace(group.constraint, required=CLIQUE_LABEL)
         return _noted(replace(group, pod_sets=sets, constraint=tightened))
     sets = tuple(
-        replace(p, constraint=replace(p.constraint, required=CLIQUE)) if p.name in loose else p
+        replace(p, constraint=replace(p.constraint, required=CLIQUE_LABEL)) if p.name in loose else p
         for p in group.pod_sets
     )
     return _noted(replace(group, pod_sets=sets))
 
 
 def _noted(group: ResolvedPodGroup) -> ResolvedPodGroup:
-    note = f"its pods claim a ComputeDomain's channel, which reaches one {CLIQUE}: planned within one"
+    note = f"its pods claim a ComputeDomain's channel, which reaches one {CLIQUE_LABEL}: planned within one"
     return replace(group, warnings=(*group.warnings, note))
 
 
@@ -159,9 +160,15 @@ class _Asked:
             raise self._none(request, whose, most)
         meant = {device for _, there in found for device in there}
         for text in self._devices.not_understood(want, meant):
-            self.note(f"the selector {_cut(text)} ({whose}) is more than the plan reads: taken to hold")
+            self.note(self._taken_to_hold(text, whose))
         if any(device.shareable for device in meant):
             self.note(f"devices that several claims may share ({whose}) are planned as if never used up")
+
+    def _taken_to_hold(self, text: str, whose: str) -> str:
+        """What is said of a selector of which it cannot be told whether devices meet it."""
+        if self._devices.claims.engine is None:
+            return f"no CEL engine reads the selector {_cut(text)} ({whose}): taken to hold"
+        return f"the selector {_cut(text)} ({whose}) is more than the plan reads: taken to hold"
 
     def _ever(self, bundles: Sequence[ClaimSpec]) -> bool:
         """Whether some node can give a pod all of them when nothing runs."""
@@ -210,7 +217,7 @@ class _Asked:
             raise self._none(request, whose, 0)
         meant = {device for _, there in found for device in there}
         for text in self._devices.not_understood(want, meant):
-            self.note(f"the selector {_cut(text)} ({whose}) is more than the plan reads: taken to hold")
+            self.note(self._taken_to_hold(text, whose))
         pools = {pool_of(device) for device in meant}
         if CLAIMED_GPU in pools and len(pools) > 1:
             self.note(f"whole GPUs and slices both meet {whose}: its devices are not planned")

@@ -11,7 +11,7 @@ from planner.model.labels import holds, selects
 from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.topology import Topology
-from planner.node.eligibility import affinity_matches
+from planner.node.eligibility import affinity_allows
 from planner.request.levels import levels_asked, resolve, topologies_asked
 from planner.request.validation import Refusal
 
@@ -96,7 +96,7 @@ def _check_nodes(snapshot: Snapshot, pod_set: PodSet, left: tuple[Topology, ...]
         return  # no node is elsewhere
     elsewhere = ""
     for node in snapshot.nodes.values():
-        if selects(shape.node_selector, node.labels) and affinity_matches(shape, node):
+        if affinity_allows(shape, node):
             if any(node.name in trees[t.name].index for t in left):
                 return
             others = (n for n, tree in trees.items() if node.name in tree.index)

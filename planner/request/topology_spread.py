@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.labels import ANY, NODE_NAME_FIELD, selects
+from planner.model.labels import ANY, NODE_NAME_FIELD
 from planner.model.node import Node
 from planner.model.pod import PodShape, SpreadConstraint, selected
 from planner.model.podgroup import PodSet
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedShape, SpreadState
 from planner.model.topology import HOSTNAME
-from planner.node.eligibility import affinity_matches, untolerated
+from planner.node.eligibility import affinity_allows, untolerated
 from planner.request.pod_affinity import Neighbour, neighbours_of
 
 CAUSE = "topology spread"
@@ -101,9 +101,7 @@ def _values(snapshot: Snapshot, shape: PodShape, spread: SpreadConstraint) -> di
 def _eligible(node: Node, shape: PodShape, spread: SpreadConstraint, keys: Iterable[str]) -> bool:
     if not all(node.labels.get(key) for key in keys):
         return False
-    if spread.by_affinity and not (
-        selects(shape.node_selector, node.labels) and affinity_matches(shape, node)
-    ):
+    if spread.by_affinity and not affinity_allows(shape, node):
         return False
     return not (spread.by_taints and untolerated(shape, node.taints, passing=True))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.quantity import LARGEST
+from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 from planner.node.gpu_sharing import share_in
 
 MOST_PODS = 100_000

@@ -180,10 +180,7 @@ class CapacityClasses:
     def _packings(self, content: DomainCapacity, match: EligibilityMap) -> tuple[PodCount, ...]:
         """What the host could hold of the kinds, empty where nothing fits."""
         allowed = tuple(
-            not why
-            and not condition_obstacle(
-                kind.shape, ready=content.ready, cordoned=content.cordoned, taints=content.taints
-            )
+            not why and not condition_obstacle(kind.shape, content)
             for kind, why in zip(self._kinds, match.why, strict=True)
         )
         if not any(allowed):

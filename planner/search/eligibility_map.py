@@ -16,12 +16,13 @@ from planner.cluster.capacity import DomainCapacity, chunked
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.plan_cache import CacheSection
 from planner.cluster.tree import Subtree, TopologyTree
-from planner.model.labels import NODE_NAME_FIELD, PRODUCT
+from planner.model.labels import NODE_NAME_FIELD
 from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.model.pod_class import PodClass
 from planner.model.resolved import ResolvedShape
-from planner.node.eligibility import GPU, SHARED_GPU, label_obstacle, preference
+from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
+from planner.node.eligibility import label_obstacle, preference
 from planner.search.rules.caps import Cap, Most
 
 
@@ -138,7 +139,7 @@ class _Matching:
     def __init__(self, kinds: Sequence[PodClass], *, divided: bool) -> None:
         self._kinds = kinds
         asked = {key for kind in kinds for key in _keys(kind.shape)}
-        self._keys = sorted(asked | ({PRODUCT} if divided else set()))
+        self._keys = sorted(asked | ({PRODUCT_LABEL} if divided else set()))
         self._named = _names(kinds)
         self._by_value: dict[tuple[str | None, ...], EligibilityMap] = {}
         self._known: dict[object, EligibilityMap] = {}

@@ -12,14 +12,12 @@ from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
+from planner.model.resources import GPU
 from planner.model.topology import HOSTNAME, Topology
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from planner.simulation.hall import Hall, Taken
 from planner.simulation.jobs import Job
-
-GPU = "nvidia.com/gpu"
-
 
 RACK = "rack"
 

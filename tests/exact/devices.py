@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.cluster import read
 from planner.model.claim_spec import ClaimUse
 from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup, PodSet
+from webhook.functions.device_selectors import read_cluster
 
 Json = dict[str, Any]
 DRIVER, NIC_DRIVER = "gpu.nvidia.com", "nic.example"
@@ -272,7 +272,7 @@ class World:
             _claim("ResourceClaim", f"given-{name}", {}, self._results(name, some))
             for name, some in self.given.items()
         ]
-        return read([("world", [*nodes, *slices, *claims, *given, _NIC_CLASS, _GPU_CLASS])])
+        return read_cluster([("world", [*nodes, *slices, *claims, *given, _NIC_CLASS, _GPU_CLASS])])
 
     def _slices(self, name: str) -> Iterator[Json]:
         """As drivers write them: counters in a slice of their own, or (Kubernetes 1.34) with the devices."""

@@ -8,14 +8,14 @@ import pytest
 import yaml
 
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.cluster import read
 from tests.fabrics import generate
+from webhook.functions.device_selectors import read_cluster
 
 
 def cluster(*names: str) -> Snapshot:
     """The picture that these files give."""
     texts = [(name, (generate.CLUSTERS / name).read_text()) for name in names]
-    return read((name, yaml.load(text, Loader=yaml.CSafeLoader)) for name, text in texts)
+    return read_cluster((name, yaml.load(text, Loader=yaml.CSafeLoader)) for name, text in texts)
 
 
 @pytest.mark.parametrize("name", generate.FILES)

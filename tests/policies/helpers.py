@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.cluster import read
 from webhook.admission.decision import Decision, decide
 from webhook.cli.inputs import shipped
 from webhook.files.reader import documents
+from webhook.functions.device_selectors import read_cluster
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import load_paths
 from webhook.wire.request import from_object
@@ -41,7 +41,7 @@ def with_parameters(**data: Any) -> PolicySet:
 @cache
 def cluster(name: str) -> Snapshot:
     """An example cluster."""
-    return read((one.file, one.value) for one in documents([str(CLUSTERS / f"{name}.yaml")]))
+    return read_cluster((one.file, one.value) for one in documents([str(CLUSTERS / f"{name}.yaml")]))
 
 
 def mutate(obj: Json, using: PolicySet | None = None, on: Snapshot | None = None) -> Decision:

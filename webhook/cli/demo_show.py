@@ -128,9 +128,9 @@ def fabric(console: Console, snapshot: Snapshot, held: Sequence[Reservation]) ->
 def _cell(
     node: str, cordoned: bool, held: Sequence[Reservation], letters: Mapping[str, str], used: frozenset[str]
 ) -> str:
-    for one in held:
-        if any(assignment.node == node for assignment in one.assignments):
-            return f"[bold cyan]{letters[one.gang]}[/]"
-        if node in one.nodes:
-            return f"[cyan]{letters[one.gang].lower()}[/]"
+    for reservation in held:
+        if any(assignment.node == node for assignment in reservation.assignments):
+            return f"[bold cyan]{letters[reservation.gang]}[/]"
+        if node in reservation.nodes:
+            return f"[cyan]{letters[reservation.gang].lower()}[/]"
     return "-" if cordoned else "#" if node in used else "."

@@ -51,11 +51,13 @@ def run(args: argparse.Namespace) -> int:
     """Look, and print a line for each thing. Raises `InputError` for a kubeconfig that is none."""
     findings = asyncio.run(_examine(args))
     if args.output == "json":
-        sys.stdout.write(orjson.dumps([asdict(one) for one in findings], option=orjson.OPT_INDENT_2).decode())
+        sys.stdout.write(
+            orjson.dumps([asdict(finding) for finding in findings], option=orjson.OPT_INDENT_2).decode()
+        )
         sys.stdout.write("\n")
     else:
         terminal.console().print(terminal.table(("", "CHECK", "FOUND", "MEND"), map(_row, findings)))
-    return 1 if any(one.grade == "fail" for one in findings) else 0
+    return 1 if any(finding.grade == "fail" for finding in findings) else 0
 
 
 async def _examine(args: argparse.Namespace) -> list[CheckFinding]:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import CLAIM_KINDS
-from planner.manifests.cluster import read
 from planner.model.errors import InputError, Where
 from webhook.admission.environment import Environment
 from webhook.files.reader import Document, objects
+from webhook.functions.device_selectors import read_cluster
 from webhook.functions.table import FUNCTIONS
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore, load_paths
@@ -63,8 +63,10 @@ def beside(snapshot: Snapshot, found: list[Document]) -> Snapshot:
 
     Raises `InputError` for malformed ones.
     """
-    claims = [(one.file, one.value) for one in found if one.value.get("kind") in CLAIM_KINDS]
-    return snapshot.with_claims(read(claims).base.claims) if claims else snapshot
+    claims = [
+        (document.file, document.value) for document in found if document.value.get("kind") in CLAIM_KINDS
+    ]
+    return snapshot.with_claims(read_cluster(claims).base.claims) if claims else snapshot
 
 
 def manifests(paths: Sequence[str]) -> list[Document]:

@@ -66,13 +66,13 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "table":
         show(found, explain=args.explain)
     else:
-        document = {"gangs": [one.to_json() for one in found]}
+        document = {"gangs": [planned.to_json() for planned in found]}
         sys.stdout.write(
             orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
             if args.output == "json"
             else yaml.safe_dump(document, sort_keys=False)
         )
-    return 0 if all(one.answer.decision == "admitted" for one in found) else 1
+    return 0 if all(planned.answer.decision == "admitted" for planned in found) else 1
 
 
 def plan_each(
@@ -82,7 +82,7 @@ def plan_each(
 
     Raises `InputError` for a malformed workload.
     """
-    found: list[PlannedGang] = []
+    result: list[PlannedGang] = []
     podgroups = {**podgroups, **pod_groups(document.value for document in documents)}
     planned: set[str] = set()
     read_in = (_workload(place, document, podgroups) for place, document in enumerate(documents))
@@ -91,10 +91,10 @@ def plan_each(
         planned.update(group.name for group in groups)
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=True))
         for placed in plan.placed:
-            found.append(PlannedGang(placed.answer, placed.group, snapshot))
+            result.append(PlannedGang(placed.answer, placed.group, snapshot))
             if placed.reservation is not None:
                 snapshot = snapshot.with_reservation(placed.reservation)
-    return found
+    return result
 
 
 def _workload(place: int, document: Document, podgroups: PodGroups) -> Workload:

@@ -59,7 +59,7 @@ def show(found: Sequence[PlannedGang], *, explain: bool) -> None:
     if not found:
         out.print("no gang in these manifests asks for anything that can be planned")
         return
-    answers = [one.answer for one in found]
+    answers = [planned.answer for planned in found]
     rows = [
         (
             answer.gang,
@@ -73,14 +73,14 @@ def show(found: Sequence[PlannedGang], *, explain: bool) -> None:
     out.print(table(("gang", "decision", "domain", "reserves", "pods"), rows))
     if not explain:
         _worths(out, found)
-    for one in found:
-        answer = one.answer
+    for planned in found:
+        answer = planned.answer
         if answer.decision != "admitted" or answer.warnings or explain:
             out.print(f"\n{answer.gang}: {answer.reason}\n  {answer.message}")
         for warning in answer.warnings:
             out.print(f"  warning: {warning}")
         if explain:
-            _explain(out, one)
+            _explain(out, planned)
 
 
 def path(domain: Domain) -> str:
@@ -96,12 +96,12 @@ def _pods(answer: Answer) -> str:
 
 def _worths(out: Console, found: Sequence[PlannedGang]) -> None:
     """A line for each gang of several pods with GPUs, and the model and the rule in words."""
-    known = [(one, value) for one in found if one.group.size > 1 and (value := one.worth())]
+    known = [(planned, value) for planned in found if planned.group.size > 1 and (value := planned.worth())]
     if not known:
         return
     rows = [
-        (one.answer.gang, _time(value.here), _blind(one.placed, value), value.here.rates.words)
-        for one, value in known
+        (planned.answer.gang, _time(value.here), _blind(planned.placed, value), value.here.rates.words)
+        for planned, value in known
     ]
     out.print()
     out.print(table(("all-reduce of 1 GB", "here", "topology-blind", "links"), rows))
@@ -123,9 +123,9 @@ def _nodes(count: int) -> str:
     return f"{count} node{'' if count == 1 else 's'}"
 
 
-def _explain(out: Console, one: PlannedGang) -> None:
+def _explain(out: Console, planned: PlannedGang) -> None:
     """The search as a tree, the nodes by cause, the nearest requests, the ranks, the worth of the place."""
-    answer, told = one.answer, one.account()
+    answer, told = planned.answer, planned.account()
     if told is not None:
         _tree(out, answer, told)
         _left_out(out, told)
@@ -134,8 +134,8 @@ def _explain(out: Console, one: PlannedGang) -> None:
     for pod_set in dict.fromkeys(assignment.pod_set for assignment in answer.assignments):
         laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
         out.print(f"  ranks of {pod_set}: {listed(laid)}")
-    if value := one.worth():
-        beside = _blind(one.placed, value)
+    if value := planned.worth():
+        beside = _blind(planned.placed, value)
         out.print(f"  all-reduce of 1 GB: {_time(value.here)}; topology-blind ({RULE}): {beside}")
         out.print(f"    by the model: {value.here.estimate.model}; {value.here.rates.words}")
 

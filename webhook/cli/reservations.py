@@ -55,8 +55,8 @@ def add_parser(subparsers: Subparsers) -> None:
     show = _verb(verbs, "show", "the reservations of some gangs")
     show.add_argument("-o", "--output", choices=_FORMATS, default="yaml")
     release = _verb(verbs, "release", "give places back; such a gang is planned anew when it is asked for")
-    for one in (show, release):
-        one.add_argument("names", metavar="NAME", nargs="+", help="a gang (NAMESPACE/KIND/NAME) or an id")
+    for command in (show, release):
+        command.add_argument("names", metavar="NAME", nargs="+", help="a gang (NAMESPACE/KIND/NAME) or an id")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -205,8 +205,8 @@ async def _until_stopped(
     log.info("serving on %s://%s:%d, policies %s", scheme, args.host, running.port, policies.current.revision)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, stop.set)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
     watchers = [asyncio.create_task(_reload(webhook, taken_up))]
     if tls:
         watchers.append(asyncio.create_task(tls.watch()))

@@ -96,7 +96,9 @@ def run(args: argparse.Namespace) -> int:
         title = _title(args, load, wanted)
         scenes.append(PlotScene(title, [seeds[0] for seeds in runs], outcomes))
         count = sum(map(len, wanted))
-        documents.append({"load": load, "jobs": count, "strategies": [one.to_json() for one in outcomes]})
+        documents.append(
+            {"load": load, "jobs": count, "strategies": [outcome.to_json() for outcome in outcomes]}
+        )
         if args.output == "table":
             _table(outcomes, title, first=len(scenes) == 1)
     if args.plot:
@@ -176,9 +178,13 @@ def _table(outcomes: Sequence[SimulationResult], title: str, *, first: bool) -> 
         for one in outcomes
     ]
     out.print(table((*columns, f"{whole} whole racks startable", "all-reduce"), rows))
-    sizes = [max((one.waits[i].size for one in outcomes), key=len) for i in range(len(outcomes[0].waits))]
+    sizes = [
+        max((outcome.waits[i].size for outcome in outcomes), key=len) for i in range(len(outcomes[0].waits))
+    ]
     out.print("\nhours waited, mean / 90th percentile (gangs never started), by GPUs of the gang")
-    out.print(table(("strategy", *sizes), [(one.strategy, *map(_wait, one.waits)) for one in outcomes]))
+    out.print(
+        table(("strategy", *sizes), [(outcome.strategy, *map(_wait, outcome.waits)) for outcome in outcomes])
+    )
 
 
 def _running(one: SimulationResult) -> str:

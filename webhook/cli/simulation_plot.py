@@ -50,12 +50,12 @@ def plot(scenes: Sequence[PlotScene]) -> str:
 
 def _scene(scene: PlotScene) -> list[str]:
     top, step = TOP + 20, PANEL + 50
-    waits = [[wait.mean / 3600 for wait in one.waits] for one in scene.outcomes]
+    waits = [[wait.mean / 3600 for wait in outcome.waits] for outcome in scene.outcomes]
     sizes = [
-        max((one.waits[size].size for one in scene.outcomes), key=len)
+        max((outcome.waits[size].size for outcome in scene.outcomes), key=len)
         for size in range(len(scene.outcomes[0].waits))
     ]
-    startable = [[share * 100 for share in one.startable] for one in scene.outcomes]
+    startable = [[share * 100 for share in outcome.startable] for outcome in scene.outcomes]
     whole = [f"{racks} whole rack{'' if racks == 1 else 's'}" for racks in WHOLE_RACKS]
     return [
         _text(LEFT, 24, scene.title, size=15),

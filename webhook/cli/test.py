@@ -8,12 +8,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from planner.manifests.cluster import read as read_cluster
 from planner.model.errors import InputError, Where
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
+from webhook.functions.device_selectors import read_cluster
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.testing.cases import Case, ExpectedOutcome

@@ -109,7 +109,7 @@ def _json(topology: Topology, count: Count, nodes: bool) -> dict[str, object]:
 def _trimmed(domain: dict[str, object], nodes: bool) -> dict[str, object]:
     inside = domain["domains"]
     assert isinstance(inside, list), "a domain lists those inside it"
-    kept = [_trimmed(one, nodes) for one in inside if nodes or one["level"] != HOSTNAME]
+    kept = [_trimmed(domain, nodes) for domain in inside if nodes or domain["level"] != HOSTNAME]
     return {**domain, "domains": kept}
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import yaml
 
 from planner.model.errors import InputError, Where
 from webhook.files import yaml_documents
@@ -48,7 +47,7 @@ def objects(paths: Sequence[str]) -> list[Document]:
 
     Raises `InputError` as `documents` does, and for a document that is no object with a kind.
     """
-    return [one for document in documents(paths) for one in _items(document)]
+    return [item for document in documents(paths) for item in _items(document)]
 
 
 def _items(document: Document) -> Iterator[Document]:
@@ -100,21 +99,11 @@ def _documents(file: str) -> list[Document]:
                 raise InputError(f"nested deeper than {DEPTH_LIMIT} levels", Where(file))
         else:
             values = yaml_documents.load_all(text)
-    except InputError:
-        raise
     except orjson.JSONDecodeError as error:
         raise InputError(f"no JSON: {error.msg}", Where(f"{file}:{error.lineno}:{error.colno}")) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
-        raise InputError(
-            f"no YAML: {error.problem or error.context or 'it does not parse'}", Where(place)
-        ) from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
-        said = str(error).splitlines()[0].partition("; use sys.")[0]  # Python's own advice is none for YAML
-        raise InputError(f"no YAML: {said}", Where(file)) from None
-    except RecursionError:
-        raise InputError("nested too deeply to be a manifest", Where(file)) from None
+    except yaml_documents.YamlError as error:
+        place = f"{file}:{error.line}:{error.column}" if error.line else file
+        raise InputError(f"no YAML: {error.problem}", Where(place)) from None
     return [Document(file, index, value) for index, value in enumerate(values) if value is not None]
 
 

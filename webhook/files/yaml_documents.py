@@ -1,19 +1,24 @@
 """YAML as Kubernetes reads manifests, at the speed of libyaml and with bounds that a hostile file meets.
 
-No dates and no base-60 numbers; keys are text; a key that stands twice, a number that JSON cannot hold, and
-what nests or unfolds (by aliases) past the limits is an error with its line and column. libyaml composes
-recursively in C, so a file that may nest deeply is first walked as a flat stream of events.
+The one reader of YAML files: plain values (`load_all`), values with the place of each (`load_marked`), or the
+nodes below (`compose_all`). No dates and no base-60 numbers; keys are text; a key that stands twice, a number
+that JSON cannot hold, and what nests or unfolds (by aliases) past the limits is `YamlError` with its line and
+column. libyaml composes recursively in C, so a file that may nest deeply is first walked as a flat stream of
+events.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 import yaml
+
+from webhook.jsontools.path import Path
 
 DEPTH_LIMIT = 128
 """Levels of nesting of one document."""
@@ -53,8 +58,36 @@ _MAY_NEST = re.compile(rb"(?:[-?:] +){16}|^ {100}[^\n]*[-:?](?: |$)", re.MULTILI
 _MAY_ALIAS = re.compile(rb"(?:^|[\s\[{,:-])\*[\w-]")
 
 
-class ManifestLoader(_Base):  # type: ignore[misc]
-    """The loader for `yaml.load_all`; run `check` on the text before."""
+_T = TypeVar("_T")
+
+
+class YamlError(ValueError):
+    """Text that is no YAML, or not as Kubernetes reads it. `line` and `column` from 1; 0: not known."""
+
+    def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(problem)
+        self.problem, self.line, self.column = problem, line, column
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where a value stands; for a block scalar, where its text begins, and the `indent` of its lines."""
+
+    line: int
+    column: int
+    indent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedDocument:
+    """The value of a document, and the place of each value in it by its path."""
+
+    value: Any
+    marks: Mapping[Path, Mark]
+
+
+class _Loader(_Base):  # type: ignore[misc]
+    """The loader of all; `_check` comes before it."""
 
 
 def _resolvers() -> dict[str | None, list[tuple[str, re.Pattern[str]]]]:
@@ -69,22 +102,37 @@ def _resolvers() -> dict[str | None, list[tuple[str, re.Pattern[str]]]]:
     return kept
 
 
-ManifestLoader.yaml_implicit_resolvers = _resolvers()
+_Loader.yaml_implicit_resolvers = _resolvers()
 
 
 def _wrong(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
+def _constructed(construct: Callable[..., _T], loader: Any, node: yaml.ScalarNode) -> _T:
+    """A scalar's value; PyYAML raises whatever comes for a text that its tag does not allow (`!!int ""`)."""
+    try:
+        return construct(loader, node)
+    except (ValueError, OverflowError, LookupError):
+        raise _wrong(node, f"{node.value[:24]!r} is no {node.tag.removeprefix(_TAG)}") from None
+
+
+def _boolean(loader: Any, node: yaml.ScalarNode) -> bool:
+    return bool(_constructed(_Base.construct_yaml_bool, loader, node))
+
+
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
-    value: int = _Base.construct_yaml_int(loader, node)
+    digits = len(
+        node.value
+    )  # 64 binary ones with as many underscores; far longer ones Python refuses to read
+    value: int = 2**64 if digits > 130 else _constructed(_Base.construct_yaml_int, loader, node)
     if not INT64_MIN <= value <= UINT64_MAX:
         raise _wrong(node, f"{node.value[:24]} does not fit in 64 bits")
     return value
 
 
 def _number(loader: Any, node: yaml.ScalarNode) -> float:
-    value: float = _Base.construct_yaml_float(loader, node)
+    value: float = _constructed(_Base.construct_yaml_float, loader, node)
     if value != value or value in (float("inf"), float("-inf")):
         raise _wrong(node, f"{node.value} is no number that JSON can hold; write it as text")
     return value
@@ -103,35 +151,120 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
             seen.add(key_node.value)
     loader.flatten_mapping(node)
     for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        name = key if isinstance(key, str) else orjson.dumps(key).decode()
-        mapping[name] = loader.construct_object(value_node, deep=True)
+        mapping[_name(loader, key_node)] = loader.construct_object(value_node, deep=True)
+
+
+def _name(loader: Any, key_node: yaml.Node) -> str:
+    """A key as text: `1` and `true` as JSON writes them."""
+    key = loader.construct_object(key_node, deep=True)
+    return key if isinstance(key, str) else orjson.dumps(key).decode()
 
 
 def _foreign(loader: Any, node: yaml.Node) -> None:
     raise _wrong(node, f"tag !!{node.tag.removeprefix(_TAG)} is nothing that JSON can hold")
 
 
-ManifestLoader.add_constructor(_TAG + "int", _integer)
+_Loader.add_constructor(_TAG + "bool", _boolean)
 
 
-ManifestLoader.add_constructor(_TAG + "float", _number)
+_Loader.add_constructor(_TAG + "int", _integer)
 
 
-ManifestLoader.add_constructor(_TAG + "map", _mapping)
+_Loader.add_constructor(_TAG + "float", _number)
+
+
+_Loader.add_constructor(_TAG + "map", _mapping)
+
+
+def _unknown(loader: Any, node: yaml.Node) -> None:
+    raise _wrong(node, f"the tag {node.tag[:60]!r} is not supported")
+
+
+_Loader.add_constructor(None, _unknown)
 
 
 for _tag in ("set", "omap", "pairs", "binary", "timestamp"):
-    ManifestLoader.add_constructor(_TAG + _tag, _foreign)
+    _Loader.add_constructor(_TAG + _tag, _foreign)
 
 
 def load_all(text: bytes) -> list[Any]:
-    """The documents of a text. Raises `yaml.YAMLError`, with a mark where the place is known."""
-    check(text)
-    return list(yaml.load_all(text, Loader=ManifestLoader))
+    """The values of a text's documents. Raises `YamlError`."""
+    return _read(text, lambda: list(yaml.load_all(text, Loader=_Loader)))
 
 
-def check(text: bytes) -> None:
+def load_marked(text: str, *, max_depth: int, max_values: int) -> list[MarkedDocument]:
+    """The documents of a text, empty ones left out, with the place of each value.
+
+    Raises `YamlError`, also for a document that is deeper or has more values, aliases unfolded.
+    """
+    return _read(text.encode(), lambda: list(_marked(text, max_depth, max_values)))
+
+
+def compose_all(text: str) -> list[yaml.Node | None]:
+    """The nodes of a text's documents. Raises `YamlError`."""
+    return _read(text.encode(), lambda: list(yaml.compose_all(text, Loader=_Loader)))
+
+
+def _read(text: bytes, read: Callable[[], _T]) -> _T:
+    """What `read` gives of a text within the limits; whatever PyYAML raises as `YamlError`."""
+    try:
+        _check(text)
+        return read()
+    except yaml.MarkedYAMLError as error:
+        problem = error.problem or error.context or "it does not parse"
+        mark = error.problem_mark or error.context_mark
+        raise (YamlError(problem, mark.line + 1, mark.column + 1) if mark else YamlError(problem)) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise YamlError(str(error).splitlines()[0]) from None  # the first line says what is wrong
+    except RecursionError:
+        raise YamlError("nested too deeply") from None
+
+
+def _marked(text: str, max_depth: int, max_values: int) -> Iterator[MarkedDocument]:
+    loader = _Loader(text)
+    rows = text.split("\n")
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            value = None if node is None else loader.construct_document(node)
+            if value is not None:
+                marks: dict[Path, Mark] = {}
+                for path, place in _nodes(loader, node, ()):
+                    if len(marks) >= max_values or len(path) > max_depth:
+                        raise _wrong(place, "nested too deeply, or too many values")
+                    marks[path] = _mark_of(place, rows)
+                yield MarkedDocument(value, marks)
+    finally:
+        loader.dispose()
+
+
+def _nodes(loader: Any, node: yaml.Node, path: Path) -> Iterator[tuple[Path, yaml.Node]]:
+    """Each value's path and node, after construction: merge keys are unfolded then."""
+    yield path, node
+    if isinstance(node, yaml.MappingNode):
+        for key_node, value_node in node.value:
+            yield from _nodes(loader, value_node, (*path, _name(loader, key_node)))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _nodes(loader, item, (*path, index))
+
+
+def _mark_of(node: yaml.Node, rows: Sequence[str]) -> Mark:
+    """The place of a node, from 1; of a quoted or block scalar that of its text."""
+    line, column = node.start_mark.line + 1, node.start_mark.column + 1
+    style = node.style if isinstance(node, yaml.ScalarNode) else None
+    if style in ("'", '"'):
+        return Mark(line, column + 1)
+    if style not in ("|", ">"):
+        return Mark(line, column)
+    for offset, row in enumerate(rows[line:], 1):
+        if row.strip():
+            indent = len(row) - len(row.lstrip(" "))
+            return Mark(line + offset, indent + 1, indent)
+    return Mark(line + 1, 1)
+
+
+def _check(text: bytes) -> None:
     """Raises `yaml.MarkedYAMLError` where the text nests or unfolds past the limits.
 
     Cheap for what cannot: only a text with many open brackets, deep indentation or aliases is walked.

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.model.errors import Where
-from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
 from planner.model.quantity import parse
+from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 from webhook.cel import Function
 from webhook.workloads import pod_templates
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 Path = tuple[str | int, ...]
+"""Steps from an object's root: map keys and list indexes."""
 
 
 def dotted(path: Path) -> str:
-    """`spec.validations[0].expression`, as people write a path."""
+    """A path as people write it: `spec.replicatedJobs[0].template`, `metadata.annotations[a.b/c]`."""
     text = ""
     for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        if isinstance(step, int) or any(mark in step for mark in "./"):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
     return text

@@ -82,7 +82,9 @@ class SecretCertificates:
         self._api = api
         self._namespace, self._name = namespace, name
         self._names = names
-        self._paths = [f"{_CONFIGURATIONS}/{kind}/{one}" for one in configurations for kind in _KINDS]
+        self._paths = [
+            f"{_CONFIGURATIONS}/{kind}/{configuration}" for configuration in configurations for kind in _KINDS
+        ]
         self._clock = clock
         self._rest = rest
         self._serving = _Serving(issue(new_authority(clock()), names, clock()))

@@ -21,6 +21,7 @@ from cryptography.exceptions import InvalidSignature
 from certs.authority import CertificateError, read_bundle
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import RESERVED_TAINT
+from planner.model.resources import GPU
 from planner.model.topology import HOSTNAME
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.ledger.commits import RESERVATIONS
@@ -105,7 +106,7 @@ async def _kinds(patient: Patient) -> list[CheckFinding]:
         if error.status != 404:
             raise
         listed = {}
-    served = {one["name"] for one in listed.get("resources") or []}
+    served = {resource["name"] for resource in listed.get("resources") or []}
     missing = [name for name in OUR_KINDS if name not in served]
     if missing:
         return [CheckFinding("CRDs", "fail", f"not served: {', '.join(missing)}.bayplan.dev", APPLY)]
@@ -120,7 +121,7 @@ async def _webhooks(patient: Patient) -> list[CheckFinding]:
         if configuration is None:
             found.append(CheckFinding(subject, "fail", f"there is no configuration {patient.name}", APPLY))
             continue
-        flaws = [flaw for one in configuration.get("webhooks") or [] if (flaw := _flaw(one, patient))]
+        flaws = [flaw for webhook in configuration.get("webhooks") or [] if (flaw := _flaw(webhook, patient))]
         if flaws:
             mend = "wait for a replica to publish its CA, or `bayplan certs bundle --base64` by hand"
             found += [CheckFinding(subject, "fail", flaw, mend) for flaw in dict.fromkeys(flaws)]
@@ -136,7 +137,7 @@ def _flaw(webhook: Json, patient: Patient) -> str:
         bundle = read_bundle(base64.b64decode(webhook["clientConfig"].get("caBundle") or ""))
     except (CertificateError, binascii.Error, ValueError):
         return f"{webhook['name']}: caBundle holds no certificate"
-    if all(one.not_valid_after_utc <= patient.now for one in bundle):
+    if all(authority.not_valid_after_utc <= patient.now for authority in bundle):
         return f"{webhook['name']}: every CA in caBundle has ended"
     return ""
 
@@ -246,7 +247,7 @@ async def _rights(patient: Patient) -> list[CheckFinding]:
 def needed_rights(namespace: str) -> list[dict[str, str]]:
     """The rights that a replica uses, as SubjectAccessReview spells them."""
     reads = [("", name) for name in ("nodes", "pods", "namespaces", "configmaps")]
-    reads += [(one.group, one.resource) for one in EXTRAS]
+    reads += [(extra.group, extra.resource) for extra in EXTRAS]
     workloads = [(row.group, row.resource) for row in WATCHED]
     rows = [(group, resource, verb) for group, resource in [*reads, *workloads] for verb in ("list", "watch")]
     rows += [(row.group, row.resource, "patch") for row in NOTED]
@@ -354,7 +355,7 @@ async def _latency(patient: Patient) -> list[CheckFinding]:
 
 
 def _probe(number: int) -> Json:
-    container = {"name": "probe", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    container = {"name": "probe", "image": "none", "resources": {"limits": {GPU: "1"}}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -374,7 +375,7 @@ async def _fence(patient: Patient) -> list[CheckFinding]:
     if not fenced:
         return []
     booked, _ = await patient.api.list(RESERVATIONS)
-    holders = {holder(str((one.get("spec") or {}).get("gang", ""))) for one in booked}
+    holders = {holder(str((reservation.get("spec") or {}).get("gang", ""))) for reservation in booked}
     left = sorted(name for name, value in fenced.items() if value not in holders)
     if left:
         text = f"{len(left)} of {len(fenced)} fenced nodes are held by nobody, as {left[0]} is not"

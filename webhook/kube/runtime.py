@@ -123,5 +123,5 @@ class ClusterRuntime:
     def waiting(self) -> str:
         """What has not been read yet for the first time."""
         watches = (self.watch, self.ledger, self.queue, self.params)
-        read = next((said for one in watches if (said := one.waiting())), "")
+        read = next((said for watch in watches if (said := watch.waiting())), "")
         return read or (self.certificates.waiting() if self.certificates else "")

@@ -21,13 +21,11 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain
 from planner.planning.node_affinity import path_term
+from webhook.functions.node_affinity import REQUIRED
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.workload_plan import held_for
 
 Json = Mapping[str, Any]
-
-
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 KINDS_OF_MATCH = ("matchExpressions", "matchFields")

@@ -1,14 +1,15 @@
 """Gangs that wait are served before one that is applied now, if it would take a place from them. Pure.
 
-The rules are the controller's (`webhook.kube.controller.reconcile`), for one newcomer: the gangs ahead of it,
-in order of priority and age, first get what they could have now; for the first of them that can have nothing
-yet, what it would take on the emptied cluster is kept free. The newcomer chooses from the rest.
+The rules of the queue, for the controller and for one newcomer alike: gangs are planned in order of priority
+and age, each in what those before it left; for the first that has no place yet, what it would take on the
+emptied cluster is kept free of all that come behind it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
@@ -26,6 +27,10 @@ MAX_WAITING_PLANNED = 32
 does not use up the deadline of the call."""
 
 
+PlaceWhenEmpty = Callable[[Snapshot, PodGroup], Reservation | None]
+"""What a gang would take on the emptied cluster: `place_when_empty`, or one that remembers."""
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingGang:
     """A gang that waits for a place. `created`: since when, seconds since the epoch."""
@@ -35,9 +40,45 @@ class WaitingGang:
     created: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What came of a gang's turn. `reservation`: what it takes, None where it is not admitted."""
+
+    answer: Answer
+    reservation: Reservation | None
+
+
+def queue_key(priority: int, created: float, name: str) -> tuple[int, float, str]:
+    """The order of the queue: the higher priority first, then the older, then by name (a total order)."""
+    return (-priority, created, name)
+
+
 def in_order(waiting: Iterable[WaitingGang]) -> tuple[WaitingGang, ...]:
-    """The queue: by priority, then age, then name."""
-    return tuple(sorted(waiting, key=lambda one: (-one.priority, one.created, one.group.name)))
+    """The queue in its order."""
+    return tuple(sorted(waiting, key=lambda gang: queue_key(gang.priority, gang.created, gang.group.name)))
+
+
+def plan_queue(
+    snapshot: Snapshot, groups: Iterable[PodGroup], when_empty: PlaceWhenEmpty
+) -> tuple[list[Turn], Snapshot]:
+    """The turns of gangs that stand in the queue in this order, and the snapshot that they leave behind.
+
+    What an admitted gang takes is taken from those behind it, and so is what the first gang without a place
+    would take on the emptied cluster: however many small gangs come, it is never delayed by them.
+    """
+    turns = []
+    guarded = False
+    for group in groups:
+        answer = plan(snapshot, group)
+        admitted = answer.decision == "admitted"
+        reservation = reservation_for(snapshot, group, answer) if admitted else None
+        kept = reservation
+        if answer.decision == "queued" and not guarded:
+            kept, guarded = when_empty(snapshot, group), True
+        if kept is not None:
+            snapshot = snapshot.with_reservation(kept)
+        turns.append(Turn(answer, reservation))
+    return turns, snapshot
 
 
 def plan_in_turn(
@@ -74,18 +115,13 @@ def plan_in_turn(
 
 def with_waiting_gangs(snapshot: Snapshot, ahead: Iterable[WaitingGang]) -> Snapshot:
     """The snapshot in which waiting gangs hold what must not be taken from them."""
-    guarded = False
-    for gang in list(ahead)[:MAX_WAITING_PLANNED]:
-        answer = plan(snapshot, gang.group)
-        if answer.decision == "admitted":
-            held = reservation_for(snapshot, gang.group, answer)
-        elif answer.decision == "queued" and not guarded:
-            held, guarded = reservation_when_empty(snapshot, gang.group), True
-        else:
-            held = None
-        if held is not None:
-            snapshot = snapshot.with_reservation(held)
-    return snapshot
+    return plan_queue(snapshot, (gang.group for gang in islice(ahead, MAX_WAITING_PLANNED)), _remembered)[1]
+
+
+def place_when_empty(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
+    """What the gang would take if only DaemonSets' pods were in the cluster."""
+    emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
+    return reservation_for(emptied, group, plan(emptied, group))
 
 
 _Asked = tuple[str, str, str, str]
@@ -96,17 +132,13 @@ _WHEN_EMPTY: DerivedSection[_Asked, Reservation | None] = DerivedSection(
 """By what is asked, for the nodes as they are. Only the first queued gang is asked for, so one is enough."""
 
 
-def reservation_when_empty(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
-    """What the gang would take on the emptied cluster.
+def _remembered(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
+    """`place_when_empty`, worked out once for the gang at the head: newcomers ask again and again.
 
-    It depends on the nodes alone, so the last answer is cached with them (`snapshot.base`)."""
+    Kept with the snapshot's base, so that a change of any node forgets it.
+    """
     key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
-    return snapshot.base.derived.get(_WHEN_EMPTY, key, lambda: _on_emptied_cluster(snapshot, group))
-
-
-def _on_emptied_cluster(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
-    emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
-    return reservation_for(emptied, group, plan(emptied, group))
+    return snapshot.base.derived.get(_WHEN_EMPTY, key, lambda: place_when_empty(snapshot, group))
 
 
 def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[WaitingGang]) -> GangPlan:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.labels import NODE_NAME_FIELD, RESERVED_TAINT
+from planner.manifests.requirements import node_term_json
+from planner.model.labels import NODE_NAME_FIELD, RESERVED_TAINT, Requirement
 from planner.model.natural_order import natural
 from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import HOSTNAME
@@ -83,9 +84,7 @@ def keep_off_reserved(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str
         return pod
     hosts = sorted((host for node in held if (host := node.labels.get(HOSTNAME))), key=natural)
     named = sorted(node.name for node in held if not node.labels.get(HOSTNAME))
-    term: Json = {}
-    if hosts:
-        term["matchExpressions"] = [{"key": HOSTNAME, "operator": "NotIn", "values": hosts}]
-    if named:
-        term["matchFields"] = [{"key": NODE_NAME_FIELD, "operator": "NotIn", "values": [n]} for n in named]
+    labelled = [Requirement(HOSTNAME, "NotIn", tuple(hosts))] if hosts else []
+    fields = (Requirement(NODE_NAME_FIELD, "NotIn", (name,)) for name in named)  # core/v1 takes one name each
+    term = node_term_json((*labelled, *fields))
     return {**pod, "spec": {**spec, "affinity": require(spec.get("affinity"), [term])}}

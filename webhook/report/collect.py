@@ -46,7 +46,7 @@ class Subject:
 
 def results(subjects: Iterable[Subject]) -> tuple[Result, ...]:
     """Every result, object by object; within one the policies in their order, then the plan."""
-    return tuple(_placed(one, subject) for subject in subjects for one in _of(subject))
+    return tuple(_placed(placed, subject) for subject in subjects for placed in _of(subject))
 
 
 def _placed(result: Result, subject: Subject) -> Result:
@@ -85,8 +85,8 @@ def _of(subject: Subject) -> Iterator[Result]:
 def _together(planned: Iterable[Result]) -> Iterator[Result]:
     """The plan's results for the gangs of one object, those that say the same once."""
     alike: dict[tuple[str, str, str], list[Result]] = {}
-    for one in planned:
-        alike.setdefault((one.result, one.rule, one.message), []).append(one)
+    for result in planned:
+        alike.setdefault((result.result, result.rule, result.message), []).append(result)
     for same in alike.values():
         more = f" (so for {len(same)} gangs of it)" if len(same) > 1 else ""
         yield replace(same[0], message=same[0].message + more)
@@ -137,20 +137,24 @@ def _planned(blank: Result, placed: GangPlan, snapshot: Snapshot, obj: Mapping[s
     answer = placed.answer
     admitted = answer.decision == "admitted"
     value = bandwidth_words.place_worth(snapshot, placed)
-    warnings = [one for one in (*answer.warnings, bandwidth_words.bandwidth_warning(snapshot, placed)) if one]
+    warnings = [
+        warning
+        for warning in (*answer.warnings, bandwidth_words.bandwidth_warning(snapshot, placed))
+        if warning
+    ]
     properties = {
         "gang": answer.gang,
         "decision": answer.decision,
         "topology": answer.topology,
         "level": answer.level,
         "domain": "/".join(part for part in answer.domain if part),
-        "reserves": ", ".join("/".join(part for part in one if part) for one in answer.reserves),
+        "reserves": ", ".join("/".join(part for part in domain if part) for domain in answer.reserves),
         **(bandwidth_words.properties(value) if value else {}),
     }
     told = (
         answer.message,
         bandwidth_words.sentence(value) if value else "",
-        *(f"warning: {one}" for one in warnings),
+        *(f"warning: {warning}" for warning in warnings),
     )
     return replace(
         blank,

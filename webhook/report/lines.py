@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import yaml
+
+from webhook.files.yaml_documents import YamlError, compose_all
 
 Path = str | Sequence[str | int]
 """`spec.containers[0].image`, the JSON pointer `/spec/containers/0/image`, or the steps one by one.
@@ -15,7 +16,6 @@ Path = str | Sequence[str | int]
 In the dotted form a step may hold dots itself (`metadata.labels.kai.scheduler/queue`): the longest key that
 is there wins. `[name]` picks the list item of that name."""
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INDEX = re.compile(r"\[([^\]]*)\]")
 _MERGE = "tag:yaml.org,2002:merge"
 
@@ -33,11 +33,11 @@ def line_of(text: str, document_index: int, field_path: Path, *, kind: str = "",
     return 1 if node is None else _descend(node, _steps(field_path))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=16)  # findings come file by file, so few texts are asked for in turn
 def _documents(text: str) -> tuple[yaml.Node | None, ...]:
     try:
-        return tuple(yaml.compose_all(text, Loader=_Loader))
-    except (yaml.YAMLError, RecursionError, ValueError):
+        return tuple(compose_all(text))
+    except YamlError:
         return ()
 
 

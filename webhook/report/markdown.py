@@ -64,10 +64,12 @@ def _row(result: Result) -> str:
 
 
 def _by_policy(report: Report) -> list[str]:
-    heads = "".join(f" {_SIGN[one]} {one} |" for one in WORST_FIRST)
+    heads = "".join(f" {_SIGN[verdict]} {verdict} |" for verdict in WORST_FIRST)
     rows = [f"| policy |{heads}", "|---|" + "--:|" * len(WORST_FIRST)]
     for policy, counts in report.by_policy.items():
-        rows.append(f"| {_escape(policy)} |" + "".join(f" {counts[one] or ''} |" for one in WORST_FIRST))
+        rows.append(
+            f"| {_escape(policy)} |" + "".join(f" {counts[verdict] or ''} |" for verdict in WORST_FIRST)
+        )
     return rows
 
 

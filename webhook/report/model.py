@@ -88,7 +88,9 @@ class Report:
         for result in self.results:
             row = counts.setdefault(result.policy, dict.fromkeys(OUTCOMES, 0))
             row[result.result] += 1
-        found = sorted(counts.items(), key=lambda row: ([-row[1][one] for one in WORST_FIRST[:3]], row[0]))
+        found = sorted(
+            counts.items(), key=lambda row: ([-row[1][verdict] for verdict in WORST_FIRST[:3]], row[0])
+        )
         return dict(found)
 
     @property

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
 from planner.model.podgroup import PodGroup
+from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 
 _LISTS = ("limits", "requests")
 _KINDS = {"Topology": ("topology",), "Topologies": ("topology", "required", "preferred")}

@@ -34,5 +34,8 @@ def _row(result: Result) -> tuple[Text | str, ...]:
 
 def _counts(policy: str, counts: Mapping[Outcome, int]) -> tuple[Text | str, ...]:
     """A policy's row: its numbers in their colours, a dot for none."""
-    cells = (Text(str(counts[one]), _COLOUR[one]) if counts[one] else Text("·", "dim") for one in WORST_FIRST)
+    cells = (
+        Text(str(counts[verdict]), _COLOUR[verdict]) if counts[verdict] else Text("·", "dim")
+        for verdict in WORST_FIRST
+    )
     return policy, *cells

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.cluster import read
 from planner.model.errors import InputError, Where
 from webhook.admission.environment import Environment
 from webhook.files.reader import SUFFIXES, documents
+from webhook.functions.device_selectors import read_cluster
 
 
 def read_cluster_files(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
@@ -21,7 +21,7 @@ def read_cluster_files(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
     workload would be rejected.
     """
     read_documents = documents(paths)
-    snapshot = read((document.file, document.value) for document in read_documents)
+    snapshot = read_cluster((document.file, document.value) for document in read_documents)
     if not snapshot.nodes:
         raise InputError("no Node in it; a cluster has at least one", Where(", ".join(paths)))
     return snapshot, Environment.of_objects(_objects(document.value for document in read_documents))

@@ -20,16 +20,13 @@ from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import TopologyTree
 from planner.manifests.label_presets import NODE_POOL
-from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
 from planner.model.quantity import Resources
+from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL
 from planner.model.topology import Topology
 from planner.node.mig import profiles_of
 from webhook.variables.cluster_hardware import HARDWARE
 from webhook.variables.cluster_inventory import domains, gpu_nodes
 from webhook.variables.gpu_shares import gpu_shares
-
-PRODUCT = "nvidia.com/gpu.product"
-
 
 _NODE_KEYS: DerivedSection[str, object] = DerivedSection("keys of `cluster` that depend on nodes")
 """By key: those of `_OF_NODES`. They depend on nodes, topologies and hardware alone."""
@@ -161,7 +158,7 @@ def _resources(snapshot: Snapshot) -> dict[str, int]:
 def _mig(snapshot: Snapshot) -> dict[str, object]:
     by_product: dict[str, dict[str, dict[str, int]]] = {}
     for name, node in snapshot.nodes.items():
-        product = node.labels.get(PRODUCT, "")
+        product = node.labels.get(PRODUCT_LABEL, "")
         offers = {**node.allocatable, **node.pending}
         slices = {r.removeprefix(MIG_PREFIX): n for r, n in offers.items() if r.startswith(MIG_PREFIX)}
         if not product and not slices:

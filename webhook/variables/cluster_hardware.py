@@ -16,10 +16,7 @@ from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import Claims, ResourceClaim
 from planner.model.node import Node
-from planner.model.pod import MIG_PREFIX
-from webhook.variables.gpu_shares import PRODUCT
-
-CLIQUE = "nvidia.com/gpu.clique"
+from planner.model.resources import CLIQUE_LABEL, MIG_PREFIX, PRODUCT_LABEL
 
 
 def _all_numa(snapshot: Snapshot) -> list[dict[str, object]]:
@@ -28,7 +25,7 @@ def _all_numa(snapshot: Snapshot) -> list[dict[str, object]]:
 
 
 def _cliques(snapshot: Snapshot) -> dict[str, str]:
-    labelled = ((name, node.labels.get(CLIQUE, "")) for name, node in snapshot.nodes.items())
+    labelled = ((name, node.labels.get(CLIQUE_LABEL, "")) for name, node in snapshot.nodes.items())
     return {name: clique for name, clique in labelled if clique}
 
 
@@ -58,7 +55,7 @@ def _mig_nodes(snapshot: Snapshot) -> list[dict[str, object]]:
             (name.removeprefix(MIG_PREFIX), count) for name, count in offers.items() if _is_slice(name, count)
         )
         if slices:
-            key = (node.labels.get(PRODUCT, ""), tuple(slices))
+            key = (node.labels.get(PRODUCT_LABEL, ""), tuple(slices))
             counts[key] = counts.get(key, 0) + 1
     return [
         {"product": product, "slices": dict(slices), "nodes": count}

@@ -7,23 +7,29 @@ from collections.abc import Iterable, Iterator
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.node import Node
-from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
+from planner.model.resources import (
+    CLIQUE_LABEL,
+    COUNT_LABEL,
+    FAMILY_LABEL,
+    GPU_RESOURCES,
+    INTERCONNECT_LABEL,
+    MEMORY_LABEL,
+    MIG_PREFIX,
+    PRODUCT_LABEL,
+)
 
 GPU_LABELS = {
-    "product": "nvidia.com/gpu.product",
-    "family": "nvidia.com/gpu.family",
-    "memory": "nvidia.com/gpu.memory",
-    "count": "nvidia.com/gpu.count",
+    "product": PRODUCT_LABEL,
+    "family": FAMILY_LABEL,
+    "memory": MEMORY_LABEL,
+    "count": COUNT_LABEL,
     "sharing": "nvidia.com/gpu.sharing-strategy",
     "mig": "nvidia.com/mig.strategy",
     "config": "nvidia.com/mig.config",
     "nvswitch": "nvidia.com/nvswitch.present",
-    "interconnect": "gpu.topology/interconnect",
+    "interconnect": INTERCONNECT_LABEL,
 }
 """What GPU feature discovery (and, for the last, a hand) writes on nodes. Every value is text."""
-
-
-CLIQUE = "nvidia.com/gpu.clique"
 
 
 def domains(snapshot: Snapshot) -> list[dict[str, object]]:
@@ -79,7 +85,7 @@ def gpu_nodes(nodes: Iterable[Node]) -> list[dict[str, object]]:
         gpus = sum(node.allocatable.get(name, 0) for name in GPU_RESOURCES)
         slices = [amount for name, amount in node.allocatable.items() if name.startswith(MIG_PREFIX)]
         if gpus or slices:
-            own = (("clique", bool(node.labels.get(CLIQUE))), ("gpus", gpus), ("slices", any(slices)))
+            own = (("clique", bool(node.labels.get(CLIQUE_LABEL))), ("gpus", gpus), ("slices", any(slices)))
             kind = (*_labelled(node), *own)
             counts[kind] = counts.get(kind, 0) + 1
     return [{**dict(kind), "nodes": count} for kind, count in sorted(counts.items(), key=str)]

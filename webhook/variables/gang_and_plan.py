@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from planner.model.labels import Requirement, Term
+from planner.manifests.requirements import node_term_json
 from planner.model.node import DEFAULT_SCHEDULER
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
@@ -213,7 +213,7 @@ def plan_variable(plan: WorkloadPlan | None, pod_set: str) -> Mapping[str, Any]:
         "nodes": list(nodes),
         "ranks": list(ranks(answer, pod_set)) if pod_set else [],
         "gangs": [_placed_json(placed, pod_set) for placed in plan.placed],
-        "requirements": [term_json(term) for term in plan.terms(pod_set)],
+        "requirements": [node_term_json(term) for term in plan.terms(pod_set)],
         "reservation": ",".join(r.id for r in plan.reservations),
         "reason": answer.reason,
         "message": plan.message(),
@@ -230,22 +230,3 @@ def _placed_json(placed: GangPlan, pod_set: str) -> dict[str, Any]:
         "domain": list(answer.domain),
         "nodes": list(nodes),
     }
-
-
-def term_json(term: Term) -> dict[str, Any]:
-    """A NodeSelectorTerm as core/v1 writes it; `metadata.name` is a field, all else labels."""
-    fields = [requirement for requirement in term if requirement.key == "metadata.name"]
-    labels = [requirement for requirement in term if requirement.key != "metadata.name"]
-    json: dict[str, Any] = {}
-    if labels:
-        json["matchExpressions"] = [_requirement_json(requirement) for requirement in labels]
-    if fields:
-        json["matchFields"] = [_requirement_json(requirement) for requirement in fields]
-    return json
-
-
-def _requirement_json(requirement: Requirement) -> dict[str, Any]:
-    json: dict[str, Any] = {"key": requirement.key, "operator": requirement.operator}
-    if requirement.values:
-        json["values"] = list(requirement.values)
-    return json

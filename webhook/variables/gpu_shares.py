@@ -8,16 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from planner.model.node import Node
-from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
-
-GPU = "nvidia.com/gpu"
-
-
-PRODUCT = "nvidia.com/gpu.product"
-
-
-COUNT = "nvidia.com/gpu.count"
-
+from planner.model.resources import COUNT_LABEL, GPU, GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL
 
 RESERVE_CPU = 2_000
 """Millicores of each node that shares leave to DaemonSets (drivers, exporters, network agents)."""
@@ -40,7 +31,7 @@ def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:
             if gpus > 0:
                 cpu = max(0, node.allocatable.get("cpu", 0) - RESERVE_CPU) // (1000 * gpus)
                 memory = max(0, node.allocatable.get("memory", 0) - RESERVE_MEMORY) // gpus
-                key = (node.labels.get(PRODUCT, ""), resource)
+                key = (node.labels.get(PRODUCT_LABEL, ""), resource)
                 smallest = shares.get(key, (gpus, cpu, memory))
                 shares[key] = (min(gpus, smallest[0]), min(cpu, smallest[1]), min(memory, smallest[2]))
     return _listed(shares)
@@ -49,7 +40,7 @@ def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:
 def claimable(node: Node) -> int:
     """GPUs of a node whose device plugin offers none: its label says how many there are to claim."""
     offered = any(name in GPU_RESOURCES or name.startswith(MIG_PREFIX) for name in node.allocatable)
-    count = node.labels.get(COUNT, "")
+    count = node.labels.get(COUNT_LABEL, "")
     return int(count) if count.isdecimal() and len(count) < 4 and not offered else 0
 
 

@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.model.errors import InputError, Where
-
-Path = tuple[str | int, ...]
-"""Steps from an object's root: map keys and list indexes."""
-
+from webhook.jsontools.path import Path, dotted
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 
@@ -133,17 +130,6 @@ class Field:
         if text and text not in valid:
             raise self.error(f"{shown(text)} is not one of {', '.join(valid)}")
         return text
-
-
-def dotted(path: Path) -> str:
-    """A path as people write it: `spec.replicatedJobs[0].template`, `metadata.annotations[a.b/c]`."""
-    text = ""
-    for step in path:
-        if isinstance(step, int) or any(mark in step for mark in "./"):
-            text += f"[{step}]"
-        else:
-            text += f".{step}" if text else step
-    return text
 
 
 def shown(text: str) -> str:

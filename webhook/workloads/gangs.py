@@ -9,12 +9,12 @@ from planner.manifests.pod import shape_of
 from planner.model.labels import Requirement
 from planner.model.pod import NOTHING, PodShape
 from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet, ReserveMode
+from planner.model.resources import SHARED_GPU
 from planner.node.gpu_sharing import share_in
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import Options
 from webhook.workloads.topology_keys import TEMPLATE, TopologyRequest, read_request
 
-SHARED_GPU = "nvidia.com/gpu.shared"
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
 """Annotation of pods, "warn": the plan does not look whether the kubelet's NUMA zones have room for them."""
 

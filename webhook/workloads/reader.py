@@ -9,7 +9,8 @@ from typing import Any
 
 from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodGroup, PodSet
-from webhook.workloads.fields import Field, Path
+from webhook.jsontools.path import Path
+from webhook.workloads.fields import Field
 from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, default_reserve, gangs, pod_set_request
 from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.kinds import WorkloadKind, row_of

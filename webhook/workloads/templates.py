@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.workloads.fields import Path
+from webhook.jsontools.path import Path
 from webhook.workloads.reader import Template
 
 Json = dict[str, Any]

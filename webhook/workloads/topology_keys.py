@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from planner.manifests.requirements import NODE_OPERATORS
 from planner.model.labels import Requirement
 from planner.model.podgroup import Constraint, FabricStrategy, FabricWish
 from planner.model.topology import HOSTNAME
@@ -246,7 +247,7 @@ def request_of_scope(scope: Field) -> TopologyRequest:
 def _affinity(affinity: Field) -> tuple[Requirement, ...]:
     requirements = []
     for entry in affinity.get("required").items():
-        operator = entry.get("operator").choice(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")) or "In"
+        operator = entry.get("operator").choice(NODE_OPERATORS) or "In"
         values = tuple(value.text() for value in entry.get("values").items())
         requirements.append(Requirement(entry.get("key").text(), operator, values))
     return tuple(requirements)

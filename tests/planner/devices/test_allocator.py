@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.cluster import read
 from planner.manifests.reservation import reservation_manifest
 from planner.model.claim_spec import ClaimUse
 from planner.model.pod import PodShape
@@ -16,6 +15,7 @@ from planner.model.podgroup import PodGroup, PodSet
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.planner.devices.test_catalog import Json, asking, claiming, cluster, node, pod, slice_of, template
+from webhook.functions.device_selectors import read_cluster
 
 PCIE = "resource.kubernetes.io/pcieRoot"
 H100, A100 = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"
@@ -272,7 +272,7 @@ def test_a_constraint_names_a_request_of_its_claim() -> None:
     """Else the cluster is malformed, and the message says which there are."""
     wrong = claim(request("gpu"), matchAttribute=PCIE, requests=["nic"])
     with pytest.raises(ValueError, match="no request of the claim is named 'nic'; there are gpu"):
-        read([("claims", wrong)])
+        read_cluster([("claims", wrong)])
 
 
 def test_without_slices_nothing_tells_what_devices_share() -> None:
@@ -298,7 +298,7 @@ def test_a_reservation_says_what_its_claims_are_for() -> None:
     first = claiming(1, name="team/Job/first")
     reservation = reservation_for(there, first, plan(there, first))
     assert reservation is not None
-    again = read([("book", reservation_manifest(reservation))]).reservations
+    again = read_cluster([("book", reservation_manifest(reservation))]).reservations
     assert again == (reservation,)
     assert decided(there.with_reservation(again[0]), 1) == "queued"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planner.devices.claims import ClaimRequest, ResourceClaim
-from planner.manifests.cluster import read
 from planner.model.errors import InputError
+from webhook.functions.device_selectors import read_cluster
 from webhook.variables.cluster import cluster_variable
 
 
@@ -22,7 +22,7 @@ def template(*requests, name="gpus"):
 
 def read_one(request):
     """What a template of one request asks for."""
-    (claim,) = read([("", template(request))]).base.claims.templates.values()
+    (claim,) = read_cluster([("", template(request))]).base.claims.templates.values()
     return claim
 
 
@@ -62,7 +62,7 @@ def test_claims_templates_and_compute_domains_are_facts():
         "metadata": {"name": "train"},
         "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "train-channel"}}},
     }
-    facts = cluster_variable(read([("", [claim, template(), domain])]))
+    facts = cluster_variable(read_cluster([("", [claim, template(), domain])]))
     assert facts["claims"] == {
         "claims": {"team/one": [{"class": "gpu.nvidia.com", "count": 1}]},
         "templates": {"team/gpus": []},
@@ -95,7 +95,7 @@ def test_the_ways_in_which_nodes_are_split_are_counted():
         }
         for name, count in (("a", "7"), ("b", "7"), ("c", "14"))
     ]
-    assert cluster_variable(read([("", nodes)]))["migNodes"] == [
+    assert cluster_variable(read_cluster([("", nodes)]))["migNodes"] == [
         {"product": "H100", "slices": {"1g.10gb": 7}, "nodes": 2},
         {"product": "H100", "slices": {"1g.10gb": 14}, "nodes": 1},
     ]

@@ -13,12 +13,13 @@ from planner.model.errors import InputError, Where
 from planner.model.node import BoundPod, Node
 from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup
-from planner.node.gpu_sharing import GPU_MEMORY_LABEL, MARKER, Share, packs, share_named
+from planner.model.resources import MEMORY_LABEL
+from planner.node.gpu_sharing import MARKER, Share, packs, share_named
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import GPU, gang, node, pod_set, topology
 
-H100 = {GPU_MEMORY_LABEL: "81559"}
+H100 = {MEMORY_LABEL: "81559"}
 
 
 def part(name: str, **requests: int) -> PodShape:
@@ -75,7 +76,7 @@ def test_memory_is_counted_by_the_label_of_the_node() -> None:
     """Two times 40000 MiB fit 81559; on a GPU of 40 GB only one; without the label none."""
     group = gang(pod_set(2, part("gpu-memory/40000")))
     assert decided(hosts(1), group) == "admitted"
-    assert decided(hosts(1, labels={GPU_MEMORY_LABEL: "40960"}), group) == "rejected"
+    assert decided(hosts(1, labels={MEMORY_LABEL: "40960"}), group) == "rejected"
     assert decided(hosts(1, labels={}), group) == "rejected"
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.cluster import read
 from planner.model.claim_spec import ClaimUse
 from planner.model.pod import PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.planning.plan import plan
 from tests.builders import GPU
+from webhook.functions.device_selectors import read_cluster
 
 CLIQUE = "nvidia.com/gpu.clique"
 DOMAIN: dict[str, Any] = {
@@ -42,7 +42,7 @@ def cluster(*levels: str) -> Snapshot:
     ]
     spec = {"levels": [{"nodeLabel": level} for level in (*levels, "kubernetes.io/hostname")]}
     topology = {"apiVersion": "kai.scheduler/v1alpha1", "kind": "Topology", "metadata": {"name": "t"}}
-    return read([("", [*nodes, {**topology, "spec": spec}, DOMAIN])])
+    return read_cluster([("", [*nodes, {**topology, "spec": spec}, DOMAIN])])
 
 
 def pods(count: int, *claims: ClaimUse, name: str = "worker", gpus: int = 4, required: str = "") -> PodSet:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.files.yaml_documents import DEPTH_LIMIT, load_all
+from webhook.files.yaml_documents import DEPTH_LIMIT, YamlError, load_all
 
 
 def one(text: str) -> object:
@@ -41,34 +42,51 @@ def test_values_are_read_as_kubernetes_reads_them(text: str, value: object) -> N
         ("{a: 1, a: 2}", "'a' stands twice"),
         ("a: 99999999999999999999999", "does not fit in 64 bits"),
         ("a: .inf", "no number that JSON can hold"),
+        ("a: " + "9" * 5000, "does not fit in 64 bits"),
+        ("a: !!int ''", "'' is no int"),
+        ("a: !!bool x", "'x' is no bool"),
+        ("a: !who b", "the tag '!who' is not supported"),
         ("? [a]\n: b", "a key must be text"),
         ("a: " + "[" * 100_000, f"nested deeper than {DEPTH_LIMIT}"),
-        ("a: " + "- " * 100_000, ""),
+        ("a: " + "- " * 100_000, "not allowed in this context"),
         ("- " * 100_000, f"nested deeper than {DEPTH_LIMIT}"),
         ("\n".join(" " * i + "a:" for i in range(2000)), f"nested deeper than {DEPTH_LIMIT}"),
         ("? " * 50_000, f"nested deeper than {DEPTH_LIMIT}"),
     ],
-    ids=["twice", "huge", "infinite", "key", "brackets", "inline dashes", "dashes", "indent", "questions"],
+    ids=[
+        "twice",
+        "huge",
+        "infinite",
+        "long",
+        "empty",
+        "bool",
+        "tag",
+        "key",
+        "brackets",
+        "inline-dashes",
+        "dashes",
+        "indent",
+        "questions",
+    ],
 )
 def test_what_no_manifest_holds_is_an_error_with_its_place(text: str, words: str) -> None:
     """An error, never a crash of the parser below."""
-    with pytest.raises(yaml.MarkedYAMLError) as caught:
+    with pytest.raises(YamlError, match=re.escape(words)) as caught:
         load_all(text.encode())
-    assert words in str(caught.value)
-    assert caught.value.problem_mark is not None
+    assert caught.value.line > 0
 
 
 def test_aliases_that_unfold_to_millions_are_refused() -> None:
     """Ten lines that would be a hundred million values."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
-    with pytest.raises(yaml.MarkedYAMLError, match="unfold"):
+    with pytest.raises(YamlError, match="unfold"):
         load_all("\n".join(lines).encode())
 
 
 def test_an_alias_inside_its_own_anchor_is_an_error() -> None:
     """A value that holds itself has no end."""
-    with pytest.raises(yaml.MarkedYAMLError):
+    with pytest.raises(YamlError):
         load_all(b"a: &a [*a]")
 
 
@@ -78,5 +96,5 @@ def test_whatever_the_text_the_loader_gives_values_or_a_yaml_error(text: str) ->
     """Nothing else comes out."""
     try:
         load_all(text.encode("utf-8", "surrogatepass"))
-    except yaml.YAMLError as error:
+    except YamlError as error:
         assert str(error)  # noqa: PT017 - either outcome is right

@@ -148,7 +148,7 @@ async def served_path(api: Api, group: str, resource: str) -> str:
         versions = [found["preferredVersion"]["version"], *(one["version"] for one in found["versions"])]
         for version in dict.fromkeys(versions):
             listed = await api.get(f"/apis/{group}/{version}")
-            if any(one["name"] == resource for one in listed.get("resources") or []):
+            if any(served["name"] == resource for served in listed.get("resources") or []):
                 return f"/apis/{group}/{version}/{resource}"
     except ApiError as error:
         if error.status != 404:

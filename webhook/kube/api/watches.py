@@ -18,7 +18,7 @@ class Watches:
 
     async def start(self) -> None:
         """Begin to watch; `waiting` tells when the first picture is whole."""
-        self._tasks = [asyncio.create_task(one.run()) for one in self.reflectors]
+        self._tasks = [asyncio.create_task(reflector.run()) for reflector in self.reflectors]
 
     async def synced(self) -> None:
         """Wait until all was read once."""
@@ -35,11 +35,15 @@ class Watches:
 
     def waiting(self) -> str:
         """What has not been read yet for the first time; "" once everything has."""
-        left = [one for one in self.reflectors if not one.synced.is_set()]
+        left = [reflector for reflector in self.reflectors if not reflector.synced.is_set()]
         if not left:
             return ""
-        return next((one.problem for one in left if one.problem), f"{left[0].path}: not read yet")
+        return next(
+            (reflector.problem for reflector in left if reflector.problem), f"{left[0].path}: not read yet"
+        )
 
     def problem(self) -> str:
         """The watches that are broken now."""
-        return "; ".join(dict.fromkeys(one.problem for one in self.reflectors if one.problem))
+        return "; ".join(
+            dict.fromkeys(reflector.problem for reflector in self.reflectors if reflector.problem)
+        )

@@ -126,7 +126,9 @@ class Controller:
             world = await self._world(now)
             actions = await asyncio.to_thread(rules.reconcile, world)
             self._seen = (self._seen & {r.id for r in world.snapshot.reservations}) | rules.alive(world)
-            broken = {one.gang.name for one in actions if isinstance(one, (rules.MoveTo, rules.Stuck))}
+            broken = {
+                action.gang.name for action in actions if isinstance(action, (rules.MoveTo, rules.Stuck))
+            }
             self._broken = {name: self._broken.get(name, began) for name in broken}
             for action in actions:
                 await self._do(action, world)
@@ -258,7 +260,7 @@ class Controller:
     async def _note(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
         """The workload's own annotations say where its gangs are now; templates are left as they are."""
         row = KINDS.get((gang.ref.api_version.rpartition("/")[0], gang.ref.kind))
-        work = next((one for one in world.works if one.ref.uid == gang.ref.uid), None)
+        work = next((work for work in world.works if work.ref.uid == gang.ref.uid), None)
         if not gang.whole or row is None or work is None:
             return
         book = world.snapshot.with_reservation(reservation)
@@ -287,7 +289,7 @@ def _opened(
     """The merge patch for one stored pod."""
     if reservation is None:
         return let_in(stored, (), (), {})
-    nodes = reservation.nodes or {one.node for one in reservation.assignments}
+    nodes = reservation.nodes or {assignment.node for assignment in reservation.assignments}
     hosts = sorted({host_of(snapshot, node) for node in nodes})
     plan = _plan(snapshot, [(group, reservation)])
     notes = _annotations(snapshot, [(group, reservation)]) | ({POD_SET: name} if name else {})
@@ -310,7 +312,7 @@ def _annotations(snapshot: Snapshot, held: list[tuple[PodGroup, Reservation]]) -
 
 
 def _place(reservation: Reservation) -> str:
-    nodes = {one.node for one in reservation.assignments}
+    nodes = {assignment.node for assignment in reservation.assignments}
     return "/".join(reservation.domain) or f"{len(nodes)} nodes"
 
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from planner.model.labels import NODE_NAME_FIELD, Requirement, Term
+from planner.manifests.requirements import node_term_json
+from planner.model.labels import Requirement, Term
 from planner.model.topology import HOSTNAME
+from webhook.functions.node_affinity import REQUIRED
 from webhook.workloads.annotation_keys import QUEUED_GATE
 
 Json = dict[str, Any]
-
-
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def let_in(
@@ -42,30 +41,14 @@ def let_in(
 def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts: Iterable[str]) -> list[Json]:
     """The terms after: each former one with our requirements, or ours alone."""
     if not former:
-        return [term_json(term) for term in terms]
+        return [node_term_json(term) for term in terms]
     ours = terms[0] if len(terms) == 1 else (Requirement(HOSTNAME, "In", tuple(hosts)),)
-    return [_with(term, term_json(ours)) for term in former]
-
-
-def term_json(term: Term) -> Json:
-    """A NodeSelectorTerm: a node's name is a field, all else are labels."""
-    split = {
-        "matchExpressions": [_expression(one) for one in term if one.key != NODE_NAME_FIELD],
-        "matchFields": [_expression(one) for one in term if one.key == NODE_NAME_FIELD],
-    }
-    return {kind: stated for kind, stated in split.items() if stated}
+    return [_with(term, node_term_json(ours)) for term in former]
 
 
 def _with(term: Mapping[str, Any], ours: Json) -> Json:
     joined = dict(term)
     for kind, stated in ours.items():
         known = list(term.get(kind) or [])
-        joined[kind] = known + [one for one in stated if one not in known]
+        joined[kind] = known + [requirement for requirement in stated if requirement not in known]
     return joined
-
-
-def _expression(requirement: Requirement) -> Json:
-    expression: Json = {"key": requirement.key, "operator": requirement.operator}
-    if requirement.values:
-        expression["values"] = list(requirement.values)
-    return expression

@@ -5,8 +5,8 @@ The rules, in their order:
 2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods.
 3. A gang that was admitted and whose reservation has vanished is given its place again.
 4. Gated pods of a gang that holds a place are let in.
-5. Gangs that wait are planned in order of priority, then age. The first that has no place yet is never
-   delayed: what it would take on the emptied cluster is kept free of the gangs behind it.
+5. Gangs that wait are planned in turn, by the rules of `webhook.placement.queue`: the first that has no place
+   yet is never delayed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
-from planner.planning.plan import plan
-from planner.planning.reservation import reservation_for
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.state.gangs import Gang, Unbound, Work, gangs_of
@@ -31,14 +29,16 @@ from webhook.placement.pod_affinity import (
     terms_of_reservation,
     without_placement_affinity,
 )
+from webhook.placement.queue import place_when_empty, plan_queue, queue_key
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of
 
 GRACE_SECONDS = 60.0
 """How long a reservation may be there before its workload: the validating pass comes before the storing."""
 
 
-MOST_PLANNED = 64
-"""Waiting gangs that one pass plans; those behind them are told their position only."""
+MAX_PLANNED = 64
+"""Waiting gangs that one pass plans, so that a pass ends within seconds; those behind them are told their
+position only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class World:
     @property
     def bound(self) -> frozenset[str]:
         """The reservations that pods on nodes name."""
-        return frozenset(one for pod in self.snapshot.pods for one in pod.reservation.split(",") if one)
+        return frozenset(name for pod in self.snapshot.pods for name in pod.reservation.split(",") if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,31 +201,19 @@ def alive(world: World) -> frozenset[str]:
 
 def queue(snapshot: Snapshot, waiting: Iterable[Gang]) -> list[Action]:
     """Who of those that wait is let in, and the position of the others."""
-    ordered = sorted(waiting, key=lambda gang: (-gang.priority, gang.created, gang.name))
-    actions: list[Action] = []
+    ordered = sorted(waiting, key=lambda gang: queue_key(gang.priority, gang.created, gang.name))
+    planned = ordered[:MAX_PLANNED]
+    turns, _ = plan_queue(snapshot, (gang.group for gang in planned), place_when_empty)
+    admits: list[Action] = []
     left: list[tuple[Gang, Answer | None]] = []
-    guarded = False
-    for number, gang in enumerate(ordered):
-        answer = plan(snapshot, gang.group) if number < MOST_PLANNED else None
-        if answer is not None and answer.decision == "admitted":
-            reservation = reservation_for(snapshot, gang.group, answer)
-            actions.append(Admit(gang, answer, reservation))
-            if reservation is not None:
-                snapshot = snapshot.with_reservation(reservation)
-            continue
-        if not guarded and answer is not None and answer.decision == "queued":
-            snapshot, guarded = _kept_free(snapshot, gang), True
-        left.append((gang, answer))
+    for gang, turn in zip(planned, turns, strict=True):
+        if turn.answer.decision == "admitted":
+            admits.append(Admit(gang, turn.answer, turn.reservation))
+        else:
+            left.append((gang, turn.answer))
+    left += [(gang, None) for gang in ordered[MAX_PLANNED:]]
     waits = (WaitAction(gang, place, len(left), answer) for place, (gang, answer) in enumerate(left, 1))
-    return [*actions, *waits]
-
-
-def _kept_free(snapshot: Snapshot, first: Gang) -> Snapshot:
-    """The snapshot in which the first waiting gang holds what it would take on the emptied cluster."""
-    emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
-    answer = plan(emptied, first.group)
-    shadow = reservation_for(emptied, first.group, answer)
-    return snapshot.with_reservation(shadow) if shadow is not None else snapshot
+    return [*admits, *waits]
 
 
 def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:

@@ -15,7 +15,7 @@ from planner.model.answer import Answer, Assignment
 from planner.model.labels import Requirement, Term
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
-from planner.model.topology import HOSTNAME, Domain, Topology
+from planner.model.topology import HOSTNAME, Domain, Topology, common_domain, contains
 from planner.planning.plan import plan
 from planner.planning.replay import replay
 from planner.planning.reservation import reservation_for
@@ -34,20 +34,20 @@ class Move:
 def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
     """The nodes that the gang uses and can use no more, each with the reason in a word or two."""
     topology = _topology(snapshot, reservation.topology)
-    found: dict[str, str] = {}
-    for name in sorted({one.node for one in reservation.assignments}):
+    result: dict[str, str] = {}
+    for name in sorted({assignment.node for assignment in reservation.assignments}):
         node = snapshot.nodes.get(name)
         if node is None:
-            found[name] = "gone"
+            result[name] = "gone"
         elif not node.ready:
-            found[name] = "not ready"
+            result[name] = "not ready"
         elif node.cordoned:
-            found[name] = "cordoned"
+            result[name] = "cordoned"
         elif topology is not None and reservation.domains:
             path = topology.path(name, node.labels)
-            if not any(path[: len(domain)] == domain for domain in (*reservation.domains,)):
-                found[name] = "relabelled"
-    return found
+            if not any(contains(domain, path) for domain in reservation.domains):
+                result[name] = "relabelled"
+    return result
 
 
 def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterable[str]) -> Move | Answer:
@@ -55,11 +55,11 @@ def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterabl
     gone = frozenset(lost)
     group = replace(group, reserve=held.mode)
     around = snapshot.ended(held.gang)  # its pods that stand are seated below, and counted once
-    stays = tuple(one for one in held.assignments if one.node not in gone)
+    stays = tuple(assignment for assignment in held.assignments if assignment.node not in gone)
     moving = Counter({pod_set.name: 0 for pod_set in group.pod_sets})
-    for one in held.assignments:
-        if one.node in gone:
-            moving[one.pod_set] += one.count
+    for assignment in held.assignments:
+        if assignment.node in gone:
+            moving[assignment.pod_set] += assignment.count
     if stays:
         for domain in _wider(held):
             found = _fill(around, group, held, stays, moving, domain)
@@ -91,7 +91,7 @@ def _fill(
     used = replace(
         held, id=held.id + "-stays", gang=f"{held.gang} ", mode="nodes", domains=(), assignments=stays
     )
-    used = replace(used, nodes=frozenset(one.node for one in stays))
+    used = replace(used, nodes=frozenset(assignment.node for assignment in stays))
     rest = replace(
         group,
         name=f"{held.gang}  ",
@@ -133,15 +133,17 @@ def _merged(
 ) -> Reservation:
     """One reservation of those that stay and those that move."""
     counts: Counter[tuple[str, str]] = Counter()
-    for one in (*stays, *answer.assignments):
-        counts[one.pod_set, one.node] += one.count
+    for assignment in (*stays, *answer.assignments):
+        counts[assignment.pod_set, assignment.node] += assignment.count
     assignments = tuple(Assignment(pod_set, node, count) for (pod_set, node), count in counts.items())
     topology = _topology(around, held.topology)
     assert topology is not None, "it was there a moment ago"
-    paths = [topology.path(one.node, around.nodes[one.node].labels) for one in assignments]
-    domain = common(paths)
+    paths = [
+        topology.path(assignment.node, around.nodes[assignment.node].labels) for assignment in assignments
+    ]
+    domain = common_domain(paths)
     domains = held.domains if inside else tuple(dict.fromkeys((*held.domains, *answer.reserves)))
-    used = tuple(d for d in domains if any(path[: len(d)] == d for path in paths))
+    used = tuple(d for d in domains if any(contains(d, path) for path in paths))
     tree = around.base.trees[topology.name]
     branches = (tree.branch(d) for d in used)
     inner = frozenset(name for branch in branches if branch for name in tree.names(branch))
@@ -149,23 +151,14 @@ def _merged(
     return replace(held, domain=domain, level=level, domains=used, nodes=inner, assignments=assignments)
 
 
-def common(paths: list[Domain]) -> Domain:
-    """The finest domain that holds all of these paths."""
-    common = paths[0]
-    for path in paths[1:]:
-        same = 0
-        while same < min(len(common), len(path)) and common[same] == path[same]:
-            same += 1
-        common = common[:same]
-    while common and not common[-1]:
-        common = common[:-1]
-    return common
-
-
 def _move(held: Reservation, fresh: Reservation, gone: list[str]) -> Move:
     """What a person wants to know of it; the fingerprint stays, so that the ledger moves it in one step."""
-    before = Counter({(one.pod_set, one.node): one.count for one in held.assignments})
-    after = Counter({(one.pod_set, one.node): one.count for one in fresh.assignments})
+    before = Counter(
+        {(assignment.pod_set, assignment.node): assignment.count for assignment in held.assignments}
+    )
+    after = Counter(
+        {(assignment.pod_set, assignment.node): assignment.count for assignment in fresh.assignments}
+    )
     new = after - before
     kept = replace(
         fresh, fingerprint=held.fingerprint, created=held.created, expires=held.expires, state=held.state,
@@ -175,4 +168,4 @@ def _move(held: Reservation, fresh: Reservation, gone: list[str]) -> Move:
 
 
 def _topology(snapshot: Snapshot, name: str) -> Topology | None:
-    return next((one for one in snapshot.topologies if one.name == name), None)
+    return next((topology for topology in snapshot.topologies if topology.name == name), None)

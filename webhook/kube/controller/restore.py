@@ -15,10 +15,11 @@ from planner.model.answer import Answer, Assignment
 from planner.model.node import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
+from planner.model.topology import common_domain
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
-from webhook.kube.controller.replan import Move, common, replan
+from webhook.kube.controller.replan import Move, replan
 
 
 def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservation | Answer:
@@ -60,7 +61,7 @@ def _beside(around: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservat
     held = _around(around, group, like, stands)
     if held is None:
         return answer
-    kept = [RecordedReservation(one, 0) for one in around.reservations]
+    kept = [RecordedReservation(reservation, 0) for reservation in around.reservations]
     used = replace(held, mode="nodes", domains=(), nodes=frozenset(a.node for a in held.assignments))
     for wanted in (held, used):
         if in_the_way(wanted, around.revision, kept) is None:
@@ -72,18 +73,18 @@ def _around(
     around: Snapshot, group: PodGroup, like: Reservation, stands: Counter[tuple[str, str]]
 ) -> Reservation | None:
     """A reservation of the standing pods' nodes, and of seats beside them for the others."""
-    topology = next(one for one in around.topologies if one.name == like.topology)
+    topology = next(topology for topology in around.topologies if topology.name == like.topology)
     if not all(node in around.nodes for _, node in stands):
         return None
     paths = [topology.path(node, around.nodes[node].labels) for _, node in stands]
     standing = Counter(name for name, _ in stands.elements())
     absent = tuple(
-        Assignment(one.name, "", one.count - standing[one.name])
-        for one in group.pod_sets
-        if one.count > standing[one.name]
+        Assignment(pod_set.name, "", pod_set.count - standing[pod_set.name])
+        for pod_set in group.pod_sets
+        if pod_set.count > standing[pod_set.name]
     )
     reserved = topology.reservable_index + 1
-    domain = common(paths)[:reserved] if absent else common(paths)
+    domain = common_domain(paths)[:reserved] if absent else common_domain(paths)
     level = topology.levels[len(domain) - 1] if domain else ""
     whole = (domain,) if len(domain) >= reserved else tuple(dict.fromkeys(p[:reserved] for p in paths))
     seats = tuple(Assignment(name, node, count) for (name, node), count in stands.items())
@@ -97,19 +98,23 @@ def _around(
     )
     if not absent:
         tree = around.base.trees[topology.name]
-        inner = (name for one in held.domains if (b := tree.branch(one)) for name in tree.names(b))
-        return replace(held, nodes=frozenset(inner) | {one.node for one in seats})
+        inner = (name for domain in held.domains if (b := tree.branch(domain)) for name in tree.names(b))
+        return replace(held, nodes=frozenset(inner) | {seat.node for seat in seats})
     found = replan(around, group, held, [""])
     return found.reservation if isinstance(found, Move) else None
 
 
 def _seated(group: PodGroup, pods: list[BoundPod]) -> Counter[tuple[str, str]]:
     """How many pods of each PodSet stand on each node, told by what they ask for."""
-    found: Counter[tuple[str, str]] = Counter()
-    left = Counter({one.name: one.count for one in group.pod_sets})
+    result: Counter[tuple[str, str]] = Counter()
+    left = Counter({pod_set.name: pod_set.count for pod_set in group.pod_sets})
     for pod in sorted(pods, key=lambda one: one.name):
-        alike = (one for one in group.pod_sets if left[one.name] and one.shape.requests == pod.requests)
+        alike = (
+            pod_set
+            for pod_set in group.pod_sets
+            if left[pod_set.name] and pod_set.shape.requests == pod.requests
+        )
         if (pod_set := next(alike, None)) is not None:
             left[pod_set.name] -= 1
-            found[pod_set.name, pod.node] += 1
-    return found
+            result[pod_set.name, pod.node] += 1
+    return result

@@ -112,14 +112,14 @@ def summary(reservation: Reservation) -> Json:
     """What the printer columns show besides: the domain in one word, nodes used, GPUs."""
     requests = dict(reservation.requests)
     gpus = sum(
-        amount * one.count
-        for one in reservation.assignments
-        for name, amount in requests.get(one.pod_set, {}).items()
+        amount * assignment.count
+        for assignment in reservation.assignments
+        for name, amount in requests.get(assignment.pod_set, {}).items()
         if name.endswith("/gpu") or name.startswith(("gpu.intel.com/", "habana.ai/"))
     )
     return {
         "where": "/".join(reservation.domain),
-        "nodes": len({one.node for one in reservation.assignments}),
+        "nodes": len({assignment.node for assignment in reservation.assignments}),
         "gpus": gpus,
     }
 
@@ -157,7 +157,8 @@ def turn_from(document: Mapping[str, Any]) -> Turn:
     """The Ledger object read back."""
     spec = document.get("spec") or {}
     intents = tuple(
-        Intent(one["name"], one["uid"], one["spec"], one["status"]) for one in spec.get("reservations") or []
+        Intent(reservation["name"], reservation["uid"], reservation["spec"], reservation["status"])
+        for reservation in spec.get("reservations") or []
     )
     return Turn(int(spec.get("commit", 0)), document["metadata"]["resourceVersion"], intents)
 

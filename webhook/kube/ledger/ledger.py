@@ -1,4 +1,4 @@
-"""The ledger in the API server: `planner.reservation.Ledger` for any number of replicas.
+"""The ledger in the API server: `planner.ledger.ledger.Ledger` for any number of replicas.
 
 Invariants 1, 3, 4 and 7 rest on one object (`commits.LEDGER`), see docs/decisions/0030:
 - A commit is one conditional PUT of it. Of two writers on the same version exactly one succeeds, and the
@@ -59,7 +59,7 @@ class KubeLedger:
         async with _reachable():
             turn = await self._view.caught_up()
         live = (kept.reservation for kept in self._view.kept() if lives(kept.reservation, now))
-        return Book(turn.seq, tuple(sorted(live, key=lambda one: one.id)))
+        return Book(turn.seq, tuple(sorted(live, key=lambda reservation: reservation.id)))
 
     async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
         """Take the reservation, whole or not at all, or raise `Conflict`; the rules are `planner.conflicts`'.

@@ -192,13 +192,13 @@ class Writer:
     def _judged(self, batch: Iterable[Wish]) -> list[Judged]:
         """The outcome of each wish, each seeing those granted before it as the newest of the book."""
         book = {kept.reservation.id: kept for kept in self._view.kept()}
-        found: list[Judged] = []
+        result: list[Judged] = []
         for wish in batch:
             outcome = judge(wish.wanted, wish.planned_on, book.values())
             if isinstance(outcome, Reservation):
                 book[outcome.id] = RecordedReservation(outcome, _NEWEST)
-            found.append((wish, outcome))
-        return found
+            result.append((wish, outcome))
+        return result
 
     async def _place(self, reservation: Reservation) -> Entry:
         """The object that the reservation goes into: the gang's own, or a new one that counts for nothing."""

@@ -1,8 +1,7 @@
 """The picture of the cluster from watches: what the planner reads of nodes, pods, topologies and hardware.
 
 What changed is told to the `LiveSnapshot`, which takes it in when it is next asked for. What cannot be
-read is
-left out with a reason, and never stops a watch.
+read is left out with a reason, and never stops a watch.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from functools import partial
 
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.cluster import node_from, pod_from, read
+from planner.manifests.cluster import node_from, pod_from
 from planner.manifests.fields import CachedDocument
 from planner.manifests.settings import KNOWN
 from planner.model.errors import InputError, Where
 from planner.model.node import BoundPod, Node
 from webhook.admission.environment import Environment, pod_groups
+from webhook.functions.device_selectors import read_cluster
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.api.store import Store
@@ -91,9 +91,9 @@ class ClusterWatch(Watches):
         self._nodes: Store[Node] = Store(node_from, "Node", self._node_moved, self._lock)
         self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_moved, self._lock)
         self._spaces: Store[Json] = Store(_namespace, "Namespace", self._redescribed, self._lock)
-        self._gangs = [Store(partial(_typed, one), one.kind, self._quiet, self._lock) for one in GANGS]
-        self._extras = [Store(_checked(one), one.kind, self._redescribed, self._lock) for one in EXTRAS]
-        self._static = read(()).base
+        self._gangs = [Store(partial(_typed, gang), gang.kind, self._quiet, self._lock) for gang in GANGS]
+        self._extras = [Store(_checked(extra), extra.kind, self._redescribed, self._lock) for extra in EXTRAS]
+        self._static = read_cluster(()).base
         self._static_problem = ""
         self._picture = LiveSnapshot(self._nodes.items, self._pods.items, self._described)
         self.news = asyncio.Event()
@@ -147,7 +147,7 @@ class ClusterWatch(Watches):
         """Topologies, hardware and limits as they are told now."""
         try:
             stores = (*self._extras, self._spaces)
-            self._static = read(("", item) for store in stores for item in store.items.values()).base
+            self._static = read_cluster(("", item) for store in stores for item in store.items.values()).base
             self._static_problem = ""
         except InputError as error:  # two objects that contradict each other: the last good ones serve
             self._static_problem = str(error)
@@ -178,7 +178,7 @@ def _checked(extra: Extra) -> Callable[[Json, Where], Json | None]:
         document = CachedDocument({**item, "apiVersion": _version(extra), "kind": extra.kind})
         metadata = {key: value for key, value in item["metadata"].items() if key not in _FLEETING}
         document["metadata"] = metadata
-        read([(where.file, document)])
+        read_cluster([(where.file, document)])
         return document
 
     return check

@@ -13,11 +13,11 @@ from typing import Any
 
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
+from webhook.jsontools.path import Path
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.workload_plan import replica_of
 from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.annotation_keys import POD_SET, QUEUED_GATE, RESERVATION
-from webhook.workloads.fields import Path
 
 Json = Mapping[str, Any]
 
@@ -172,10 +172,10 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
 def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
     """Every gang by name, with its pods that are not bound."""
     by_uid = {work.ref.uid: work for work in works}
-    found: dict[str, Gang] = {}
+    result: dict[str, Gang] = {}
     for work in by_uid.values():
         for group in work.gangs:
-            found[group.name] = Gang(
+            result[group.name] = Gang(
                 group,
                 work.ref,
                 work.created,
@@ -188,23 +188,24 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
             )
     members: dict[str, list[Unbound]] = {}
     for pod in pods:
-        name = pod.replica if pod.replica in found else _gang_of(pod, by_uid)
+        name = pod.replica if pod.replica in result else _gang_of(pod, by_uid)
         if name:
             members.setdefault(name, []).append(pod)
     for name, fellows in members.items():
-        known = found.get(name) or _of_pods(fellows)
+        known = result.get(name) or _of_pods(fellows)
         priority = max(pod.priority for pod in fellows)
         gated = any(pod.gated for pod in fellows)
         ordered = tuple(sorted(fellows, key=lambda pod: (pod.created, pod.ref.name)))
-        found[name] = replace(known, pods=ordered, priority=priority, queued=known.queued or gated)
-    return found
+        result[name] = replace(known, pods=ordered, priority=priority, queued=known.queued or gated)
+    return result
 
 
 def finished(item: Json) -> bool:
     """Whether a workload or pod will start nothing any more."""
     status = item.get("status") or {}
     done = any(
-        one.get("type") in DONE and one.get("status") == "True" for one in status.get("conditions") or []
+        condition.get("type") in DONE and condition.get("status") == "True"
+        for condition in status.get("conditions") or []
     )
     return bool(done or status.get("jobStatus") in DONE_RAY or status.get("phase") in ("Succeeded", "Failed"))
 
@@ -212,13 +213,17 @@ def finished(item: Json) -> bool:
 def failed(item: Json) -> bool:
     """Whether a finished workload says of itself that it failed."""
     status = item.get("status") or {}
-    said = (one.get("type") for one in status.get("conditions") or [] if one.get("status") == "True")
+    said = (
+        condition.get("type")
+        for condition in status.get("conditions") or []
+        if condition.get("status") == "True"
+    )
     return "Failed" in said or "FAILED" in (status.get("jobStatus"), str(status.get("phase")).upper())
 
 
 def ids_in(annotations: Json) -> tuple[str, ...]:
     """The reservations that an object names."""
-    return tuple(one for one in str(annotations.get(RESERVATION, "")).split(",") if one)
+    return tuple(name for name in str(annotations.get(RESERVATION, "")).split(",") if name)
 
 
 def seconds(time: str) -> float:
@@ -253,12 +258,12 @@ def _ref(item: Json, api_version: str, kind: str) -> Ref:
 def _owner(item: Json) -> str:
     """The UID of the controller, "" for none."""
     owners = item["metadata"].get("ownerReferences") or []
-    return str(next((one.get("uid", "") for one in owners if one.get("controller")), ""))
+    return str(next((owner.get("uid", "") for owner in owners if owner.get("controller")), ""))
 
 
 def _notes(item: Json, workload: Workload) -> tuple[PlacementAnnotation, ...]:
     """What plans wrote onto the object and each of its templates."""
-    places = [("metadata",), *(one.metadata_path for one in workload.templates)]
+    places = [("metadata",), *(template.metadata_path for template in workload.templates)]
     found = (placement_annotation((_at(item, place) or {}).get("annotations") or {}) for place in places)
     return tuple(dict.fromkeys(note for note in found if note.decision))
 
@@ -270,4 +275,4 @@ def _at(item: Any, path: Path) -> Any:
 
 
 def _stated(group: PodGroup) -> int:
-    return max((one.shape.priority for one in group.pod_sets), default=0)
+    return max((pod_set.shape.priority for pod_set in group.pod_sets), default=0)

@@ -90,5 +90,9 @@ async def _path(api: Api, kind: ParamKind) -> str:
 
 
 def _resource(resources: Iterable[Json], kind: str) -> str:
-    names = [str(one["name"]) for one in resources if one.get("kind") == kind and "/" not in str(one["name"])]
+    names = [
+        str(resource["name"])
+        for resource in resources
+        if resource.get("kind") == kind and "/" not in str(resource["name"])
+    ]
     return plural(kind) if plural(kind) in names else next(iter(names), "")

@@ -12,9 +12,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from webhook.cel import Function
+from webhook.files.yaml_documents import Mark
 from webhook.functions.table import FUNCTIONS
 from webhook.policy.engine.model import MutatingPolicy, Policy, PolicyBinding, PolicySet, ValidatingPolicy
-from webhook.policy.loading.document import Mark, PolicyDocument, parse
+from webhook.policy.loading.document import PolicyDocument, parse
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.parameters import faults
 from webhook.policy.loading.read import BINDING_KINDS, POLICY_KINDS, Names, read_binding, read_policy

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from planner.manifests.requirements import SELECTOR_OPERATORS
+from planner.model.labels import Requirement
 from webhook.policy.engine.match import EVERY_REQUEST, OPERATIONS, SCOPES, MatchResources, ResourceRule
-from webhook.policy.engine.selectors import EVERYTHING, OPERATORS, LabelRequirement, LabelSelector
+from webhook.policy.engine.selectors import EVERYTHING, LabelSelector
 from webhook.policy.loading.fields import Fields
 
 
@@ -55,8 +57,10 @@ def read_selector(fields: Fields | None) -> LabelSelector:
     labels = fields.labels("matchLabels")
     requirements = []
     for row in fields.children("matchExpressions"):
-        requirement = LabelRequirement(
-            row.text("key", required=True), row.choice("operator", OPERATORS, "In"), row.texts("values")
+        requirement = Requirement(
+            row.text("key", required=True),
+            row.choice("operator", SELECTOR_OPERATORS, "In"),
+            row.texts("values"),
         )
         if (requirement.operator in ("In", "NotIn")) != bool(requirement.values):
             need = "needs values" if not requirement.values else "takes no values"

@@ -1,50 +1,33 @@
-"""Results as JUnit XML, which every CI system shows."""
+"""Results of policy tests as JUnit XML: a `tests.yaml` is a suite."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import groupby
-from xml.etree import ElementTree
 
+from webhook.files import junit
+from webhook.files.junit import JunitCase, JunitSuite
 from webhook.policy.testing.runner import CaseResult
-
-_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 cannot hold."""
 
 
 def to_junit(results: Sequence[CaseResult]) -> str:
-    """One testsuite for each `tests.yaml`."""
-    root = ElementTree.Element("testsuites", {"name": "bayplan test", **_counts(results)})
-    for file, group in groupby(results, key=lambda result: result.case.file):
-        rows = list(group)
-        suite = ElementTree.SubElement(root, "testsuite", {"name": _clean(file), **_counts(rows)})
-        for row in rows:
-            case = ElementTree.SubElement(
-                suite,
-                "testcase",
-                name=_clean(row.case.name),
-                classname=_clean(file),
-                file=_clean(file),
-                line=str(row.case.line),
-                time=f"{row.seconds:.4f}",
-            )
-            if not row.passed:
-                text = _clean("\n".join(row.differences))
-                failed = ElementTree.SubElement(case, "failure", message=text.partition("\n")[0])
-                failed.text = text
-    ElementTree.indent(root)
-    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return written.decode() + "\n"
+    """The XML document of the results, in their order."""
+    suites = [
+        JunitSuite(file, [_case(result) for result in group])
+        for file, group in groupby(results, key=lambda result: result.case.file)
+    ]
+    return junit.to_junit("bayplan test", suites)
 
 
-def _counts(results: Sequence[CaseResult]) -> dict[str, str]:
-    return {
-        "tests": str(len(results)),
-        "failures": str(sum(not result.passed for result in results)),
-        "time": f"{sum(result.seconds for result in results):.4f}",
-    }
-
-
-def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("\ufffd", text)
+def _case(result: CaseResult) -> JunitCase:
+    detail = "" if result.passed else "\n".join(result.differences)
+    return JunitCase(
+        result.case.name,
+        result.case.file,
+        "passed" if result.passed else "failure",
+        message=detail.partition("\n")[0],
+        detail=detail,
+        seconds=result.seconds,
+        file=result.case.file,
+        line=result.case.line,
+    )

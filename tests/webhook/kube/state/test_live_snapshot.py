@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.cluster import read
 from planner.model.labels import Taint
 from planner.model.node import BoundPod, Node
 from planner.model.reservation import Book
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import amounts, gang, node
+from webhook.functions.device_selectors import read_cluster
 from webhook.kube.state.live_snapshot import LiveSnapshot
 
 RACK, ZONE = "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"
@@ -58,7 +58,7 @@ class World:
         self.nodes = {f"n{place}": host(place, place // 4) for place in range(24)}
         self.pods: dict[str, BoundPod] = {}
         self.objects: dict[str, dict[str, object]] = {"topology": topology(ZONE, RACK)}
-        self.picture = LiveSnapshot(self.nodes, self.pods, lambda: read(self._documents()).base)
+        self.picture = LiveSnapshot(self.nodes, self.pods, lambda: read_cluster(self._documents()).base)
         self.book = Book(0, ())
         self.count = 0
 
@@ -67,7 +67,7 @@ class World:
 
     def anew(self) -> Snapshot:
         """The snapshot that a reader of all of it makes."""
-        return LiveSnapshot(self.nodes, self.pods, lambda: read(self._documents()).base).now()
+        return LiveSnapshot(self.nodes, self.pods, lambda: read_cluster(self._documents()).base).now()
 
     def change(self) -> None:
         """Something happens."""

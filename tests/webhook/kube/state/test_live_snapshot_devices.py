@@ -8,11 +8,11 @@ import pytest
 
 from planner.cluster.hardware_update import with_hardware
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.cluster import read
 from planner.manifests.fields import CachedDocument
 from planner.planning.plan import plan
 from tests.planner.devices.test_allocator import given
 from tests.planner.devices.test_catalog import claiming, node, pod, slice_of, template
+from webhook.functions.device_selectors import read_cluster
 
 Json = dict[str, Any]
 NODES = (node("a"), node("b"))
@@ -21,7 +21,7 @@ BEFORE = (slice_of("a", 4), slice_of("b", 4), template(2))
 
 def cluster(*hardware: Json) -> Snapshot:
     """Two nodes, a pod with claimed devices on the first, and this hardware."""
-    return read([("", [*NODES, pod("x", "a"), *hardware])])
+    return read_cluster([("", [*NODES, pod("x", "a"), *hardware])])
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,6 @@ def test_a_picture_told_anew_is_one_made_anew(after: tuple[Json, ...]) -> None:
 def test_a_kept_document_is_read_once() -> None:
     """The hardware is told anew with every change of one object; the others are not read again."""
     kept = [CachedDocument(one) for one in (*NODES, *BEFORE)]
-    first, again = read([("", kept)]), read([("", kept)])
-    assert first.base.claims == again.base.claims == read([("", [*NODES, *BEFORE])]).base.claims
+    first, again = read_cluster([("", kept)]), read_cluster([("", kept)])
+    assert first.base.claims == again.base.claims == read_cluster([("", [*NODES, *BEFORE])]).base.claims
     assert first.base.claims.templates["team/gpus"] is again.base.claims.templates["team/gpus"]

@@ -302,8 +302,8 @@ def test_a_variable_that_is_picked_at_run_time_counts_as_any_of_them() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a: [", "p.yaml:1:5: not YAML"),
-        ("a: 1\na: 2\n", "p.yaml:2:1: the key 'a' stands twice"),
+        ("a: [", "p.yaml:2:1: not YAML"),
+        ("a: 1\na: 2\n", "p.yaml:2:1: not YAML: key 'a' stands twice"),
         ("? [1]\n: 2\n", "a key must be text"),
         ("!!python/object/apply:os.system [ls]", "p.yaml:1:1"),
         ("a: !foo b", "the tag '!foo' is not supported"),

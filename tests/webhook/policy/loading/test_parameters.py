@@ -47,7 +47,7 @@ def test_the_shipped_parameters_load(folder: Path) -> None:
         (
             "node-affinity.weight",
             "lots",
-            "data.node-affinity.weight: 'lots' is not valid; the default is '100'",
+            "data[node-affinity.weight]: 'lots' is not valid; the default is '100'",
         ),
         ("node-affinity.weight", "101", "'101' is not valid"),
         ("node-affinity.weigth", '"5"', "no policy has such a parameter; is node-affinity.weight meant?"),

@@ -1,0 +1,74 @@
+"""Requirements on labels and fields, in selectors and node selector terms: read from JSON, and written.
+
+Sources: meta/v1 LabelSelector, core/v1 NodeSelectorTerm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.manifests.fields import maps, strings, text, texts
+from planner.model.errors import InputError, Where
+from planner.model.labels import NODE_NAME_FIELD, Requirement, Term
+
+SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+"""What a LabelSelector knows."""
+
+NODE_OPERATORS = (*SELECTOR_OPERATORS, "Gt", "Lt")
+"""What a NodeSelectorTerm knows."""
+
+
+def selector_from(selector: Mapping[str, object], where: Where) -> Term:
+    """A LabelSelector as requirements that must all hold; an empty one holds always. Raises `InputError`."""
+    labels = texts(selector.get("matchLabels"), where.below("matchLabels"))
+    equal = tuple(Requirement(key, "In", (value,)) for key, value in labels.items())
+    return equal + _listed(selector, "matchExpressions", where, SELECTOR_OPERATORS)
+
+
+def node_term_from(term: Mapping[str, object], where: Where) -> Term:
+    """A NodeSelectorTerm; a requirement with the key `metadata.name` is on the node's name. Raises
+    `InputError`."""
+    expressions = _listed(term, "matchExpressions", where, NODE_OPERATORS)
+    fields = _listed(term, "matchFields", where, NODE_OPERATORS)
+    for index, requirement in enumerate(fields):
+        if requirement.key != NODE_NAME_FIELD:
+            raise InputError(
+                f"matchFields knows only {NODE_NAME_FIELD}", where.below(f"matchFields[{index}].key")
+            )
+    return expressions + fields
+
+
+def requirement_from(entry: Mapping[str, object], where: Where, operators: tuple[str, ...]) -> Requirement:
+    """A requirement with one of these operators. Raises `InputError`."""
+    operator = text(entry.get("operator"), where.below("operator"))
+    if operator not in operators:
+        raise InputError(
+            f"{operator!r} is no operator; use one of {', '.join(operators)}", where.below("operator")
+        )
+    key = text(entry.get("key"), where.below("key"))
+    return Requirement(key, operator, strings(entry.get("values"), where.below("values")))
+
+
+def _listed(
+    selector: Mapping[str, object], field: str, where: Where, operators: tuple[str, ...]
+) -> tuple[Requirement, ...]:
+    entries = maps(selector.get(field), where.below(field))
+    return tuple(
+        requirement_from(entry, where.below(f"{field}[{index}]"), operators)
+        for index, entry in enumerate(entries)
+    )
+
+
+def requirement_json(requirement: Requirement) -> dict[str, object]:
+    """The requirement as Kubernetes writes it; without `values` where the operator takes none."""
+    stated = {"key": requirement.key, "operator": requirement.operator}
+    return {**stated, "values": list(requirement.values)} if requirement.values else {**stated}
+
+
+def node_term_json(term: Term) -> dict[str, list[dict[str, object]]]:
+    """A NodeSelectorTerm: a requirement on the node's name is a field, all else are labels."""
+    split = {
+        "matchExpressions": [requirement_json(r) for r in term if r.key != NODE_NAME_FIELD],
+        "matchFields": [requirement_json(r) for r in term if r.key == NODE_NAME_FIELD],
+    }
+    return {kind: stated for kind, stated in split.items() if stated}

@@ -1,0 +1,36 @@
+"""Names of GPU resources, and of the node labels that describe GPUs: every module reads them from here."""
+
+from __future__ import annotations
+
+GPU = "nvidia.com/gpu"
+"""A GPU as NVIDIA's device plugin offers it; under MIG strategy single or time slicing, a part of one."""
+
+SHARED_GPU = "nvidia.com/gpu.shared"
+"""A time slice of a GPU, where the device plugin renames what it shares."""
+
+GPU_RESOURCES = (GPU, "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi")
+"""Whole GPUs and accelerators, of every vendor whose device plugin we know."""
+
+MIG_PREFIX = "nvidia.com/mig-"
+"""Begins the resource of a MIG profile under strategy mixed: `nvidia.com/mig-1g.10gb`."""
+
+CLAIMED_GPU = "gpu.nvidia.com"
+"""What the planner calls a whole GPU that is asked for by a device claim (`planner.devices`)."""
+
+CLAIMED_MIG = "mig.nvidia.com"
+"""What the planner calls a claimed MIG device of any profile; a `/` and the profile's name may follow."""
+
+PRODUCT_LABEL = "nvidia.com/gpu.product"
+
+FAMILY_LABEL = "nvidia.com/gpu.family"
+
+COUNT_LABEL = "nvidia.com/gpu.count"
+
+MEMORY_LABEL = "nvidia.com/gpu.memory"
+"""Memory of one GPU in MiB, written by GPU feature discovery as the other labels here."""
+
+CLIQUE_LABEL = "nvidia.com/gpu.clique"
+"""The multi-node NVLink partition that a node is in."""
+
+INTERCONNECT_LABEL = "gpu.topology/interconnect"
+"""How a node's GPUs are linked (`NVLink`, `PCIe`), where a person or a tool writes it."""

@@ -1,0 +1,101 @@
+"""JUnit XML, which every CI system shows: suites of cases to a document. What a case is, the caller says.
+
+Held to Jenkins' schema, the one that most readers accept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from xml.etree import ElementTree
+
+_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold; a reader refuses the whole document for one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class JunitCase:
+    """One test case. `message`, `type` and `detail` say what failed; `output` is what a passed case says.
+
+    `file` and `line` (from 1) tell where the case is written, where that is known.
+    """
+
+    name: str
+    classname: str
+    outcome: Literal["passed", "failure", "error", "skipped"] = "passed"
+    message: str = ""
+    type: str = ""
+    detail: str = ""
+    output: str = ""
+    seconds: float = 0.0
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JunitSuite:
+    """Cases under a name. `timestamp`: when they ran, UTC without a zone, as the schema wants it."""
+
+    name: str
+    cases: Sequence[JunitCase]
+    timestamp: str = ""
+
+
+def to_junit(name: str, suites: Sequence[JunitSuite]) -> str:
+    """The XML document, with a line feed at its end."""
+    cases = [case for suite in suites for case in suite.cases]
+    root = ElementTree.Element("testsuites", {"name": name, **_counts(cases)})
+    for suite in suites:
+        _add_suite(root, suite)
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _add_suite(root: ElementTree.Element, suite: JunitSuite) -> None:
+    skipped = str(sum(case.outcome == "skipped" for case in suite.cases))
+    attributes = {"name": suite.name, **_counts(suite.cases), "skipped": skipped}
+    element = _add(root, "testsuite", attributes | _given(timestamp=suite.timestamp))
+    for case in suite.cases:
+        _add_case(element, case)
+
+
+def _add_case(suite: ElementTree.Element, case: JunitCase) -> None:
+    place = _given(file=case.file, line=str(case.line) if case.line else "")
+    attributes = {"name": case.name, "classname": case.classname, **place, "time": _seconds(case.seconds)}
+    element = _add(suite, "testcase", attributes)
+    if case.outcome != "passed":
+        problem = {"message": case.message, **_given(type=case.type)}
+        _add(element, case.outcome, problem, case.detail)
+    elif case.output:
+        _add(element, "system-out", {}, case.output)
+
+
+def _add(
+    parent: ElementTree.Element, tag: str, attributes: dict[str, str], text: str = ""
+) -> ElementTree.Element:
+    cleaned = {key: _FORBIDDEN.sub("\ufffd", value) for key, value in attributes.items()}
+    element = ElementTree.SubElement(parent, tag, cleaned)
+    element.text = _FORBIDDEN.sub("\ufffd", text) or None
+    return element
+
+
+def _given(**attributes: str) -> dict[str, str]:
+    """The attributes that have a value."""
+    return {key: value for key, value in attributes.items() if value}
+
+
+def _counts(cases: Sequence[JunitCase]) -> dict[str, str]:
+    """The counts that a suite and the whole have in common."""
+    return {
+        "tests": str(len(cases)),
+        "failures": str(sum(case.outcome == "failure" for case in cases)),
+        "errors": str(sum(case.outcome == "error" for case in cases)),
+        "time": _seconds(sum(case.seconds for case in cases)),
+    }
+
+
+def _seconds(seconds: float) -> str:
+    """Seconds to a tenth of a millisecond; plain 0 where nothing was measured."""
+    return f"{seconds:.4f}" if seconds else "0"

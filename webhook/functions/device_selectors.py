@@ -1,0 +1,170 @@
+"""CEL device selectors (`resource.k8s.io` CELDeviceSelector), evaluated as Kubernetes' scheduler does.
+
+The variable `device` has `driver`, `attributes` and `capacity` by domain and name, and
+`allowMultipleAllocations`. Capacities are quantities, version attributes semantic versions. A domain that
+the device does not have is an empty map; an attribute that it does not have is an error, and where evaluation
+ends in an error the expression does not hold. Of some devices not all attributes are known
+(`Device.complete`); where the value hangs on one of those, nothing can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import lru_cache, partial
+from typing import Final, NoReturn
+
+from planner.cluster.snapshot import Snapshot
+from planner.devices.selectors import Selector
+from planner.devices.slices import SINGLE, Device, Value, Version, own_name
+from planner.manifests.cluster import read
+from webhook.cel import CelError, CostBudget, Declarations, Program, compile
+from webhook.cel.libraries import quantity, semver
+from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.schema import SchemaNode
+
+MAX_EXPRESSION: Final = 10 * 1024
+"""Characters of a selector; the API server refuses longer ones (CELSelectorExpressionMaxLength)."""
+
+MAX_COST: Final = 1_000_000
+"""Units of one evaluation: the API's CELSelectorExpressionMaxCost."""
+
+_BY_DOMAIN: Final = SchemaNode("map", items=SchemaNode("map", items=SchemaNode("any")))
+
+_DEVICE: Final = SchemaNode(
+    "object",
+    {
+        "driver": SchemaNode("string"),
+        "attributes": _BY_DOMAIN,
+        "capacity": _BY_DOMAIN,
+        "allowMultipleAllocations": SchemaNode("boolean"),
+    },
+)
+
+_DECLARED: Final = Declarations({"device": _DEVICE}, libraries=frozenset({"bind"}))
+
+CelValue = str | int | bool | quantity.Quantity | semver.Semver
+
+
+class CelSelectors:
+    """The planner's `SelectorEngine`."""
+
+    def compile(self, expression: str) -> Selector:
+        """The selector of an expression; one that does not compile can be told of no device."""
+        return _compiled(expression)
+
+
+DEVICE_SELECTORS: Final = CelSelectors()
+"""The engine of this process."""
+
+
+def read_cluster(documents: Iterable[tuple[str, object]]) -> Snapshot:
+    """The cluster that these documents describe, its device selectors evaluated here. Raises `InputError`."""
+    return read(documents, DEVICE_SELECTORS)
+
+
+@lru_cache(maxsize=1024)  # a cluster has a few dozen expressions; anybody who may write a claim can add one
+def _compiled(expression: str) -> Selector:
+    if len(expression) > MAX_EXPRESSION:
+        return _untold
+    try:
+        program = compile(expression, _DECLARED)
+    except CelError:
+        return _untold
+    return partial(_evaluate, program) if program.result_type in ("bool", "dyn") else _untold
+
+
+def _untold(_: Device) -> None:
+    return None
+
+
+def _evaluate(program: Program, device: Device) -> bool | None:
+    lookups = _Lookups(device)
+    try:
+        value = program.evaluate({"device": lookups.variable()}, CostBudget(MAX_COST, MAX_COST))
+    except CelError as error:
+        return None if lookups.unknown or error.kind == "budget" else False
+    return value if isinstance(value, bool) else False
+
+
+class _Lookups:
+    """One evaluation's view of a device. `unknown`: it has looked at something that is not known."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.unknown = False
+
+    def variable(self) -> dict[str, object]:
+        """The value of `device`."""
+        capacity = {name: quantity.Quantity(Fraction(size)) for name, size in self.device.capacity}
+        return {
+            "driver": self.device.driver,
+            "attributes": _Domains(self, dict(self.device.attributes)),
+            "capacity": _Domains(self, capacity),
+            "allowMultipleAllocations": self.device.shareable,
+        }
+
+    def fail(self) -> NoReturn:
+        """End the evaluation of an operand that is not known; the other side of `||` or `&&` may decide."""
+        self.unknown = True
+        raise CelError("evaluation", "not known of this device")
+
+
+class _Domains(Mapping[str, "_Names"]):
+    """Attributes or capacities by domain; a domain that is not there is an empty map."""
+
+    def __init__(self, lookups: _Lookups, values: Mapping[str, Value | quantity.Quantity]) -> None:
+        self._lookups = lookups
+        self._values = values
+
+    def __getitem__(self, domain: str) -> _Names:
+        return _Names(self._lookups, self._values, domain)
+
+    def __contains__(self, domain: object) -> bool:
+        driver = self._lookups.device.driver
+        if any((name.rpartition("/")[0] or driver) == domain for name in self._values):
+            return True
+        return False if self._lookups.device.complete else self._lookups.fail()
+
+    def __iter__(self) -> Iterator[str]:
+        self._lookups.fail()
+
+    def __len__(self) -> int:
+        self._lookups.fail()
+
+
+class _Names(Mapping[str, CelValue]):
+    """The attributes or capacities of a domain."""
+
+    def __init__(
+        self, lookups: _Lookups, values: Mapping[str, Value | quantity.Quantity], domain: str
+    ) -> None:
+        self._lookups = lookups
+        self._values = values
+        self._domain = domain
+
+    def __getitem__(self, name: str) -> CelValue:
+        if name not in self:
+            raise KeyError(name)
+        value = self._values[self._own(name)]
+        if not isinstance(value, Version):
+            return value
+        try:
+            return semver.parse(value.text)
+        except FunctionError:
+            self._lookups.fail()
+
+    def __contains__(self, name: object) -> bool:
+        if self._own(name) in self._values:
+            return True
+        return False if self._lookups.device.complete and name not in SINGLE else self._lookups.fail()
+
+    def __iter__(self) -> Iterator[str]:
+        self._lookups.fail()
+
+    def __len__(self) -> int:
+        self._lookups.fail()
+
+    def _own(self, name: object) -> str:
+        """The name as `Device` has it: without the driver's own domain."""
+        return own_name(f"{self._domain}/{name}", self._lookups.device.driver)
