@@ -1,18 +1,23 @@
-"""Finding the cheapest way to place every pod of a gang inside one domain: exact, from the host up.
+"""The cheapest way to place every pod of a gang inside one domain: exact, from the hosts up.
 
-For each domain the search keeps its *options*: what it could hold (counts of each kind) and the least cost
-of holding it. A host's options are its largest packings; a domain's are the sums of its children's, kept
-to what the domain may hold (a kind that must be together is there wholly or not at all). Costs are whole
-numbers that add up, so the least cost of covering the gang is the true optimum, not a greedy one. Only
-options and sums are kept that a placement within a ceiling can still come of (`planner.limit`), and of each
-count only the children that offer it cheapest; where nothing comes of a ceiling, a higher one is tried.
+    rack r1: 3 free nodes     rack r2: 2 free nodes     four pods of a node each; a rack costs 100, a node 1
 
-The work is counted; past the budget `BudgetEnded` is raised. So that the end of a budget does not hang on
-what an earlier plan left behind, a search that is kept for later plans has a budget for each piece of work
-instead. A search with a `beam` keeps only that many sums at each step: what it finds is a valid placement,
-though perhaps not the best.
+    options of r1: 1 pod 101, 2 pods 102, 3 pods 103          options of r2: 1 pod 101, 2 pods 102
+    sums after r1:  0:0  1:101  2:102  3:103
+    sums after r2:  0:0  1:101  2:102  3:103  4:204           four pods cost 204: 3 + 1 (2 + 2 costs the same)
 
-Adding up what several domains hold: the least cost of each sum of their options.
+An *option* is what a domain could hold (a count of each class), with the least cost of holding it. A host's
+options are its largest packings; a domain's are the sums of its children's, cut to what the domain may hold.
+Costs are whole numbers that add up, so the least cost of the whole gang is the true optimum. Sums from which
+no placement within a ceiling can come are dropped (`bounds`, `joint_bounds`); of each count only the children
+that offer it cheapest are kept; where nothing comes of a ceiling, a higher one is tried.
+
+The placement is read off the sums backwards: from the last child to the first, each gets the smallest option
+that is part of an optimum, so that ties fill earlier nodes (r1 gets three pods above).
+
+The work is counted; past the budget `BudgetEnded` is raised. A search that is kept for later plans has a
+budget for each piece of work, so that no answer depends on what an earlier plan left behind. A search with a
+`beam` keeps only that many sums at each step: what it finds is valid, though perhaps not the best.
 """
 
 from __future__ import annotations
@@ -21,16 +26,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import product
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
 from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
-from planner.search.bounds import CostLimit, Peaks, cost_limits, fewest, steady, tops_of, unlimited
+from planner.search.bounds import CostLimit, Peaks, cost_limits, fewest, single_peaks, steady, unlimited
 from planner.search.capacity_classes import EMPTY, CapacityClass, CapacityClasses, Exclusivity
 from planner.search.eligibility_map import EligibilityMap, inside
-from planner.search.mixtures.pooled import Pooled
+from planner.search.joint_bounds import Bounds, JointCostLimit, fewest_by_level, level_pair_bounds
+from planner.search.mixtures.pooled_classes import PooledClasses
 from planner.search.objective import Weights
 from planner.search.pod_counts import (
     Allowed,
@@ -46,14 +52,37 @@ PodsByNode = list[tuple[int, tuple[int, ...]]]
 """Nodes (by their place in the domain) with the number of pods of each kind."""
 
 
+_BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
+"""Which bounds served so many pods last: those of each level by itself, or those of `joint_bounds`.
+
+The first change with few pods, so that most of what is worked out with them is still good in the next plan;
+the second end searches that the first do not, but change with many a pod. So the first are tried first, with
+few sums; where that does not do, the second serve; if another plan asks for as many pods, the first are tried
+once more, with many sums. It is a matter of time alone: where the one kind does not end a search, the other
+is tried.
+"""
+
+
+_SEPARATE_BOUNDS: dict[_BoundsOfGoal, int] = {"unknown": 30_000, "separate": 600_000, "joint once": 600_000}
+"""Sums that are tried with the bounds of each level by itself. Between 1,000 and 30,000 the time of a first
+plan of 1,024 whole nodes on 9,216 was the same. 144 of them, half of the racks in use, take some 300,000 sums
+at first and few in later plans."""
+
+
 _FITS_BUDGET, _FITS_BEAM = 100_000, 24
+"""Sums to tell how many pods of several classes fit one domain, for a message; then a beam, with twice as
+many, which may tell fewer. A thirtieth of a plan's budget: a refusal names one such domain a level."""
 
 
 _MOST_PARTS = 48
+"""Parts of wide domains whose sums are kept until they are filled. Of other domains those of the last one
+alone are kept: most often it is the one that is filled next. The sums of a large domain take megabytes, and
+what is not there is added up again."""
 
 
 _MOST_WHOLE = 6
-"""Kinds of whose sets each is looked at by itself."""
+"""Classes up to which each set of whole classes is a goal of its own: two to the sixth are 64 goals a
+domain."""
 
 
 _Able = tuple[int, DomainCapacity, EligibilityMap, int]
@@ -81,7 +110,7 @@ class DomainPacking:
         weights: Weights,
         budget: WorkBudget | None = None,
         beam: int = 0,
-        classes: CapacityClasses | Pooled | None = None,
+        classes: CapacityClasses | PooledClasses | None = None,
     ) -> None:
         self._kinds, self._use = kinds, use
         self.weights = weights
@@ -98,10 +127,12 @@ class DomainPacking:
         self._best: dict[tuple[int, PodCount], tuple[int | None, int | None]] = {}
         self._floors: dict[tuple[int, PodCount], int] = {}
         self._within: dict[tuple[int, PodCount], CostLimit] = {}
-        self._last: tuple[object, FrontierSearch] | None = None
+        self._frontiers: dict[tuple[int, PodCount], FrontierSearch] = {}
         self._parts: dict[tuple[int, CostLimit], FrontierSearch] = {}
         self._most: dict[int, int] = {EMPTY: 0}
         self._hard: set[object] = set()
+        self._in_trial = False
+        self._bounds_of_goal: dict[PodCount, _BoundsOfGoal] = {}
         self._covers: dict[tuple[DomainCapacity, EligibilityMap, PodCount], PodsByNode] = {}
 
     @property
@@ -129,7 +160,7 @@ class DomainPacking:
         if made is None:
             return 0
         prices = self.weights.domains[made.level + 1 :]
-        tops = self._tops(known, need)
+        tops = self._peaks_inside(known, need)
         return made.own + sum(price * fewest(need, top) for price, top in zip(prices, tops, strict=True))
 
     def cost(self, content: DomainCapacity, match: EligibilityMap, ceiling: int | None = None) -> int | None:
@@ -176,7 +207,7 @@ class DomainPacking:
     @contextmanager
     def _one(self, *work: object) -> Iterator[None]:
         """One piece of work, with a budget of its own where the search has none; too hard once is so ever."""
-        if not self._own_budgets:
+        if not self._own_budgets or self._in_trial:
             yield
             return
         if work in self._hard:
@@ -192,26 +223,32 @@ class DomainPacking:
 
     # -- options -------------------------------------------------------------------------------------------
 
-    def _limit(self, known: int, goal: PodCount, ceiling: int | None) -> CostLimit:
+    def _limit(
+        self, known: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
+    ) -> CostLimit:
         """The limit to reach a goal inside a domain of this class within a ceiling, None for none; the
         class's own cost aside."""
         made = self.classes.made[known]
         first = made.level + 1 if made else len(self.weights.domains) - 1
         prices = self.weights.domains[first:]
-        tops = self._tops(known, self.counts.measure(goal))
+        tops = self._peaks_inside(known, self.counts.measure(goal), exact=pairs is not None)
         most = unlimited(prices) if ceiling is None else ceiling
-        key = (goal, first, tops, most)
+        key = (goal, first, tops, most, pairs)
         found = self._limits.get(key)
         if found is None:
-            found = self._limits[key] = CostLimit(self.counts, goal, first, prices, tops, most)
+            if pairs is None:
+                found = CostLimit(self.counts, goal, first, prices, tops, most)
+            else:
+                found = JointCostLimit(self.counts, goal, first, prices, tops, most, pairs)
+            self._limits[key] = found
         return found
 
-    def _tops(self, known: int, need: Measure) -> tuple[Peaks, ...]:
+    def _peaks_inside(self, known: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
         """The tops of the levels inside a class's domain, or of a host alone."""
-        if self._own_budgets and isinstance(self.classes, CapacityClasses):
+        if self._own_budgets and not exact and isinstance(self.classes, CapacityClasses):
             peaks = self.classes.peaks[known][self.classes.made[known] is not None :]
-            return tuple([tops_of(steady(peak, need)) for peak in peaks])
-        return self.classes.highest.inside(self.classes, known) or (tops_of(self.classes.held(known)),)
+            return tuple([single_peaks(steady(peak, need)) for peak in peaks])
+        return self.classes.highest.inside(self.classes, known) or (single_peaks(self.classes.held(known)),)
 
     def _options_of(self, known: int, limit: CostLimit) -> list[Option]:
         """The options of a class that the limit has use for."""
@@ -291,20 +328,65 @@ class DomainPacking:
         if made is None:
             options = self.classes.options[known]
             return min((cost for counts, cost in options if self.counts.covers(counts, goal)), default=None)
-        prices, tops = self.weights.domains[made.level + 1 :], self._tops(known, need)
+        if self._beam or not self._joint_bounds_hold(made):
+            return self._least_within(known, goal, ceiling)
+        state = self._bounds_of_goal.get(goal, "unknown")
+        if state != "joint":
+            with suppress(BudgetEnded), self._trial(_SEPARATE_BOUNDS[state]):
+                cost = self._least_within(known, goal, ceiling)
+                if state == "joint once":
+                    self._bounds_of_goal[goal] = "separate"
+                return cost
+        self._bounds_of_goal[goal] = "joint once" if state == "unknown" else "joint"
+        assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"
+        pairs = level_pair_bounds(self.classes, known)
+        with suppress(BudgetEnded), self._trial(BUDGET // 2):
+            return self._least_within(known, goal, ceiling, pairs)
+        return self._least_within(known, goal, ceiling)
+
+    def _joint_bounds_hold(self, made: CapacityClass) -> bool:
+        """Whether `joint_bounds` can serve: one class of pods, and two levels or more, all with a price."""
+        prices = self.weights.domains[made.level + 1 :]
+        one_class = len(self._kinds) == 1 and isinstance(self.classes, CapacityClasses)
+        return one_class and len(prices) > 1 and all(prices)
+
+    @contextmanager
+    def _trial(self, work: int) -> Iterator[None]:
+        """Work that takes so much of the budget at the most, with all that is worked out for it."""
+        left, own_budget = self._budget.left, self._own_budgets
+        part = self._budget.left = work if own_budget else min(left, work)
+        self._in_trial = True
+        try:
+            yield
+        finally:
+            self._in_trial = False
+            self._budget.left = left if own_budget else self._budget.left + left - part
+
+    def _least_within(
+        self, known: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
+    ) -> int | None:
+        """The least cost by trying one ceiling after another; with `pairs` by the bounds over two levels."""
+        made, need = self.classes.made[known], self.counts.measure(goal)
+        assert made is not None, "a host has its options"
+        prices, tops = (
+            self.weights.domains[made.level + 1 :],
+            self._peaks_inside(known, need, exact=pairs is not None),
+        )
         above = None if ceiling is None else ceiling - made.own
         floor = max(0, self._floors.get((known, goal), 0) - made.own)
         tried = floor - 1
-        attempts = cost_limits(need, prices, tops, self.counts.size(goal), floor)
+        needed = [fewest(need, top) for top in tops] if pairs is None else fewest_by_level(goal, tops, pairs)
+        attempts = cost_limits(needed, prices, self.counts.size(goal), floor)
         for most in [unlimited(prices)] if self._beam else attempts:
             if most <= tried:
                 continue
-            tried, limit = most, self._limit(known, goal, most)
+            tried, limit = most, self._limit(known, goal, most, pairs)
             reached = self._towards(made.children, limit, made.level + 1, above)
             inner = reached.stages[-1].get(goal)
             if inner is not None:
                 self._within[known, goal] = limit
-                self._last = (known, goal), reached
+                self._frontiers.clear()
+                self._frontiers[known, goal] = reached
                 return inner + made.own
             if above is not None and most >= above:
                 return None
@@ -372,7 +454,11 @@ class DomainPacking:
     def _dealt(
         self, able: Sequence[_Able], reached: FrontierSearch, target: PodCount, cost: int
     ) -> PodsByNode:
-        """The target, placed in these; the last ones get as little as they can."""
+        """Where the pods of `target` go among these children, at this cost: by walking the sums backwards.
+
+        From the last child to the first, each gets the smallest option that still is part of a placement of
+        that cost, and the children before it hold the rest.
+        """
         placed: list[PodsByNode] = []
         for place in range(len(able) - 1, -1, -1):
             start, child, its, part = able[place]
@@ -392,8 +478,8 @@ class DomainPacking:
         self, known: int, made: CapacityClass, target: PodCount, cost: int, children: Sequence[int]
     ) -> FrontierSearch:
         """What these children of a domain come to, in this order, at the cost that the target has."""
-        if self._last and self._last[0] == (known, target) and made.ordered:
-            return self._last[1]
+        if made.ordered and (known, target) in self._frontiers:
+            return self._frontiers[known, target]
         limit = self._within.get((known, target))
         if limit is None:
             limit = self._limit(known, target, None if self._beam else cost)
