@@ -21,7 +21,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.quantity import Resources
 from planner.model.resolved import ResolvedPodSet, ResolvedShape, resolved_group
 from planner.node.eligibility import obstacle
-from planner.node.packing import most, taken_there
+from planner.node.packing import max_pods, requests_on
 
 RULE = "kube-scheduler's least allocated, pod by pod"
 
@@ -75,7 +75,7 @@ def _spread(
         counts[name] = counts.get(name, 0) + 1
         placed += 1
         if stock := stocks.get(name):
-            stocks[name] = stock.beside(taken_there(shape, snapshot.base.offers(node))[1])
+            stocks[name] = stock.beside(requests_on(shape, snapshot.base.offers(node))[1])
         if _room(snapshot, node, used, shape, stocks):
             heappush(queue, (_share(node, used, shape), draw, name))
     return counts
@@ -91,7 +91,7 @@ def _room(
         and (stock := snapshot.free_on(node)[2])
     ):
         stocks[node.name] = stock
-    return min(1, most(_free(snapshot, node, used), shape, None, 1, stocks.get(node.name)))
+    return min(1, max_pods(_free(snapshot, node, used), shape, None, 1, stocks.get(node.name)))
 
 
 def _free(snapshot: Snapshot, node: Node, used: Resources) -> Resources:

@@ -1,13 +1,16 @@
-"""What a domain holds at one moment, as a value: equal contents are one object, wherever they lie.
+"""What is free in a domain at one moment, as a value: equal capacities are one object, wherever they are.
 
-A tree says where domains are, its contents what is free in them. Contents never change. When a node does,
-the contents on the way from it up to the root are made anew and all others shared; so what a plan worked out
-about a content serves every later plan, and 500 equal racks are looked at once.
+A tree says where domains are, its capacity what is free in them. Capacities never change. When a node does,
+those on the way from it up to the root are made anew and all others shared; so what a plan worked out about a
+capacity serves every later plan, and 500 equal racks are looked at once.
 
-Long rows in parts: what was worked out about a part is still good when another part has changed.
+Example: racks r1 and r2 have a free node of 4 GPUs and one that is full, r3 two free nodes. There are two
+host capacities (free, full), two rack capacities, and one of the block: children (A, A, B), with A the same
+object.
 
-A root with 700 blocks would be walked from end to end for every plan. In parts, and these in parts again
-while there are many, only the part with the change is looked at anew, and beside it each other part once.
+Long rows of children are divided into chunks, and these into chunks again while there are many. A root with
+700 blocks would otherwise be walked from end to end for every plan; so only the chunks with the change are
+looked at anew, and each other chunk beside them once: what was worked out about it still holds.
 """
 
 from __future__ import annotations
@@ -20,23 +23,21 @@ from planner.devices.availability import AvailableDevices
 from planner.model.labels import Taint
 from planner.model.quantity import Resources
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
-from planner.node.gpu_sharing import Gpus
+from planner.node.gpu_sharing import SharedGpus
 from planner.node.numa_state import NumaState
 
-T = TypeVar("T")
-
-
-MOST_CORES = 4095
+MAX_CORES = 4095
+"""Cores that count toward a node's worth. 12 bits, so that a device is always worth more than any cores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class DomainCapacity:
-    """A domain's content. `size`: its nodes. `opened`: not pristine. `gang`: one that touches it, "" none.
+    """A domain's capacity. `size`: its nodes. `opened`: not pristine. `gang`: one that touches it, "" none.
 
     `worth`: free devices in 4096ths, the rest being free cores. Of a host `free` is what is left of it,
     `held` the gang that holds it whole, `taints`, `cordoned` and `ready` whom it takes, `gpus` its GPUs as
-    pods see them that share one; others have children. Where these are many, `parts` are contents of several
-    neighbours each, which are `part` of the same domain and of its level.
+    pods see them that share one; others have children. Where these are many, `chunks` are capacities of
+    several neighbours each; such a one has `is_chunk`, and the domain's level.
     """
 
     level: int
@@ -51,58 +52,59 @@ class DomainCapacity:
     taints: tuple[Taint, ...] = ()
     cordoned: bool = False
     ready: bool = True
-    gpus: Gpus | None = None
-    zones: NumaState | None = None
-    """NUMA zones, of a host whose kubelet refuses what does not fit them."""
-    stock: AvailableDevices | None = None
-    """Its devices as claims see them, where ResourceSlices tell them."""
-    inner: int = 0
+    gpus: SharedGpus | None = None
+    numa_state: NumaState | None = None
+    """Of a host whose kubelet refuses what does not fit its NUMA zones."""
+    available_devices: AvailableDevices | None = None
+    """Of a host: its devices for claims, where it has ResourceSlices."""
+    nvlink_size: int = 0
     """GPUs of each NVLink domain inside a host; 0 where it is one domain."""
-    parts: tuple[DomainCapacity, ...] = ()
-    part: bool = False
+    chunks: tuple[DomainCapacity, ...] = ()
+    is_chunk: bool = False
     span: int = 1
-    """How many of the domain's children a part has; 1 of what is no part."""
+    """How many of the domain's children a chunk has; 1 of what is no chunk."""
 
     @property
     def coarsest(self) -> int:
         """The level of the coarsest domains that lie whole in here."""
-        return self.level + self.part
+        return self.level + self.is_chunk
 
 
-def hosts(content: DomainCapacity) -> Iterator[DomainCapacity]:
-    """The contents of a domain's hosts, in the order of the nodes."""
-    if content.free is not None:
-        yield content
-    for child in content.children:
+def hosts(capacity: DomainCapacity) -> Iterator[DomainCapacity]:
+    """The capacities of a domain's hosts, in the order of the nodes."""
+    if capacity.free is not None:
+        yield capacity
+    for child in capacity.children:
         yield from hosts(child)
 
 
-def worth(free: Resources) -> int:
+def worth_of(free: Resources) -> int:
     """What free amounts are worth: devices first, then cores."""
     devices = sum(
         amount
         for name, amount in free.items()
         if amount > 0 and (name in GPU_RESOURCES or name == CLAIMED_GPU or name.startswith(MIG_PREFIX))
     )
-    return devices * (MOST_CORES + 1) + max(0, min(MOST_CORES, free.get("cpu", 0) // 1000))
+    return devices * (MAX_CORES + 1) + max(0, min(MAX_CORES, free.get("cpu", 0) // 1000))
 
 
 Item = TypeVar("Item")
 
 
-WIDE, PART = 24, 12
-"""The longest row that is left whole, and the length of a part."""
+WIDE, CHUNK = 24, 12
+"""The longest row that is left whole, and the length of a chunk. A rack of 18 nodes stays whole, a root of
+700 blocks becomes 59 chunks and these 5: a change looks at 12 + 12 + 5 neighbours, not at 700."""
 
 
 def chunked(row: Sequence[Item], join: Callable[[tuple[Item, ...]], Item]) -> tuple[Item, ...]:
-    """The row's parts, few enough to be looked at one by one; () where the row itself is.
+    """The row's chunks, few enough to be looked at one by one; () where the row itself is short enough.
 
-    `join` makes one of several neighbours, of parts too. The parts hang on the row alone, so two rows of one
-    length are divided alike.
+    `join` makes one of several neighbours, of chunks too. Chunks begin at fixed places, so that two rows of
+    one length are divided alike.
     """
     if len(row) <= WIDE:
         return ()
-    parts = tuple(row)
-    while len(parts) > WIDE:
-        parts = tuple([join(parts[start : start + PART]) for start in range(0, len(parts), PART)])
-    return parts
+    chunks = tuple(row)
+    while len(chunks) > WIDE:
+        chunks = tuple([join(chunks[start : start + CHUNK]) for start in range(0, len(chunks), CHUNK)])
+    return chunks

@@ -1,7 +1,7 @@
 """What does not change between plans: topologies, nodes, and the trees that they make.
 
-Built once and shared by every snapshot; with a node changed, new or gone it is another one, which shares all
-that the node does not touch.
+Built once and shared by every snapshot; with a node changed, new or gone there is another one, which shares
+all that the node does not touch.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.cluster.capacity import DomainCapacity
-from planner.cluster.capacity_cache import CapacityIndex, PlanCache
+from planner.cluster.capacity_cache import CapacityIndex, CapacityPool
 from planner.cluster.occupancy import add
 from planner.cluster.persistent_map import PersistentMap
+from planner.cluster.plan_cache import DerivedValues, PlanCache
 from planner.cluster.tree import Subtree, TopologyTree, belongs, grow
 from planner.devices.availability import AvailableDevices
-from planner.devices.bound_claims import empty_stock
+from planner.devices.bound_claims import unallocated_devices
 from planner.devices.catalog import Devices
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.node_devices import NodeDevicesByName
@@ -29,17 +30,37 @@ from planner.model.resources import GPU, PRODUCT_LABEL
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import HOSTNAME, Link, Topology
 from planner.node.eligibility import divided
-from planner.node.gpu_sharing import gpus_of
-from planner.node.numa_state import empty_zones
+from planner.node.gpu_sharing import shared_gpus_of
+from planner.node.numa_state import empty_numa_state
 from planner.node.topology_manager import GPUS_LABEL, NumaNode, aligned
 
 NO_TOPOLOGY = Topology("none", (HOSTNAME,), source="none")
-"""The topology of a cluster that has none: every node is a host and nothing more."""
+"""The topology of a cluster that has none: its nodes are hosts without any domain above them."""
+
+
+@dataclass(slots=True, eq=False)
+class InfrastructureIndex:
+    """What an `Infrastructure` has worked out about itself so far; None is what nobody has asked for yet.
+
+    The one part that is written after the record is made: by the record itself on the first look, or by the
+    record that it follows (`with_node`, `with_hardware`), where the change makes no difference to the value.
+    """
+
+    trees: dict[str, TopologyTree] | None = None
+    wide_trees: dict[str, TopologyTree] | None = None
+    empty: CapacityIndex | None = None
+    node_devices: NodeDevicesByName | None = None
+    devices: Devices | None = None
+    divided: bool | None = None
+    aligns: bool | None = None
 
 
 @dataclass(frozen=True)
 class Infrastructure:
-    """What does not change between plans: topologies, nodes, links, and the trees that they make."""
+    """What does not change between plans: topologies, nodes, links, and the trees that they make.
+
+    `capacities` and `plan_cache` are shared by all that follow from one cluster.
+    """
 
     topologies: tuple[Topology, ...]
     nodes: Mapping[str, Node]
@@ -51,22 +72,30 @@ class Infrastructure:
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     spaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     settings: Settings = DEFAULTS
-    memory: PlanCache = field(default_factory=PlanCache, repr=False, compare=False)
+    capacities: CapacityPool = field(default_factory=CapacityPool, repr=False, compare=False)
+    plan_cache: PlanCache = field(default_factory=PlanCache, repr=False, compare=False)
+    index: InfrastructureIndex = field(
+        default_factory=InfrastructureIndex, init=False, repr=False, compare=False
+    )
 
     @cached_property
-    def kept(self) -> dict[object, object]:
-        """What was worked out about these nodes and topologies, for the next who asks."""
-        return {}
+    def derived(self) -> DerivedValues:
+        """What others worked out from these nodes and topologies alone."""
+        return DerivedValues()
 
-    @cached_property
+    @property
     def divided(self) -> bool:
-        """Whether any node gives parts of GPUs under the name of whole ones (`planner.match.divided`)."""
-        return any(divided(node.labels) for node in self.nodes.values())
+        """Whether any node gives parts of GPUs under the name of whole ones (`eligibility.divided`)."""
+        if self.index.divided is None:
+            self.index.divided = any(divided(node.labels) for node in self.nodes.values())
+        return self.index.divided
 
-    @cached_property
+    @property
     def aligns(self) -> bool:
         """Whether any node's kubelet refuses pods that its NUMA zones cannot take."""
-        return any(self.aligned(node) for node in self.nodes.values())
+        if self.index.aligns is None:
+            self.index.aligns = any(self.aligned(node) for node in self.nodes.values())
+        return self.index.aligns
 
     def aligned(self, node: Node) -> NumaNode | None:
         """The node's NUMA zones, where its kubelet refuses what cannot be aligned to them."""
@@ -74,9 +103,14 @@ class Infrastructure:
             return None
         return aligned(node, self.numa.get(node.name))
 
-    @cached_property
+    @property
     def trees(self) -> dict[str, TopologyTree]:
         """The tree of each topology over the nodes that belong to it, by topology name."""
+        if self.index.trees is None:
+            self.index.trees = self._grow_trees()
+        return self.index.trees
+
+    def _grow_trees(self) -> dict[str, TopologyTree]:
         members: dict[str, list[Node]] = {topology.name: [] for topology in self.topologies}
         for node in self.nodes.values():
             for topology in belongs(node, self.topologies):
@@ -85,55 +119,67 @@ class Infrastructure:
             topology.name: grow(topology, members[topology.name], self.nodes) for topology in self.topologies
         }
 
-    @cached_property
+    @property
     def wide_trees(self) -> dict[str, TopologyTree]:
         """The tree of each topology over all nodes; those that do not belong to it are bare hosts."""
-        wide: dict[str, TopologyTree] = {}
+        if self.index.wide_trees is None:
+            self.index.wide_trees = self._grow_wide_trees()
+        return self.index.wide_trees
+
+    def _grow_wide_trees(self) -> dict[str, TopologyTree]:
+        wide_trees: dict[str, TopologyTree] = {}
         for topology in self.topologies:
-            own = self.trees[topology.name]
-            outside = (bare(node) for node in self.nodes.values() if node.name not in own.places)
-            wide[topology.name] = grow(topology, (*own.nodes, *outside), self.nodes)
-        return wide
+            tree = self.trees[topology.name]
+            outside = (bare(node) for node in self.nodes.values() if node.name not in tree.places)
+            wide_trees[topology.name] = grow(topology, (*tree.nodes, *outside), self.nodes)
+        return wide_trees
 
-    @cached_property
+    @property
     def empty(self) -> CapacityIndex:
-        """The trees' contents when the cluster is empty."""
-        return CapacityIndex(self.memory)
+        """The trees' capacities when the cluster is empty."""
+        if self.index.empty is None:
+            self.index.empty = CapacityIndex(self.capacities)
+        return self.index.empty
 
-    def content(self, tree: TopologyTree) -> DomainCapacity:
-        """What a tree holds in the empty cluster: no pods, no reservations, every node ready."""
+    def empty_capacity(self, tree: TopologyTree) -> DomainCapacity:
+        """The capacity of a tree in the empty cluster: no pods, no reservations, every node ready."""
 
-        def host(branch: Subtree) -> DomainCapacity:
+        def host_capacity(branch: Subtree) -> DomainCapacity:
             node = tree.cluster[branch.node]
             empty, free = when_empty(node, self.offers(node))
             numa = self.aligned(node)
-            return self.memory.host(
+            return self.capacities.host(
                 branch, empty, free, opened=False, gang="", held="",
-                gpus=gpus_of(node), zones=empty_zones(numa) if numa else None, stock=self.stock(node),
+                gpus=shared_gpus_of(node), numa_state=empty_numa_state(numa) if numa else None,
+                available_devices=self.unallocated_devices(node),
             )  # fmt: skip
 
-        return self.empty.of(tree, host)
+        return self.empty.of(tree, host_capacity)
 
-    @cached_property
+    @property
     def devices(self) -> Devices:
         """The nodes' devices, for those who ask for them by claim."""
-        return Devices.of(self.nodes.values(), self.claims, self.layouts)
+        if self.index.devices is None:
+            self.index.devices = Devices.of(self.nodes.values(), self.claims, self.node_devices)
+        return self.index.devices
 
-    @cached_property
-    def layouts(self) -> NodeDevicesByName:
+    @property
+    def node_devices(self) -> NodeDevicesByName:
         """The devices of each node that has ResourceSlices."""
-        return NodeDevicesByName(self.claims)
+        if self.index.node_devices is None:
+            self.index.node_devices = NodeDevicesByName(self.claims)
+        return self.index.node_devices
 
-    def stock(self, node: Node) -> AvailableDevices | None:
+    def unallocated_devices(self, node: Node) -> AvailableDevices | None:
         """The node's devices when no claim has any; None where slices offer none."""
-        return empty_stock(node, self.layouts) if self.claims.slices else None
+        return unallocated_devices(node, self.node_devices) if self.claims.slices else None
 
     def offers(self, node: Node) -> Resources:
         """What the node gives, with the devices that only claims can reach."""
         if not self.claims.slices:
             return node.allocatable if node.allocatable.get(GPU) else offered(node, None)
-        layout = self.layouts.of(node.name)
-        offers = offered(node, layout.pools if layout else {})
+        node_devices = self.node_devices.of(node.name)
+        offers = offered(node, node_devices.pools if node_devices else {})
         gone = [name for name in self.claims.extended if not offers.get(name, 1)]
         return {name: amount for name, amount in offers.items() if name not in gone} if gone else offers
 
@@ -146,74 +192,86 @@ class Infrastructure:
 
     def without_node(self, name: str) -> Infrastructure:
         """The same nodes without this one."""
-        there = self.nodes.get(name)
-        return self if there is None else self._changed(there, None)
+        node = self.nodes.get(name)
+        return self if node is None else self._changed(node, None)
 
     def _changed(self, old: Node | None, new: Node | None) -> Infrastructure:
         """With the new node in the place of the old one; where one of them is None, one more or one less."""
         name = (new or old).name  # type: ignore[union-attr]
         nodes = self.nodes if isinstance(self.nodes, PersistentMap) else PersistentMap(self.nodes, natural)
-        made = replace(self, nodes=nodes.changed(name, new))
-        for which in ("trees", "wide_trees"):
-            if which in self.__dict__:
-                trees = _moved(self.__dict__[which], made, old, new, wide=which == "wide_trees")
-                if trees is None:
-                    return made
-                made.__dict__[which] = trees
-        self._hand_over(made, old, new)
-        made.__dict__["empty"] = self.empty.after({name})
-        return made
+        changed = replace(self, nodes=nodes.changed(name, new))
+        if not self._hand_over_trees(changed, old, new):
+            return changed
+        self._hand_over(changed, old, new)
+        changed.index.empty = self.empty.after({name})
+        return changed
 
-    def _hand_over(self, made: Infrastructure, old: Node | None, new: Node | None) -> None:
-        """What was worked out of all nodes, where these two make no difference to it."""
-        known = self.__dict__
-        if "layouts" in known:
-            made.__dict__["layouts"] = self.layouts
-        if "devices" in known and self._devices_of(old) == self._devices_of(new):
-            made.__dict__["devices"] = self.devices
-        if "divided" in known and bool(old and divided(old.labels)) == bool(new and divided(new.labels)):
-            made.__dict__["divided"] = self.divided
-        if "aligns" in known and self.aligns == bool(new and self.aligned(new)):
-            made.__dict__["aligns"] = self.aligns
+    def _hand_over_trees(self, changed: Infrastructure, old: Node | None, new: Node | None) -> bool:
+        """Give it the trees that there are, with the new node; False where they have to be grown anew."""
+        known = self.index
+        if known.trees is not None:
+            changed.index.trees = _trees_after(known.trees, changed, old, new, wide=False)
+            if changed.index.trees is None:
+                return False
+        if known.wide_trees is not None:
+            changed.index.wide_trees = _trees_after(known.wide_trees, changed, old, new, wide=True)
+            return changed.index.wide_trees is not None
+        return True
+
+    def _hand_over(self, changed: Infrastructure, old: Node | None, new: Node | None) -> None:
+        """Give it what was worked out of all nodes, where these two make no difference to it."""
+        known, index = self.index, changed.index
+        index.node_devices = known.node_devices
+        if known.devices is not None and self._devices_of(old) == self._devices_of(new):
+            index.devices = known.devices
+        if bool(old and divided(old.labels)) == bool(new and divided(new.labels)):
+            index.divided = known.divided
+        if known.aligns is not None and known.aligns == bool(new and self.aligned(new)):
+            index.aligns = known.aligns
 
     def _devices_of(self, node: Node | None) -> tuple[object, str]:
         """All that `devices` looks at in a node."""
         if node is None:
             return None, ""
-        found = self.layouts.of(node.name) if self.claims.slices else labelled_devices(node)
-        return (found, node.name + "/" + node.labels.get(PRODUCT_LABEL, "")) if found else (None, "")
+        devices = self.node_devices.of(node.name) if self.claims.slices else labelled_devices(node)
+        return (devices, node.name + "/" + node.labels.get(PRODUCT_LABEL, "")) if devices else (None, "")
 
 
-def _moved(
-    trees: Mapping[str, TopologyTree], made: Infrastructure, old: Node | None, new: Node | None, *, wide: bool
+def _trees_after(
+    trees: Mapping[str, TopologyTree],
+    changed: Infrastructure,
+    old: Node | None,
+    new: Node | None,
+    *,
+    wide: bool,
 ) -> dict[str, TopologyTree] | None:
     """The trees after a node has changed; None where they have to be grown anew."""
     if old and new and old.labels == new.labels:
-        return {name: tree.over(made.nodes) for name, tree in trees.items()}
-    there = belongs(new, made.topologies) if new else []
-    moved: dict[str, TopologyTree] = {}
-    for topology in made.topologies:
-        member = new if topology in there else bare(new) if new and wide else None
-        tree = _with(trees[topology.name], made.nodes, old.name if old else "", member)
+        return {name: tree.over(changed.nodes) for name, tree in trees.items()}
+    topologies = belongs(new, changed.topologies) if new else []
+    trees_by_name: dict[str, TopologyTree] = {}
+    for topology in changed.topologies:
+        member = new if topology in topologies else bare(new) if new and wide else None
+        tree = _with(trees[topology.name], changed.nodes, old.name if old else "", member)
         if tree is None:
             return None
-        moved[topology.name] = tree
-    return moved
+        trees_by_name[topology.name] = tree
+    return trees_by_name
 
 
 def _with(
     tree: TopologyTree, cluster: Mapping[str, Node], name: str, member: Node | None
 ) -> TopologyTree | None:
     """The tree with a member in the place of the node of this name, None where it has to be grown anew."""
-    was = name in tree.places
-    if not was and member is None:
+    is_member = name in tree.places
+    if not is_member and member is None:
         return tree.over(cluster)
     if tree.clashing:
         return None
-    if was and member and tree.place_of(member) == tree.places[name]:
+    if is_member and member and tree.place_of(member) == tree.places[name]:
         return tree.anew(name, cluster)
-    left = tree.without(name, cluster) if was else tree
-    return left.with_member(member, cluster) if member else left
+    without = tree.without(name, cluster) if is_member else tree
+    return without.with_member(member, cluster) if member else without
 
 
 def bare(node: Node) -> Node:
@@ -227,8 +285,8 @@ def ordered(nodes: Iterable[Node]) -> dict[str, Node]:
 
 
 def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
-    """The node as it is when nothing runs and nothing ails it, and what it gives then beside these offers."""
+    """The node without pods, cordon and passing taints, and what it gives then beside these offers."""
     taints = tuple(taint for taint in node.taints if taint.key not in PASSING_TAINTS)
-    free = dict(offers)
-    add(free, node.pending)
-    return replace(node, taints=taints, cordoned=False, ready=True), free
+    amounts = dict(offers)
+    add(amounts, node.pending)
+    return replace(node, taints=taints, cordoned=False, ready=True), amounts

@@ -17,12 +17,12 @@ _NOTHING: Resources = {}
 
 @dataclass(frozen=True, slots=True)
 class Pods(Collection[BoundPod]):
-    """Bound pods by node. `carriers`: the nodes on which pods carry a reservation's id, by id. `wary`: those
-    pods, by node, that have anti-affinity of their own."""
+    """Bound pods by node. `carriers`: the nodes on which pods carry a reservation's id, by id.
+    `with_anti_affinity`: those pods, by node, that have anti-affinity of their own."""
 
     by_node: PersistentMap[str, tuple[BoundPod, ...]] = field(default_factory=PersistentMap)
     carriers: PersistentMap[str, frozenset[str]] = field(default_factory=PersistentMap)
-    wary: PersistentMap[str, tuple[BoundPod, ...]] = field(default_factory=PersistentMap)
+    with_anti_affinity: PersistentMap[str, tuple[BoundPod, ...]] = field(default_factory=PersistentMap)
 
     @staticmethod
     def of(pods: Iterable[BoundPod]) -> Pods:
@@ -31,17 +31,17 @@ class Pods(Collection[BoundPod]):
         carriers: dict[str, set[str]] = {}
         for pod in pods:
             by_node.setdefault(pod.node, []).append(pod)
-            for one in carried(pod):
-                carriers.setdefault(one, set()).add(pod.node)
-        wary = {node: tuple(pod for pod in there if pod.terms) for node, there in by_node.items()}
+            for reservation_id in carried(pod):
+                carriers.setdefault(reservation_id, set()).add(pod.node)
+        with_terms = {node: tuple(pod for pod in on_node if pod.terms) for node, on_node in by_node.items()}
         return Pods(
-            PersistentMap({node: tuple(there) for node, there in by_node.items()}),
-            PersistentMap({one: frozenset(nodes) for one, nodes in carriers.items()}),
-            PersistentMap({node: there for node, there in wary.items() if there}),
+            PersistentMap({node: tuple(on_node) for node, on_node in by_node.items()}),
+            PersistentMap({reservation_id: frozenset(nodes) for reservation_id, nodes in carriers.items()}),
+            PersistentMap({node: on_node for node, on_node in with_terms.items() if on_node}),
         )
 
     def __iter__(self) -> Iterator[BoundPod]:
-        return (pod for there in self.by_node.values() for pod in there)
+        return (pod for on_node in self.by_node.values() for pod in on_node)
 
     def __len__(self) -> int:
         return sum(map(len, self.by_node.values()))
@@ -55,30 +55,34 @@ class Pods(Collection[BoundPod]):
 
     def with_pod(self, pod: BoundPod) -> Pods:
         """With this pod, in the place of one of its name on the same node."""
-        there = (*(other for other in self.on(pod.node) if other.name != pod.name), pod)
-        return self._with(pod.node, there)
+        pods = (*(other for other in self.on(pod.node) if other.name != pod.name), pod)
+        return self._with(pod.node, pods)
 
     def without_pod(self, pod: BoundPod) -> Pods:
         """Without the pod of this name on its node."""
         return self._with(pod.node, tuple(other for other in self.on(pod.node) if other.name != pod.name))
 
-    def _with(self, node: str, there: tuple[BoundPod, ...]) -> Pods:
+    def _with(self, node: str, pods: tuple[BoundPod, ...]) -> Pods:
         carriers = self.carriers
-        before = {one for pod in self.on(node) for one in carried(pod)}
-        after = {one for pod in there for one in carried(pod)}
-        for one in before ^ after:
-            nodes = carriers.get(one) or frozenset()
-            nodes = nodes | {node} if one in after else nodes - {node}
-            carriers = carriers.changed(one, nodes or None)
-        wary = self.wary
-        if node in wary or any(pod.terms for pod in there):
-            wary = wary.changed(node, tuple(pod for pod in there if pod.terms) or None)
-        return Pods(self.by_node.changed(node, there or None), carriers, wary)
+        before = {reservation_id for pod in self.on(node) for reservation_id in carried(pod)}
+        after = {reservation_id for pod in pods for reservation_id in carried(pod)}
+        for reservation_id in before ^ after:
+            nodes = carriers.get(reservation_id) or frozenset()
+            nodes = nodes | {node} if reservation_id in after else nodes - {node}
+            carriers = carriers.changed(reservation_id, nodes or None)
+        with_terms = self.with_anti_affinity
+        if node in with_terms or any(pod.terms for pod in pods):
+            with_terms = with_terms.changed(node, tuple(pod for pod in pods if pod.terms) or None)
+        return Pods(self.by_node.changed(node, pods or None), carriers, with_terms)
 
 
 def carried(pod: BoundPod) -> list[str]:
     """The ids of the reservations that may account for a pod."""
-    return [one for one in pod.reservation.split(",") if one] if pod.reservation else []
+    return (
+        [reservation_id for reservation_id in pod.reservation.split(",") if reservation_id]
+        if pod.reservation
+        else []
+    )
 
 
 Held = tuple[str, Domain]
@@ -98,33 +102,46 @@ def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, in
     """What pods on one node use that is not already reserved there for them.
 
     A pod that carries a reservation's id is covered by what that reservation uses on this very node, and by
-    no more: a gang's pod that landed beside its seat, one too many, or one of another namespace that copied
-    the id (anybody can write an annotation) uses capacity like any other.
+    no more: a gang's pod on another node than the reserved one, one pod too many, or one of another namespace
+    that copied the id (anybody can write an annotation) uses capacity like any other.
     """
-    seats = {reservation.id: (reservation.gang.partition("/")[0], uses) for reservation, uses in holds}
+    reserved_here = {
+        reservation.id: (reservation.gang.partition("/")[0], uses) for reservation, uses in holds
+    }
     used: dict[str, int] = {}
-    seated: dict[str, dict[str, int]] = {}
+    used_by_reservation: dict[str, dict[str, int]] = {}
     for pod in pods:
-        space = pod.name.partition("/")[0]
-        own = next((one for one in carried(pod) if one in seats and seats[one][0] == space), None)
-        add(used if own is None else seated.setdefault(own, {}), pod.requests)
-    for one, amounts in seated.items():
-        reserved = seats[one][1]
-        beyond = {name: amount - reserved.get(name, 0) for name, amount in amounts.items()}
-        add(used, {name: amount for name, amount in beyond.items() if amount > 0})
+        namespace = pod.name.partition("/")[0]
+        reservation_id = next(
+            (
+                reservation_id
+                for reservation_id in carried(pod)
+                if reservation_id in reserved_here and reserved_here[reservation_id][0] == namespace
+            ),
+            None,
+        )
+        add(
+            used if reservation_id is None else used_by_reservation.setdefault(reservation_id, {}),
+            pod.requests,
+        )
+    for reservation_id, amounts in used_by_reservation.items():
+        reserved = reserved_here[reservation_id][1]
+        unreserved = {name: amount - reserved.get(name, 0) for name, amount in amounts.items()}
+        add(used, {name: amount for name, amount in unreserved.items() if amount > 0})
     return used
 
 
 @dataclass(frozen=True, slots=True)
 class Holds:
     """Reservations by gang, the gangs by reservation id, and by node those that touch it (by gang's name).
-    `wary`: those of them, by gang, whose pods have anti-affinity. `by_domain`: gangs by what they hold whole.
+    `with_anti_affinity`: those of them, by gang, whose pods have anti-affinity. `by_domain`: gangs by the
+    domain that they hold whole.
     """
 
     by_gang: PersistentMap[str, Reservation] = field(default_factory=PersistentMap)
     gangs: PersistentMap[str, str] = field(default_factory=PersistentMap)
     by_node: PersistentMap[str, tuple[Hold, ...]] = field(default_factory=PersistentMap)
-    wary: PersistentMap[str, Reservation] = field(default_factory=PersistentMap)
+    with_anti_affinity: PersistentMap[str, Reservation] = field(default_factory=PersistentMap)
     by_domain: PersistentMap[Held, tuple[str, ...]] = field(default_factory=PersistentMap)
 
     def updated(
@@ -135,14 +152,14 @@ class Holds:
     ) -> Holds:
         """Without and with these. `touched`: every node that a reservation keeps from others."""
         gangs: dict[str, Reservation | None] = {}
-        wary: dict[str, Reservation | None] = {}
+        with_terms: dict[str, Reservation | None] = {}
         ids: dict[str, str | None] = {}
         nodes: dict[str, tuple[Hold, ...]] = {}
         removed, added = list(removed), list(added)
         for reservation in removed:
             gangs[reservation.gang] = ids[reservation.id] = None
-            if reservation.gang in self.wary:
-                wary[reservation.gang] = None
+            if reservation.gang in self.with_anti_affinity:
+                with_terms[reservation.gang] = None
             for node in touched(reservation):
                 held = nodes[node] if node in nodes else self.on(node)
                 nodes[node] = tuple(hold for hold in held if hold[0].gang != reservation.gang)
@@ -150,7 +167,7 @@ class Holds:
             gangs[reservation.gang] = reservation
             ids[reservation.id] = reservation.gang
             if any(traits.terms for _, traits in reservation.traits):
-                wary[reservation.gang] = reservation
+                with_terms[reservation.gang] = reservation
             uses = used_by(reservation)
             for node in touched(reservation):
                 held = nodes[node] if node in nodes else self.on(node)
@@ -160,7 +177,7 @@ class Holds:
             self.by_gang.updated(gangs),
             self.gangs.updated(ids),
             self.by_node.updated({node: held or None for node, held in nodes.items()}),
-            self.wary.updated(wary),
+            self.with_anti_affinity.updated(with_terms),
             self.by_domain.updated(self._domains(removed, added)),
         )
 
@@ -171,22 +188,22 @@ class Holds:
         domains: dict[Held, tuple[str, ...]] = {}
         for reservation in removed:
             for domain in held_by(reservation):
-                there = domains.get(domain, self.by_domain.get(domain, ()))
-                domains[domain] = tuple(gang for gang in there if gang != reservation.gang)
+                gangs = domains.get(domain, self.by_domain.get(domain, ()))
+                domains[domain] = tuple(gang for gang in gangs if gang != reservation.gang)
         for reservation in added:
             for domain in held_by(reservation):
                 domains[domain] = (*domains.get(domain, self.by_domain.get(domain, ())), reservation.gang)
-        return {domain: held or None for domain, held in domains.items()}
+        return {domain: gangs or None for domain, gangs in domains.items()}
 
     def over(self, node: str, domains: Iterable[Held]) -> Holds:
         """After a node has come, gone or moved: it is in these domains now, and who holds one holds it."""
-        former = {reservation.gang for reservation, _ in self.on(node)}
+        former_gangs = {reservation.gang for reservation, _ in self.on(node)}
         gangs = {reservation.gang for reservation, _ in self.on(node) if node in reservation.touched}
         gangs.update(gang for domain in domains for gang in self.by_domain.get(domain, ()))
-        if gangs == former:
+        if gangs == former_gangs:
             return self
-        held = sorted(map(self.by_gang.__getitem__, gangs), key=lambda one: natural(one.gang))
-        holds = tuple((one, used_by(one).get(node, _NOTHING)) for one in held)
+        held = sorted(map(self.by_gang.__getitem__, gangs), key=lambda reservation: natural(reservation.gang))
+        holds = tuple((reservation, used_by(reservation).get(node, _NOTHING)) for reservation in held)
         return replace(self, by_node=self.by_node.changed(node, holds or None))
 
     def on(self, node: str) -> tuple[Hold, ...]:

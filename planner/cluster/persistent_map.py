@@ -1,8 +1,10 @@
 """A mapping that is never changed: with one more entry it is another one, which shares nearly all with it.
 
-A few changes lie over more of them, and these over a large base; when there are many in a layer, it is merged
-with the one below. So a change costs the number of those in the upper layer, of the order of the cube root of
-the whole, and a look-up three look-ups.
+Three layers: a base (a dict), over it a middle layer of changes, over that the latest changes. A change
+copies the top layer alone; when a layer has grown full it is merged into the one below. Example: of 100,000
+pods by node the top has up to 62 changes (16 + their number to the power of 1/3), the middle layer up to
+2,170 (2/3). A change copies 31 entries on average; every 62 changes the middle layer is copied, every 2,170
+the base. That is about 100 entries a change, and a look-up is at most three; a dict alone would copy 100,000.
 """
 
 from __future__ import annotations
@@ -17,16 +19,18 @@ V = TypeVar("V")
 
 
 _LARGE = 1024
-"""Entries from which on there is a layer in the middle."""
+"""Entries from which on there is a middle layer; below, copying the base now and then costs less than a third
+look-up each time."""
 
 
 class PersistentMap(Mapping[K, V], Generic[K, V]):
     """An immutable mapping with cheap changes. Entries keep their order; a replaced one keeps its place.
 
-    New ones come last; with an `order`, entries are in the order of that key instead.
+    New ones come last; with an `order`, entries are in the order of that key instead. A None among `_changes`
+    takes the entry out of the base. `layer` is 1 for the whole mapping, 2 for its middle layer.
     """
 
-    __slots__ = ("_base", "_changes", "_layer", "_length", "_most", "_order", "_sorted")
+    __slots__ = ("_base", "_changes", "_layer", "_length", "_max_changes", "_order", "_sorted")
 
     def __init__(
         self, base: Mapping[K, V] | None = None, order: Callable[[K], Any] | None = None, layer: int = 1
@@ -36,10 +40,10 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         self._rest_on(base if base is not None else {})
 
     def _rest_on(self, entries: Mapping[K, V]) -> None:
-        """Lie over these entries, with no changes."""
+        """Start over these entries, with no changes. `layer / 3` is the power that sizes this layer."""
         self._length = len(entries)
         self._changes: dict[K, V | None] = {}
-        self._most = 16 + int(self._length ** (self._layer / 3))
+        self._max_changes = 16 + int(self._length ** (self._layer / 3))
         middle = self._layer == 1 and self._length > _LARGE
         self._base: Mapping[K, V] = PersistentMap(entries, layer=2) if middle else entries
 
@@ -51,20 +55,24 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         """This mapping with all these entries; None takes one out."""
         if not changes:
             return self
-        made: PersistentMap[K, V] = PersistentMap.__new__(PersistentMap)
-        made._base, made._layer, made._most = self._base, self._layer, self._most
-        made._order, made._sorted = self._order, None
-        made._changes = {**self._changes, **changes}
+        changed_map: PersistentMap[K, V] = PersistentMap.__new__(PersistentMap)
+        changed_map._base, changed_map._layer, changed_map._max_changes = (
+            self._base,
+            self._layer,
+            self._max_changes,
+        )
+        changed_map._order, changed_map._sorted = self._order, None
+        changed_map._changes = {**self._changes, **changes}
         length = self._length
         for key, value in changes.items():
             length += (value is not None) - (key in self)
-        made._length = length
-        if len(made._changes) > made._most:
-            made._merge()
-        return made
+        changed_map._length = length
+        if len(changed_map._changes) > changed_map._max_changes:
+            changed_map._merge()
+        return changed_map
 
     def _merge(self) -> None:
-        """Puts the changes into the layer below, which is another one then."""
+        """Put the changes into a new layer below. Only called on a mapping that nobody else has seen yet."""
         if isinstance(self._base, PersistentMap):
             self._base, self._changes = self._base.updated(self._changes), {}
             return
@@ -97,12 +105,12 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         if self._order is None:
-            return self._there()
+            return self._keys()
         if self._sorted is None:
-            self._sorted = sorted(self._there(), key=self._order)
+            self._sorted = sorted(self._keys(), key=self._order)
         return iter(self._sorted)
 
-    def _there(self) -> Iterator[K]:
+    def _keys(self) -> Iterator[K]:
         changes = self._changes
         for key in self._base:
             if key not in changes or changes[key] is not None:

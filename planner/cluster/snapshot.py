@@ -1,16 +1,15 @@
 """What the cluster looked like at one moment: nodes, what is used on them, and who holds what.
 
 Static apart from moving: `Infrastructure` (topologies, nodes, their trees) is built once and shared; a
-snapshot adds
-what changes from one reservation or pod to the next. The invariant kept here:
-2. On every node, for every resource: used plus reserved is what `taken` says, nothing counted twice. A bound
-   pod that carries the id of a reservation in the book is accounted for by its seats on the pod's node.
+snapshot adds what changes from one reservation or pod to the next. The invariant kept here: on every node,
+for every resource, used plus reserved is what `taken` says, nothing counted twice. A bound pod that carries
+the id of a reservation in the book is accounted for by what that reservation uses on the pod's node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import networkx as nx
@@ -19,11 +18,12 @@ from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex
 from planner.cluster.infrastructure import NO_TOPOLOGY, Infrastructure, ordered
 from planner.cluster.occupancy import Holds, Pods, add, carried, unaccounted
+from planner.cluster.plan_cache import DerivedValues
 from planner.cluster.tree import Subtree, TopologyTree
 from planner.devices.availability import AvailableDevices
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.pools import is_claimed, on_node
-from planner.model.claim_spec import PREFIX, is_bundle
+from planner.model.claim_spec import PREFIX, is_claim_spec
 from planner.model.natural_order import natural
 from planner.model.node import BoundPod, Node
 from planner.model.quantity import Resources
@@ -31,12 +31,27 @@ from planner.model.reservation import Book, Reservation
 from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Domain, Link, Topology
-from planner.node.gpu_sharing import SHARED, Gpus, gpus_of, settled, shares_gpus
-from planner.node.numa_state import NumaState, seats, zones_now
+from planner.node.gpu_sharing import SHARED, SharedGpus, settled, shared_gpus_of, shares_gpus
+from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
 from planner.node.topology_manager import NumaNode
 
-_APART = frozenset({SHARED, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
-"""How the names of parts of GPUs and of claimed devices begin, which few nodes have in use."""
+_SPECIAL_PREFIXES = frozenset({SHARED, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
+"""How the names of parts of GPUs and of claimed devices begin. Few nodes have such in use, so four letters of
+each name settle most nodes without a look at the details."""
+
+
+@dataclass(slots=True, eq=False)
+class SnapshotIndex:
+    """What a `Snapshot` has worked out about itself so far; None is what nobody has asked for yet.
+
+    The one part that is written after the record is made: by the record itself on the first look, or by
+    `Snapshot.evolve` with what is carried over from the snapshot before. `latest` is a hint, see there.
+    """
+
+    bound: Pods | None = None
+    holds: Holds | None = None
+    capacity: CapacityIndex | None = None
+    latest: Snapshot | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +67,7 @@ class Snapshot:
     pods: Collection[BoundPod] = ()
     reservations: tuple[Reservation, ...] = ()
     revision: int = 0
+    index: SnapshotIndex = field(default_factory=SnapshotIndex, init=False, repr=False, compare=False)
 
     @property
     def topologies(self) -> tuple[Topology, ...]:
@@ -63,32 +79,43 @@ class Snapshot:
         """Every node by name, in natural order."""
         return self.base.nodes
 
-    @cached_property
+    @property
     def bound(self) -> Pods:
         """The bound pods by node."""
-        return self.pods if isinstance(self.pods, Pods) else Pods.of(self.pods)
+        if self.index.bound is None:
+            self.index.bound = self.pods if isinstance(self.pods, Pods) else Pods.of(self.pods)
+        return self.index.bound
 
-    @cached_property
+    @property
     def holds(self) -> Holds:
         """The reservations by gang and by node."""
-        return Holds().updated((), self.reservations, self.held_nodes)
+        if self.index.holds is None:
+            self.index.holds = Holds().updated((), self.reservations, self.held_nodes)
+        return self.index.holds
+
+    @property
+    def _capacity(self) -> CapacityIndex:
+        if self.index.capacity is None:
+            self.index.capacity = CapacityIndex(self.base.capacities)
+        return self.index.capacity
 
     @cached_property
-    def _contents(self) -> CapacityIndex:
-        return CapacityIndex(self.base.memory)
+    def derived(self) -> DerivedValues:
+        """What others worked out from this snapshot alone."""
+        return DerivedValues()
 
-    def content(self, tree: TopologyTree) -> DomainCapacity:
-        """What a tree holds now."""
-        return self._contents.of(tree, lambda branch: self._host(branch, tree.cluster[branch.node]))
+    def capacity(self, tree: TopologyTree) -> DomainCapacity:
+        """The capacity of a tree now."""
+        return self._capacity.of(tree, lambda branch: self._host_capacity(branch, tree.cluster[branch.node]))
 
-    def _host(self, branch: Subtree, node: Node) -> DomainCapacity:
+    def _host_capacity(self, branch: Subtree, node: Node) -> DomainCapacity:
         holds = self.holds.on(node.name)
         pods = self.bound.on(node.name)
         if holds or pods or self.base.claims.slices:
-            free, gpus, stock = self.free_on(node)
+            free, gpus, available_devices = self.free_on(node)
         else:
-            free, gpus, stock = self.base.offers(node), gpus_of(node), None
-        return self.base.memory.host(
+            free, gpus, available_devices = self.base.offers(node), shared_gpus_of(node), None
+        return self.base.capacities.host(
             branch,
             node,
             free,
@@ -96,22 +123,24 @@ class Snapshot:
             gang=holds[-1][0].gang if holds else "",
             held=next((r.gang for r, _ in reversed(holds) if r.mode == "domain"), ""),
             gpus=gpus,
-            zones=self._zones(node),
-            stock=stock,
+            numa_state=self._numa_state(node),
+            available_devices=available_devices,
         )
 
-    def free_on(self, node: Node) -> tuple[Resources, Gpus | None, AvailableDevices | None]:
+    def free_on(self, node: Node) -> tuple[Resources, SharedGpus | None, AvailableDevices | None]:
         """What is left of a node, of its GPUs for those who share one, and of its devices for claims."""
-        used, gpus, stock = self._settled_on(node)
+        used, gpus, available_devices = self._settled_on(node)
         free = {name: amount - used.get(name, 0) for name, amount in self.base.offers(node).items()}
-        return free, gpus, stock
+        return free, gpus, available_devices
 
-    def _zones(self, node: Node) -> NumaState | None:
-        numa = self.base.aligned(node)
-        if numa is None:
+    def _numa_state(self, node: Node) -> NumaState | None:
+        numa_node = self.base.aligned(node)
+        if numa_node is None:
             return None
         pods, holds = self.bound.on(node.name), self.holds.on(node.name)
-        return zones_now(numa, pods, seats(node.name, pods, (reservation for reservation, _ in holds)))
+        return numa_state_now(
+            numa_node, pods, pods_to_come(node.name, pods, (reservation for reservation, _ in holds))
+        )
 
     def taken_on(self, node: str) -> dict[str, int]:
         """What bound pods use on a node and gangs have reserved there, by resource.
@@ -127,34 +156,34 @@ class Snapshot:
             add(taken, uses)
         return taken
 
-    def _settled_on(self, node: Node) -> tuple[dict[str, int], Gpus | None, AvailableDevices | None]:
-        taken, gpus, stock = self._promised_on(node.name), gpus_of(node), None
+    def _settled_on(self, node: Node) -> tuple[dict[str, int], SharedGpus | None, AvailableDevices | None]:
+        taken, gpus, available_devices = self._promised_on(node.name), shared_gpus_of(node), None
         if self.base.claims.slices:
-            stock, taken = self._stock_on(node, taken)
-        if _APART.isdisjoint([name[:4] for name in taken]):
-            return taken, gpus, stock
-        taken = {name: amount for name, amount in taken.items() if not is_bundle(name)}
+            available_devices, taken = self._devices_on(node, taken)
+        if _SPECIAL_PREFIXES.isdisjoint([name[:4] for name in taken]):
+            return taken, gpus, available_devices
+        taken = {name: amount for name, amount in taken.items() if not is_claim_spec(name)}
         if any(map(is_claimed, taken)):
             taken = dict(on_node(taken, self.base.offers(node)))
         if shares_gpus(taken):
             taken, gpus = settled(taken, self.bound.on(node.name), gpus)
-        return taken, gpus, stock
+        return taken, gpus, available_devices
 
-    def _stock_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
-        """The devices that slices offer, and what is promised on the node with those that cannot be given."""
+    def _devices_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
+        """The devices of ResourceSlices, and what is promised on the node with those that cannot be given."""
         if (
             not self.bound.on(node.name)
             and not self.holds.on(node.name)
-            and not self.base.layouts.given(node.name)
+            and not self.base.node_devices.allocated(node.name)
         ):
-            return self.base.stock(node), dict(promised)
-        bundles = {
-            bundle.name: bundle
+            return self.base.unallocated_devices(node), dict(promised)
+        claim_specs = {
+            claim_spec.name: claim_spec
             for reservation, _ in self.holds.on(node.name)
             for _, traits in reservation.traits
-            for bundle in traits.bundles
+            for claim_spec in traits.claim_specs
         }
-        return self.base.devices.stock_now(node, self.bound.on(node.name), promised, bundles)
+        return self.base.devices.available_now(node, self.bound.on(node.name), promised, claim_specs)
 
     def _used_on(self, node: str) -> dict[str, int]:
         """What bound pods use on a node beyond what their gangs' reservations account for there."""
@@ -205,29 +234,29 @@ class Snapshot:
 
     def holding(self, gang: str) -> Reservation | None:
         """The gang's own reservation, if it has one."""
-        found: Reservation | None = self.holds.by_gang.get(gang)
-        return found
+        reservation: Reservation | None = self.holds.by_gang.get(gang)
+        return reservation
 
     def with_book(self, book: Book) -> Snapshot:
         """The same cluster with exactly the reservations of the ledger's book."""
         near = self.latest
-        there = {reservation.gang: reservation for reservation in book.reservations}
-        removed = [r for r in near.reservations if there.get(r.gang) != r]
-        added = [r for r in there.values() if near.holding(r.gang) != r]
-        made = near._changed(book.reservations, removed, added, book.revision)
-        self.__dict__["_latest"] = made
-        return made
+        in_book = {reservation.gang: reservation for reservation in book.reservations}
+        removed = [r for r in near.reservations if in_book.get(r.gang) != r]
+        added = [r for r in in_book.values() if near.holding(r.gang) != r]
+        snapshot = near._with_reservations(book.reservations, removed, added, book.revision)
+        self.index.latest = snapshot
+        return snapshot
 
     def with_reservation(self, reservation: Reservation) -> Snapshot:
         """The same cluster with one more reservation, in the place of the gang's former one."""
         former = self.holding(reservation.gang)
         others = self._others(reservation.gang)
-        return self._changed((*others, reservation), [former] if former else [], [reservation])
+        return self._with_reservations((*others, reservation), [former] if former else [], [reservation])
 
     def without(self, gang: str) -> Snapshot:
         """The same cluster as if the gang held nothing."""
         former = self.holding(gang)
-        return self if former is None else self._changed(self._others(gang), [former], [])
+        return self if former is None else self._with_reservations(self._others(gang), [former], [])
 
     def ended(self, gang: str) -> Snapshot:
         """The same cluster as if the gang had ended: without what it holds, and without its pods."""
@@ -246,22 +275,20 @@ class Snapshot:
             return self.reservations
         return tuple(r for r in self.reservations if r.gang != gang)
 
-    def _changed(
+    def _with_reservations(
         self,
         reservations: tuple[Reservation, ...],
         removed: Sequence[Reservation],
         added: Sequence[Reservation],
         revision: int | None = None,
     ) -> Snapshot:
-        made = Snapshot(self.base, self.bound, reservations, self.revision if revision is None else revision)
-        made.__dict__["bound"] = self.bound
-        made.__dict__["holds"] = self.holds.updated(removed, added, self.held_nodes)
+        """The same cluster with these reservations, which differ from the present ones by so much."""
         stirred: set[str] = set()
         for reservation in (*removed, *added):
             stirred |= self.held_nodes(reservation)
             stirred |= self.bound.carriers.get(reservation.id) or frozenset()
-        made.__dict__["_contents"] = self._contents.after(stirred)
-        return made
+        holds = self.holds.updated(removed, added, self.held_nodes)
+        return self.evolve(reservations=reservations, revision=revision, holds=holds, stirred=stirred)
 
     def with_claims(self, claims: Claims) -> Snapshot:
         """The same cluster with these device claims besides."""
@@ -270,11 +297,11 @@ class Snapshot:
 
     def with_pod(self, pod: BoundPod) -> Snapshot:
         """The same cluster with this pod bound, in the place of one of its name on the same node."""
-        return self._moved(self.base, self.bound.with_pod(pod), pod.node)
+        return self.evolve(bound=self.bound.with_pod(pod), stirred={pod.node})
 
     def without_pod(self, pod: BoundPod) -> Snapshot:
         """The same cluster without the pod of this name on its node."""
-        return self._moved(self.base, self.bound.without_pod(pod), pod.node)
+        return self.evolve(bound=self.bound.without_pod(pod), stirred={pod.node})
 
     def with_node(self, node: Node) -> Snapshot:
         """The same cluster with this node new or changed; cheap while its place in the topologies stays."""
@@ -288,38 +315,43 @@ class Snapshot:
 
     def _with_base(self, base: Infrastructure, node: str) -> Snapshot:
         """After a node has changed, come or gone. What holds its domain holds it too."""
-        if "trees" not in base.__dict__:
+        if base.index.trees is None:
             return Snapshot(base, self.bound, self.reservations, self.revision)
-        made = self._moved(base, self.bound, node)
-        made.__dict__["holds"] = self.holds.over(node, made._ways_to(node))
-        return made
-
-    def _ways_to(self, node: str) -> list[tuple[str, Domain]]:
-        """Every domain that a node is in, with its topology."""
-        return [
-            (name, branch.path)
-            for name, tree in self.base.trees.items()
-            if node in tree.places
-            for branch in tree.way(node)
-            if branch.named and branch.path
-        ]
+        holds = self.holds.over(node, _domains_of(base, node))
+        return self.evolve(base=base, holds=holds, stirred={node})
 
     @property
     def latest(self) -> Snapshot:
-        """This cluster with the book that was last put into it: the next book is near to that one."""
-        near: Snapshot = self.__dict__.get("_latest", self)
-        return near
+        """This cluster with the book that was last put into it: the next book differs little from that one.
 
-    def over(self, base: Infrastructure, stirred: Collection[str]) -> Snapshot:
-        """The same on nodes of the same names and places, of which those that are `stirred` may differ."""
-        return self._moved(base, self.bound, *stirred)
+        A hint that saves work: a thread that sees an older one only compares more reservations.
+        """
+        return self.index.latest or self
 
-    def _moved(self, base: Infrastructure, bound: Pods, *nodes: str) -> Snapshot:
-        made = Snapshot(base, bound, self.reservations, self.revision)
-        made.__dict__["bound"] = bound
-        made.__dict__["holds"] = self.holds
-        made.__dict__["_contents"] = self._contents.after(set(nodes))
-        return made
+    def evolve(
+        self,
+        *,
+        stirred: Set[str],
+        base: Infrastructure | None = None,
+        bound: Pods | None = None,
+        holds: Holds | None = None,
+        reservations: tuple[Reservation, ...] | None = None,
+        revision: int | None = None,
+    ) -> Snapshot:
+        """The next snapshot: this one but for what is given, and for the nodes that are `stirred` by it.
+
+        The one place that carries over what was worked out. `holds` must be those of `reservations`, and
+        `base`, where it is given, must have nodes of the same names and places but for those stirred.
+        """
+        snapshot = Snapshot(
+            self.base if base is None else base,
+            self.bound if bound is None else bound,
+            self.reservations if reservations is None else reservations,
+            self.revision if revision is None else revision,
+        )
+        snapshot.index.holds = self.holds if holds is None else holds
+        snapshot.index.capacity = self._capacity.after(stirred)
+        return snapshot
 
     def fabric(self, topology: str) -> nx.Graph[Domain | str]:
         """The topology as a graph: domains (their paths) under each other, and the switches' cables.
@@ -335,12 +367,23 @@ class Snapshot:
         return graph
 
 
-def _grow_graph(graph: nx.Graph[Domain | str], tree: TopologyTree, branch: Subtree) -> None:
-    graph.add_node(branch.path, level=tree.topology.levels[branch.level] if branch.level >= 0 else "")
-    for child in branch.children:
+def _domains_of(base: Infrastructure, node: str) -> list[tuple[str, Domain]]:
+    """Every domain that a node is in, with its topology."""
+    return [
+        (name, branch.path)
+        for name, tree in base.trees.items()
+        if node in tree.places
+        for branch in tree.way(node)
+        if branch.named and branch.path
+    ]
+
+
+def _grow_graph(graph: nx.Graph[Domain | str], tree: TopologyTree, subtree: Subtree) -> None:
+    graph.add_node(subtree.path, level=tree.topology.levels[subtree.level] if subtree.level >= 0 else "")
+    for child in subtree.children:
         _grow_graph(graph, tree, child)
-        if child.path != branch.path:
-            graph.add_edge(branch.path, child.path, kind="within")
+        if child.path != subtree.path:
+            graph.add_edge(subtree.path, child.path, kind="within")
 
 
 def _sharing(node: Node, offers: dict[tuple[tuple[str, int], ...], Resources]) -> Node:

@@ -14,6 +14,7 @@ from functools import cached_property
 import networkx as nx
 
 from planner.cluster.census import gpus_of
+from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import Subtree
 from planner.model.topology import HOSTNAME, Domain, Topology
@@ -74,19 +75,21 @@ class LeafSpine:
 
     def _cut(self, gbps: float) -> LeafSpine:
         speeds: Iterable[tuple[Switch, Switch, float]] = self.graph.edges(data="gbps")
-        slow = [(one, other) for one, other, speed in speeds if 0 < speed < gbps]
+        slow = [(switch, far_switch) for switch, far_switch, speed in speeds if 0 < speed < gbps]
         graph = self.graph.copy()
         graph.remove_edges_from(slow)
-        cut = {one for pair in slow for one in pair if isinstance(one, str)}
-        gone = {one for one in cut if not graph.degree(one)}
-        leaves = (self._without(leaf, gone) for leaf in self.leaves if leaf.switch not in gone)
-        left = tuple(leaf for leaf in leaves if leaf.nodes)
-        return LeafSpine(self.topology, left, graph, self.cabled, self.gpus)
+        switches = {switch for pair in slow for switch in pair if isinstance(switch, str)}
+        disconnected = {switch for switch in switches if not graph.degree(switch)}
+        leaves = (
+            self._without(leaf, disconnected) for leaf in self.leaves if leaf.switch not in disconnected
+        )
+        leaves_left = tuple(leaf for leaf in leaves if leaf.nodes)
+        return LeafSpine(self.topology, leaves_left, graph, self.cabled, self.gpus)
 
-    def _without(self, leaf: Leaf, gone: Collection[str]) -> Leaf:
-        if not any(name in gone for name in leaf.nodes):
+    def _without(self, leaf: Leaf, disconnected: Collection[str]) -> Leaf:
+        if not any(name in disconnected for name in leaf.nodes):
             return leaf
-        places = tuple(place for place, name in enumerate(leaf.nodes) if name not in gone)
+        places = tuple(place for place, name in enumerate(leaf.nodes) if name not in disconnected)
         nodes = tuple(leaf.nodes[place] for place in places)
         return replace(leaf, nodes=nodes, places=places, gpus=sum(self.gpus[name] for name in nodes))
 
@@ -102,16 +105,16 @@ class LeafSpine:
         """The switches that a leaf is cabled to; leaves of equal kin are equally far from all others."""
         return self._kin[leaf.switch]
 
-    def hops(self, one: Leaf, other: Leaf) -> int:
+    def hops(self, leaf: Leaf, other_leaf: Leaf) -> int:
         """Hops between two leaves, `FARTHEST` where neither reaches the other."""
-        if one.switch == other.switch:
+        if leaf.switch == other_leaf.switch:
             return 0
-        kin = self.kin(one)
-        if kin == self.kin(other):
+        kin = self.kin(leaf)
+        if kin == self.kin(other_leaf):
             return 2 if kin else FARTHEST
         if kin not in self._reach:
-            self._reach[kin] = nx.single_source_shortest_path_length(self.graph, one.switch)
-        return int(self._reach[kin].get(other.switch, FARTHEST))
+            self._reach[kin] = nx.single_source_shortest_path_length(self.graph, leaf.switch)
+        return int(self._reach[kin].get(other_leaf.switch, FARTHEST))
 
     @cached_property
     def _kin(self) -> dict[Switch, frozenset[Switch]]:
@@ -128,9 +131,9 @@ class LeafSpine:
             return own
         return tuple(leaf for leaf in self.leaves if leaf.switch in self.graph[name])
 
-    def narrowest(self, one: Switch, other: Switch) -> float | None:
+    def narrowest(self, switch: Switch, other_switch: Switch) -> float | None:
         """The narrowest link on the widest way between two switches, Gb/s; None where it is unknown."""
-        return self.narrowest_among((one, other))
+        return self.narrowest_among((switch, other_switch))
 
     def narrowest_among(self, ends: Sequence[Switch]) -> float | None:
         """The narrowest link on the widest ways between all of these, Gb/s; None where none is known."""
@@ -155,15 +158,15 @@ def leaf_level(topology: Topology) -> int:
     return named[-1] if named else topology.host_index - 1
 
 
+_LEAF_SPINES: DerivedSection[str, LeafSpine] = DerivedSection("leaf-spine graphs")
+"""By topology. No node may change: leaves list their nodes and GPUs."""
+
+
 def leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
     """The fabric of a topology, worked out once; None for one that knows only hosts."""
     if topology.levels[:1] == (HOSTNAME,):
         return None
-    kept = snapshot.base.kept
-    known = kept.get(("leaf-spine", topology.name))
-    if not isinstance(known, LeafSpine):
-        known = kept["leaf-spine", topology.name] = _build(snapshot, topology)
-    return known
+    return snapshot.base.derived.get(_LEAF_SPINES, topology.name, lambda: _build(snapshot, topology))
 
 
 def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
@@ -203,16 +206,22 @@ def _hang(graph: nx.Graph[Switch], path: Domain) -> None:
 
 def closeness(spine: LeafSpine, leaves: Sequence[Leaf]) -> float:
     """The mean hops between leaves, 0 for one."""
-    pairs = [spine.hops(one, other) for place, one in enumerate(leaves) for other in leaves[place + 1 :]]
+    pairs = [
+        spine.hops(leaf, other_leaf)
+        for place, leaf in enumerate(leaves)
+        for other_leaf in leaves[place + 1 :]
+    ]
     return sum(pairs) / len(pairs) if pairs else 0.0
 
 
 def names(spines: Iterable[LeafSpine]) -> list[str]:
     """Every leaf and spine that a person may name."""
-    found: dict[str, None] = {}
+    switches: dict[str, None] = {}
     for spine in spines:
-        found.update(dict.fromkeys(leaf.path[-1] for leaf in spine.leaves))
-        found.update(dict.fromkeys(leaf.path[-2] for leaf in spine.leaves if len(leaf.path) > 1))
+        switches.update(dict.fromkeys(leaf.path[-1] for leaf in spine.leaves))
+        switches.update(dict.fromkeys(leaf.path[-2] for leaf in spine.leaves if len(leaf.path) > 1))
         hosts = {node for leaf in spine.leaves for node in leaf.nodes}
-        found.update(dict.fromkeys(s for s in spine.graph if isinstance(s, str) and s not in hosts))
-    return [name for name in found if name]
+        switches.update(
+            dict.fromkeys(switch for switch in spine.graph if isinstance(switch, str) and switch not in hosts)
+        )
+    return [name for name in switches if name]

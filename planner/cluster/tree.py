@@ -1,9 +1,19 @@
 """A topology's nodes as a tree of domains, shared by every snapshot.
 
-Nodes lie in natural path order. A node that lacks a label is in no domain of that level, yet the levels below
+Example, levels block, rack, hostname; node n4 has no label rack, n5 neither block nor rack:
+
+    root
+    ├── b1
+    │   ├── r1 ── n1, n2
+    │   ├── r2 ── n3
+    │   └── (unnamed) ── n4
+    └── (unnamed)
+        └── (unnamed) ── n5
+
+Nodes are in natural path order. A node that lacks a label is in no domain of that level, yet the levels below
 still nest: the tree gives it an unnamed branch, which it shares only with nodes of the same next finer label.
-A tree never changes: with a node more or less it is another one, which shares all branches but those on the
-way from that node up to the root.
+A tree never changes: with a node more or less there is another one, which shares all branches but those on
+the way from that node up to the root.
 """
 
 from __future__ import annotations
@@ -23,14 +33,17 @@ from planner.model.node import Node
 from planner.model.topology import HOSTNAME, Domain, Topology
 
 Place = tuple[str, ...]
-"""A node's path with each absent value replaced by a mark that the nodes under one finer label share."""
+"""A node's path with each absent value replaced by a mark ("\\0", its level, the next finer value), so that
+the nodes under one finer label share an unnamed branch."""
 
 
 SortKey = tuple[int, int, object]
+"""The order among siblings: named before unnamed, and values in natural order."""
 
 
-_MOST_VALUES = 2**16
-"""Label values whose keys are remembered; the ways of nodes that come and go lead through few."""
+_MAX_VALUES = 2**16
+"""Label values whose sort keys are remembered, some 20 MB at the most. A cluster of 60,000 nodes has about
+that many values; beyond it the nodes that come and go still pass through few."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -49,41 +62,43 @@ class Subtree:
     children: tuple[Subtree, ...] = ()
     node: str = ""
     _starts: tuple[int, ...] = ()
+    """The memo of `starts`, filled in at the first look: a wide root has thousands, and of the trees between
+    two plans, a tree for each changed node, only the last is looked at."""
 
     def __len__(self) -> int:
         return self.size
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Where the nodes of each child start; worked out when it is asked for."""
+        """Where the nodes of each child start among the branch's."""
         if len(self._starts) != len(self.children):
             starts = tuple(accumulate([child.size for child in self.children[:-1]], initial=0))
-            object.__setattr__(self, "_starts", starts)
+            object.__setattr__(self, "_starts", starts)  # the one write to a frozen record: its own memo
         return self._starts
 
-    def leaf(self, at: int) -> Subtree:
-        """The host at this place among the branch's nodes."""
+    def leaf(self, index: int) -> Subtree:
+        """The host with this index among the branch's nodes."""
         branch = self
         while branch.children:
             starts = branch._starts or branch.starts
-            place = bisect_right(starts, at) - 1
-            branch, at = branch.children[place], at - starts[place]
+            child_index = bisect_right(starts, index) - 1
+            branch, index = branch.children[child_index], index - starts[child_index]
         return branch
 
-    def leaves_at(self, places: Iterable[int]) -> Iterator[Subtree]:
-        """The hosts at these places; of neighbours only the first is looked for."""
+    def leaves_at(self, indexes: Iterable[int]) -> Iterator[Subtree]:
+        """The hosts with these indexes; only where the parent changes is a host searched from the root."""
         parent, start = self, self.size
-        for at in places:
-            if not 0 <= at - start < parent.size:
-                parent, start = self.above(at)
-            yield parent.children[at - start]
+        for index in indexes:
+            if not 0 <= index - start < parent.size:
+                parent, start = self.above(index)
+            yield parent.children[index - start]
 
-    def above(self, at: int) -> tuple[Subtree, int]:
-        """The domain right above the host at this place, and where its hosts start."""
+    def above(self, index: int) -> tuple[Subtree, int]:
+        """The domain right above the host with this index, and the index of its first host."""
         branch, start = self, 0
         while branch.children[0].children:
-            place = branch.child_of(at - start)
-            branch, start = branch.children[place], start + branch.starts[place]
+            child_index = branch.child_of(index - start)
+            branch, start = branch.children[child_index], start + branch.starts[child_index]
         return branch, start
 
     def leaves(self) -> Iterator[Subtree]:
@@ -93,25 +108,25 @@ class Subtree:
         for child in self.children:
             yield from child.leaves()
 
-    def child_of(self, at: int) -> int:
-        """Which child holds the node at this place among the branch's."""
-        return bisect_right(self.starts, at) - 1
+    def child_of(self, index: int) -> int:
+        """Which child holds the node with this index among the branch's."""
+        return bisect_right(self.starts, index) - 1
 
     def find(self, key: SortKey) -> tuple[int, bool]:
-        """The place among the children where this key is, or would be, and whether it is there."""
-        at = bisect_left(self.children, key, key=_key_of)
-        return at, at < len(self.children) and self.children[at].key == key
+        """The index among the children where this key is, or would be, and whether it is there."""
+        index = bisect_left(self.children, key, key=_key_of)
+        return index, index < len(self.children) and self.children[index].key == key
 
     def with_children(self, children: tuple[Subtree, ...], size: int | None = None) -> Subtree:
         """The same domain with other children; `size` where it is known."""
         whole = sum([child.size for child in children]) if size is None else size
         return Subtree(self.level, self.path, self.key, self.named, whole, children)
 
-    def with_child(self, at: int, child: Subtree | None, *, instead: bool) -> Subtree:
-        """The same domain with this child at the place, `instead` of the one there; None for none."""
-        former = self.children[at].size if instead else 0
+    def with_child(self, index: int, child: Subtree | None, *, instead: bool) -> Subtree:
+        """The same domain with this child at the index, `instead` of the one there; None for none."""
+        former = self.children[index].size if instead else 0
         new = (child,) if child else ()
-        children = (*self.children[:at], *new, *self.children[at + instead :])
+        children = (*self.children[:index], *new, *self.children[index + instead :])
         return self.with_children(children, self.size - former + (child.size if child else 0))
 
 
@@ -119,7 +134,7 @@ _key_of: Callable[[Subtree], SortKey] = attrgetter("key")
 
 
 class Row(Sequence[Node]):
-    """Nodes in the order of a branch's hosts, looked up as they are asked for."""
+    """The nodes of a branch in order, each looked up when it is asked for: a change copies no list."""
 
     __slots__ = ("_branch", "_cluster")
 
@@ -133,21 +148,21 @@ class Row(Sequence[Node]):
         return (self._cluster[leaf.node] for leaf in self._branch.leaves())
 
     @overload
-    def __getitem__(self, at: int) -> Node: ...
+    def __getitem__(self, index: int) -> Node: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Node]: ...
-    def __getitem__(self, at: int | slice) -> Node | Sequence[Node]:
-        if isinstance(at, slice):
-            return list(self)[at]
-        return self._cluster[self._branch.leaf(at).node]
+    def __getitem__(self, index: slice) -> Sequence[Node]: ...
+    def __getitem__(self, index: int | slice) -> Node | Sequence[Node]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        return self._cluster[self._branch.leaf(index).node]
 
 
 @dataclass(frozen=True, eq=False)
 class TopologyTree:
     """A topology over its nodes. `places` says where each is; `cluster` has every node of it, by name.
 
-    `lasting` is the same object for as long as the tree goes over into another by changes. `clashing`: two
-    nodes carry one hostname label, so that a change asks for a new tree.
+    `lasting` is the identity that a tree shares with those that follow from it by changes: caches are keyed
+    by it. `clashing`: two nodes carry one hostname label, so that a change needs a new tree.
     """
 
     topology: Topology
@@ -170,12 +185,12 @@ class TopologyTree:
     @cached_property
     def levels(self) -> tuple[tuple[Subtree, ...], ...]:
         """The branches of each level, in order; hosts are the last."""
-        found: list[tuple[Subtree, ...]] = []
+        levels: list[tuple[Subtree, ...]] = []
         row: tuple[Subtree, ...] = (self.root,)
         for _ in self.topology.levels:
             row = tuple([child for branch in row for child in branch.children])
-            found.append(row)
-        return tuple(found)
+            levels.append(row)
+        return tuple(levels)
 
     def repeats(self, key: str) -> bool:
         """Whether two domains of this level carry one value, as rack 1 of each zone.
@@ -184,7 +199,7 @@ class TopologyTree:
         """
         if key == HOSTNAME or key not in self.topology.levels:
             return False
-        domains = [one.path for one in self.levels[self.topology.index(key)] if one.named]
+        domains = [branch.path for branch in self.levels[self.topology.index(key)] if branch.named]
         return len({path[-1] for path in domains}) < len(domains)
 
     def branch(self, domain: Domain) -> Subtree | None:
@@ -205,9 +220,10 @@ class TopologyTree:
 
     @property
     def leads(self) -> bool:
-        """Whether `places` lead to the nodes; in a tree made finer (planner.refined) they only name them."""
-        some = next(iter(self.places), None)
-        return some is None or len(self.places[some]) == len(self.topology.levels)
+        """Whether `places` lead to the nodes; in a tree with further levels (search/rules/refined.py) they do
+        not."""
+        name = next(iter(self.places), None)
+        return name is None or len(self.places[name]) == len(self.topology.levels)
 
     def way(self, name: str) -> Iterator[Subtree]:
         """The branches that hold a node of the tree, from the root down to its host."""
@@ -256,26 +272,26 @@ def _down(branch: Subtree, domain: Domain) -> Subtree | None:
     if depth == len(domain):
         return branch if branch.named else None
     if value := domain[depth]:
-        at, there = branch.find(_key(value))
-        return _down(branch.children[at], domain) if there else None
+        index, known = branch.find(_key(value))
+        return _down(branch.children[index], domain) if known else None
     unnamed = (child for child in branch.children if not child.named)
-    return next((found for child in unnamed if (found := _down(child, domain))), None)
+    return next((inside for child in unnamed if (inside := _down(child, domain))), None)
 
 
 def _pruned(branch: Subtree, place: Place) -> Subtree | None:
     """The branch without the host at this place; None where nothing is left of it."""
     if branch.node:
         return None
-    at, _ = branch.find(key_at(place, branch))
-    left = _pruned(branch.children[at], place)
-    return branch.with_child(at, left, instead=True) if left or len(branch.children) > 1 else None
+    index, _ = branch.find(key_at(place, branch))
+    rest = _pruned(branch.children[index], place)
+    return branch.with_child(index, rest, instead=True) if rest or len(branch.children) > 1 else None
 
 
 def _anew(branch: Subtree, place: Place) -> Subtree:
     if branch.node:
         return replace(branch)
-    at, _ = branch.find(key_at(place, branch))
-    return branch.with_child(at, _anew(branch.children[at], place), instead=True)
+    index, _ = branch.find(key_at(place, branch))
+    return branch.with_child(index, _anew(branch.children[index], place), instead=True)
 
 
 def _grafted(branch: Subtree, path: Domain, place: Place, name: str) -> Subtree | None:
@@ -283,14 +299,14 @@ def _grafted(branch: Subtree, path: Domain, place: Place, name: str) -> Subtree 
     if branch.node:
         return None
     depth = branch.level + 1
-    at, there = branch.find(_key(place[depth]))
-    child = branch.children[at] if there else _chain(path, place, depth, name)
-    if there:
+    index, known = branch.find(_key(place[depth]))
+    child = branch.children[index] if known else _chain(path, place, depth, name)
+    if known:
         grown = _grafted(child, path, place, name)
         if grown is None:
             return None
         child = grown
-    return branch.with_child(at, child, instead=there)
+    return branch.with_child(index, child, instead=known)
 
 
 def _chain(path: Domain, place: Place, depth: int, name: str) -> Subtree:
@@ -311,7 +327,7 @@ def _place(path: Domain, host: int) -> Place:
     return tuple(place)
 
 
-@lru_cache(maxsize=_MOST_VALUES)
+@lru_cache(maxsize=_MAX_VALUES)
 def _key(value: str) -> SortKey:
     return (1 if value[:1] == "\0" else 0, 0, natural(value))
 
@@ -331,11 +347,13 @@ def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node
         if level == host:
             return Subtree(level, path, key, True, 1, node=rows[start][2])
         children: list[Subtree] = []
-        at = start
+        first = start
         for _, below in groupby(rows[start:end], key=lambda row: row[0][: level + 2]):
-            inside = list(below)
-            children.append(build(level + 1, at, at + len(inside), inside[0][1][: level + 2]))
-            at += len(inside)
+            members_inside = list(below)
+            children.append(
+                build(level + 1, first, first + len(members_inside), members_inside[0][1][: level + 2])
+            )
+            first += len(members_inside)
         named = level < 0 or bool(path[-1])
         return Subtree(level, path, key, named, 0).with_children(tuple(children))
 
@@ -348,15 +366,15 @@ def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node
 def _paths(topology: Topology, nodes: Iterable[Node]) -> tuple[bool, list[tuple[Domain, str]]]:
     """Each node's path, and whether two would have had the same."""
     taken: set[Domain] = set()
-    found: list[tuple[Domain, str]] = []
+    paths: list[tuple[Domain, str]] = []
     clashing = False
     for node in sorted(nodes, key=lambda node: natural(node.name)):
         path = topology.path(node.name, node.labels)
         if path in taken:  # two nodes with one hostname label would share a host; the node's name tells them
             clashing, path = True, (*path[:-1], node.name)
         taken.add(path)
-        found.append((path, node.name))
-    return clashing, found
+        paths.append((path, node.name))
+    return clashing, paths
 
 
 def belongs(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
@@ -369,7 +387,7 @@ def belongs(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
     by_source: dict[str, list[Topology]] = {}
     for topology in topologies:
         by_source.setdefault(topology.source, []).append(topology)
-    return [topology for kin in by_source.values() for topology in _belongs(node, kin)]
+    return [topology for same_source in by_source.values() for topology in _belongs(node, same_source)]
 
 
 def _belongs(node: Node, topologies: list[Topology]) -> list[Topology]:
@@ -381,9 +399,9 @@ def _belongs(node: Node, topologies: list[Topology]) -> list[Topology]:
         for t in topologies
         if not t.node_selector
     }
-    whole = [t for t in topologies if t.name in carried and carried[t.name] == t.host_index]
-    if any(t.host_index for t in whole):
-        return whole
-    most = max(carried.values(), default=0)
-    partly = [t for t in topologies if most and carried.get(t.name) == most]
-    return [t for t in topologies if t in whole or t in partly]
+    with_all_labels = [t for t in topologies if t.name in carried and carried[t.name] == t.host_index]
+    if any(t.host_index for t in with_all_labels):
+        return with_all_labels
+    max_labels = max(carried.values(), default=0)
+    with_most_labels = [t for t in topologies if max_labels and carried.get(t.name) == max_labels]
+    return [t for t in topologies if t in with_all_labels or t in with_most_labels]

@@ -1,8 +1,19 @@
-"""Which claims the devices of one node can serve together: exact, by what each claim comes to on the layout.
+"""Which claims the devices of one node can serve together; exact up to the bounds `MAX_STEPS`,
+`_MAX_CHOICES`.
 
-Each choice among a claim's alternatives is a number of groups: devices that rules tie together, or single
-ones. The node's devices fall into cells that have nothing to do with one another; the largest sets of groups
-that each cell holds are added up until all is covered.
+Three steps, here for a node of two GPUs (g0, g1) and two NICs (n0, n1), with one GPU and one NIC on each of
+two PCIe roots, and two claims "one GPU and one NIC with the same pcieRoot":
+
+1. Each claim becomes a *demand*: how many of which `DeviceGroup` it takes. A group is devices that must be
+   given together: here one group of two parts, a GPU of {g0, g1} and a NIC of {n0, n1}, tied by pcieRoot.
+   Requests that no constraint ties become groups of one device each. Alternatives (`firstAvailable`) give
+   several demands, of which one must be met. Two claims: 2 × that group.
+2. The node's devices fall into *partitions* that share neither counters nor values of a tied attribute:
+   {g0, n0} and {g1, n1}. What one partition gives changes nothing in another.
+3. `partitions.py` says which numbers of groups each partition holds: one here. They are added up over the
+   partitions until nothing of the demand is left: 2 - 1 - 1 = 0, so both claims fit.
+
+Sets of devices are bit masks: bit i is device i of the node.
 """
 
 from __future__ import annotations
@@ -14,74 +25,98 @@ from functools import lru_cache
 from itertools import islice, product
 
 from planner.devices.node_devices import NodeDevices, bits
-from planner.devices.partitions import MOST_STEPS, Cell, Item, Tie, Vector, fills, options
+from planner.devices.partitions import (
+    MAX_STEPS,
+    AttributeTie,
+    Item,
+    Partition,
+    Vector,
+    fits_together,
+    largest_counts,
+    minimal_remainders,
+)
 from planner.model.claim_spec import ClaimSpec, DeviceRequest
 from planner.model.work_budget import BudgetEnded, WorkBudget
 
-_MOST_FORMS = 512
-"""Ways to choose among the alternatives of requests that a rule ties together; more are not looked at."""
-
+_MAX_CHOICES = 512
+"""Combinations of alternatives of requests that a constraint ties together. Kubernetes allows 8 alternatives
+a request, so three such requests are looked at in full; of more, combinations past the bound count as no fit.
+"""
 
 Wanted = tuple[tuple[ClaimSpec, int], ...]
-"""Claims, each so many times, by name."""
+"""Claims by name, and how many of each."""
 
-
-Demand = tuple[tuple["Group", int], ...]
+Demand = tuple[tuple["DeviceGroup", int], ...]
+"""Groups of devices, and how many of each."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Group:
-    """Devices that are given together: `masks` and `counts` by part, and the rules as (attribute, distinct,
-    parts)."""
+class DeviceGroup:
+    """Devices that are given together. Part i is `counts[i]` devices out of `masks[i]`.
+
+    `ties`: (attribute, distinct, parts): the devices of these parts have the same value, or all different
+    ones.
+    """
 
     masks: tuple[int, ...]
     counts: tuple[int, ...]
-    rules: tuple[tuple[str, bool, tuple[int, ...]], ...] = ()
+    ties: tuple[tuple[str, bool, tuple[int, ...]], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Devices in all."""
+        return sum(self.counts)
 
 
 @lru_cache(maxsize=65_536)
-def fits(layout: NodeDevices, busy: int, wanted: Wanted, plugged: int) -> bool:
-    """Whether all these claims can be given devices that are not in use, each its own."""
-    groups: Counter[tuple[Demand, ...]] = Counter()
-    for bundle, count in wanted:
-        for forms in _forms(layout, bundle):
-            groups[forms] += count
-    demand: Counter[Group] = Counter()
-    if plugged:
-        demand[Group((layout.gpus(),), (1,))] = plugged
+def fits(node_devices: NodeDevices, allocated: int, wanted: Wanted, plugin_gpus: int) -> bool:
+    """Whether all these claims, and so many GPUs of the device plugin, can have devices of their own that are
+    not allocated. Cached: equal nodes share their `NodeDevices`, and plans ask the same again and again."""
+    claims: Counter[tuple[Demand, ...]] = Counter()
+    for claim_spec, count in wanted:
+        for alternatives in _alternative_demands(node_devices, claim_spec):
+            claims[alternatives] += count
+    demand: Counter[DeviceGroup] = Counter()
+    if plugin_gpus:
+        demand[DeviceGroup((node_devices.whole_gpus(),), (1,))] = plugin_gpus
+    # Those with the fewest alternatives first: they leave the least to try.
+    ordered = sorted(claims.items(), key=lambda item: len(item[0]))
     try:
-        by_forms = sorted(groups.items(), key=lambda one: len(one[0]))
-        return all(groups) and _chosen(layout, busy, by_forms, demand, WorkBudget(MOST_STEPS))
+        return all(claims) and _some_choice_fits(
+            node_devices, allocated, ordered, demand, WorkBudget(MAX_STEPS)
+        )
     except BudgetEnded:
         return False
 
 
-def _chosen(
-    layout: NodeDevices,
-    busy: int,
-    groups: Sequence[tuple[tuple[Demand, ...], int]],
-    demand: Counter[Group],
+def _some_choice_fits(
+    node_devices: NodeDevices,
+    allocated: int,
+    claims: Sequence[tuple[tuple[Demand, ...], int]],
+    demand: Counter[DeviceGroup],
     budget: WorkBudget,
 ) -> bool:
-    """Whether some choice among the claims' alternatives has a place; the smallest ones are tried first."""
-    if not groups:
-        return _placed(layout, busy, tuple(sorted(demand.items())), budget)
-    (forms, count), rest = groups[0], groups[1:]
-    for split in _splits(count, len(forms)):
-        budget.spend(1 + len(forms) // 16)
-        more = Counter(demand)
-        for form, times in zip(forms, split, strict=True):
+    """Whether some choice among the claims' alternatives fits beside the demand; cheap alternatives first."""
+    if not claims:
+        return _demand_fits(node_devices, allocated, tuple(sorted(demand.items())), budget)
+    (alternatives, count), rest = claims[0], claims[1:]
+    for split in _splits(count, len(alternatives)):
+        budget.spend(1 + len(alternatives) // 16)  # a step is about what trying one device costs
+        total = Counter(demand)
+        for alternative, times in zip(alternatives, split, strict=True):
             if times:
-                more.update({group: each * times for group, each in form})
-        if len(forms) > 1 and rest and not _placed(layout, busy, tuple(sorted(more.items())), budget):
+                total.update({group: each * times for group, each in alternative})
+        # Give up early where the claims so far do not fit; with one alternative or at the end nothing is won.
+        early = len(alternatives) > 1 and rest
+        if early and not _demand_fits(node_devices, allocated, tuple(sorted(total.items())), budget):
             continue
-        if _chosen(layout, busy, rest, more, budget):
+        if _some_choice_fits(node_devices, allocated, rest, total, budget):
             return True
     return False
 
 
 def _splits(count: int, ways: int) -> Iterator[Vector]:
-    """Each way to deal so many to so many ways, the first ways preferred."""
+    """Each way to divide a count among so many alternatives, the first alternatives preferred."""
     if ways == 1:
         yield (count,)
         return
@@ -90,295 +125,337 @@ def _splits(count: int, ways: int) -> Iterator[Vector]:
             yield (first, *others)
 
 
+# -- what a claim comes to ---------------------------------------------------------------------------------
+
+
 @lru_cache(maxsize=16_384)
-def _forms(layout: NodeDevices, bundle: ClaimSpec) -> tuple[tuple[Demand, ...], ...]:
-    """For each part of the claim that no rule ties to another, what each choice among its alternatives comes
-    to here; those that never fit are left out."""
-    rules = [sorted({request for request, _ in rule.whose}) for rule in bundle.rules if rule.whose]
-    if any(not rule.whose for rule in bundle.rules):
-        rules.append(list(range(len(bundle.choices))))
-    found = []
-    for members in _linked(range(len(bundle.choices)), rules):
-        places = product(*(_alternatives(layout, bundle, one) for one in members))
-        forms = (
-            _form(layout, bundle, dict(zip(members, chosen, strict=True)))
-            for chosen in islice(places, _MOST_FORMS)
+def _alternative_demands(node_devices: NodeDevices, claim_spec: ClaimSpec) -> tuple[tuple[Demand, ...], ...]:
+    """For each part of the claim that no constraint ties to another, its demands, one of which must be met;
+    those that not even the empty node meets are left out."""
+    linked = [
+        sorted({request for request, _ in constraint.requests})
+        for constraint in claim_spec.constraints
+        if constraint.requests
+    ]
+    if any(not constraint.requests for constraint in claim_spec.constraints):
+        linked.append(list(range(len(claim_spec.choices))))
+    parts = []
+    for requests in _linked(range(len(claim_spec.choices)), linked):
+        choices = product(*(_alternatives(node_devices, claim_spec, request) for request in requests))
+        demands = (
+            _demand(node_devices, claim_spec, dict(zip(requests, choice, strict=True)))
+            for choice in islice(choices, _MAX_CHOICES)
         )
-        found.append(_telling(_possible_forms(layout, [form for form in forms if form is not None])))
-    return tuple(found)
+        feasible = _feasible(node_devices, [demand for demand in demands if demand is not None])
+        parts.append(_undominated(feasible))
+    return tuple(parts)
 
 
-def _alternatives(layout: NodeDevices, bundle: ClaimSpec, request: int) -> list[tuple[int, ...]]:
-    """The alternatives of a request. Those that take one device each are one: any of their devices; and those
-    that take more of the same devices are never better."""
-    choice = bundle.choices[request]
+def _alternatives(node_devices: NodeDevices, claim_spec: ClaimSpec, request: int) -> list[tuple[int, ...]]:
+    """A request's alternatives, merged where no choice between them is needed.
+
+    Those that take one device each become one entry, any of their devices; an alternative that takes more of
+    devices that such an entry has is never better and left out.
+    """
+    choice = claim_spec.choices[request]
     taking = [
         place
-        for place, want in enumerate(choice)
-        if not want.watching and not free_to_share(layout, layout.meeting(want)[1])
+        for place, alternative in enumerate(choice)
+        if not alternative.admin_access
+        and not free_to_share(node_devices, node_devices.matching(alternative)[1])
     ]
 
-    def ruled(place: int) -> tuple[bool, ...]:
-        return tuple(rule.means(request, place) for rule in bundle.rules)
+    def constraints_of(place: int) -> tuple[bool, ...]:
+        return tuple(constraint.applies_to(request, place) for constraint in claim_spec.constraints)
 
-    found: dict[tuple[int, ...], None] = {}
-    for place, want in enumerate(choice):
-        alike = [one for one in taking if ruled(one) == ruled(place) and layout.count(choice[one]) == 1]
-        any_of = _any_of(layout, choice, alike)
-        if place in alike:
-            found[tuple(alike)] = None
-        elif place not in taking or not alike or layout.meeting(want)[1] & ~any_of:
-            found[(place,)] = None
-    return list(found)
+    merged: dict[tuple[int, ...], None] = {}
+    for place, alternative in enumerate(choice):
+        singles = [
+            other
+            for other in taking
+            if constraints_of(other) == constraints_of(place) and node_devices.count(choice[other]) == 1
+        ]
+        any_of = _any_of(node_devices, choice, singles)
+        if place in singles:
+            merged[tuple(singles)] = None
+        elif place not in taking or not singles or node_devices.matching(alternative)[1] & ~any_of:
+            merged[(place,)] = None
+    return list(merged)
 
 
-def _any_of(layout: NodeDevices, choice: Sequence[DeviceRequest], places: Sequence[int]) -> int:
+def _any_of(node_devices: NodeDevices, choice: Sequence[DeviceRequest], places: Sequence[int]) -> int:
     """The devices that any of these alternatives may have."""
-    found = 0
+    mask = 0
     for place in places:
-        found |= layout.meeting(choice[place])[1]
-    return found
+        mask |= node_devices.matching(choice[place])[1]
+    return mask
 
 
-def _possible_forms(layout: NodeDevices, forms: Sequence[Demand]) -> list[Demand]:
-    """The forms that the devices serve when nothing is in use, those of the fewest devices first; where this
-    takes long to tell, the rest too."""
-    left, found = MOST_STEPS, []
-    for form in sorted(forms, key=_size):
-        fit, steps = _placing(layout, 0, form) if left > 0 else (None, 0)
-        left -= steps
-        if fit is not False:
-            found.append(form)
-    return found
-
-
-def _size(form: Demand) -> int:
-    return sum(sum(group.counts) * number for group, number in form)
-
-
-def _telling(forms: Sequence[Demand]) -> tuple[Demand, ...]:
-    """The forms without those that another one's devices always serve for. Alternatives of one device each
-    are one of any of their devices."""
-    if () in forms:
-        return ((),)  # one of them takes nothing
-    any_of = 0
-    for form in forms:
-        if _single(form) and form[0][1] == 1:
-            any_of |= form[0][0].masks[0]
-    kept: dict[Demand, None] = {((Group((any_of,), (1,)), 1),): None} if any_of else {}
-    kept.update({form: None for form in forms if not _single(form) or form[0][0].masks[0] & ~any_of})
-    return tuple(kept)
-
-
-def _single(form: Demand) -> bool:
-    """Whether it asks for single devices of one mask."""
-    return len(form) == 1 and not form[0][0].rules
-
-
-def _form(layout: NodeDevices, bundle: ClaimSpec, chosen: Mapping[int, tuple[int, ...]]) -> Demand | None:
-    """What these requests come to, each with one of these alternatives; None where they never fit."""
-    wants = {request: bundle.choices[request][places[0]] for request, places in chosen.items()}
-    rules = [
-        (rule, [request for request, places in chosen.items() if rule.means(request, places[0])])
-        for rule in bundle.rules
+def _demand(
+    node_devices: NodeDevices, claim_spec: ClaimSpec, chosen: Mapping[int, tuple[int, ...]]
+) -> Demand | None:
+    """What these requests come to, each with its chosen alternatives; None where they never fit here."""
+    alternative = {request: claim_spec.choices[request][places[0]] for request, places in chosen.items()}
+    constraints = [
+        (
+            constraint,
+            [request for request, places in chosen.items() if constraint.applies_to(request, places[0])],
+        )
+        for constraint in claim_spec.constraints
     ]
     masks: dict[int, int] = {}
-    for request, want in wants.items():
-        mask = _any_of(layout, bundle.choices[request], chosen[request])
-        for rule, whose in rules:
-            if request in whose:
-                mask &= _having(layout, rule.attribute)
-        if mask.bit_count() < layout.count(want):
+    for request in alternative:
+        mask = _any_of(node_devices, claim_spec.choices[request], chosen[request])
+        for constraint, requests in constraints:
+            if request in requests:
+                mask &= _with_attribute(node_devices, constraint.attribute)
+        if mask.bit_count() < node_devices.count(alternative[request]):
             return None
         masks[request] = mask
     taking = [
         request
-        for request, want in wants.items()
-        if not want.watching and not free_to_share(layout, masks[request])
+        for request in alternative
+        if not alternative[request].admin_access and not free_to_share(node_devices, masks[request])
     ]
-    tied = [
-        (rule.attribute, rule.distinct, some)
-        for rule, whose in rules
-        if (some := [one for one in whose if one in taking])
-        and not (rule.distinct and _all_differ(layout, [masks[one] for one in some], rule.attribute))
+    ties = [
+        (constraint.attribute, constraint.distinct, tied)
+        for constraint, requests in constraints
+        if (tied := [request for request in requests if request in taking])
+        # Where no two of the devices share a value, any of them are distinct: nothing is tied.
+        and not (
+            constraint.distinct
+            and _all_differ(node_devices, [masks[request] for request in tied], constraint.attribute)
+        )
     ]
-    demand: Counter[Group] = Counter()
-    for members in _linked(taking, [whose for _, _, whose in tied]):
-        counts = [layout.count(wants[one]) for one in members]
-        own = [
-            (attribute, distinct, tuple(sorted(map(members.index, whose))))
-            for attribute, distinct, whose in tied
-            if whose[0] in members and sum(counts[members.index(one)] for one in whose) > 1
+    demand: Counter[DeviceGroup] = Counter()
+    for requests in _linked(taking, [tied for _, _, tied in ties]):
+        counts = [node_devices.count(alternative[request]) for request in requests]
+        own_ties = [
+            (attribute, distinct, tuple(sorted(map(requests.index, tied))))
+            for attribute, distinct, tied in ties
+            # A tie over a single device says nothing.
+            if tied[0] in requests and sum(counts[requests.index(request)] for request in tied) > 1
         ]
-        if own:
-            demand[Group(tuple(masks[one] for one in members), tuple(counts), tuple(sorted(own)))] += 1
+        if own_ties:
+            group_masks = tuple(masks[request] for request in requests)
+            demand[DeviceGroup(group_masks, tuple(counts), tuple(sorted(own_ties)))] += 1
         else:
-            for one, count in zip(members, counts, strict=True):
-                demand[Group((masks[one],), (1,))] += count
+            for request, count in zip(requests, counts, strict=True):
+                demand[DeviceGroup((masks[request],), (1,))] += count
     return tuple(sorted(demand.items()))
 
 
-def _having(layout: NodeDevices, attribute: str) -> int:
-    return sum(1 << place for place, unit in enumerate(layout.units) if unit.value(attribute) is not None)
+def _feasible(node_devices: NodeDevices, demands: Sequence[Demand]) -> list[Demand]:
+    """The demands that the node meets when nothing is allocated, those of the fewest devices first. One that
+    cannot be told within the steps is kept."""
+    steps_left, feasible = MAX_STEPS, []
+    for demand in sorted(demands, key=_device_count):
+        fit, steps = _solve(node_devices, 0, demand) if steps_left > 0 else (None, 0)
+        steps_left -= steps
+        if fit is not False:
+            feasible.append(demand)
+    return feasible
 
 
-def _all_differ(layout: NodeDevices, masks: Sequence[int], attribute: str) -> bool:
-    """Whether no two of the devices have the same value, so that any of them are distinct."""
-    every = 0
+def _device_count(demand: Demand) -> int:
+    return sum(group.size * number for group, number in demand)
+
+
+def _undominated(demands: Sequence[Demand]) -> tuple[Demand, ...]:
+    """The demands without those that are never better than another. All that ask for one single device become
+    one demand, for any of their devices."""
+    if () in demands:
+        return ((),)  # an alternative that takes nothing beats all others
+    any_of = 0
+    for demand in demands:
+        if _is_single(demand) and demand[0][1] == 1:
+            any_of |= demand[0][0].masks[0]
+    kept: dict[Demand, None] = {((DeviceGroup((any_of,), (1,)), 1),): None} if any_of else {}
+    kept.update(
+        {demand: None for demand in demands if not _is_single(demand) or demand[0][0].masks[0] & ~any_of}
+    )
+    return tuple(kept)
+
+
+def _is_single(demand: Demand) -> bool:
+    """Whether it asks for untied devices of one mask only."""
+    return len(demand) == 1 and not demand[0][0].ties
+
+
+def _with_attribute(node_devices: NodeDevices, attribute: str) -> int:
+    """The devices that have a value of the attribute; others never meet a constraint over it."""
+    return sum(
+        1 << index for index, device in enumerate(node_devices.devices) if device.value(attribute) is not None
+    )
+
+
+def _all_differ(node_devices: NodeDevices, masks: Sequence[int], attribute: str) -> bool:
+    """Whether no two of the devices have the same value of the attribute."""
+    union = 0
     for mask in masks:
-        every |= mask
-    values = [layout.units[unit].value(attribute) for unit in bits(every)]
+        union |= mask
+    values = [node_devices.devices[index].value(attribute) for index in bits(union)]
     return len(set(values)) == len(values)
 
 
-def free_to_share(layout: NodeDevices, mask: int) -> bool:
-    """Whether some of the devices may be given to several claims; these are never used up here."""
-    return any(layout.units[unit].device.shareable for unit in bits(mask))
+def free_to_share(node_devices: NodeDevices, mask: int) -> bool:
+    """Whether some of the devices may be given to several claims; such a request never runs out here."""
+    return any(node_devices.devices[index].device.shareable for index in bits(mask))
 
 
-def _linked(requests: Sequence[int], rules: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The requests, those that rules link together."""
-    found: list[list[int]] = [[one] for one in requests]
-    for whose in rules:
-        met = [group for group in found if any(one in group for one in whose)]
-        if len(met) > 1:
-            found = [group for group in found if group not in met]
-            found.append(sorted(one for group in met for one in group))
-    return found
+def _linked(requests: Sequence[int], links: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The requests in groups; those that are linked, directly or through others, are in one group."""
+    groups: list[list[int]] = [[request] for request in requests]
+    for linked in links:
+        touched = [group for group in groups if any(request in group for request in linked)]
+        if len(touched) > 1:
+            groups = [group for group in groups if group not in touched]
+            groups.append(sorted(request for group in touched for request in group))
+    return groups
 
 
-def _placed(layout: NodeDevices, busy: int, demand: Demand, budget: WorkBudget) -> bool:
-    """Whether all of it has devices, each its own. Raises `BudgetEnded`."""
-    found, steps = _placing(layout, busy, demand)
+# -- whether the devices meet a demand ---------------------------------------------------------------------
+
+
+def _demand_fits(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
+    """Whether all of it has devices of its own. Raises `BudgetEnded`.
+
+    The budget is spent as if nothing were cached, so that the answer does not depend on what was asked
+    before.
+    """
+    fit, steps = _solve(node_devices, allocated, demand)
     budget.spend(steps + 1)
-    if found is None:
+    if fit is None:
         raise BudgetEnded
-    return found
+    return fit
 
 
 @lru_cache(maxsize=65_536)
-def _placing(layout: NodeDevices, busy: int, demand: Demand) -> tuple[bool | None, int]:
-    budget = WorkBudget(MOST_STEPS)
+def _solve(node_devices: NodeDevices, allocated: int, demand: Demand) -> tuple[bool | None, int]:
+    """Whether the demand fits (None: not told within `MAX_STEPS`), and the steps that it took to tell."""
+    budget = WorkBudget(MAX_STEPS)
     try:
-        found = _covered(layout, busy, demand, budget)
+        fit = _covers(node_devices, allocated, demand, budget)
     except BudgetEnded:
-        return None, MOST_STEPS
-    return found, MOST_STEPS - budget.left
+        return None, MAX_STEPS
+    return fit, MAX_STEPS - budget.left
 
 
-def _covered(layout: NodeDevices, busy: int, demand: Demand, budget: WorkBudget) -> bool:
-    """The cells' largest sets, added up until all is covered."""
-    free = layout.open(busy)
-    groups = [(_within(group, free), number) for group, number in demand]
-    if not all(_possible(group, number) for group, number in groups):
+def _covers(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
+    """Add up what the partitions hold until all is covered: a frontier of what is still wanted, from
+    partition to partition."""
+    free = node_devices.available(allocated)
+    groups = [(_restricted_to(group, free), number) for group, number in demand]
+    if not all(_has_enough(group, number) for group, number in groups):
         return False
-    cells = _cells(layout, busy, free, [group for group, _ in groups])
+    partitions = _partitions(node_devices, allocated, free, [group for group, _ in groups])
     wanted = tuple(number for _, number in groups)
-    if len(cells) == 1:
-        return fills(cells[0], wanted, budget)
-    caps = [tuple(min(n, cell.most(i)) for i, n in enumerate(wanted)) for cell in cells]
+    if len(partitions) == 1:
+        return fits_together(partitions[0], wanted, budget)
+    caps = [tuple(min(n, partition.max_items(i)) for i, n in enumerate(wanted)) for partition in partitions]
     frontier = {wanted}
-    for place, (cell, cap) in enumerate(zip(cells, caps, strict=True)):
+    for place, (partition, cap) in enumerate(zip(partitions, caps, strict=True)):
+        # Of each group no more than this can still come from the partitions behind; more missing is hopeless.
         later = tuple(map(sum, zip(*caps[place + 1 :], strict=True))) or (0,) * len(wanted)
-        largest, steps = options(cell, cap)
+        largest, steps = largest_counts(partition, cap)
         budget.spend(steps + len(frontier) * len(largest or ()))
         if largest is None:
             raise BudgetEnded
-        after = {
-            tuple(max(0, n - s) for n, s in zip(left, chosen, strict=True))
-            for left in frontier
-            for chosen in largest
+        missing = {
+            tuple(max(0, n - s) for n, s in zip(remainder, counts, strict=True))
+            for remainder in frontier
+            for counts in largest
         }
-        frontier = _least_left({left for left in after if all(map(int.__le__, left, later))})
+        frontier = minimal_remainders({left for left in missing if all(map(int.__le__, left, later))})
     return bool(frontier)
 
 
-def _within(group: Group, free: int) -> Group:
-    return Group(tuple(mask & free for mask in group.masks), group.counts, group.rules)
+def _restricted_to(group: DeviceGroup, free: int) -> DeviceGroup:
+    return DeviceGroup(tuple(mask & free for mask in group.masks), group.counts, group.ties)
 
 
-def _possible(group: Group, number: int) -> bool:
+def _has_enough(group: DeviceGroup, number: int) -> bool:
     return all(
         mask.bit_count() >= count * number for mask, count in zip(group.masks, group.counts, strict=True)
     )
 
 
-def _least_left(found: set[Vector]) -> set[Vector]:
-    """The remainders that no other remainder is within."""
-    kept: list[Vector] = []
-    for left in sorted(found, key=lambda left: (sum(left), left)):
-        if not any(all(map(int.__le__, other, left)) for other in kept):
-            kept.append(left)
-    return set(kept)
-
-
-def _cells(layout: NodeDevices, busy: int, free: int, groups: Sequence[Group]) -> list[Cell]:
-    """The devices that are asked for, those together that counters or rules tie."""
+def _partitions(
+    node_devices: NodeDevices, allocated: int, free: int, groups: Sequence[DeviceGroup]
+) -> list[Partition]:
+    """The devices that are asked for; those that a counter or a tied value links are in one partition."""
     asked = 0
     for group in groups:
         for mask in group.masks:
             asked |= mask
-    ties = _Ties()
-    for unit in bits(asked & free):
-        ties.join(("unit", unit), *(("counter", counter) for counter, _ in layout.units[unit].draws))
+    links = _UnionFind()
+    for index in bits(asked & free):
+        counters = node_devices.devices[index].consumes_counters
+        links.join(("device", index), *(("counter", counter) for counter, _ in counters))
     for group in groups:
-        for attribute, distinct, parts in group.rules:
+        for attribute, distinct, parts in group.ties:
             for part in parts:
-                for unit in bits(group.masks[part]):
-                    value = None if distinct else layout.units[unit].value(attribute)
-                    ties.join(("unit", unit), ("value", attribute, value))
-    found: dict[object, list[int]] = {}
-    for unit in bits(asked & free):
-        found.setdefault(ties.root(("unit", unit)), []).append(unit)
-    attributes = sorted({attribute for group in groups for attribute, _, _ in group.rules})
-    left = layout.left(busy)
-    return [_cell(layout, units, attributes, left, groups) for units in found.values()]
+                for index in bits(group.masks[part]):
+                    # Devices that must differ may have any value: all of them are linked through None.
+                    value = None if distinct else node_devices.devices[index].value(attribute)
+                    links.join(("device", index), ("value", attribute, value))
+    members: dict[object, list[int]] = {}
+    for index in bits(asked & free):
+        members.setdefault(links.root(("device", index)), []).append(index)
+    attributes = sorted({attribute for group in groups for attribute, _, _ in group.ties})
+    left = node_devices.counters_left(allocated)
+    return [_partition(node_devices, indexes, attributes, left, groups) for indexes in members.values()]
 
 
-def _cell(
-    layout: NodeDevices,
-    units: Sequence[int],
+def _partition(
+    node_devices: NodeDevices,
+    indexes: Sequence[int],
     attributes: Sequence[str],
-    left: Sequence[int],
-    groups: Sequence[Group],
-) -> Cell:
+    counters_left: Sequence[int],
+    groups: Sequence[DeviceGroup],
+) -> Partition:
+    """These devices with counters, values and bits numbered from 0, so that equal partitions are equal."""
     counters: dict[int, int] = {}
     values: dict[object, int] = {}
-    rows = []
-    for unit in units:
-        one = layout.units[unit]
-        draws = tuple((counters.setdefault(counter, len(counters)), n) for counter, n in one.draws)
-        marks = []
+    devices = []
+    for index in indexes:
+        device = node_devices.devices[index]
+        consumes = tuple(
+            (counters.setdefault(counter, len(counters)), amount)
+            for counter, amount in device.consumes_counters
+        )
+        numbers = []
         for attribute in attributes:
-            value = one.value(attribute)
-            marks.append(-1 if value is None else values.setdefault((attribute, value), len(values)))
-        rows.append((draws, tuple(marks)))
+            value = device.value(attribute)
+            numbers.append(-1 if value is None else values.setdefault((attribute, value), len(values)))
+        devices.append((consumes, tuple(numbers)))
     items = tuple(
         Item(
             tuple(
-                sum((mask >> unit & 1) << place for place, unit in enumerate(units)) for mask in group.masks
+                sum((mask >> index & 1) << place for place, index in enumerate(indexes))
+                for mask in group.masks
             ),
             group.counts,
-            tuple(Tie(attributes.index(a), distinct, parts) for a, distinct, parts in group.rules),
+            tuple(AttributeTie(attributes.index(a), distinct, parts) for a, distinct, parts in group.ties),
         )
         for group in groups
     )
-    return Cell(tuple(rows), tuple(left[counter] for counter in counters), items)
+    return Partition(tuple(devices), tuple(counters_left[counter] for counter in counters), items)
 
 
-class _Ties:
-    """Things that are tied together, directly or through others."""
+class _UnionFind:
+    """Which things are linked, directly or through others."""
 
     def __init__(self) -> None:
-        self._over: dict[object, object] = {}
+        self._parents: dict[object, object] = {}
 
-    def root(self, one: object) -> object:
-        """What stands for all that is tied to it."""
-        while (over := self._over.get(one, one)) != one:
-            one = over
-        return one
+    def root(self, item: object) -> object:
+        """The one that stands for all that are linked to the item."""
+        while (parent := self._parents.get(item, item)) != item:
+            item = parent
+        return item
 
-    def join(self, one: object, *others: object) -> None:
-        """Ties them together."""
+    def join(self, item: object, *others: object) -> None:
+        """Link these."""
         for other in others:
-            self._over[self.root(other)] = self.root(one)
+            self._parents[self.root(other)] = self.root(item)

@@ -1,9 +1,9 @@
-"""A node's devices at one moment, as a value: which claims they still serve, together with those that wait.
+"""A node's devices at one moment, as a value: which claims they still serve beside those that are promised.
 
-A number of claims fits where each can be given devices of its own: a real assignment of requests to devices,
-whatever the order in which the scheduler comes to them. Source: `resource.k8s.io` as its allocator reads it
-(alternatives, `All`, match and distinct attributes, counters, taints). Kubernetes gives devices pod by pod,
-the first that serve; so it may come to worse than what is possible, as it may with parts of GPUs.
+Claims fit where each can be given devices of its own: there is a real assignment of requests to devices, in
+whatever order the scheduler comes to them. Source: `resource.k8s.io` as its allocator reads it (alternatives,
+`All`, match and distinct attributes, counters, taints). The scheduler allocates pod by pod, the first devices
+that serve; so it may end with fewer claims than are possible, as it may with shared GPUs.
 """
 
 from __future__ import annotations
@@ -19,96 +19,107 @@ from planner.model.claim_spec import UNKNOWN, ClaimSpec, DeviceRequest
 
 @dataclass(frozen=True, slots=True)
 class AvailableDevices:
-    """`busy`: the devices that claims have been given. `waiting`: claims that are promised and have none yet.
+    """`allocated`: a mask of the devices that claims have. `pending`: claims that are promised, without any
+    yet.
 
-    `shared`: the device plugin gives the same GPUs, of which `plugged` are in use by it.
+    `shared_with_plugin`: the device plugin gives the same GPUs, and pods have `plugin_gpus` of them from it.
     """
 
-    layout: NodeDevices
-    busy: int = 0
-    waiting: Wanted = ()
-    shared: bool = False
-    plugged: int = 0
+    node_devices: NodeDevices
+    allocated: int = 0
+    pending: Wanted = ()
+    shared_with_plugin: bool = False
+    plugin_gpus: int = 0
 
-    def holds(self, more: Iterable[tuple[ClaimSpec, int]], plugged: int = 0) -> bool:
-        """Whether these claims have devices beside what waits, with so many GPUs more for the plugin."""
-        wanted: Counter[ClaimSpec] = Counter(dict(self.waiting))
-        for bundle, count in more:
-            wanted[bundle] += count
-        gpus = self.plugged + plugged if self.shared else 0
-        return fits(self.layout, self.busy, _ordered(wanted), gpus)
+    def fits(self, more: Iterable[tuple[ClaimSpec, int]], plugin_gpus: int = 0) -> bool:
+        """Whether these claims, and so many GPUs more from the plugin, fit beside what is pending."""
+        wanted: Counter[ClaimSpec] = Counter(dict(self.pending))
+        for claim_spec, count in more:
+            wanted[claim_spec] += count
+        gpus = self.plugin_gpus + plugin_gpus if self.shared_with_plugin else 0
+        return fits(self.node_devices, self.allocated, _ordered(wanted), gpus)
 
-    def most(self, bundles: Sequence[ClaimSpec], limit: int, plugged: int = 0) -> int:
-        """Pods that have such claims each beside one another, at most `limit`."""
-        least, most = 0, min(limit, self._bound(bundles))
-        while least < most:
-            middle = (least + most + 1) // 2
-            if self.holds([(bundle, middle) for bundle in bundles], plugged * middle):
-                least = middle
+    def max_pods(self, claim_specs: Sequence[ClaimSpec], limit: int, plugin_gpus: int = 0) -> int:
+        """How many pods with such claims each fit together, at most `limit`. A binary search: what fits for
+        some number of pods fits for every smaller one."""
+        low, high = 0, min(limit, self._upper_bound(claim_specs))
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.fits([(claim_spec, middle) for claim_spec in claim_specs], plugin_gpus * middle):
+                low = middle
             else:
-                most = middle - 1
-        return least
+                high = middle - 1
+        return low
 
-    def _bound(self, bundles: Sequence[ClaimSpec]) -> int:
-        """No more pods can have devices: each takes so many at least. Who takes none has no bound here."""
+    def _upper_bound(self, claim_specs: Sequence[ClaimSpec]) -> int:
+        """No more pods than this fit, by the number of devices alone. Claims that take none have no bound."""
         each = sum(
-            min((_taken(want, self.layout) for want in choice), default=0)
-            for bundle in bundles
-            for choice in bundle.choices
+            min((_taken(request, self.node_devices) for request in choice), default=0)
+            for claim_spec in claim_specs
+            for choice in claim_spec.choices
         )
-        free = self.layout.open(self.busy).bit_count()
+        free = self.node_devices.available(self.allocated).bit_count()
         if each:
             return free // each
-        return 2**63 if self.holds([(bundle, 1) for bundle in bundles]) else 0
+        return 2**63 if self.fits([(claim_spec, 1) for claim_spec in claim_specs]) else 0
 
-    def beside(self, bundles: Sequence[ClaimSpec], count: int = 1) -> AvailableDevices:
-        """The stock with so many pods more that wait for such claims."""
-        wanted = Counter(dict(self.waiting))
-        for bundle in bundles:
-            wanted[bundle] += count
-        return AvailableDevices(self.layout, self.busy, _ordered(wanted), self.shared, self.plugged)
+    def beside(self, claim_specs: Sequence[ClaimSpec], count: int = 1) -> AvailableDevices:
+        """The same with so many pods more whose claims are pending."""
+        wanted = Counter(dict(self.pending))
+        for claim_spec in claim_specs:
+            wanted[claim_spec] += count
+        return AvailableDevices(
+            self.node_devices, self.allocated, _ordered(wanted), self.shared_with_plugin, self.plugin_gpus
+        )
 
-    def lacking(self, bundles: Sequence[ClaimSpec]) -> str:
+    def missing(self, claim_specs: Sequence[ClaimSpec]) -> str:
         """Which claims of a pod have no devices here, in words after "insufficient"; "" where all have."""
-        if not bundles or self.holds([(bundle, 1) for bundle in bundles]):
+        if not claim_specs or self.fits([(claim_spec, 1) for claim_spec in claim_specs]):
             return ""
-        for bundle in bundles:
-            if not self.holds([(bundle, 1)]):
-                return f"devices for a claim (it needs {bundle.words}; {self._has(bundle)})"
-        return f"devices for its claims together (they need {'; '.join(one.words for one in bundles)})"
+        for claim_spec in claim_specs:
+            if not self.fits([(claim_spec, 1)]):
+                return f"devices for a claim (it needs {claim_spec.words}; {self._has(claim_spec)})"
+        return f"devices for its claims together (they need {'; '.join(spec.words for spec in claim_specs)})"
 
-    def _has(self, bundle: ClaimSpec) -> str:
-        """What there is of what a claim wants: of the want that has the fewest, with the most alike."""
-        free = self.layout.open(self.busy)
+    def _has(self, claim_spec: ClaimSpec) -> str:
+        """In words, how many devices there are for the request of the claim that has the fewest."""
+        free = self.node_devices.available(self.allocated)
         short: list[tuple[int, str]] = []
-        for request, choice in enumerate(bundle.choices):
-            if len(choice) != 1 or choice[0].watching:
+        for place, choice in enumerate(claim_spec.choices):
+            if len(choice) != 1 or choice[0].admin_access:
                 continue
-            _, allowed = self.layout.meeting(choice[0])
-            rules = [rule for rule in bundle.rules if rule.means(request, 0)]
-            there = min(
-                (alike(self.layout, allowed & free, rule.attribute, rule.distinct) for rule in rules),
+            _, allowed = self.node_devices.matching(choice[0])
+            constraints = [
+                constraint for constraint in claim_spec.constraints if constraint.applies_to(place, 0)
+            ]
+            count = min(
+                (
+                    max_with_one_value(
+                        self.node_devices, allowed & free, constraint.attribute, constraint.distinct
+                    )
+                    for constraint in constraints
+                ),
                 default=(allowed & free).bit_count(),
             )
-            if there < self.layout.count(choice[0]):
-                words = " and ".join(rule.words for rule in rules)
-                short.append((there, f" with {words}" if words else ""))
-        there, words = min(short, default=(-1, ""))
-        if there < 0:
+            if count < self.node_devices.count(choice[0]):
+                words = " and ".join(constraint.words for constraint in constraints)
+                short.append((count, f" with {words}" if words else ""))
+        count, words = min(short, default=(-1, ""))
+        if count < 0:
             return "the node has too few left together"
-        return f"the node has {there}{words}" if there else "the node has none left"
+        return f"the node has {count}{words}" if count else "the node has none left"
 
 
-def alike(layout: NodeDevices, mask: int, attribute: str, distinct: bool) -> int:
+def max_with_one_value(node_devices: NodeDevices, mask: int, attribute: str, distinct: bool) -> int:
     """The most of these devices with one value of the attribute; if distinct, how many values there are."""
-    values = Counter(value for unit in bits(mask) if (value := layout.units[unit].value(attribute)))
+    values = Counter(value for index in bits(mask) if (value := node_devices.devices[index].value(attribute)))
     return len(values) if distinct else max(values.values(), default=0)
 
 
-def _taken(want: DeviceRequest, layout: NodeDevices) -> int:
-    if want.watching or free_to_share(layout, layout.meeting(want)[1]):
+def _taken(request: DeviceRequest, node_devices: NodeDevices) -> int:
+    if request.admin_access or free_to_share(node_devices, node_devices.matching(request)[1]):
         return 0
-    return 1 if want.count == UNKNOWN else want.count
+    return 1 if request.count == UNKNOWN else request.count
 
 
 def _ordered(wanted: Mapping[ClaimSpec, int]) -> Wanted:

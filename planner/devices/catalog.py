@@ -1,9 +1,14 @@
-"""The nodes' devices, and what claims come to on them: amounts of pools, and bundles that find their devices.
+"""What claims come to on the nodes of a cluster: a `ClaimSpec` that a node's devices serve, or amounts of
+pools.
 
-A pod names claims, a claim asks for devices of a class that meet selectors, and nodes offer devices. Here the
-three are brought together, for gangs before they are planned (`planner.claimed`) and wherever bound pods are
-counted. Where nodes have ResourceSlices, each claim is a bundle (`planner.bundles`) that a node's stock holds
-or does not; the amounts of pools beside it are what it takes at least. Without slices, labels tell amounts.
+A pod names claims, a claim requests devices of a class that meet selectors, and nodes offer devices. Here the
+three are brought together, for gangs before they are planned (`request/device_claims.py`) and wherever bound
+pods are counted.
+
+With ResourceSlices: a claim for 2 × `gpu.nvidia.com` is one unit of the resource `claims/DIGEST` (its
+`ClaimSpec`), which `AvailableDevices` serves or not; beside it stand 2 of the pool `gpu.nvidia.com`, the
+least that it takes wherever it finds its devices, so that amounts alone can rule out a node or a domain
+quickly. Without ResourceSlices, labels tell how many devices a node has, and a claim is the amount of a pool.
 """
 
 from __future__ import annotations
@@ -13,13 +18,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.devices.availability import AvailableDevices
-from planner.devices.bound_claims import amounts, empty_stock
+from planner.devices.bound_claims import pool_amounts, unallocated_devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, Claims, ResourceClaim
-from planner.devices.node_devices import Alike, NodeDevicesByName, by_labels, by_layout, meets
+from planner.devices.node_devices import (
+    NodeDevicesByName,
+    NodeKind,
+    kinds_by_labels,
+    kinds_by_slices,
+    meets,
+)
 from planner.devices.pools import DRIVER, pool_of, pools_of
 from planner.devices.selectors import meets_selector
 from planner.devices.slices import CHANNEL_DRIVER, Device
-from planner.model.claim_spec import PREFIX, UNKNOWN, ClaimSpec, ClaimUse, DeviceRequest, bundle_of
+from planner.model.claim_spec import PREFIX, UNKNOWN, ClaimSpec, ClaimUse, DeviceRequest, claim_spec_of
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.natural_order import natural
 from planner.model.node import BoundPod, Node
@@ -40,33 +51,38 @@ IMPLICIT = "deviceclass.resource.kubernetes.io/"
 
 @dataclass(slots=True)
 class Devices:
-    """Every node's devices; nodes with the same ones are looked at once. `claims`: what the cluster says."""
+    """Every node's devices, and what the cluster's `claims` mean on them; equal nodes are looked at once.
+
+    The memos are bounded by the claims of the cluster; with other claims there is another `Devices`.
+    """
 
     claims: Claims
-    layouts: NodeDevicesByName
-    alike: tuple[Alike, ...]
-    _bundles: dict[tuple[bool, str], ClaimSpec | None] = field(default_factory=dict)
-    _least: dict[ClaimSpec, dict[str, int]] = field(default_factory=dict)
-    _stand_ins: dict[str, ClaimSpec] | None = None
+    node_devices: NodeDevicesByName
+    node_kinds: tuple[NodeKind, ...]
+    _claim_specs: dict[tuple[bool, str], ClaimSpec | None] = field(default_factory=dict)
+    _min_amounts: dict[ClaimSpec, dict[str, int]] = field(default_factory=dict)
+    _extended_claims: dict[str, ClaimSpec] | None = None
 
     @staticmethod
-    def of(nodes: Iterable[Node], claims: Claims, layouts: NodeDevicesByName) -> Devices:
+    def of(nodes: Iterable[Node], claims: Claims, node_devices: NodeDevicesByName) -> Devices:
         """The devices of these nodes."""
-        found = by_layout(nodes, layouts) if claims.slices else by_labels(nodes)
-        return Devices(claims, layouts, found)
+        node_kinds = kinds_by_slices(nodes, node_devices) if claims.slices else kinds_by_labels(nodes)
+        return Devices(claims, node_devices, node_kinds)
 
-    def told(self, claims: Claims, layouts: NodeDevicesByName) -> Devices:
+    def with_claims(self, claims: Claims, node_devices: NodeDevicesByName) -> Devices:
         """The same devices, where only what claims ask of them has changed."""
-        return Devices(claims, layouts, self.alike)
+        return Devices(claims, node_devices, self.node_kinds)
 
     def find(self, use: ClaimUse, namespace: str) -> ResourceClaim | None:
         """The claim that a pod means, None where the cluster does not show it."""
         known = self.claims.templates if use.template else self.claims.claims
         return known.get(f"{namespace}/{use.source}")
 
-    def holder(self, claim: ResourceClaim) -> str:
+    def node_of(self, claim: ResourceClaim) -> str:
         """The node whose devices the claim has been given, "" for none, or where that cannot be told."""
-        return next((home for one in claim.allocated if (home := self.layouts.home(one))), "")
+        return next(
+            (node for device_id in claim.allocated if (node := self.node_devices.node_of(device_id))), ""
+        )
 
     def is_channel(self, use: ClaimUse, namespace: str) -> bool:
         """Whether it is the template of a ComputeDomain's channel, which is no GPU."""
@@ -75,8 +91,8 @@ class Devices:
             for domain, template in self.claims.domains.items()
         )
 
-    def want(self, request: ClaimRequest) -> DeviceRequest | None:
-        """What the devices of a request must meet, None for a class of which nothing is known."""
+    def device_request(self, request: ClaimRequest) -> DeviceRequest | None:
+        """The request with the selectors of its class; None for a class of which nothing is known."""
         if request.device_class in self.claims.classes:
             own = self.claims.classes[request.device_class].selectors
         elif kind := _CLASSES.get(request.device_class):
@@ -89,186 +105,204 @@ class Devices:
             own,
             request.selectors,
             request.count,
-            request.watching,
+            request.admin_access,
             request.tolerations,
-            request.least,
+            request.capacity_requests,
         )
 
-    def planned(self, request: ClaimRequest) -> bool:
+    def is_counted(self, request: ClaimRequest) -> bool:
         """Whether the devices of a request are counted: not a ComputeDomain's channels, nor devices that are
         not one node's, nor a class of which nothing is known."""
-        for one in (request, *request.others):
-            want = self.want(one)
-            if one.device_class == CHANNEL_CLASS or want is None:
+        for alternative in (request, *request.alternatives):
+            device_request = self.device_request(alternative)
+            if alternative.device_class == CHANNEL_CLASS or device_request is None:
                 return False
-            if not self.everywhere(want) and self._elsewhere(want):
+            if not self.kinds_with(device_request) and self._is_not_node_local(device_request):
                 return False
         return True
 
-    def _elsewhere(self, want: DeviceRequest) -> bool:
-        """Whether devices that no layout has are meant: a ComputeDomain's, or such as are not one node's."""
-        afar = self.claims.slices.afar
-        return any(CHANNEL_DRIVER in text for text in want.expressions) or any(
-            all(meets_selector(self.claims.engine, text, device) for text in want.expressions)
-            for device in afar
+    def _is_not_node_local(self, device_request: DeviceRequest) -> bool:
+        """Whether it asks for a ComputeDomain's channels, or for devices that are not one node's."""
+        engine, not_node_local = self.claims.engine, self.claims.slices.not_node_local
+        return any(CHANNEL_DRIVER in text for text in device_request.expressions) or any(
+            all(meets_selector(engine, text, device) for text in device_request.expressions)
+            for device in not_node_local
         )
 
-    def bundle(self, claim: ResourceClaim) -> ClaimSpec | None:
+    def claim_spec(self, claim: ResourceClaim) -> ClaimSpec | None:
         """What the claim asks for of the devices that slices offer; None where nothing of it is counted."""
-        places = [place for place, request in enumerate(claim.requests) if self.planned(request)]
+        places = [place for place, request in enumerate(claim.requests) if self.is_counted(request)]
         choices = [
-            [want for one in (request, *request.others) if (want := self.want(one))]
+            [
+                device_request
+                for alternative in (request, *request.alternatives)
+                if (device_request := self.device_request(alternative))
+            ]
             for request in map(claim.requests.__getitem__, places)
         ]
-        rules = [
-            replace(rule, whose=tuple((places.index(r), a) for r, a in rule.whose if r in places))
-            for rule in claim.rules
-            if not rule.whose or any(r in places for r, _ in rule.whose)
+        constraints = [
+            replace(
+                constraint,
+                requests=tuple((places.index(r), a) for r, a in constraint.requests if r in places),
+            )
+            for constraint in claim.constraints
+            if not constraint.requests or any(r in places for r, _ in constraint.requests)
         ]
-        return bundle_of(choices, rules) if choices else None
+        return claim_spec_of(choices, constraints) if choices else None
 
-    def matching(self, want: DeviceRequest, one: Alike) -> Counter[Device]:
-        """The devices of such a node that meet a want, or may: what is not understood is granted."""
+    def matching(self, device_request: DeviceRequest, node_kind: NodeKind) -> Counter[Device]:
+        """The devices of such a node that match, or may: a selector that is not understood is granted."""
+        engine = self.claims.engine
         return Counter(
             {
                 device: count
-                for device, count in one.devices.items()
-                if meets(device, want, self.claims.engine)
+                for device, count in node_kind.devices.items()
+                if meets(device, device_request, engine)
             }
         )
 
-    def everywhere(self, want: DeviceRequest) -> list[tuple[Alike, Counter[Device]]]:
+    def kinds_with(self, device_request: DeviceRequest) -> list[tuple[NodeKind, Counter[Device]]]:
         """The kinds of nodes that have such devices, with these."""
-        found = [(one, self.matching(want, one)) for one in self.alike]
-        return [(one, devices) for one, devices in found if devices]
+        kinds = [(node_kind, self.matching(device_request, node_kind)) for node_kind in self.node_kinds]
+        return [(node_kind, devices) for node_kind, devices in kinds if devices]
 
-    def not_understood(self, want: DeviceRequest, devices: Iterable[Device]) -> list[str]:
+    def not_understood(self, device_request: DeviceRequest, devices: Iterable[Device]) -> list[str]:
         """The expressions of which it cannot be told whether some of these devices meet them."""
         known, engine = list(devices), self.claims.engine
         return [
             text
-            for text in want.expressions
+            for text in device_request.expressions
             if any(meets_selector(engine, text, device) is None for device in known)
         ]
 
-    def among(self, enough: Sequence[Alike], pools: set[str], count: int) -> Requirement | None:
+    def among(self, chosen: Sequence[NodeKind], pools: set[str], count: int) -> Requirement | None:
         """What keeps to these nodes where others have the pool too, but not such devices in it."""
         others = [
-            one
-            for one in self.alike
-            if one not in enough
-            and sum(n for device, n in one.devices.items() if pool_of(device) in pools) >= count
+            node_kind
+            for node_kind in self.node_kinds
+            if node_kind not in chosen
+            and sum(n for device, n in node_kind.devices.items() if pool_of(device) in pools) >= count
         ]
         if not others:
             return None
-        products = frozenset().union(*(one.products for one in enough))
-        if "" not in products and products.isdisjoint(*(one.products for one in others)):
+        products = frozenset().union(*(node_kind.products for node_kind in chosen))
+        if "" not in products and products.isdisjoint(*(node_kind.products for node_kind in others)):
             return Requirement(PRODUCT_LABEL, "In", tuple(sorted(products)))
-        names = (name for one in enough for name in one.names)
+        names = (name for node_kind in chosen for name in node_kind.names)
         return Requirement(NODE_NAME_FIELD, "In", tuple(sorted(names, key=natural)))
 
     def offered(self) -> list[str]:
         """What there is to claim, in words: products and profiles."""
-        said = {
+        words = {
             " ".join(str(value) for name in ("profile", "productName") if (value := device.attribute(name)))
             or str(device.attribute("type") or device.driver)
-            for one in self.alike
-            for device in one.devices
+            for node_kind in self.node_kinds
+            for device in node_kind.devices
         }
-        return sorted(said, key=natural)
+        return sorted(words, key=natural)
 
     @property
-    def stand_ins(self) -> Mapping[str, ClaimSpec]:
-        """By extended resource what is claimed for one piece of it, where no device plugin gives it."""
-        if self._stand_ins is None:
-            self._stand_ins = _stand_ins(self.claims) if self.claims.slices else {}
-        return self._stand_ins
+    def extended_claims(self) -> Mapping[str, ClaimSpec]:
+        """By extended resource the claim for one unit of it, where no device plugin gives it."""
+        if self._extended_claims is None:
+            self._extended_claims = _extended_claims(self.claims) if self.claims.slices else {}
+        return self._extended_claims
 
-    # -- amounts -------------------------------------------------------------------------------------------
+    # -- the least that a claim takes ----------------------------------------------------------------------
 
-    def least(self, bundle: ClaimSpec) -> dict[str, int]:
-        """What a bundle takes of each pool at least, wherever it finds its devices."""
-        found = self._least.get(bundle)
-        if found is None:
+    def min_amounts(self, claim_spec: ClaimSpec) -> dict[str, int]:
+        """The least that a claim takes of each pool, wherever it finds its devices."""
+        amounts = self._min_amounts.get(claim_spec)
+        if amounts is None:
             taken: Counter[str] = Counter()
-            for choice in bundle.choices:
-                ways = [self._pools(want) for want in choice]
-                taken.update({name: min(way.get(name, 0) for way in ways) for name in ways[0]})
-            found = self._least[bundle] = {name: count for name, count in taken.items() if count}
-        return found
+            for choice in claim_spec.choices:
+                alternatives = [self._pools(device_request) for device_request in choice]
+                taken.update(
+                    {
+                        name: min(alternative.get(name, 0) for alternative in alternatives)
+                        for name in alternatives[0]
+                    }
+                )
+            amounts = self._min_amounts[claim_spec] = {name: count for name, count in taken.items() if count}
+        return amounts
 
-    def _pools(self, want: DeviceRequest) -> Counter[str]:
-        found = [] if want.watching else self.everywhere(want)
-        pools = {pool_of(device) for _, there in found for device in there}
+    def _pools(self, device_request: DeviceRequest) -> Counter[str]:
+        kinds = [] if device_request.admin_access else self.kinds_with(device_request)
+        pools = {pool_of(device) for _, devices in kinds for device in devices}
         if not pools or "" in pools or (CLAIMED_GPU in pools and len(pools) > 1):
             return Counter()
-        count = want.count
+        count = device_request.count
         if count == UNKNOWN:
-            count = min(sum(there.values()) for _, there in found)
-        return amounts(Counter({pools.pop() if len(pools) == 1 else CLAIMED_MIG: count}))
+            count = min(sum(devices.values()) for _, devices in kinds)
+        return pool_amounts(Counter({pools.pop() if len(pools) == 1 else CLAIMED_MIG: count}))
 
     # -- nodes ---------------------------------------------------------------------------------------------
 
-    def stock(self, node: Node) -> AvailableDevices | None:
+    def available(self, node: Node) -> AvailableDevices | None:
         """The node's devices when no claim has any."""
-        return empty_stock(node, self.layouts)
+        return unallocated_devices(node, self.node_devices)
 
-    def stock_now(
+    def available_now(
         self,
         node: Node,
         pods: Sequence[BoundPod],
         promised: Resources,
-        bundles: Mapping[str, ClaimSpec],
+        claim_specs: Mapping[str, ClaimSpec],
     ) -> tuple[AvailableDevices | None, dict[str, int]]:
         """The node's devices now, and what is promised there as amounts of pools.
 
-        `promised`: what bound pods use and gangs have reserved, bundles by name; `bundles`: what the names of
-        the gangs' mean.
+        `promised`: what bound pods use and gangs have reserved, claims by the name of their `ClaimSpec`;
+        `claim_specs`: those of the gangs, by name.
         """
-        amounts_ = {name: count for name, count in promised.items() if not name.startswith(PREFIX)}
-        empty = self.stock(node)
+        amounts = {name: count for name, count in promised.items() if not name.startswith(PREFIX)}
+        empty = self.available(node)
         if empty is None:
-            return None, amounts_
-        known, served, counted = dict(bundles), Counter[str](), Counter[str]()
+            return None, amounts
+        known, served, counted = dict(claim_specs), Counter[str](), Counter[str]()
         for pod, use, claim in self._claims_on(pods):
-            bundle = self._bundle(use, claim, pod)
-            if bundle is not None:
-                known[bundle.name] = bundle
-                if (given := self._given(claim, node.name)) is not None:
-                    served[bundle.name] += 1
+            claim_spec = self._claim_spec_of_pod(use, claim, pod)
+            if claim_spec is not None:
+                known[claim_spec.name] = claim_spec
+                if (given := self._allocated_amounts(claim, node.name)) is not None:
+                    served[claim_spec.name] += 1
                     counted.update(given)
-        standing = self._standing(node, pods, promised, known)
+        standing = self._pending_extended(node, pods, promised, known)
         for name, count in standing.items():
-            for pool, each in self.least(known[name]).items():
-                amounts_[pool] = amounts_.get(pool, 0) + each * count
+            for pool, each in self.min_amounts(known[name]).items():
+                amounts[pool] = amounts.get(pool, 0) + each * count
         asked = standing + Counter({name: n for name, n in promised.items() if name in known})
-        waiting = tuple(
+        pending = tuple(
             (known[name], count - served[name])
             for name, count in sorted(asked.items())
             if count > served[name]
         )
-        busy = self.layouts.given(node.name)
-        for name, count in empty.layout.blocked(busy).items():
+        allocated = self.node_devices.allocated(node.name)
+        for name, count in empty.node_devices.unavailable_by_pool(allocated).items():
             if (more := count - counted[name]) > 0:
-                amounts_[name] = amounts_.get(name, 0) + more
-        return replace(empty, busy=busy, waiting=waiting, plugged=promised.get(GPU, 0)), amounts_
+                amounts[name] = amounts.get(name, 0) + more
+        return replace(empty, allocated=allocated, pending=pending, plugin_gpus=promised.get(GPU, 0)), amounts
 
-    def _standing(
+    def _pending_extended(
         self, node: Node, pods: Sequence[BoundPod], promised: Resources, known: dict[str, ClaimSpec]
     ) -> Counter[str]:
-        """What is claimed on the node in the place of extended resources, what has its devices left out."""
-        found: Counter[str] = Counter()
-        for resource, bundle in self.stand_ins.items():
+        """Claims in the place of extended resources that still have no devices; their specs are put into
+        `known`."""
+        specs: Counter[str] = Counter()
+        for resource, claim_spec in self.extended_claims.items():
             if promised.get(resource) and not node.allocatable.get(resource):
-                given = sum(pod.requests.get(resource, 0) for pod in pods if self._extended(pod, node.name))
-                known[bundle.name] = bundle
-                found[bundle.name] += max(0, promised[resource] - given)
-        return found
+                given = sum(
+                    pod.requests.get(resource, 0)
+                    for pod in pods
+                    if self._has_extended_devices(pod, node.name)
+                )
+                known[claim_spec.name] = claim_spec
+                specs[claim_spec.name] += max(0, promised[resource] - given)
+        return specs
 
-    def _extended(self, pod: BoundPod, node: str) -> bool:
+    def _has_extended_devices(self, pod: BoundPod, node: str) -> bool:
         """Whether the claim that was made for a pod's extended resources has its devices on this node."""
         claim = self.claims.claims.get(f"{pod.name.partition('/')[0]}/{pod.extended_claim}")
-        return claim is not None and self._given(claim, node) is not None
+        return claim is not None and self._allocated_amounts(claim, node) is not None
 
     # -- bound pods ----------------------------------------------------------------------------------------
 
@@ -277,7 +311,7 @@ class Devices:
         taken: dict[str, Counter[str]] = {}
         known = list(pods)
         for pod, use, claim in self._claims_on(known):
-            taken.setdefault(pod.name, Counter()).update(self._taken(use, claim, pod))
+            taken.setdefault(pod.name, Counter()).update(self._amounts_of(use, claim, pod))
         return [
             replace(pod, requests={**pod.requests, **taken[pod.name]}) if taken.get(pod.name) else pod
             for pod in known
@@ -285,64 +319,68 @@ class Devices:
 
     def _claims_on(self, pods: Iterable[BoundPod]) -> Iterator[tuple[BoundPod, ClaimUse, ResourceClaim]]:
         """The claims that one node's pods have, as they were made for them; each shared one once."""
-        seen: set[str] = set()
+        shared_seen: set[str] = set()
         for pod in pods:
             namespace = pod.name.partition("/")[0]
             for use in pod.claims:
                 name = f"{namespace}/{use.source}"
-                if not use.template and name in seen:
+                if not use.template and name in shared_seen:
                     continue
                 if not use.template:
-                    seen.add(name)
+                    shared_seen.add(name)
                 made = self.claims.claims.get(f"{namespace}/{use.made or use.source}")
                 claim = made or self.find(use, namespace)
                 if claim is not None:
                     yield pod, use, claim
 
-    def _taken(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> Counter[str]:
+    def _amounts_of(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> Counter[str]:
         if not self.claims.slices:
             return self._by_labels(claim, pod.node)
-        bundle = self._bundle(use, claim, pod)
-        if bundle is None:
+        claim_spec = self._claim_spec_of_pod(use, claim, pod)
+        if claim_spec is None:
             return Counter()
-        given = self._given(claim, pod.node)
-        found = Counter(self.least(bundle) if given is None else given)
-        found[bundle.name] += 1
-        return found
+        given = self._allocated_amounts(claim, pod.node)
+        amounts = Counter(self.min_amounts(claim_spec) if given is None else given)
+        amounts[claim_spec.name] += 1
+        return amounts
 
     def _by_labels(self, claim: ResourceClaim, node: str) -> Counter[str]:
-        there = next((one for one in self.alike if node in one.names), None)
+        node_kind = next((kind for kind in self.node_kinds if node in kind.names), None)
         taken: Counter[str] = Counter()
         for request in claim.requests:
-            want = None if request.watching else self.want(request)
-            if there is not None and want is not None:
-                devices = self.matching(want, there)
+            device_request = None if request.admin_access else self.device_request(request)
+            if node_kind is not None and device_request is not None:
+                devices = self.matching(device_request, node_kind)
                 if pools := [pool_of(device) for device in devices]:
                     count = sum(devices.values()) if request.count == UNKNOWN else request.count
-                    taken.update(amounts(Counter({min(pools): count})))
+                    taken.update(pool_amounts(Counter({min(pools): count})))
         return taken
 
-    def _bundle(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> ClaimSpec | None:
-        """A bound pod's claim as a bundle; claims that were made of one template are worked out once."""
+    def _claim_spec_of_pod(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> ClaimSpec | None:
+        """A bound pod's claim; claims that were made from one template are worked out once."""
         key = (use.template, f"{pod.name.partition('/')[0]}/{use.source}")
-        if key not in self._bundles:
-            self._bundles[key] = self.bundle(self.find(use, key[1].partition("/")[0]) or claim)
-        return self._bundles[key]
+        if key not in self._claim_specs:
+            self._claim_specs[key] = self.claim_spec(self.find(use, key[1].partition("/")[0]) or claim)
+        return self._claim_specs[key]
 
-    def _given(self, claim: ResourceClaim, node: str) -> dict[str, int] | None:
+    def _allocated_amounts(self, claim: ResourceClaim, node: str) -> dict[str, int] | None:
         """The devices that the claim has been given on this node, as amounts of pools; None for none."""
-        units = [self.layouts.unit(one) for one in claim.allocated if self.layouts.home(one) == node]
-        known = [unit.device for unit in units if unit is not None]
+        devices = [
+            self.node_devices.device(device_id)
+            for device_id in claim.allocated
+            if self.node_devices.node_of(device_id) == node
+        ]
+        known = [device.device for device in devices if device is not None]
         return pools_of(known) if known else None
 
 
-def _stand_ins(claims: Claims) -> dict[str, ClaimSpec]:
-    """Of classes for one resource the younger holds, of equally old ones the first by name."""
-    by_name = sorted(claims.classes.items(), key=lambda one: one[0], reverse=True)
-    named = sorted(by_name, key=lambda one: one[1].created)
-    found = {one.extended: name for name, one in named if one.extended}
-    found |= {IMPLICIT + name: name for name in claims.classes}
+def _extended_claims(claims: Claims) -> dict[str, ClaimSpec]:
+    """Of two classes for one resource the younger is used, of equally old ones the first by name."""
+    by_name = sorted(claims.classes.items(), key=lambda item: item[0], reverse=True)
+    by_age = sorted(by_name, key=lambda item: item[1].created)  # stable; the last entry for a resource stays
+    by_resource = {device_class.extended: name for name, device_class in by_age if device_class.extended}
+    by_resource |= {IMPLICIT + name: name for name in claims.classes}
     return {
-        resource: bundle_of([[DeviceRequest(name, claims.classes[name].selectors, (), 1)]])
-        for resource, name in found.items()
+        resource: claim_spec_of([[DeviceRequest(name, claims.classes[name].selectors, (), 1)]])
+        for resource, name in by_resource.items()
     }

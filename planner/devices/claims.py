@@ -31,31 +31,31 @@ CLAIM_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "Compute
 class ClaimRequest:
     """`count` devices of a class; -1 for all that the node has.
 
-    `selectors`: CEL expressions that each of them must meet. `others`: alternatives, in order of preference.
-    `watching`: it only looks at devices (`adminAccess`), and takes none. `tolerations`: of taints of devices.
-    `least`: capacities that each device must have, in base units (`capacity.requests`).
+    `selectors`: CEL expressions that each of them must meet. `alternatives`: others, in order of preference.
+    `admin_access`: it only looks at devices (`adminAccess`), and takes none. `tolerations`: of device taints.
+    `capacity_requests`: capacities that each device must have, in base units (`capacity.requests`).
     """
 
     device_class: str
     count: int
     selectors: tuple[str, ...] = ()
-    others: tuple[ClaimRequest, ...] = ()
-    watching: bool = False
+    alternatives: tuple[ClaimRequest, ...] = ()
+    admin_access: bool = False
     tolerations: tuple[Toleration, ...] = ()
-    least: tuple[tuple[str, int], ...] = ()
+    capacity_requests: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceClaim:
     """A ResourceClaim or ResourceClaimTemplate. Of alternatives (`firstAvailable`) the first comes first.
 
-    `allocated`: the devices that a claim has been given, with their driver, pool and name. `rules`: what its
-    devices must have in common, or must not.
+    `allocated`: the devices that a claim has been given, with their driver, pool and name. `constraints`:
+    what its devices must have in common, or must not.
     """
 
     requests: tuple[ClaimRequest, ...]
     allocated: tuple[DeviceId, ...] = ()
-    rules: tuple[DeviceConstraint, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Claims:
     @property
     def extended(self) -> list[str]:
         """The extended resources that classes name."""
-        return [one.extended for one in self.classes.values() if one.extended]
+        return [device_class.extended for device_class in self.classes.values() if device_class.extended]
 
     def beside(self, others: Claims) -> Claims:
         """These and the others, which hold where both say something."""

@@ -1,10 +1,9 @@
-"""A node's devices as claims see them: which serve what, what they have in common, what they draw from.
+"""A node's devices as claims see them: which requests they match, what they share, which counters they
+consume.
 
-Nodes with the same devices in the same order share one `NodeDevices`, whatever their devices are called;
-so equal
-nodes are looked at once.
-
-Nodes with the same devices, which claims look at once.
+Nodes with the same devices in the same order share one `NodeDevices`, whatever the devices are called, so
+that equal nodes are looked at once. Sets of devices are bit masks: bit i is device i, in the order of
+`devices`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from planner.model.node import Node
 from planner.model.resources import CLAIMED_GPU, PRODUCT_LABEL
 
 CounterUse = tuple[tuple[int, int], ...]
-"""What a device consumes: the place of a counter, and how much of it."""
+"""What a device consumes: the index of a counter, and how much of it."""
 
 
 _NO_EFFECT = ("NoSchedule", "NoExecute")
@@ -33,17 +32,17 @@ _NO_EFFECT = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class NodeDevice:
-    """One device of a node. `marks`: attributes that tell it from its equals; those that have the same number
-    have the same value. `draws`: on the node's counters."""
+    """One device of a node. `unique_attributes`: attributes that tell it from its equals, with a number in
+    the place of the value: equal numbers are equal values. `consumes_counters`: of the node's counters."""
 
     device: Device
-    marks: tuple[tuple[str, int], ...] = ()
-    draws: CounterUse = ()
+    unique_attributes: tuple[tuple[str, int], ...] = ()
+    consumes_counters: CounterUse = ()
     taints: tuple[Taint, ...] = ()
 
     def value(self, attribute: str) -> tuple[str, Value] | None:
         """What stands for the value of an attribute (by its full name), None where the device has none."""
-        for name, number in self.marks:
+        for name, number in self.unique_attributes:
             if name == attribute:
                 return "", number
         value = self.device.attribute(own_name(attribute, self.device.driver))
@@ -52,65 +51,73 @@ class NodeDevice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeDevices:
-    """The devices of nodes that are alike, and their counters. Masks have a bit for each device, in order."""
+    """The devices of equal nodes, and what their counters hold. `pools`: how many devices each pool has.
 
-    units: tuple[NodeDevice, ...]
+    `_matching` and `_available` remember answers; both are bounded by the requests and the masks that occur,
+    and go with the last snapshot that has such nodes.
+    """
+
+    devices: tuple[NodeDevice, ...]
     counters: tuple[int, ...] = ()
     pools: Mapping[str, int] = field(default_factory=dict)
     engine: SelectorEngine | None = None
-    _met: dict[DeviceRequest, tuple[int, int]] = field(default_factory=dict, repr=False)
-    _open: dict[int, int] = field(default_factory=dict, repr=False)
+    _matching: dict[DeviceRequest, tuple[int, int]] = field(default_factory=dict, repr=False)
+    _available: dict[int, int] = field(default_factory=dict, repr=False)
 
     @property
     def all(self) -> int:
         """The mask of every device."""
-        return (1 << len(self.units)) - 1
+        return (1 << len(self.devices)) - 1
 
-    def meeting(self, want: DeviceRequest) -> tuple[int, int]:
-        """The devices that meet a want, or may (what is not understood is granted); and those of them that no
-        taint keeps from it."""
-        found = self._met.get(want)
-        if found is None:
+    def matching(self, request: DeviceRequest) -> tuple[int, int]:
+        """The devices that match a request, or may (a selector that is not understood is granted); and those
+        of them whose taints it tolerates."""
+        masks = self._matching.get(request)
+        if masks is None:
             selected = allowed = 0
-            for place, unit in enumerate(self.units):
-                if meets(unit.device, want, self.engine):
-                    selected |= 1 << place
-                    allowed |= _tolerated(unit.taints, want.tolerations) << place
-            found = self._met[want] = selected, allowed
-        return found
+            for index, device in enumerate(self.devices):
+                if meets(device.device, request, self.engine):
+                    selected |= 1 << index
+                    allowed |= _tolerated(device.taints, request.tolerations) << index
+            masks = self._matching[request] = selected, allowed
+        return masks
 
-    def count(self, want: DeviceRequest) -> int:
-        """How many devices a want takes here; more than there are where it can never be met."""
-        selected, _ = self.meeting(want)
-        return want.count if want.count != UNKNOWN else selected.bit_count() or len(self.units) + 1
+    def count(self, request: DeviceRequest) -> int:
+        """How many devices a request takes here; more than there are where it can never be met."""
+        selected, _ = self.matching(request)
+        return request.count if request.count != UNKNOWN else selected.bit_count() or len(self.devices) + 1
 
-    def left(self, busy: int) -> list[int]:
+    def counters_left(self, busy: int) -> list[int]:
         """What is left of each counter beside the devices in use."""
         left = list(self.counters)
         for place in bits(busy):
-            for counter, amount in self.units[place].draws:
+            for counter, amount in self.devices[place].consumes_counters:
                 left[counter] -= amount
         return left
 
-    def open(self, busy: int) -> int:
+    def available(self, busy: int) -> int:
         """The devices that are not in use, and for which the counters have enough."""
-        found = self._open.get(busy)
-        if found is None:
-            left, found = self.left(busy), 0
-            for place, unit in enumerate(self.units):
-                if not busy >> place & 1 and all(left[counter] >= amount for counter, amount in unit.draws):
-                    found |= 1 << place
-            self._open[busy] = found
-        return found
+        mask = self._available.get(busy)
+        if mask is None:
+            left, mask = self.counters_left(busy), 0
+            for index, device in enumerate(self.devices):
+                if not busy >> index & 1 and all(
+                    left[counter] >= amount for counter, amount in device.consumes_counters
+                ):
+                    mask |= 1 << index
+            self._available[busy] = mask
+        return mask
 
-    def gpus(self) -> int:
+    def whole_gpus(self) -> int:
         """The mask of whole GPUs."""
-        return sum(1 << place for place, unit in enumerate(self.units) if pool_of(unit.device) == CLAIMED_GPU)
+        return sum(
+            1 << index for index, device in enumerate(self.devices) if pool_of(device.device) == CLAIMED_GPU
+        )
 
-    def blocked(self, busy: int) -> dict[str, int]:
+    def unavailable_by_pool(self, busy: int) -> dict[str, int]:
         """By pool, the devices that cannot be given beside those in use, these included."""
-        shut = self.all & ~self.open(busy)
-        return pools_of(self.units[place].device for place in bits(shut)) if shut else {}
+        shut = self.all & ~self.available(busy)
+        return pools_of(self.devices[place].device for place in bits(shut)) if shut else {}
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -121,12 +128,14 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def meets(device: Device, want: DeviceRequest, engine: SelectorEngine | None) -> bool:
-    """Whether a device meets a want, or may."""
-    if not all(meets_selector(engine, text, device) is not False for text in want.expressions):
+def meets(device: Device, request: DeviceRequest, engine: SelectorEngine | None) -> bool:
+    """Whether a device matches a request, or may."""
+    if not all(meets_selector(engine, text, device) is not False for text in request.expressions):
         return False
     capacity = dict(device.capacity)
-    return all(capacity.get(own_name(name, device.driver), -1) >= size for name, size in want.least)
+    return all(
+        capacity.get(own_name(name, device.driver), -1) >= size for name, size in request.capacity_requests
+    )
 
 
 def _tolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> bool:
@@ -137,7 +146,11 @@ def _tolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> 
 
 
 class NodeDevicesByName:
-    """The layout of each node that has ResourceSlices, and which of its devices claims have been given."""
+    """The devices of each node that has ResourceSlices, and which of them claims have been given.
+
+    `former`: that of the claims before. What follows from ResourceSlices alone is shared with it where they
+    are the same; both then fill in the same dictionaries, to the same values.
+    """
 
     def __init__(self, claims: Claims, former: NodeDevicesByName | None = None) -> None:
         self._claims = claims
@@ -147,130 +160,138 @@ class NodeDevicesByName:
             former._equal if former else {}
         )
         self._places: dict[str, dict[DeviceId, int]] = former._places if same and former else {}
-        self._homes: dict[tuple[str, str], str] = former._homes if same and former else {}
-        self._given: dict[str, int] | None = None
+        self._node_by_pool: dict[tuple[str, str], str] = former._node_by_pool if same and former else {}
+        self._allocated: dict[str, int] | None = None
 
     def of(self, node: str) -> NodeDevices | None:
-        """The node's layout, None where its drivers offer nothing."""
+        """The node's devices, None where its drivers offer nothing."""
         if node not in self._by_node:
-            there = self._claims.slices.by_node.get(node)
-            self._by_node[node] = self._laid(there) if there else None
+            slices = self._claims.slices.by_node.get(node)
+            self._by_node[node] = self._shared(slices) if slices else None
         return self._by_node[node]
 
-    def _laid(self, there: NodeSlices) -> NodeDevices | None:
-        key = _canonical(there)
+    def _shared(self, slices: NodeSlices) -> NodeDevices | None:
+        key = _canonical(slices)
         if not key[0]:
             return None
         if key not in self._equal:
-            units, counters = key
-            self._equal[key] = NodeDevices(
-                units, counters, pools_of(unit.device for unit in units), self._claims.engine
-            )
+            devices, counters = key
+            pools = pools_of(device.device for device in devices)
+            self._equal[key] = NodeDevices(devices, counters, pools, self._claims.engine)
         return self._equal[key]
 
-    def given(self, node: str) -> int:
+    def allocated(self, node: str) -> int:
         """The mask of the node's devices that claims have been given."""
-        if self._given is None:
-            self._given = {}
+        if self._allocated is None:
+            self._allocated = {}
             for claim in self._claims.claims.values():
-                for one in claim.allocated:
-                    home = self.home(one)
-                    place = self._place(home, one) if home else None
+                for device_id in claim.allocated:
+                    owner = self.node_of(device_id)
+                    place = self._place(owner, device_id) if owner else None
                     if place is not None:
-                        self._given[home] = self._given.get(home, 0) | 1 << place
-        return self._given.get(node, 0)
+                        self._allocated[owner] = self._allocated.get(owner, 0) | 1 << place
+        return self._allocated.get(node, 0)
 
-    def unit(self, one: DeviceId) -> NodeDevice | None:
+    def device(self, device_id: DeviceId) -> NodeDevice | None:
         """The device of this name, None where no node offers it."""
-        home = self.home(one)
-        layout, place = (self.of(home), self._place(home, one)) if home else (None, None)
-        return layout.units[place] if layout is not None and place is not None else None
+        owner = self.node_of(device_id)
+        node_devices, place = (self.of(owner), self._place(owner, device_id)) if owner else (None, None)
+        return node_devices.devices[place] if node_devices is not None and place is not None else None
 
-    def home(self, one: DeviceId) -> str:
+    def node_of(self, device_id: DeviceId) -> str:
         """The node of a device, "" where none is known. Most drivers call a node's pool by the node."""
-        driver, pool, _ = one
+        driver, pool, _ = device_id
         by_node = self._claims.slices.by_node
-        if pool in by_node and self._place(pool, one) is not None:
+        if pool in by_node and self._place(pool, device_id) is not None:
             return pool
-        if not self._homes:
-            self._homes.update({(s.driver, s.pool): n for n, some in by_node.items() for s in some.slices})
-        return self._homes.get((driver, pool), "")
+        if not self._node_by_pool:
+            self._node_by_pool.update(
+                {(s.driver, s.pool): name for name, slices in by_node.items() for s in slices.slices}
+            )
+        return self._node_by_pool.get((driver, pool), "")
 
-    def _place(self, node: str, one: DeviceId) -> int | None:
+    def _place(self, node: str, device_id: DeviceId) -> int | None:
         if node not in self._places:
-            there = self._claims.slices.by_node[node]
-            self._places[node] = {name: place for place, name in enumerate(_usable(there))}
-        return self._places[node].get(one)
+            slices = self._claims.slices.by_node[node]
+            self._places[node] = {name: place for place, name in enumerate(_usable(slices))}
+        return self._places[node].get(device_id)
 
 
-def _usable(there: NodeSlices) -> dict[DeviceId, Offer]:
-    """The devices in their order; those that draw on counters of which no slice tells are none."""
-    counters = there.counters()
-    found = [
-        (one, offer)
-        for one, offer in there.offers().items()
-        if all((one[0], one[1], which) in counters for which, _ in offer.draws)
+def _usable(slices: NodeSlices) -> dict[DeviceId, Offer]:
+    """The devices in their order, without those that consume counters which no slice has."""
+    counters = slices.counters()
+    usable = [
+        (device_id, offer)
+        for device_id, offer in slices.offers().items()
+        if all((device_id[0], device_id[1], name) in counters for name, _ in offer.consumes_counters)
     ]
-    return dict(sorted(found, key=lambda pair: (pair[0][0], natural(pair[0][2]), pair[0][1])))
+    return dict(sorted(usable, key=lambda pair: (pair[0][0], natural(pair[0][2]), pair[0][1])))
 
 
-def _canonical(there: NodeSlices) -> tuple[tuple[NodeDevice, ...], tuple[int, ...]]:
-    """The devices and counters by number: values and counters are counted as they are first met."""
+def _canonical(slices: NodeSlices) -> tuple[tuple[NodeDevice, ...], tuple[int, ...]]:
+    """The devices and counters in a form that is the same for equal nodes: the names of counters and the
+    values of unique attributes become numbers, in the order in which they first occur."""
     numbers: dict[tuple[str, Value], int] = {}
     counters: dict[tuple[DeviceId, str], int] = {}
     amounts: list[int] = []
-    totals = there.counters()
-    units = []
-    for one, offer in _usable(there).items():
-        marks = tuple((name, numbers.setdefault((name, value), len(numbers))) for name, value in offer.marks)
-        draws: dict[int, int] = {}
-        for which, some in offer.draws:
-            owner = (one[0], one[1], which)
+    totals = slices.counters()
+    devices = []
+    for device_id, offer in _usable(slices).items():
+        unique_attributes = tuple(
+            (name, numbers.setdefault((name, value), len(numbers))) for name, value in offer.unique_attributes
+        )
+        consumes: dict[int, int] = {}
+        for counter_set, amounts_by_name in offer.consumes_counters:
+            owner = (device_id[0], device_id[1], counter_set)
             offered = dict(totals[owner])
-            for name, size in some:
+            for name, size in amounts_by_name:
                 if not size:
                     continue
                 if (owner, name) not in counters:
                     counters[owner, name] = len(amounts)
                     amounts.append(offered.get(name, 0))
                 place = counters[owner, name]
-                draws[place] = draws.get(place, 0) + size
-        units.append(NodeDevice(offer.device, marks, tuple(sorted(draws.items())), offer.taints))
-    return tuple(units), tuple(amounts)
+                consumes[place] = consumes.get(place, 0) + size
+        devices.append(
+            NodeDevice(offer.device, unique_attributes, tuple(sorted(consumes.items())), offer.taints)
+        )
+    return tuple(devices), tuple(amounts)
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
-    """Nodes with the same devices: how many there are of each, the nodes' names, their GPU products, and
-    their layout where slices tell it."""
+class NodeKind:
+    """Nodes with the same devices: how many of each a node has, the nodes' names, their GPU products, and
+    `node_devices` where the devices are known from ResourceSlices."""
 
     devices: Counter[Device]
     names: tuple[str, ...]
     products: frozenset[str]
-    layout: NodeDevices | None = None
+    node_devices: NodeDevices | None = None
 
 
-def by_layout(nodes: Iterable[Node], layouts: NodeDevicesByName) -> tuple[Alike, ...]:
-    """The kinds of nodes by the devices that slices tell."""
-    found: dict[NodeDevices, list[Node]] = {}
+def kinds_by_slices(nodes: Iterable[Node], by_name: NodeDevicesByName) -> tuple[NodeKind, ...]:
+    """The kinds of nodes by the devices in their ResourceSlices."""
+    nodes_by_devices: dict[NodeDevices, list[Node]] = {}
     for node in nodes:
-        if layout := layouts.of(node.name):
-            found.setdefault(layout, []).append(node)
+        if node_devices := by_name.of(node.name):
+            nodes_by_devices.setdefault(node_devices, []).append(node)
     return tuple(
-        _alike(Counter(unit.device for unit in layout.units), there, layout)
-        for layout, there in found.items()
+        _node_kind(Counter(device.device for device in node_devices.devices), members, node_devices)
+        for node_devices, members in nodes_by_devices.items()
     )
 
 
-def by_labels(nodes: Iterable[Node]) -> tuple[Alike, ...]:
-    """The kinds of nodes by the devices that labels tell."""
-    found: dict[frozenset[tuple[Device, int]], list[Node]] = {}
+def kinds_by_labels(nodes: Iterable[Node]) -> tuple[NodeKind, ...]:
+    """The kinds of nodes by the devices that their labels and allocatable amounts tell."""
+    nodes_by_devices: dict[frozenset[tuple[Device, int]], list[Node]] = {}
     for node in nodes:
         if devices := labelled_devices(node):
-            found.setdefault(frozenset(devices.items()), []).append(node)
-    return tuple(_alike(Counter(dict(kinds)), there, None) for kinds, there in found.items())
+            nodes_by_devices.setdefault(frozenset(devices.items()), []).append(node)
+    return tuple(
+        _node_kind(Counter(dict(kinds)), members, None) for kinds, members in nodes_by_devices.items()
+    )
 
 
-def _alike(devices: Counter[Device], there: Sequence[Node], layout: NodeDevices | None) -> Alike:
-    products = frozenset(node.labels.get(PRODUCT_LABEL, "") for node in there)
-    return Alike(devices, tuple(node.name for node in there), products, layout)
+def _node_kind(devices: Counter[Device], nodes: Sequence[Node], node_devices: NodeDevices | None) -> NodeKind:
+    products = frozenset(node.labels.get(PRODUCT_LABEL, "") for node in nodes)
+    return NodeKind(devices, tuple(node.name for node in nodes), products, node_devices)

@@ -1,29 +1,34 @@
-"""What one cell of a node's devices can give: devices that share counters, or values that a rule looks at.
+"""What one partition of a node's devices can give: devices that share counters, or values that a tie looks
+at.
 
-A claim's devices that a rule ties together lie in one cell, and no cell's devices touch another's counters.
-So each cell is packed by itself, and cells that are equal are looked at once: eight GPUs split by MIG on
-demand are one cell, eight times.
+No partition's devices touch another's counters, and devices that a claim ties together lie in one partition.
+So each is packed by itself, and equal ones are looked at once.
+
+Example: a GPU that MIG divides on demand is one partition. It offers `3g` instances a0, a1 and `1g` instances
+b0 … b6, all of which consume its counter "memory slices" (8 in all: 4 for a `3g`, 1 for a `1g`). Asked for
+items `3g` and `1g` with caps (2, 7), the largest counts are (2, 0), (1, 4) and (0, 7): of anything less one
+of these is more. Eight such GPUs are eight equal partitions, and this is worked out once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from planner.devices.node_devices import CounterUse, bits
 from planner.model.work_budget import BudgetEnded, WorkBudget
 
-MOST_STEPS = 20_000
+MAX_STEPS = 20_000
 """Devices that are tried for one question, about a quarter of a second; past them what is asked for counts as
-not fitting. What was worked out before counts as if it were worked out now, so that no answer hangs on it."""
-
+not fitting. What is cached is charged as if it were worked out now, so that no answer depends on the cache.
+"""
 
 Vector = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class AttributeTie:
     """Devices of these parts of an item have the same value of an attribute, or (`distinct`) no two have."""
 
     attribute: int
@@ -37,7 +42,7 @@ class Item:
 
     masks: tuple[int, ...]
     counts: tuple[int, ...]
-    ties: tuple[Tie, ...] = ()
+    ties: tuple[AttributeTie, ...] = ()
 
     @property
     def size(self) -> int:
@@ -46,26 +51,27 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """`rows`: of each device what it draws from the cell's counters, and its value of each attribute (-1 for
-    none). `left`: of each counter. `items`: what is asked for, masks over the cell's devices."""
+class Partition:
+    """`devices`: of each what it consumes of the partition's counters, and the number of its value of each
+    attribute (-1: it has none). `counters_left`: what is left of each counter. `items`: what may be asked
+    for, masks over these devices."""
 
-    rows: tuple[tuple[CounterUse, Vector], ...]
-    left: Vector
+    devices: tuple[tuple[CounterUse, Vector], ...]
+    counters_left: Vector
     items: tuple[Item, ...]
 
-    def most(self, place: int) -> int:
-        """No more of an item than this has a place here."""
+    def max_items(self, place: int) -> int:
+        """No more of an item than this fits here; counters and ties left aside."""
         item = self.items[place]
         return min(mask.bit_count() // count for mask, count in zip(item.masks, item.counts, strict=True))
 
 
 @lru_cache(maxsize=16_384)
-def options(cell: Cell, caps: Vector) -> tuple[tuple[Vector, ...] | None, int]:
-    """The largest numbers of items that the cell holds together, none above its cap; and the steps that it
-    took, None where their bound came first."""
-    zero, budget = (0,) * len(caps), WorkBudget(MOST_STEPS)
-    found, seen, stack = [], {zero}, [zero]
+def largest_counts(partition: Partition, caps: Vector) -> tuple[tuple[Vector, ...] | None, int]:
+    """The numbers of items that fit together and to which none can be added, each at most its cap; and the
+    steps that it took (None: not told within `MAX_STEPS`). A search upwards from nothing, one item a time."""
+    zero, budget = (0,) * len(caps), WorkBudget(MAX_STEPS)
+    largest, seen, stack = [], {zero}, [zero]
     try:
         while stack:
             counts = stack.pop()
@@ -73,127 +79,155 @@ def options(cell: Cell, caps: Vector) -> tuple[tuple[Vector, ...] | None, int]:
             for place, cap in enumerate(caps):
                 if counts[place] < cap:
                     more = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
-                    if more not in seen and fills(cell, more, budget):
+                    if more not in seen and fits_together(partition, more, budget):
                         seen.add(more)
                         stack.append(more)
                     grown = grown or more in seen
             if not grown:
-                found.append(counts)
+                largest.append(counts)
     except BudgetEnded:
-        return None, MOST_STEPS
-    return tuple(sorted(found, reverse=True)), MOST_STEPS - budget.left
+        return None, MAX_STEPS
+    return tuple(sorted(largest, reverse=True)), MAX_STEPS - budget.left
 
 
-def fills(cell: Cell, counts: Vector, budget: WorkBudget) -> bool:
-    """Whether the cell holds so many of each item together. Raises `BudgetEnded`."""
-    found, steps = _holds(cell, counts)
+def minimal_remainders(remainders: Iterable[Vector]) -> set[Vector]:
+    """The remainders (what is still wanted) that no other one is within: (1, 0) makes (2, 1) superfluous."""
+    kept: list[Vector] = []
+    for remainder in sorted(remainders, key=lambda vector: (sum(vector), vector)):
+        if not any(all(map(int.__le__, other, remainder)) for other in kept):
+            kept.append(remainder)
+    return set(kept)
+
+
+def fits_together(partition: Partition, counts: Vector, budget: WorkBudget) -> bool:
+    """Whether the partition holds so many of each item together. Raises `BudgetEnded`."""
+    fit, steps = _solve(partition, counts)
     budget.spend(steps + 1)
-    if found is None:
+    if fit is None:
         raise BudgetEnded
-    return found
+    return fit
 
 
 @lru_cache(maxsize=65_536)
-def _holds(cell: Cell, counts: Vector) -> tuple[bool | None, int]:
-    if any(count > cell.most(place) for place, count in enumerate(counts) if count):
+def _solve(partition: Partition, counts: Vector) -> tuple[bool | None, int]:
+    """Whether it fits (None: not told within `MAX_STEPS`), and the steps that it took to tell."""
+    if any(count > partition.max_items(place) for place, count in enumerate(counts) if count):
         return False, 0
-    filling = _Filling(cell, counts)
+    assignment = _Assignment(partition, counts)
     try:
-        found = filling.done(0, 0, 0, cell.left)
+        fit = assignment.complete(0, 0, 0, partition.counters_left)
     except BudgetEnded:
-        return None, MOST_STEPS
-    return found, MOST_STEPS - filling.budget.left
+        return None, MAX_STEPS
+    return fit, MAX_STEPS - assignment.budget.left
 
 
-class _Filling:
-    """A search for one number of each item, the largest items first."""
+class _Assignment:
+    """A depth-first search that gives each item its devices, the largest items first.
 
-    def __init__(self, cell: Cell, counts: Vector) -> None:
-        self._cell = cell
-        masks = [mask for item in cell.items for mask in item.masks]
-        self._kinds = [(row, tuple(mask >> unit & 1 for mask in masks)) for unit, row in enumerate(cell.rows)]
-        order = [place for place, count in enumerate(counts) for _ in range(count)]
-        least = {place: self._least(cell.items[place]) for place in {*order}}
-        self._order = sorted(order, key=lambda place: (-cell.items[place].size, -sum(least[place]), place))
-        self._coming = [(0,) * len(cell.left)]
+    What has failed is remembered by (items left, devices used): the counters follow from the devices used.
+    """
+
+    def __init__(self, partition: Partition, counts: Vector) -> None:
+        self._partition = partition
+        masks = [mask for item in partition.items for mask in item.masks]
+        # Devices of one kind consume the same, have the same values and serve the same: one of them is tried.
+        self._kinds = [
+            (device, tuple(mask >> index & 1 for mask in masks))
+            for index, device in enumerate(partition.devices)
+        ]
+        wanted = [place for place, count in enumerate(counts) for _ in range(count)]
+        minima = {place: self._min_consumption(partition.items[place]) for place in {*wanted}}
+        self._order = sorted(
+            wanted, key=lambda place: (-partition.items[place].size, -sum(minima[place]), place)
+        )
+        # What all items from each one on consume of the counters at the least; the last entry is nothing.
+        self._still_needed = [(0,) * len(partition.counters_left)]
         for place in reversed(self._order):
-            self._coming.append(tuple(map(int.__add__, self._coming[-1], least[place])))
-        self._coming.reverse()  # what all items from each one on take of the counters at least
+            self._still_needed.append(tuple(map(int.__add__, self._still_needed[-1], minima[place])))
+        self._still_needed.reverse()
         self._failed: set[tuple[int, int, int]] = set()
-        self.budget = WorkBudget(MOST_STEPS)
+        self.budget = WorkBudget(MAX_STEPS)
 
-    def _least(self, item: Item) -> Vector:
-        """What the item takes of each counter at least."""
-        rows = [dict(draws) for draws, _ in self._cell.rows]
+    def _min_consumption(self, item: Item) -> Vector:
+        """What the item consumes of each counter at the least, whichever devices it has."""
+        consumed = [dict(uses) for uses, _ in self._partition.devices]
         return tuple(
             sum(
-                count * min(rows[unit].get(counter, 0) for unit in bits(mask))
+                count * min(consumed[index].get(counter, 0) for index in bits(mask))
                 for mask, count in zip(item.masks, item.counts, strict=True)
             )
-            for counter in range(len(self._cell.left))
+            for counter in range(len(self._partition.counters_left))
         )
 
-    def done(self, place: int, used: int, least: int, left: Vector) -> bool:
-        """Whether all items from this one on have a place beside the devices in use; of an item of one device
-        that equals the former one, no device before `least` is tried. Raises `BudgetEnded`."""
+    def complete(self, place: int, used: int, lowest: int, left: Vector) -> bool:
+        """Whether all items from this one on have devices beside those used. Raises `BudgetEnded`.
+
+        Of an item of one device that equals the item before it no device below `lowest` is tried: which of
+        two equal items has which device makes no difference.
+        """
         if place == len(self._order):
             return True
-        if not all(map(int.__ge__, left, self._coming[place])):
+        if not all(map(int.__ge__, left, self._still_needed[place])):
             return False
-        key = (place, used, least)
+        key = (place, used, lowest)
         if key in self._failed:
             return False
-        item = self._cell.items[self._order[place]]
+        item = self._partition.items[self._order[place]]
         single = item.size == 1
-        again = place + 1 < len(self._order) and self._order[place + 1] == self._order[place]
-        for unit, taken, rest in self._ways(item, used, least, left):
-            if self.done(place + 1, taken, unit + 1 if single and again else 0, rest):
+        repeated = place + 1 < len(self._order) and self._order[place + 1] == self._order[place]
+        for last, now_used, now_left in self._choices(item, used, lowest, left):
+            if self.complete(place + 1, now_used, last + 1 if single and repeated else 0, now_left):
                 return True
         self._failed.add(key)
         return False
 
-    def _ways(self, item: Item, used: int, least: int, left: Vector) -> Iterator[tuple[int, int, Vector]]:
-        """Each way to give the item's devices: the last of them, what is in use then, and what is left."""
+    def _choices(self, item: Item, used: int, lowest: int, left: Vector) -> Iterator[tuple[int, int, Vector]]:
+        """Each choice of devices for the item: the last device, all that are used then, and the counters."""
         slots = [part for part, count in enumerate(item.counts) for _ in range(count)]
 
         def choose(
-            slot: int, used: int, least: int, left: Vector, chosen: tuple[tuple[int, int], ...]
+            slot: int, used: int, lowest: int, left: Vector, chosen: tuple[tuple[int, int], ...]
         ) -> Iterator[tuple[int, int, Vector]]:
             if slot == len(slots):
                 yield chosen[-1][1], used, left
                 return
             part = slots[slot]
-            alike = set()
-            for unit in bits(item.masks[part] & ~used & (-1 << least)):
+            tried = set()
+            # `-1 << lowest` has all bits from `lowest` upwards.
+            for index in bits(item.masks[part] & ~used & (-1 << lowest)):
                 self.budget.spend(1)
-                if self._kinds[unit] in alike or not self._tied(item, part, unit, chosen):
+                if self._kinds[index] in tried or not self._meets_ties(item, part, index, chosen):
                     continue
-                alike.add(self._kinds[unit])
-                rest = self._drawn(left, unit)
-                if rest is not None:
-                    same = slot + 1 < len(slots) and slots[slot + 1] == part
-                    after = (*chosen, (part, unit))
-                    yield from choose(slot + 1, used | 1 << unit, unit + 1 if same else 0, rest, after)
+                tried.add(self._kinds[index])
+                after = self._after_consuming(left, index)
+                if after is not None:
+                    same_part = slot + 1 < len(slots) and slots[slot + 1] == part
+                    longer = (*chosen, (part, index))
+                    yield from choose(
+                        slot + 1, used | 1 << index, index + 1 if same_part else 0, after, longer
+                    )
 
-        return choose(0, used, least, left, ())
+        return choose(0, used, lowest, left, ())
 
-    def _tied(self, item: Item, part: int, unit: int, chosen: tuple[tuple[int, int], ...]) -> bool:
+    def _meets_ties(self, item: Item, part: int, index: int, chosen: tuple[tuple[int, int], ...]) -> bool:
         for tie in item.ties:
             if part not in tie.parts:
                 continue
-            value = self._cell.rows[unit][1][tie.attribute]
-            others = [self._cell.rows[u][1][tie.attribute] for p, u in chosen if p in tie.parts]
+            values = self._partition.devices[index][1]
+            value = values[tie.attribute]
+            others = [self._partition.devices[i][1][tie.attribute] for p, i in chosen if p in tie.parts]
             if value < 0 or (value in others if tie.distinct else any(value != other for other in others)):
                 return False
         return True
 
-    def _drawn(self, left: Vector, unit: int) -> Vector | None:
-        draws = self._cell.rows[unit][0]
-        if not draws:
+    def _after_consuming(self, left: Vector, index: int) -> Vector | None:
+        """The counters after a device more; None where one of them has too little."""
+        uses = self._partition.devices[index][0]
+        if not uses:
             return left
-        rest = list(left)
-        for counter, amount in draws:
-            rest[counter] -= amount
-            if rest[counter] < 0:
+        after = list(left)
+        for counter, amount in uses:
+            after[counter] -= amount
+            if after[counter] < 0:
                 return None
-        return tuple(rest)
+        return tuple(after)

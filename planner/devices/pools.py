@@ -1,7 +1,8 @@
-"""The devices of nodes: what ResourceSlices offer (`planner.slices`), or labels and allocatable amounts tell.
+"""Pools: the resources under which devices for claims are counted, and what a node has of each.
 
 Source: NVIDIA's driver: attributes `type` ("gpu", "mig", "vfio"), `productName`, `architecture`, `profile`,
-capacity `memory`.
+capacity `memory`. A node's devices come from its ResourceSlices (`slices.py`); where there are none, from its
+labels and allocatable amounts.
 
 Devices that are asked for by claim are resources of their own: `gpu.nvidia.com` for whole GPUs,
 `mig.nvidia.com/PROFILE` for slices, and `mig.nvidia.com` for slices of any profile. A node that offers the
@@ -47,14 +48,14 @@ def on_node(requests: Resources, offers: Resources) -> Resources:
     """The requests as this node counts them: what is claimed comes from its own pool, or the plugin's."""
     if not any(is_claimed(name) and name not in offers for name in requests):
         return requests
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for name, count in requests.items():
         if is_claimed(name) and name not in offers:
             if name == CLAIMED_MIG:
                 continue  # the plugin's slices are counted by profile
             name = plugin_name(name)
-        found[name] = found.get(name, 0) + count
-    return found
+        amounts[name] = amounts.get(name, 0) + count
+    return amounts
 
 
 def has(offers: Resources, resource: str) -> int:
@@ -80,13 +81,13 @@ def offered(node: Node, pools: Mapping[str, int] | None) -> Resources:
 
 def pools_of(devices: Iterable[Device]) -> dict[str, int]:
     """How many of them there are by pool, slices by their profile and together."""
-    found: Counter[str] = Counter()
+    amounts: Counter[str] = Counter()
     for device in devices:
         if name := pool_of(device):
-            found[name] += 1
+            amounts[name] += 1
             if name.startswith(CLAIMED_MIG):
-                found[CLAIMED_MIG] += 1
-    return dict(found)
+                amounts[CLAIMED_MIG] += 1
+    return dict(amounts)
 
 
 def plugged(node: Node, name: str) -> bool:
@@ -96,11 +97,11 @@ def plugged(node: Node, name: str) -> bool:
 
 def labelled_gpus(node: Node) -> int:
     """Whole GPUs by the label of GPU feature discovery, 0 where MIG divides them."""
-    text_ = node.labels.get(COUNT_LABEL, "")
+    text = node.labels.get(COUNT_LABEL, "")
     divided = "-MIG-" in node.labels.get(PRODUCT_LABEL, "") or any(
         name.startswith(MIG_PREFIX) and count for name, count in node.allocatable.items()
     )
-    return int(text_) if not divided and text_.isascii() and text_.isdecimal() and len(text_) < 5 else 0
+    return int(text) if not divided and text.isascii() and text.isdecimal() and len(text) < 5 else 0
 
 
 def pool_of(device: Device) -> str:
@@ -115,14 +116,14 @@ def pool_of(device: Device) -> str:
 
 def labelled_devices(node: Node) -> Counter[Device]:
     """The devices for claims that a node's labels and allocatable amounts tell, where no slices are known."""
-    found: Counter[Device] = Counter()
+    devices: Counter[Device] = Counter()
     if gpus := node.allocatable.get(GPU, 0) or labelled_gpus(node):
-        found[Device(DRIVER, (("type", "gpu"), *_labelled(node)), _memory(node))] = gpus
+        devices[Device(DRIVER, (("type", "gpu"), *_labelled(node)), _memory(node))] = gpus
     for name, count in node.allocatable.items():
         if name.startswith(MIG_PREFIX) and count > 0:
             profile = name.removeprefix(MIG_PREFIX).replace(".me", "+me")
-            found[Device(DRIVER, (("type", "mig"), ("profile", profile), *_labelled(node)))] = count
-    return found
+            devices[Device(DRIVER, (("type", "mig"), ("profile", profile), *_labelled(node)))] = count
+    return devices
 
 
 def _labelled(node: Node) -> tuple[tuple[str, Value], ...]:

@@ -71,13 +71,13 @@ Counters = tuple[tuple[str, int], ...]
 class Offer:
     """One device as a slice offers it: its kind, and what is its own.
 
-    `marks`: attributes that tell it from its equals, by full name. `draws`: by counter set what it consumes
-    of the counters that several devices share.
+    `unique_attributes`: those that tell it from its equals, by full name. `consumes_counters`: by counter set
+    what it consumes of the counters that several devices share.
     """
 
     device: Device
-    marks: tuple[tuple[str, Value], ...] = ()
-    draws: tuple[tuple[str, Counters], ...] = ()
+    unique_attributes: tuple[tuple[str, Value], ...] = ()
+    consumes_counters: tuple[tuple[str, Counters], ...] = ()
     taints: tuple[Taint, ...] = ()
 
 
@@ -106,15 +106,18 @@ class NodeSlices:
 
     def counters(self) -> dict[DeviceId, Counters]:
         """The counters that devices share, by driver, pool and counter set."""
-        return {(s.driver, s.pool, name): some for s in self.slices for name, some in s.counters.items()}
+        return {
+            (s.driver, s.pool, name): counters for s in self.slices for name, counters in s.counters.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """All that slices offer, by node. `afar`: kinds of devices that are not one node's and not counted."""
+    """All that slices offer, by node. `not_node_local`: kinds of devices that are not one node's; they are
+    not counted."""
 
     by_node: Mapping[str, NodeSlices] = field(default_factory=dict)
-    afar: frozenset[Device] = frozenset()
+    not_node_local: frozenset[Device] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.by_node)
@@ -127,18 +130,20 @@ def gathered(slices: Iterable[Slice]) -> Slices:
     """What these slices offer together; those of older generations of a pool are left out."""
     known = list(slices)
     newest: dict[tuple[str, str], int] = {}
-    for one in known:
-        newest[one.driver, one.pool] = max(one.generation, newest.get((one.driver, one.pool), 0))
+    for piece in known:
+        newest[piece.driver, piece.pool] = max(piece.generation, newest.get((piece.driver, piece.pool), 0))
     nodes: dict[str, list[Slice]] = {}
-    afar: set[Device] = set()
-    for one in known:
-        if one.generation < newest[one.driver, one.pool]:
+    not_node_local: set[Device] = set()
+    for piece in known:
+        if piece.generation < newest[piece.driver, piece.pool]:
             continue
-        if one.node:
-            nodes.setdefault(one.node, []).append(one)
+        if piece.node:
+            nodes.setdefault(piece.node, []).append(piece)
         else:
-            afar.update(offer.device for offer in one.offers.values())
-    return Slices({node: NodeSlices(tuple(some)) for node, some in nodes.items()}, frozenset(afar))
+            not_node_local.update(offer.device for offer in piece.offers.values())
+    return Slices(
+        {node: NodeSlices(tuple(pieces)) for node, pieces in nodes.items()}, frozenset(not_node_local)
+    )
 
 
 def own_name(name: object, driver: str) -> str:

@@ -3,7 +3,7 @@
 - `diagnosis`: the queued or rejected answer, with its reason
 - `obstacles`: each node by what keeps the pods away
 - `alternatives`: requests near this one that were planned and have a place
-- `messages`, `numa_messages`, `spread_messages`: the sentences
+- `messages`, `numa_messages`, `spread_messages`, `fabric_messages`: the sentences
 
 Begin with `diagnosis`.
 """

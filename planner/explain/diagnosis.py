@@ -124,8 +124,10 @@ def _pod_never(kind: PodClass, views: Sequence[SearchSpace]) -> tuple[str, str] 
     if causes[FITS]:
         return None
     if misaligned := sum(n for cause, n in causes.items() if cause.startswith(numa_messages.NUMA)):
-        roomy = (h for h in usable(views, kind) if not short_of(h.free or {}, kind, h.gpus, h.stock))
-        zones = [host.zones for host in roomy if host.zones]
+        roomy = (
+            h for h in usable(views, kind) if not short_of(h.free or {}, kind, h.gpus, h.available_devices)
+        )
+        zones = [host.numa_state for host in roomy if host.numa_state]
         return "NoNUMAFit", numa_messages.never(kind, zones, misaligned)
     if any(cause.startswith((nvlink.SMALL, nvlink.UNALIGNED)) for cause in causes):
         return "TooLargeForLevel", messages.fits_no_inside(

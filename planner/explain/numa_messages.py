@@ -8,7 +8,7 @@ from planner.manifests.numa import PINNED
 from planner.model.pod_class import PodClass
 from planner.model.quantity import Resources, show
 from planner.node.numa_state import NumaState, alignment_for
-from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, misfit, most_in_one
+from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, max_in_one_zone, misfit
 
 NUMA = "NUMA"
 """How the cause begins where a node has room for a pod, but no NUMA zones of it do."""
@@ -17,12 +17,12 @@ NUMA = "NUMA"
 def cause(zones: NumaState, kind: PodClass) -> str:
     """Why the zones' kubelet would refuse one pod of the kind now; "" where it would take it."""
     alignment = alignment_for(kind.shape)
-    if zones.room(alignment, 1):
+    if zones.max_pods(alignment, 1):
         return ""
     found = misfit(_node(zones), alignment.asks(zones.scope), now=True)
     assert found is not None, "a pod that has no room is refused for something"
     name = min(found.zones, key=lambda name: ("/" not in name, name))
-    asked = show(name, found.ask.requests[name])
+    asked = show(name, found.request.requests[name])
     return f"{NUMA}: no zone for {asked} {name} under {zones.policy}"
 
 
@@ -35,10 +35,10 @@ def never(kind: PodClass, hosts: Sequence[NumaState], count: int) -> str:
         ((zones, found) for zones, found in refused if found is not None),
         key=lambda pair: (_worth(pair[0], pair[1]), pair[0].policy),
     )
-    one = zones.scope == "pod" or not found.ask.name
-    where = "" if one else f" in container {found.ask.name}"
+    one = zones.scope == "pod" or not found.request.name
+    where = "" if one else f" in container {found.request.name}"
     nodes = "the only node" if count == 1 else f"all {count} nodes"
-    most = most_in_one(_node(zones), sorted(found.zones))
+    most = max_in_one_zone(_node(zones), sorted(found.zones))
     return (
         f"One pod of {whose} asks for {amounts(_asked(found))}{where}, which the Topology Manager "
         f"({zones.policy}, scope {zones.scope}) refuses on {nodes} with room for it "
@@ -57,7 +57,9 @@ def amounts(found: Resources) -> str:
 
 def _would(zones: NumaState, found: Misfit, most: Resources) -> str:
     each = "pod" if zones.scope == "pod" else "container"
-    over = {name: most.get(name, 0) for name in found.zones if found.ask.requests[name] > most.get(name, 0)}
+    over = {
+        name: most.get(name, 0) for name in found.zones if found.request.requests[name] > most.get(name, 0)
+    }
     ways = [f"at most {amounts(over)} a {each}"] if over else []
     if zones.policy == RESTRICTED and len(set(found.zones.values())) > 1:
         spans = ", ".join(f"{name} takes {count}" for name, count in sorted(found.zones.items()))
@@ -66,18 +68,18 @@ def _would(zones: NumaState, found: Misfit, most: Resources) -> str:
 
 
 def _asked(found: Misfit) -> Resources:
-    return {name: found.ask.requests[name] for name in found.zones}
+    return {name: found.request.requests[name] for name in found.zones}
 
 
 def _worth(zones: NumaState, found: Misfit) -> int:
     """How near a host comes: the share of what is asked for that its best zone has."""
-    most = most_in_one(_node(zones), found.zones)
+    most = max_in_one_zone(_node(zones), found.zones)
     return min(min(1000, 1000 * most.get(n, 0) // max(1, need)) for n, need in _asked(found).items())
 
 
 def _node(zones: NumaState) -> NumaNode:
     named = (
         Zone(f"node-{number}", dict(whole), dict(free))
-        for number, (whole, free) in enumerate(zip(zones.whole, zones.free, strict=True))
+        for number, (whole, free) in enumerate(zip(zones.allocatable, zones.free, strict=True))
     )
     return NumaNode("", zones.policy, zones.scope, tuple(named))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from planner.cluster.capacity import DomainCapacity, hosts
+from planner.cluster.plan_cache import CacheSection
 from planner.cluster.tree import Subtree
 from planner.devices.availability import AvailableDevices
 from planner.devices.pools import has, on_node
@@ -18,9 +19,9 @@ from planner.model.quantity import Resources
 from planner.model.resources import GPU
 from planner.model.topology import ROOT, short
 from planner.node.eligibility import condition_obstacle
-from planner.node.gpu_sharing import Gpus, share_in, share_named
+from planner.node.gpu_sharing import SharedGpus, share_in, share_named
 from planner.node.numa_state import NumaState
-from planner.node.packing import most, taken_there, takes_devices
+from planner.node.packing import max_pods, requests_on, takes_devices
 from planner.request.topology_request import TopologyRequest
 from planner.search.domain_ranking import ChildPath
 from planner.search.eligibility_map import EligibilityMap
@@ -104,7 +105,8 @@ class _Tally:
         if gang:
             return f"reserved by {gang}"
         lacking = [
-            short_of(free, kind, content.gpus, content.stock) or misaligned(content.zones, kind)
+            short_of(free, kind, content.gpus, content.available_devices)
+            or misaligned(content.numa_state, kind)
             for kind, reason in zip(self._kinds, reasons, strict=True)
             if not reason
         ]
@@ -137,10 +139,17 @@ def causes_for(view: SearchSpace, kind: PodClass) -> dict[str, int]:
     return _tally(view, (kind,), ROOT, shared=True, whole=False)[0]
 
 
+_Request = tuple[tuple[str, ...], tuple[Hashable, ...], int, bool, bool]
+
+TALLIES: CacheSection[_Request, _Tally] = CacheSection("obstacles", results=lambda tally: tally.size)
+"""By the topology's levels, the pod classes, the required level, whether nodes may be shared with other gangs
+and whether the gang needs domains whole. Never stale: what is remembered follows from a domain's capacity."""
+
+
 def _tally(
     view: SearchSpace, kinds: Sequence[PodClass], required: int, *, shared: bool, whole: bool
 ) -> _Counts:
-    memory = view.base.memory
+    cache = view.base.plan_cache
     asked = tuple(
         (
             tuple(sorted(k.shape.requests.items())),
@@ -151,24 +160,19 @@ def _tally(
         )
         for k in kinds
     )
-    key = ("tally", view.tree.topology.levels, asked, required, shared, whole)
-    with memory.lock:
-        tally = memory.keep(
-            key,
-            lambda: _Tally(view, kinds, required, shared=shared, whole=whole),
-            size=lambda one: one.size,
-        )
-        return tally.of(view.content, view.match(kinds))
+    key = (view.tree.topology.levels, asked, required, shared, whole)
+    tally = cache.entry(TALLIES, key, lambda: _Tally(view, kinds, required, shared=shared, whole=whole))
+    return cache.exclusively(lambda: tally.of(view.content, view.match(kinds)))
 
 
 def short_of(
-    free: Resources, kind: PodClass, gpus: Gpus | None = None, stock: AvailableDevices | None = None
+    free: Resources, kind: PodClass, gpus: SharedGpus | None = None, stock: AvailableDevices | None = None
 ) -> str:
     """The resource that keeps one pod from fitting, the scarcest kind (devices) first; "" where it fits."""
-    if most(free, kind.shape, gpus, 1, stock):
+    if max_pods(free, kind.shape, gpus, 1, stock):
         return ""
-    requests, bundles = taken_there(kind.shape, free)
-    if stock and bundles and (lack := stock.lacking(bundles)):
+    requests, bundles = requests_on(kind.shape, free)
+    if stock and bundles and (lack := stock.missing(bundles)):
         return lack
     if not stock and kind.shape.claim_specs:
         return NO_DEVICES

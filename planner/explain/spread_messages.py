@@ -9,7 +9,7 @@ from planner.model.natural_order import natural
 from planner.model.pod_class import PodClass
 from planner.model.topology import short
 from planner.node.eligibility import condition_obstacle, label_obstacle
-from planner.node.packing import most
+from planner.node.packing import max_pods
 from planner.request.topology_request import TopologyRequest
 from planner.search.rules.evenly import SpreadRule, rules_of
 from planner.search.space import SearchSpace
@@ -57,7 +57,7 @@ def _room(view: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[st
             continue
         node = view.tree.cluster[leaf.node]
         able = [
-            most(host.free, kind.shape, host.gpus, kind.count)
+            max_pods(host.free, kind.shape, host.gpus, kind.count)
             for kind in kinds
             if not label_obstacle(kind.shape, node, linked=kind.linked)
             and not condition_obstacle(kind.shape, host)

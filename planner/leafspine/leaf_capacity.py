@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.census import gpus_of
+from planner.cluster.plan_cache import CacheSection
 from planner.cluster.switch_graph import Leaf
 from planner.model.pod_class import PodClass
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
 from planner.model.settings import Settings
 from planner.node.eligibility import condition_obstacle
-from planner.node.packing import most
+from planner.node.packing import max_pods
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.space import SearchSpace
 
@@ -47,7 +48,15 @@ class _Seen:
     free: int
 
 
-_Memory = dict[tuple[DomainCapacity, EligibilityMap, tuple[int, ...]], _Seen]
+_SeenLeaves = dict[tuple[DomainCapacity, EligibilityMap, tuple[int, ...]], _Seen]
+"""By a leaf's capacity, the pods' eligibility there and its nodes. Plans share it without a lock: two threads
+may look at one leaf at a time, and come to the same."""
+
+LEAF_HOSTS: CacheSection[tuple[tuple[Hashable, ...], tuple[int, int], bool], _SeenLeaves] = CacheSection(
+    "hosts of leaves", results=len
+)
+"""By the PodSets, the most nodes and GPUs of a leaf, and whether the cluster is looked at as it is now. Never
+stale: what is remembered follows from a leaf's capacity and the pods' eligibility."""
 
 
 class Rooms:
@@ -60,16 +69,9 @@ class Rooms:
         self._match = view.match(kinds)
         self._each = max((one.shape.gpus for one in self._sets), default=0)
         self._pods: dict[_Host, int] = {}
-        key = (
-            "leaf rooms",
-            tuple(map(_key, self._sets)),
-            settings.nodes_per_leaf,
-            settings.gpus_per_leaf,
-            view.now,
-        )
-        memory = view.base.memory
-        with memory.lock:
-            self._seen: _Memory = memory.keep(key, dict, size=len)
+        limits = (settings.nodes_per_leaf, settings.gpus_per_leaf)
+        key = (tuple(map(_key, self._sets)), limits, view.now)
+        self._seen = view.base.plan_cache.entry(LEAF_HOSTS, key, dict)
 
     def of(self, leaf: Leaf, *, preferred: bool) -> Room:
         """The room of one leaf."""
@@ -106,7 +108,7 @@ class Rooms:
         for one, why in zip(self._sets, match.why, strict=True):
             if why or condition_obstacle(one.shape, host, passing=self._view.now):
                 continue
-            yield min(one.count, most(host.free, one.shape, host.gpus, one.count, host.stock))
+            yield min(one.count, max_pods(host.free, one.shape, host.gpus, one.count, host.available_devices))
 
 
 def _key(one: ResolvedPodSet) -> Hashable:

@@ -92,7 +92,7 @@ def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
     ]
     if alternatives and not exactly:
         first, *others = alternatives
-        return replace(first, others=tuple(others))
+        return replace(first, alternatives=tuple(others))
     return _devices(exactly or request, where)
 
 
@@ -104,9 +104,9 @@ def _devices(wanted: Mapping[str, object], where: Where) -> ClaimRequest:
         device_class,
         UNKNOWN if everything else stated or 1,
         expressions(wanted.get("selectors"), where.below("selectors")),
-        watching=wanted.get("adminAccess") is True,
+        admin_access=wanted.get("adminAccess") is True,
         tolerations=tuple(_tolerations(wanted, where.below("tolerations"))),
-        least=_least(wanted, where.below("capacity.requests")),
+        capacity_requests=_least(wanted, where.below("capacity.requests")),
     )
 
 

@@ -17,7 +17,7 @@ from planner.model.errors import InputError, Where
 from planner.model.pod import NOTHING, AlignedRequest, Alignment
 from planner.node.topology_manager import (
     GPUS_LABEL,
-    MOST_ZONES,
+    MAX_ZONES,
     POLICY_LABEL,
     RESTRICTED,
     SCOPE_LABEL,
@@ -113,9 +113,9 @@ def numa_from(item: Mapping[str, object], where: Where) -> NumaNode:
         for index, zone in enumerate(maps(item.get("zones"), where.at("zones")))
         if text(zone.get("type"), where.at(f"zones[{index}].type")) == "Node"
     ]
-    if len(zones) > MOST_ZONES:
+    if len(zones) > MAX_ZONES:
         raise InputError(
-            f"{len(zones)} NUMA zones; the Topology Manager knows at most {MOST_ZONES}", where.at("zones")
+            f"{len(zones)} NUMA zones; the Topology Manager knows at most {MAX_ZONES}", where.at("zones")
         )
     zones.sort(key=lambda zone: (len(zone.name), zone.name))
     return NumaNode(text(metadata.get("name"), where.at("metadata.name")), policy, scope, tuple(zones))

@@ -12,7 +12,13 @@ from typing import cast, get_args
 from planner.manifests.fields import integer, mapping, maps, sequence, strings, text, texts
 from planner.manifests.requirements import SELECTOR_OPERATORS, requirement_from, requirement_json
 from planner.model.answer import Assignment
-from planner.model.claim_spec import ClaimSpec, DeviceConstraint, DeviceRequest, bundle_json, bundle_of
+from planner.model.claim_spec import (
+    ClaimSpec,
+    DeviceConstraint,
+    DeviceRequest,
+    claim_spec_json,
+    claim_spec_of,
+)
 from planner.model.errors import InputError, Where
 from planner.model.labels import Term, Toleration
 from planner.model.pod import AlignedRequest, Alignment, PodTerm
@@ -192,8 +198,8 @@ def _selector_from(data: object, where: Where) -> Term:
     return tuple(requirement_from(entry, where, SELECTOR_OPERATORS) for entry in maps(data, where))
 
 
-def bundle_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
-    """The bundle that `bundle_json` wrote. Raises `InputError`, which names the field."""
+def claim_spec_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
+    """The bundle that `claim_spec_json` wrote. Raises `InputError`, which names the field."""
     choices = [
         [_want_from(request, where) for request in maps(choice, where)]
         for choice in sequence(data.get("requests"), where)
@@ -206,7 +212,7 @@ def bundle_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
         )
         for constraint in maps(data.get("constraints"), where)
     ]
-    return bundle_of(choices, rules)
+    return claim_spec_of(choices, rules)
 
 
 def _pair(value: object, where: Where) -> tuple[int, int]:
@@ -243,8 +249,8 @@ def traits_json(traits: ReservedPodTraits) -> dict[str, object]:
         result["labels"] = dict(sorted(traits.labels.items()))
     if traits.terms:
         result["antiAffinity"] = terms_json(traits.terms)
-    if traits.bundles:
-        result["claims"] = [bundle_json(bundle) for bundle in traits.bundles]
+    if traits.claim_specs:
+        result["claims"] = [claim_spec_json(bundle) for bundle in traits.claim_specs]
     return result
 
 
@@ -253,7 +259,7 @@ def traits_from(data: Mapping[str, object], where: Where) -> ReservedPodTraits:
     labels = texts(data.get("labels"), where.below("labels"))
     terms = tuple(terms_from(data.get("antiAffinity"), where.below("antiAffinity")))
     place = where.below("claims")
-    bundles = tuple(bundle_from(claim, place) for claim in maps(data.get("claims"), place))
+    bundles = tuple(claim_spec_from(claim, place) for claim in maps(data.get("claims"), place))
     if data.get("aligned") is None:
         return ReservedPodTraits(None, labels, terms, bundles)
     scopes = mapping(data["aligned"], where.below("aligned"))

@@ -1,7 +1,11 @@
-"""What one device claim asks for, whatever the node: requests with alternatives, and constraints on devices.
+"""What one device claim asks for, whatever the node: requests with alternatives, and constraints over them.
 
-A claim travels through the planner as a resource of its own name (`claims/DIGEST`), so that what is reserved
-and what is used add up by name; what such a name takes on a node, `planner.devices.availability` tells.
+A `ClaimSpec` travels through the planner as a resource of its own name (`claims/DIGEST`), so that what is
+reserved and what is used add up by name; what such names come to on a node, `devices/availability.py` says.
+
+Source: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
+`exactly`); NVIDIA's device classes; `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only
+claims; the class, the count and the constraints are fields of these objects.
 """
 
 from __future__ import annotations
@@ -21,27 +25,29 @@ UNKNOWN = -1
 _LOOKUP = re.compile(r"""device\.(?:attributes|capacity)\[['"][^'"]*['"]\]\.""")
 
 
-_LONGEST = 80
+_MAX_SHOWN = 80
+"""Characters of a selector that are shown to people; the whole is in the claim."""
 
 
 PREFIX = "claims/"
-"""How the name of every bundle begins."""
+"""The name of every `ClaimSpec` begins with this."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
     """`count` devices, or all, that meet the expressions of their class and the request's own `selectors`.
 
-    `watching`: it only looks at them and takes none. `least`: capacities that each must have, base units.
+    `admin_access`: it only looks at them and takes none. `capacity_requests`: capacities that each must have,
+    base units.
     """
 
     device_class: str
     of_class: tuple[str, ...]
     selectors: tuple[str, ...]
     count: int
-    watching: bool = False
+    admin_access: bool = False
     tolerations: tuple[Toleration, ...] = ()
-    least: tuple[tuple[str, int], ...] = ()
+    capacity_requests: tuple[tuple[str, int], ...] = ()
 
     @property
     def expressions(self) -> tuple[str, ...]:
@@ -53,7 +59,7 @@ class DeviceRequest:
         """As a person says it: "2 × gpu.nvidia.com", "1 × mig.nvidia.com where profile == '3g.40gb'"."""
         number = "all" if self.count == UNKNOWN else f"{self.count} ×"
         selected = _LOOKUP.sub("", " ".join(" && ".join(self.selectors).split()))
-        shown = selected if len(selected) <= _LONGEST else selected[: _LONGEST - 1] + "…"
+        shown = selected if len(selected) <= _MAX_SHOWN else selected[: _MAX_SHOWN - 1] + "…"
         return f"{number} {self.device_class}{f' where {shown}' if shown else ''}"
 
 
@@ -61,16 +67,16 @@ class DeviceRequest:
 class DeviceConstraint:
     """All devices have the same value of the attribute (its full name), or (`distinct`) no two of them have.
 
-    `whose`: the requests that it means, each with the place of the alternative; () for all of the claim.
+    `requests`: the requests that it means, each with the place of the alternative; () for all of the claim.
     """
 
     attribute: str
     distinct: bool = False
-    whose: tuple[tuple[int, int], ...] = ()
+    requests: tuple[tuple[int, int], ...] = ()
 
-    def means(self, request: int, alternative: int) -> bool:
+    def applies_to(self, request: int, alternative: int) -> bool:
         """Whether the devices of this alternative of a request are meant."""
-        return not self.whose or (request, alternative) in self.whose
+        return not self.requests or (request, alternative) in self.requests
 
     @property
     def words(self) -> str:
@@ -85,64 +91,70 @@ class ClaimSpec:
 
     name: str
     choices: tuple[tuple[DeviceRequest, ...], ...] = field(compare=False)
-    rules: tuple[DeviceConstraint, ...] = field(default=(), compare=False)
+    constraints: tuple[DeviceConstraint, ...] = field(default=(), compare=False)
 
     @property
     def words(self) -> str:
         """As a person says it: "2 × gpu.nvidia.com, 1 × rdma with the same pcieRoot"."""
-        wants = ", ".join(" or ".join(want.words for want in choice) for choice in self.choices)
-        rules = " and ".join(dict.fromkeys(rule.words for rule in self.rules))
-        return f"{wants} with {rules}" if rules else wants
+        requests = ", ".join(" or ".join(request.words for request in choice) for choice in self.choices)
+        constraints = " and ".join(dict.fromkeys(constraint.words for constraint in self.constraints))
+        return f"{requests} with {constraints}" if constraints else requests
 
 
 ExtendedResourceClaim = tuple[str, ClaimSpec]
 """An extended resource, and what is claimed for one piece of it (a DeviceClass's `extendedResourceName`)."""
 
 
-def bundle_of(
-    choices: Iterable[Iterable[DeviceRequest]], rules: Iterable[DeviceConstraint] = ()
+def claim_spec_of(
+    choices: Iterable[Iterable[DeviceRequest]], constraints: Iterable[DeviceConstraint] = ()
 ) -> ClaimSpec:
-    """The bundle of these wants and rules."""
-    asked, ruled = tuple(map(tuple, choices)), tuple(rules)
-    written = json.dumps(_json(asked, ruled), sort_keys=True)
-    return ClaimSpec(PREFIX + hashlib.sha256(written.encode()).hexdigest()[:16], asked, ruled)
+    """The claim of these requests and constraints; equal ones have one name."""
+    asked, constrained = tuple(map(tuple, choices)), tuple(constraints)
+    written = json.dumps(_json(asked, constrained), sort_keys=True)
+    return ClaimSpec(PREFIX + hashlib.sha256(written.encode()).hexdigest()[:16], asked, constrained)
 
 
-def is_bundle(resource: str) -> bool:
-    """Whether the resource is the name of a bundle."""
+def is_claim_spec(resource: str) -> bool:
+    """Whether the resource is the name of a `ClaimSpec`."""
     return resource.startswith(PREFIX)
 
 
-def bundle_json(bundle: ClaimSpec) -> dict[str, object]:
-    """As plain JSON; `bundle_from` reads it back."""
-    return _json(bundle.choices, bundle.rules)
+def claim_spec_json(claim_spec: ClaimSpec) -> dict[str, object]:
+    """As plain JSON; `claim_spec_from` reads it back."""
+    return _json(claim_spec.choices, claim_spec.constraints)
 
 
 def _json(
-    choices: tuple[tuple[DeviceRequest, ...], ...], rules: tuple[DeviceConstraint, ...]
+    choices: tuple[tuple[DeviceRequest, ...], ...], constraints: tuple[DeviceConstraint, ...]
 ) -> dict[str, object]:
-    found: dict[str, object] = {"requests": [[_want_json(want) for want in choice] for choice in choices]}
-    if rules:
-        found["constraints"] = [
-            {"attribute": r.attribute, "distinct": r.distinct, "requests": [list(pair) for pair in r.whose]}
-            for r in rules
+    fields: dict[str, object] = {
+        "requests": [[_request_json(request) for request in choice] for choice in choices]
+    }
+    if constraints:
+        fields["constraints"] = [
+            {
+                "attribute": constraint.attribute,
+                "distinct": constraint.distinct,
+                "requests": [list(place) for place in constraint.requests],
+            }
+            for constraint in constraints
         ]
-    return found
+    return fields
 
 
-def _want_json(want: DeviceRequest) -> dict[str, object]:
-    found: dict[str, object] = {"class": want.device_class, "count": want.count}
-    if want.of_class:
-        found["classSelectors"] = list(want.of_class)
-    if want.selectors:
-        found["selectors"] = list(want.selectors)
-    if want.watching:
-        found["adminAccess"] = True
-    if want.tolerations:
-        found["tolerations"] = [list(astuple(toleration)) for toleration in want.tolerations]
-    if want.least:
-        found["capacity"] = dict(want.least)
-    return found
+def _request_json(request: DeviceRequest) -> dict[str, object]:
+    fields: dict[str, object] = {"class": request.device_class, "count": request.count}
+    if request.of_class:
+        fields["classSelectors"] = list(request.of_class)
+    if request.selectors:
+        fields["selectors"] = list(request.selectors)
+    if request.admin_access:
+        fields["adminAccess"] = True
+    if request.tolerations:
+        fields["tolerations"] = [list(astuple(toleration)) for toleration in request.tolerations]
+    if request.capacity_requests:
+        fields["capacity"] = dict(request.capacity_requests)
+    return fields
 
 
 @dataclass(frozen=True, slots=True)

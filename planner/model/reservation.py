@@ -75,10 +75,10 @@ class ReservedPodTraits:
     alignment: Alignment | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     terms: tuple[PodTerm, ...] = ()
-    bundles: tuple[ClaimSpec, ...] = ()
+    claim_specs: tuple[ClaimSpec, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.alignment or self.labels or self.terms or self.bundles)
+        return bool(self.alignment or self.labels or self.terms or self.claim_specs)
 
 
 def traits_of(shape: ResolvedShape) -> ReservedPodTraits:

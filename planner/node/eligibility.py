@@ -45,11 +45,11 @@ def _affinity_matches(shape: PodShape, node: Node) -> bool:
     return not shape.affinity or any(term_matches(term, node) for term in shape.affinity)
 
 
-def bars(bar: NodeExclusion, node: Node) -> bool:
+def is_excluded(exclusion: NodeExclusion, node: Node) -> bool:
     """Whether other pods keep the pod from the node."""
-    value = node.name if bar.key == NODE_NAME_FIELD else node.labels.get(bar.key)
-    there = bool(value) and (value in bar.values or ANY in bar.values)
-    return there != bar.inside
+    value = node.name if exclusion.key == NODE_NAME_FIELD else node.labels.get(exclusion.key)
+    inside = bool(value) and (value in exclusion.values or ANY in exclusion.values)
+    return inside != exclusion.inside
 
 
 def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> Taint | None:
@@ -72,7 +72,7 @@ def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) ->
     """Why the node's labels keep the pod away for ever, or "". `linked`: its gang asks for a topology."""
     return (
         selector_obstacle(shape, node)
-        or next((exclusion.cause for exclusion in shape.exclusions if bars(exclusion, node)), "")
+        or next((exclusion.cause for exclusion in shape.exclusions if is_excluded(exclusion, node)), "")
         or divided_gpu_obstacle(shape, node, linked=linked)
     )
 

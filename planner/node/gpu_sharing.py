@@ -1,5 +1,10 @@
 """Parts of GPUs: what pods ask of one with `gpu-fraction` or `gpu-memory`, and which fit side by side.
 
+Example: a node of 4 GPUs of 80 GB. One is shared and has 0.3 left (`free` = 30 of 100), one is taken whole,
+two are empty. Promised, without a GPU yet, is a part of 0.5 (`pending`): it does not fit into 0.3, so it will
+take one of the empty GPUs (`newly_used` = 1), which counts as taken for all that ask for whole GPUs. A pod of
+0.5 fits beside it; one of 0.6 goes to the last empty GPU.
+
 Source: KAI Scheduler's GPU sharing. A part lies on one physical GPU, so parts are packed GPU by GPU and never
 summed over a node: 0.5 + 0.5 share one, 0.6 + 0.6 never do. A part is counted in MiB of the node's GPU memory
 (the label `nvidia.com/gpu.memory`, rounded down to hundreds; a node without it has hundredths, and takes no
@@ -7,7 +12,7 @@ summed over a node: 0.5 + 0.5 share one, 0.6 + 0.6 never do. A part is counted i
 label `runai-gpu-group`, as the pods do that share it.
 
 A part travels through the planner as a resource of its own name (`gpu-fraction/0.5`), so that what is
-reserved and what is used add up by name; `Gpus` tells what these names come to on a node.
+reserved and what is used add up by name; `SharedGpus` tells what these names come to on a node.
 """
 
 from __future__ import annotations
@@ -28,11 +33,11 @@ FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devi
 
 
 MARKER = "gpu-group/marker"
-"""What such a pod asks for here, in the place of its whole GPU."""
+"""What KAI's own pod on a shared GPU asks for here, in the place of the whole GPU."""
 
 
 SHARED = "gpu-"
-"""How the name of every part begins."""
+"""Every part's resource name begins with this."""
 
 
 _HUNDREDTHS = 100
@@ -41,8 +46,9 @@ _HUNDREDTHS = 100
 _MEBIBYTES = 2**20
 
 
-_MOST_STATES = 50_000
-"""Ways to fill GPUs that are looked at for one node; past them the parts count as not fitting."""
+_MAX_STATES = 50_000
+"""States (part to place, free on each GPU) that are visited for one node, about a second; past them the parts
+count as not fitting. Eight GPUs with parts of six different sizes stay far below."""
 
 
 Part = tuple[int, int]
@@ -51,7 +57,8 @@ Part = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A part of a GPU: a fraction of it ("0.5") or MiB of its memory, on each of `devices` different GPUs."""
+    """What a pod asks for: a fraction of it ("0.5") or MiB of its memory, on each of `devices` different
+    GPUs."""
 
     fraction: str = ""
     memory: int = 0
@@ -59,7 +66,7 @@ class Share:
 
     @property
     def name(self) -> str:
-        """The resource that stands for it."""
+        """The name of the resource that stands for it."""
         size = f"{FRACTION}/{self.fraction}" if self.fraction else f"{MEMORY}/{self.memory}"
         return size if self.devices == 1 else f"{size}x{self.devices}"
 
@@ -74,11 +81,11 @@ class Share:
         size = f"{self.fraction} of a GPU" if self.fraction else f"{self.memory} MiB of a GPU's memory"
         return size if self.devices == 1 else f"{size}, on each of {self.devices} GPUs"
 
-    def size(self, gpus: Gpus) -> int:
+    def size(self, gpus: SharedGpus) -> int:
         """What it takes of one of these GPUs; more than there is where it can have none."""
         if self.fraction:
-            return max(1, int(Decimal(self.fraction) * gpus.each))
-        return self.memory if gpus.known else gpus.each + 1
+            return max(1, int(Decimal(self.fraction) * gpus.gpu_size))
+        return self.memory if gpus.size_known else gpus.gpu_size + 1
 
 
 @lru_cache(maxsize=4096)
@@ -86,8 +93,8 @@ def share_named(name: str) -> Share | None:
     """The part that a resource's name stands for, None for every other resource."""
     if not name.startswith((FRACTION + "/", MEMORY + "/")):
         return None
-    what, _, said = name.partition("/")
-    size, _, devices = said.partition("x")
+    what, _, text = name.partition("/")
+    size, _, devices = text.partition("x")
     count = int(devices or 1)
     return Share(size, 0, count) if what == FRACTION else Share("", int(size), count)
 
@@ -95,71 +102,77 @@ def share_named(name: str) -> Share | None:
 def share_in(requests: Resources) -> Share | None:
     """The part among a pod's requests; a pod has one at most."""
     for name in requests:
-        if name.startswith(SHARED) and (found := share_named(name)) is not None:
-            return found
+        if name.startswith(SHARED) and (share := share_named(name)) is not None:
+            return share
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Gpus:
-    """A node's GPUs as pods see them that share one. Sizes are MiB, or hundredths where `known` is False.
+class SharedGpus:
+    """A node's GPUs for pods that share one. Sizes are MiB, or hundredths of a GPU where `size_known` is
+    False.
 
-    `each`: the size of one GPU. `rooms`: what is left on each GPU that is shared now, ascending. `waiting`:
-    parts that are promised and have no GPU yet. `opened`: the fewest further GPUs that these take.
+    `gpu_size`: the size of one GPU. `free`: what is left on each GPU that is shared now, ascending.
+    `pending`: parts that are promised and have no GPU yet. `newly_used`: the fewest further GPUs that these
+    take.
     """
 
-    each: int
-    known: bool
-    rooms: tuple[int, ...] = ()
-    waiting: tuple[Part, ...] = ()
-    opened: int = 0
+    gpu_size: int
+    size_known: bool
+    free: tuple[int, ...] = ()
+    pending: tuple[Part, ...] = ()
+    newly_used: int = 0
 
-    def holds(self, whole: int, parts: Iterable[Part]) -> bool:
-        """Whether the parts have a place beside what is there, where `whole` GPUs are free besides."""
-        if whole < 0:
+    def fits(self, empty_gpus: int, parts: Iterable[Part]) -> bool:
+        """Whether the parts fit beside what is pending, on the shared GPUs and so many empty ones."""
+        if empty_gpus < 0:
             return False
-        return packs(self.rooms, whole + self.opened, self.each, _ordered((*self.waiting, *parts)))
+        return packs(
+            self.free, empty_gpus + self.newly_used, self.gpu_size, _ordered((*self.pending, *parts))
+        )
 
-    def most(self, share: Share, whole: int, limit: int) -> int:
-        """Pods that have such a part beside one another, at most `limit`."""
+    def max_pods(self, share: Share, empty_gpus: int, limit: int) -> int:
+        """How many pods with such a part fit together, at most `limit`. A binary search: fewer fit too."""
         part = (share.size(self), share.devices)
-        if part[0] > self.each or whole < 0:
+        if part[0] > self.gpu_size or empty_gpus < 0:
             return 0
-        bins = (*self.rooms, *(self.each,) * (whole + self.opened))
-        least, most = 0, min(limit, sum(room // part[0] for room in bins) // part[1])
-        while least < most:
-            middle = (least + most + 1) // 2
-            if self.holds(whole, (part,) * middle):
-                least = middle
+        free_sizes = (*self.free, *(self.gpu_size,) * (empty_gpus + self.newly_used))
+        low, high = 0, min(limit, sum(size // part[0] for size in free_sizes) // part[1])
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.fits(empty_gpus, (part,) * middle):
+                low = middle
             else:
-                most = middle - 1
-        return least
+                high = middle - 1
+        return low
 
 
-def never(share: Share, hosts: Sequence[tuple[Gpus | None, int]]) -> str:
+def never(share: Share, hosts: Sequence[tuple[SharedGpus | None, int]]) -> str:
     """Why none of these empty nodes, each with its GPUs and their number, has such a part; "" if one has."""
-    able = [(gpus, count) for gpus, count in hosts if gpus is not None and count > 0]
-    if any(gpus.most(share, count, 1) for gpus, count in able):
+    sharing = [(gpus, count) for gpus, count in hosts if gpus is not None and count > 0]
+    if any(gpus.max_pods(share, count, 1) for gpus, count in sharing):
         return ""
-    if not able:
+    if not sharing:
         return "no node that it may use has GPUs to share; those that MIG or time slicing divides are not."
-    known = [gpus.each for gpus, _ in able if gpus.known]
-    if share.memory and not known:
+    sizes = [gpus.gpu_size for gpus, _ in sharing if gpus.size_known]
+    if share.memory and not sizes:
         why = f"no node that it may use says how much its GPUs have (label {MEMORY_LABEL})."
         return f"{why} Would work: {FRACTION}, or that label, which GPU feature discovery writes."
-    if share.memory > max(known, default=share.memory):
-        most = f"{max(known)} MiB"
-        return f"the largest GPU of a node that it may use has {most}. Would work: {most} or less."
-    most = str(max(count for gpus, count in able if gpus.known or not share.memory))
-    return f"no node that it may use has more than {most} such GPUs. Would work: {DEVICES} of {most} or less."
+    if share.memory > max(sizes, default=share.memory):
+        largest = f"{max(sizes)} MiB"
+        return f"the largest GPU of a node that it may use has {largest}. Would work: {largest} or less."
+    count = max(count for gpus, count in sharing if gpus.size_known or not share.memory)
+    return (
+        f"no node that it may use has more than {count} such GPUs. Would work: {DEVICES} of {count} or less."
+    )
 
 
 @lru_cache(maxsize=256)
-def _untouched(each: int, known: bool) -> Gpus:
-    return Gpus(each, known)
+def _untouched(gpu_size: int, size_known: bool) -> SharedGpus:
+    return SharedGpus(gpu_size, size_known)
 
 
-def gpus_of(node: Node) -> Gpus | None:
+def shared_gpus_of(node: Node) -> SharedGpus | None:
     """The GPUs of a node on which no part is used; None where it has none that can be shared.
 
     KAI puts no part on a node that is split by MIG; time slices are parts already.
@@ -182,37 +195,37 @@ def shares_gpus(taken: Resources) -> bool:
 
 
 def settled(
-    taken: Resources, pods: Iterable[BoundPod], gpus: Gpus | None
-) -> tuple[dict[str, int], Gpus | None]:
-    """What is taken on a node with the parts of GPUs counted as the GPUs that they keep from others.
+    taken: Resources, pods: Iterable[BoundPod], gpus: SharedGpus | None
+) -> tuple[dict[str, int], SharedGpus | None]:
+    """What is taken on a node, parts of GPUs counted as the GPUs that they keep from others.
 
-    Bound pods lie on the GPUs that KAI gave them; parts that are reserved, or bound without a group, on as
-    few more as can be. A node without GPUs has nothing to share.
+    Bound pods are on the GPUs that KAI gave them; parts that are reserved, or bound without a group, go to as
+    few further GPUs as possible. A node without GPUs has nothing to share.
     """
     amounts = {name: amount for name, amount in taken.items() if not name.startswith(SHARED)}
     if gpus is None:
         return amounts, None
-    rooms: dict[str, int] = {}
-    waiting = {name: amount for name, amount in taken.items() if share_named(name)}
+    free_by_group: dict[str, int] = {}
+    pending = {name: amount for name, amount in taken.items() if share_named(name)}
     for pod in pods:
         share = share_in(pod.requests)
         for group in pod.gpu_groups:
-            room = rooms.get(group, gpus.each)
-            rooms[group] = room - share.size(gpus) if share else room
+            size_left = free_by_group.get(group, gpus.gpu_size)
+            free_by_group[group] = size_left - share.size(gpus) if share else size_left
         if share and pod.gpu_groups:
-            waiting[share.name] = waiting.get(share.name, 0) - 1
-    left = tuple(sorted(max(0, room) for room in rooms.values()))
-    parts = _ordered(_parts(waiting, gpus))
-    opened = _fewest(left, gpus.each, parts)
-    amounts[GPU] = amounts.get(GPU, 0) + len(left) + opened
-    return amounts, Gpus(gpus.each, gpus.known, left, parts, opened)
+            pending[share.name] = pending.get(share.name, 0) - 1
+    free = tuple(sorted(max(0, size_left) for size_left in free_by_group.values()))
+    parts = _ordered(_parts(pending, gpus))
+    newly_used = _fewest(free, gpus.gpu_size, parts)
+    amounts[GPU] = amounts.get(GPU, 0) + len(free) + newly_used
+    return amounts, SharedGpus(gpus.gpu_size, gpus.size_known, free, parts, newly_used)
 
 
-def _parts(waiting: Resources, gpus: Gpus) -> Iterator[Part]:
-    for name, count in waiting.items():
+def _parts(pending: Resources, gpus: SharedGpus) -> Iterator[Part]:
+    for name, count in pending.items():
         share = share_named(name)
         if share is not None and count > 0:
-            yield from ((min(share.size(gpus), gpus.each), share.devices),) * count
+            yield from ((min(share.size(gpus), gpus.gpu_size), share.devices),) * count
 
 
 def _ordered(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -220,35 +233,36 @@ def _ordered(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 @lru_cache(maxsize=65_536)
-def _fewest(rooms: tuple[int, ...], each: int, parts: tuple[Part, ...]) -> int:
-    """The fewest empty GPUs that the parts need beside these rooms; one for each part is always enough."""
-    most = sum(devices for _, devices in parts)
-    return next((count for count in range(most) if packs(rooms, count, each, parts)), most)
+def _fewest(free: tuple[int, ...], gpu_size: int, parts: tuple[Part, ...]) -> int:
+    """The fewest empty GPUs that the parts need beside what is free; one for each part is always enough."""
+    upper = sum(devices for _, devices in parts)
+    return next((count for count in range(upper) if packs(free, count, gpu_size, parts)), upper)
 
 
 @lru_cache(maxsize=65_536)
-def packs(rooms: tuple[int, ...], empty: int, each: int, parts: tuple[Part, ...]) -> bool:
-    """Whether the parts fit on these GPUs and so many empty ones; exact, the fullest that serves tried first.
+def packs(free: tuple[int, ...], empty: int, gpu_size: int, parts: tuple[Part, ...]) -> bool:
+    """Whether the parts fit on GPUs with so much free and on so many empty ones; exact.
 
-    `parts` come with the most GPUs first and then the largest first.
+    `parts` come with the most GPUs first and then the largest first. A depth-first search over states; GPUs
+    with equally much free are interchangeable, so a state is the sorted amounts.
     """
     wanted = sum(devices for _, devices in parts)
-    bins = tuple(sorted((*rooms, *(each,) * min(empty, wanted))))
-    if sum(size * devices for size, devices in parts) > sum(bins):
+    all_free = tuple(sorted((*free, *(gpu_size,) * min(empty, wanted))))  # no part uses more than `wanted`
+    if sum(size * devices for size, devices in parts) > sum(all_free):
         return False
-    alike = _tail(parts)
-    stack, seen = [(0, bins)], {(0, bins)}
-    while stack and len(seen) < _MOST_STATES:
+    tail_start = _tail(parts)  # equal parts at the end need no search: they are counted
+    stack, seen = [(0, all_free)], {(0, all_free)}
+    while stack and len(seen) < _MAX_STATES:
         place, left = stack.pop()
-        if place >= alike:
+        if place >= tail_start:
             if _alike_fit(left, parts[place:]):
                 return True
             continue
         size, devices = parts[place]
-        ways = [(place + 1, after) for after in _ways(left, size, devices)]
-        fresh = [way for way in ways if way not in seen]
-        seen.update(fresh)
-        stack.extend(reversed(fresh))
+        states = [(place + 1, after) for after in _ways(left, size, devices)]
+        unseen = [state for state in states if state not in seen]
+        seen.update(unseen)
+        stack.extend(reversed(unseen))
     return False
 
 
@@ -258,32 +272,32 @@ def _tail(parts: tuple[Part, ...]) -> int:
     return len(parts) - (runs[-1] if runs else 0)
 
 
-def _alike_fit(bins: tuple[int, ...], parts: tuple[Part, ...]) -> bool:
+def _alike_fit(free: tuple[int, ...], parts: tuple[Part, ...]) -> bool:
     """Whether equal parts fit: each GPU takes what it can, and one of each pod's at most."""
     if not parts:
         return True
     size, devices = parts[0]
-    return sum(min(room // size, len(parts)) for room in bins) >= devices * len(parts)
+    return sum(min(size_left // size, len(parts)) for size_left in free) >= devices * len(parts)
 
 
-def _ways(bins: tuple[int, ...], size: int, devices: int) -> Iterator[tuple[int, ...]]:
-    """The rooms after one pod's part was put on so many different GPUs, each way once."""
+def _ways(free: tuple[int, ...], size: int, devices: int) -> Iterator[tuple[int, ...]]:
+    """What is free after one pod's part was put on so many different GPUs, each outcome once."""
     if devices == 0:
-        yield bins
+        yield free
         return
-    counts = {room: bins.count(room) for room in sorted(set(bins)) if room >= size}
+    counts = {size_left: free.count(size_left) for size_left in sorted(set(free)) if size_left >= size}
 
-    def choose(rooms: list[int], left: int, chosen: dict[int, int]) -> Iterator[dict[int, int]]:
+    def choose(sizes_left: list[int], left: int, chosen: dict[int, int]) -> Iterator[dict[int, int]]:
         if not left:
             yield chosen
-        elif rooms:
-            for count in range(min(left, counts[rooms[0]]), -1, -1):
-                yield from choose(rooms[1:], left - count, {**chosen, rooms[0]: count})
+        elif sizes_left:
+            for count in range(min(left, counts[sizes_left[0]]), -1, -1):
+                yield from choose(sizes_left[1:], left - count, {**chosen, sizes_left[0]: count})
 
     for chosen in choose(list(counts), devices, {}):
-        rest = list(bins)
-        for room, count in chosen.items():
+        after = list(free)
+        for size_left, count in chosen.items():
             for _ in range(count):
-                rest.remove(room)
-                rest.append(room - size)
-        yield tuple(sorted(rest))
+                after.remove(size_left)
+                after.append(size_left - size)
+        yield tuple(sorted(after))

@@ -10,15 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from planner.devices.partitions import minimal_remainders
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A slice: compute slices (g), memory slices, most per GPU, and the memory slots it can start at."""
+    """A MIG profile: its compute and memory slices, how many a GPU can have, and the memory slots at which an
+    instance can start."""
 
     name: str
-    g: int
+    compute: int
     memory: int
-    most: int
+    max_per_gpu: int
     starts: tuple[int, ...]
 
 
@@ -27,12 +30,12 @@ class Board:
     """A GPU: its compute and memory slices and its profiles by name."""
 
     name: str
-    g: int
+    compute: int
     memory: int
     profiles: Mapping[str, Profile]
 
 
-_SHAPES = (  # g, memory slices, most per GPU, starts; the columns of the table below
+_SHAPES = (  # compute slices, memory slices, most per GPU, starts; the columns of the table below
     (1, 1, 7, (0, 1, 2, 3, 4, 5, 6)),
     (1, 2, 4, (0, 2, 4, 6)),
     (2, 2, 3, (0, 2, 4)),
@@ -66,16 +69,16 @@ _FOUR = {
 
 def _seven(name: str, names: str) -> Board:
     profiles = [
-        Profile(p, g, memory, most, starts)
-        for p, (g, memory, most, starts) in zip(names.split(), _SHAPES, strict=True)
+        Profile(p, compute, memory, max_per_gpu, starts)
+        for p, (compute, memory, max_per_gpu, starts) in zip(names.split(), _SHAPES, strict=True)
     ]
     media = Profile(profiles[0].name + "+me", 1, 1, 1, profiles[0].starts)
     return Board(name, 7, 8, {p.name: p for p in (*profiles, media)})
 
 
 def _four(name: str, rows: tuple[tuple[str, int, int, tuple[int, ...]], ...]) -> Board:
-    profiles = [Profile(p, slices, slices, most, starts) for p, slices, most, starts in rows]
-    media = [Profile(p.name + "+me", p.g, p.memory, 1, p.starts) for p in profiles if name == "A30"]
+    profiles = [Profile(p, slices, slices, max_per_gpu, starts) for p, slices, max_per_gpu, starts in rows]
+    media = [Profile(p.name + "+me", p.compute, p.memory, 1, p.starts) for p in profiles if name == "A30"]
     return Board(name, 4, 4, {p.name: p for p in (*profiles, *media)})
 
 
@@ -118,7 +121,9 @@ def profiles_of(product: str) -> tuple[str, ...]:
     board = board_of(product)
     if board is None:
         return ()
-    return tuple(sorted(board.profiles, key=lambda p: (board.profiles[p].g, board.profiles[p].memory, p)))
+    return tuple(
+        sorted(board.profiles, key=lambda p: (board.profiles[p].compute, board.profiles[p].memory, p))
+    )
 
 
 def fits(board: Board, wanted: Mapping[str, int]) -> bool:
@@ -128,24 +133,24 @@ def fits(board: Board, wanted: Mapping[str, int]) -> bool:
     """
     counts = {name: count for name, count in wanted.items() if count > 0}
     slices = [board.profiles[name] for name in counts]
-    if any(count > board.profiles[name].most for name, count in counts.items()):
+    if any(count > board.profiles[name].max_per_gpu for name, count in counts.items()):
         return False
     if sum(count for name, count in counts.items() if name.endswith("+me")) > 1:
         return False
-    if sum(p.g * counts[p.name] for p in slices) > board.g:
+    if sum(p.compute * counts[p.name] for p in slices) > board.compute:
         return False
     order = sorted((p for p in slices for _ in range(counts[p.name])), key=lambda p: (-p.memory, p.name))
-    return _seat(tuple((p.memory, p.starts) for p in order), 0)
+    return _fits_slots(tuple((p.memory, p.starts) for p in order), 0)
 
 
 @lru_cache(maxsize=65_536)
-def _seat(slices: tuple[tuple[int, tuple[int, ...]], ...], taken: int) -> bool:
-    """Whether the slices find slots beside those `taken` (a bit for each memory slot)."""
+def _fits_slots(slices: tuple[tuple[int, tuple[int, ...]], ...], taken: int) -> bool:
+    """Whether the slices find memory slots beside those `taken`, a mask with a bit for each slot."""
     if not slices:
         return True
     (memory, starts), rest = slices[0], slices[1:]
     masks = (((1 << memory) - 1) << start for start in starts)
-    return any(not taken & mask and _seat(rest, taken | mask) for mask in masks)
+    return any(not taken & mask and _fits_slots(rest, taken | mask) for mask in masks)
 
 
 def gpus_needed(board: Board, wanted: Mapping[str, int]) -> int | None:
@@ -158,7 +163,7 @@ def gpus_needed(board: Board, wanted: Mapping[str, int]) -> int | None:
         return None
     if len(counts) == 1:
         name, count = counts[0]
-        return -(-count // board.profiles[name].most)
+        return -(-count // board.profiles[name].max_per_gpu)
     names = tuple(name for name, _ in counts)
     full = _largest_sets(board.name, names)
     need = tuple(count for _, count in counts)
@@ -169,7 +174,7 @@ def gpus_needed(board: Board, wanted: Mapping[str, int]) -> int | None:
             for left in frontier
             for chosen in full
         }
-        frontier = _least_left(frontier)
+        frontier = minimal_remainders(frontier)
         used += 1
     return used
 
@@ -178,7 +183,7 @@ def gpus_needed(board: Board, wanted: Mapping[str, int]) -> int | None:
 def _largest_sets(board_name: str, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
     """The sets of these profiles on one GPU to which none can be added."""
     board = BOARDS[board_name]
-    found: set[tuple[int, ...]] = set()
+    sets: set[tuple[int, ...]] = set()
 
     def extend(counts: tuple[int, ...]) -> None:
         larger = [
@@ -187,7 +192,7 @@ def _largest_sets(board_name: str, names: tuple[str, ...]) -> tuple[tuple[int, .
             if fits(board, {n: c + (k == i) for k, (n, c) in enumerate(zip(names, counts, strict=True))})
         ]
         if not larger:
-            found.add(counts)
+            sets.add(counts)
         for more in larger:
             if more not in seen:
                 seen.add(more)
@@ -195,13 +200,4 @@ def _largest_sets(board_name: str, names: tuple[str, ...]) -> tuple[tuple[int, .
 
     seen: set[tuple[int, ...]] = set()
     extend((0,) * len(names))
-    return tuple(sorted(found, reverse=True))
-
-
-def _least_left(frontier: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
-    """The remainders that no other remainder is within."""
-    kept: list[tuple[int, ...]] = []
-    for left in sorted(frontier, key=lambda left: (sum(left), left)):
-        if not any(all(map(int.__le__, other, left)) for other in kept):
-            kept.append(left)
-    return set(kept)
+    return tuple(sorted(sets, reverse=True))

@@ -4,9 +4,12 @@ A topology ends at the host, so a request for one of these is one for the host, 
 has as many GPUs as the request needs together: the whole gang, a PodSet, or a slice, whichever asks. The size
 of an NVLink domain is the label `gpu.topology/nvlink-domain-size`; a node without it is one domain. That of a
 NUMA node is known from its NodeResourceTopology or the label `bayplan.dev/gpus-per-numa-node`; a node of
-which it is not known is none for such a request. Pods that must lie in one NVLink domain are a *bunch*, and
-the bunches on a node are packed into its domains. Which GPUs of a domain are free no object tells: what is
-free on a partly used node is taken to lie together.
+which it is not known is none for such a request. No object says which GPUs of a domain are free: what is free
+on a partly used node is taken to lie together.
+
+Pods that must be in one NVLink domain are an NVLink group. Example: a node of 8 GPUs in domains of 4, groups
+of 3 pods of one GPU each. Each domain holds one group and has one GPU left, so the node holds 6 such pods,
+not 8.
 """
 
 from __future__ import annotations
@@ -29,34 +32,34 @@ SMALL = "NVLink domain inside the node of fewer than "
 UNALIGNED = "no NUMA node known with "
 
 
-def holds_bunches(size: int, free: Resources, bunches: Iterable[tuple[int, int, int]]) -> bool:
-    """Whether the NVLink domains of `size` GPUs have room for these numbers of pods, each with the pods of a
-    bunch and a pod's GPUs, on a node with these free amounts."""
+def groups_fit(size: int, free: Resources, groups: Iterable[tuple[int, int, int]]) -> bool:
+    """Whether the NVLink domains of `size` GPUs hold these on a node with these free amounts. Each of
+    `groups` is (pods, pods of a group, GPUs of a pod); the last group of some pods may be a smaller one."""
     parts: list[tuple[int, int]] = []
-    for count, bunch, gpus in bunches:
-        parts += [(bunch * gpus, 1)] * (count // bunch)
-        if rest := count % bunch:
+    for count, group_size, gpus in groups:
+        parts += [(group_size * gpus, 1)] * (count // group_size)
+        if rest := count % group_size:
             parts.append((rest * gpus, 1))
     parts = sorted((part for part in parts if part[0]), reverse=True)
     whole, rest = divmod(max(0, _gpus(free)), size)
     return packs((rest,) if rest else (), whole, size, tuple(parts))
 
 
-def most_bunches(size: int, free: Resources, shape: ResolvedShape, limit: int) -> int:
-    """The most pods in such bunches that a node's NVLink domains have room for, at most `limit`."""
-    each = shape.nvlink_group * shape.gpus
-    if not each:
+def max_pods_in_groups(size: int, free: Resources, shape: ResolvedShape, limit: int) -> int:
+    """How many pods in such groups a node's NVLink domains hold, at most `limit`."""
+    group_gpus = shape.nvlink_group * shape.gpus
+    if not group_gpus:
         return limit
     whole, rest = divmod(max(0, _gpus(free)), size)
-    return min(limit, (whole * (size // each) + rest // each) * shape.nvlink_group)
+    return min(limit, (whole * (size // group_gpus) + rest // group_gpus) * shape.nvlink_group)
 
 
 def numa_size(node: Node, published: NumaNode | None) -> int:
     """The GPUs of the node's largest NUMA node, 0 where that is not known."""
     if published is not None and published.zones:
         return max(_gpus(zone.allocatable) for zone in published.zones)
-    said = node.labels.get(GPUS_LABEL, "")
-    return min(int(said), _gpus(node.allocatable)) if said.isdecimal() and len(said) < 5 else 0
+    label = node.labels.get(GPUS_LABEL, "")
+    return min(int(label), _gpus(node.allocatable)) if label.isdecimal() and len(label) < 5 else 0
 
 
 def nvlink_size(node: Node) -> int:
@@ -67,8 +70,8 @@ def nvlink_size(node: Node) -> int:
 
 def stated_size(node: Node) -> int:
     """The size of the node's NVLink domains by its label; 0 where it is one domain."""
-    said = node.labels.get(NVLINK_SIZE, "")
-    return int(said) if said.isdecimal() and said.isascii() and 0 < len(said) < 5 else 0
+    label = node.labels.get(NVLINK_SIZE, "")
+    return int(label) if label.isdecimal() and label.isascii() and 0 < len(label) < 5 else 0
 
 
 def _gpus(amounts: Resources) -> int:

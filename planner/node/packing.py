@@ -1,4 +1,10 @@
-"""How many pods one node holds: exact, for one kind of pods or for several at a time."""
+"""How many pods one node holds: exact, for one pod class or for several at a time.
+
+Example: a node with 8 GPUs and 64 cores free, workers of 2 GPUs and 8 cores, launchers of 20 cores.
+`max_pods` says 4 workers, or 3 launchers. `HostFit.best` says what it holds of both together, by (workers,
+launchers): (4, 1), (3, 2), (0, 3): no other combination of counts exceeds one of these in one class without
+falling behind in another. A search over domains needs no more than these to know what the node can take.
+"""
 
 from __future__ import annotations
 
@@ -11,84 +17,110 @@ from planner.model.pod_class import PodClass
 from planner.model.quantity import LARGEST, Resources
 from planner.model.resolved import ResolvedShape
 from planner.model.resources import GPU
-from planner.node.gpu_sharing import Gpus, share_in, share_named
+from planner.node.gpu_sharing import SharedGpus, share_in, share_named
 from planner.node.numa_state import ArrivalOrders, NumaState, alignment_for
-from planner.node.nvlink import holds_bunches
+from planner.node.nvlink import groups_fit
 
 
-def most(
+def max_pods(
     free: Resources,
     shape: ResolvedShape,
-    gpus: Gpus | None = None,
+    gpus: SharedGpus | None = None,
     limit: int = LARGEST,
-    stock: AvailableDevices | None = None,
+    available_devices: AvailableDevices | None = None,
 ) -> int:
-    """Pods of this shape that the free amounts hold, at most `limit`; parts of GPUs on these `gpus`, devices
-    by claim from this `stock`."""
-    requests, bundles = (
-        taken_there(shape, free) if shape.claims or shape.extended_claims else (shape.requests, ())
+    """Pods of this shape that the free amounts hold; parts of GPUs come from `gpus`, claimed devices from
+    `available_devices`. At most `limit` where parts of GPUs or claimed devices make each further pod costly.
+    """
+    requests, claim_specs = (
+        requests_on(shape, free) if shape.claims or shape.extended_claims else (shape.requests, ())
     )
     share = share_in(requests)
     if share is None:
         room = max(0, min((free.get(name, 0) // need for name, need in requests.items()), default=0))
-        if room and (bundles or takes_devices(stock, shape)):
-            plugged = shape.requests.get(GPU, 0)  # of which nothing is said where no plugin gives them
-            return stock.most(bundles, min(room, limit), plugged) if stock is not None else 0
+        if room and (claim_specs or takes_devices(available_devices, shape)):
+            plugin_gpus = shape.requests.get(GPU, 0)  # of which nothing is said where no plugin gives them
+            return (
+                available_devices.max_pods(claim_specs, min(room, limit), plugin_gpus)
+                if available_devices is not None
+                else 0
+            )
         return room
     others = (free.get(name, 0) // need for name, need in requests.items() if name != share.name)
     room = max(0, min(others, default=limit))
-    return gpus.most(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
+    return gpus.max_pods(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
 
 
-def takes_devices(stock: AvailableDevices | None, shape: ResolvedShape) -> bool:
-    """Whether the pod takes devices that claims see: by claims, or GPUs of the plugin that gives the same."""
+def takes_devices(available_devices: AvailableDevices | None, shape: ResolvedShape) -> bool:
+    """Whether the pod takes devices that claims can have too: by claims, or from a plugin that gives the
+    same."""
     if shape.claim_specs or shape.extended_claims:
         return True
-    return bool(stock is not None and stock.shared and stock.waiting and shape.requests.get(GPU))
+    return bool(
+        available_devices is not None
+        and available_devices.shared_with_plugin
+        and available_devices.pending
+        and shape.requests.get(GPU)
+    )
 
 
-def taken_there(shape: ResolvedShape, free: Resources) -> tuple[Resources, tuple[ClaimSpec, ...]]:
+def requests_on(shape: ResolvedShape, free: Resources) -> tuple[Resources, tuple[ClaimSpec, ...]]:
     """What a pod takes of a node with these free amounts, and what it claims: an extended resource that the
     node does not offer is claimed, piece by piece, where a DeviceClass serves it."""
-    requests, bundles = on_node(shape.requests, free), shape.claim_specs
-    for name, bundle in shape.extended_claims:
+    requests, claim_specs = on_node(shape.requests, free), shape.claim_specs
+    for name, claim_spec in shape.extended_claims:
         if name not in free and name in requests:
-            bundles = (*bundles, *(bundle,) * requests[name])
+            claim_specs = (*claim_specs, *(claim_spec,) * requests[name])
             requests = {other: amount for other, amount in requests.items() if other != name}
-    return requests, bundles
+    return requests, claim_specs
 
 
-def opens_gpus(kinds: Sequence[PodClass], gpus: Gpus | None) -> int:
-    """Kinds whose parts of GPUs would break into whole ones: none of the GPUs in use has room for one."""
-    shares = (share_in(kind.shape.requests) for kind in kinds)
+def opens_gpus(pod_classes: Sequence[PodClass], gpus: SharedGpus | None) -> int:
+    """How many pod classes with parts of GPUs would start to share an empty GPU: no shared one has room."""
+    shares = (share_in(pod_class.shape.requests) for pod_class in pod_classes)
     return sum(
-        1 for share in shares if share and not (gpus and gpus.holds(0, ((share.size(gpus), share.devices),)))
+        1 for share in shares if share and not (gpus and gpus.fits(0, ((share.size(gpus), share.devices),)))
     )
 
 
 NOT_OFFERED = -(2**63)
-"""The amount of a resource of which a node says nothing, where that is another thing than none."""
+"""The amount of a resource that a node does not list. With claims that is not the same as 0: an extended
+resource that is not listed is claimed. Below every real amount, so that it can stand in a cache key."""
 
 
 class HostFit:
-    """What one node could hold of several kinds at a time: the counts that no other exceed."""
+    """What one node holds of several pod classes at a time: the counts that no other counts exceed.
 
-    def __init__(self, kinds: Sequence[PodClass], host_level: int) -> None:
-        self._shares = [share_in(kind.shape.requests) for kind in kinds]
+    One for a search. Its memo is keyed by all that `_search` looks at; free amounts only of the resources
+    that the pods ask for, so that nodes that differ in nothing else share an answer. It goes with the search.
+    """
+
+    def __init__(self, pod_classes: Sequence[PodClass], host_level: int) -> None:
+        self._shares = [share_in(pod_class.shape.requests) for pod_class in pod_classes]
         self._sharing = any(self._shares)
         self._requests = [
-            {name: need for name, need in kind.shape.requests.items() if not share_named(name)}
-            for kind in kinds
+            {name: need for name, need in pod_class.shape.requests.items() if not share_named(name)}
+            for pod_class in pod_classes
         ]
-        self._caps = [1 if host_level in kind.anti_affinity_levels else kind.count for kind in kinds]
-        self._claiming = any(kind.shape.claims or kind.shape.extended_claims for kind in kinds)
-        self._shapes = [kind.shape for kind in kinds]
+        self._caps = [
+            1 if host_level in pod_class.anti_affinity_levels else pod_class.count
+            for pod_class in pod_classes
+        ]
+        self._claiming = any(
+            pod_class.shape.claims or pod_class.shape.extended_claims for pod_class in pod_classes
+        )
+        self._shapes = [pod_class.shape for pod_class in pod_classes]
         names = {name for request in self._requests for name in request}
         self._resources = sorted({*names, *map(plugin_name, filter(is_claimed, names)), GPU})
-        self._alignments = [alignment_for(kind.shape) for kind in kinds]
+        self._alignments = [alignment_for(pod_class.shape) for pod_class in pod_classes]
         self._memo: dict[
             tuple[
-                tuple[int, ...], tuple[bool, ...], Gpus | None, NumaState | None, AvailableDevices | None, int
+                tuple[int, ...],
+                tuple[bool, ...],
+                SharedGpus | None,
+                NumaState | None,
+                AvailableDevices | None,
+                int,
             ],
             tuple[tuple[int, ...], ...],
         ] = {}
@@ -97,101 +129,122 @@ class HostFit:
         self,
         free: Resources,
         allowed: tuple[bool, ...],
-        gpus: Gpus | None = None,
-        zones: NumaState | None = None,
-        stock: AvailableDevices | None = None,
-        inner: int = 0,
+        gpus: SharedGpus | None = None,
+        numa_state: NumaState | None = None,
+        available_devices: AvailableDevices | None = None,
+        nvlink_size: int = 0,
     ) -> tuple[tuple[int, ...], ...]:
         """The largest possible counts, in descending order; empty where not one pod fits."""
         missing = NOT_OFFERED if self._claiming else 0
         amounts = tuple([free.get(name, missing) for name in self._resources])
-        stock = stock if any(takes_devices(stock, shape) for shape in self._shapes) else None
-        inner = inner if any(shape.nvlink_group for shape in self._shapes) else 0
-        key = (amounts, allowed, gpus if self._sharing else None, zones, stock, inner)
-        found = self._memo.get(key)
-        if found is None:
-            there = {n: a for n, a in zip(self._resources, amounts, strict=True) if a != NOT_OFFERED}
-            found = self._memo[key] = self._search(there, allowed, gpus, zones, stock, inner)
-        return found
+        available_devices = (
+            available_devices
+            if any(takes_devices(available_devices, shape) for shape in self._shapes)
+            else None
+        )
+        nvlink_size = nvlink_size if any(shape.nvlink_group for shape in self._shapes) else 0
+        key = (amounts, allowed, gpus if self._sharing else None, numa_state, available_devices, nvlink_size)
+        largest = self._memo.get(key)
+        if largest is None:
+            offered = {n: a for n, a in zip(self._resources, amounts, strict=True) if a != NOT_OFFERED}
+            largest = self._memo[key] = self._search(
+                offered, allowed, gpus, numa_state, available_devices, nvlink_size
+            )
+        return largest
 
     def _search(
         self,
         free: Mapping[str, int],
         allowed: tuple[bool, ...],
-        gpus: Gpus | None,
-        zones: NumaState | None,
-        stock: AvailableDevices | None,
-        inner: int,
+        gpus: SharedGpus | None,
+        numa_state: NumaState | None,
+        available_devices: AvailableDevices | None,
+        nvlink_size: int,
     ) -> tuple[tuple[int, ...], ...]:
-        found: list[tuple[int, ...]] = []
+        largest: list[tuple[int, ...]] = []
         last = len(self._requests) - 1
-        filling = ArrivalOrders(zones, self._alignments) if zones else None
-        requests, bundles = self._requests, [shape.claim_specs for shape in self._shapes]
+        arrival_orders = ArrivalOrders(numa_state, self._alignments) if numa_state else None
+        requests, claim_specs = self._requests, [shape.claim_specs for shape in self._shapes]
         if self._claiming:
-            taken = [taken_there(shape, free) for shape in self._shapes]
-            requests = [{n: need for n, need in some.items() if not share_named(n)} for some, _ in taken]
-            bundles = [claimed for _, claimed in taken]
+            taken = [requests_on(shape, free) for shape in self._shapes]
+            requests = [
+                {n: need for n, need in shape_requests.items() if not share_named(n)}
+                for shape_requests, _ in taken
+            ]
+            claim_specs = [claimed for _, claimed in taken]
 
-        def extend(kind: int, left: Mapping[str, int], counts: tuple[int, ...]) -> None:
-            request = requests[kind]
-            room = self._caps[kind] if allowed[kind] else 0
+        def extend(pod_class: int, left: Mapping[str, int], counts: tuple[int, ...]) -> None:
+            request = requests[pod_class]
+            room = self._caps[pod_class] if allowed[pod_class] else 0
             room = max(0, min([room, *(left.get(name, 0) // need for name, need in request.items())]))
             if self._sharing:
                 room = self._beside(gpus, left, (*counts, room))
-            if self._claiming or stock:
-                room = self._served(stock, bundles, (*counts, room))
-            if inner:
-                room = self._bunches(inner, free, (*counts, room))
-            if filling:
-                room = filling.most(counts, room)
-            if kind == last:
+            if self._claiming or available_devices:
+                room = self._served(available_devices, claim_specs, (*counts, room))
+            if nvlink_size:
+                room = self._bunches(nvlink_size, free, (*counts, room))
+            if arrival_orders:
+                room = arrival_orders.max_pods(counts, room)
+            if pod_class == last:
                 whole = (*counts, room)
-                if not any(all(map(int.__ge__, other, whole)) for other in found):
-                    found.append(whole)
+                if not any(all(map(int.__ge__, other, whole)) for other in largest):
+                    largest.append(whole)
                 return
             for count in range(room, -1, -1):
                 rest = {name: amount - request.get(name, 0) * count for name, amount in left.items()}
-                extend(kind + 1, rest, (*counts, count))
+                extend(pod_class + 1, rest, (*counts, count))
 
         extend(0, free, ())
-        return tuple(counts for counts in found if any(counts))
+        return tuple(counts for counts in largest if any(counts))
 
     def _served(
         self,
-        stock: AvailableDevices | None,
-        bundles: Sequence[tuple[ClaimSpec, ...]],
+        available_devices: AvailableDevices | None,
+        claim_specs: Sequence[tuple[ClaimSpec, ...]],
         counts: tuple[int, ...],
     ) -> int:
-        """The most of the last kind for which the claims of all kinds so far have devices."""
-        kind, room = len(counts) - 1, counts[-1]
+        """How many of the last class fit, with the claims of all classes so far."""
+        pod_class, room = len(counts) - 1, counts[-1]
         gpus = [shape.requests.get(GPU, 0) for shape in self._shapes]
-        if not bundles[kind] and not (stock and stock.shared and gpus[kind]):
+        if not claim_specs[pod_class] and not (
+            available_devices and available_devices.shared_with_plugin and gpus[pod_class]
+        ):
             return room
         while room:
-            now = (*counts[:-1], room)
-            wanted = [(one, count) for some, count in zip(bundles, now, strict=False) for one in some]
-            plugged = sum(map(int.__mul__, gpus, now))
-            if stock is not None and stock.holds(wanted, plugged):
+            all_counts = (*counts[:-1], room)
+            wanted = [
+                (claim_spec, count)
+                for shape_requests, count in zip(claim_specs, all_counts, strict=False)
+                for claim_spec in shape_requests
+            ]
+            plugin_gpus = sum(map(int.__mul__, gpus, all_counts))
+            if available_devices is not None and available_devices.fits(wanted, plugin_gpus):
                 break
             room -= 1
         return room
 
-    def _bunches(self, inner: int, free: Resources, counts: tuple[int, ...]) -> int:
+    def _bunches(self, nvlink_size: int, free: Resources, counts: tuple[int, ...]) -> int:
         """The most of the last kind for which the NVLink domains have room, with the bunches so far."""
         shape, room = self._shapes[len(counts) - 1], counts[-1]
         while room and shape.nvlink_group:
             pods = zip(self._shapes, (*counts[:-1], room), strict=False)
-            if holds_bunches(
-                inner, free, [(n, one.nvlink_group, one.gpus) for one, n in pods if one.nvlink_group]
+            if groups_fit(
+                nvlink_size,
+                free,
+                [
+                    (n, pod_shape.nvlink_group, pod_shape.gpus)
+                    for pod_shape, n in pods
+                    if pod_shape.nvlink_group
+                ],
             ):
                 break
             room -= 1
         return room
 
-    def _beside(self, gpus: Gpus | None, left: Mapping[str, int], counts: tuple[int, ...]) -> int:
-        """The most of the last kind for which the parts of GPUs of all kinds so far have a place."""
-        kind, room = len(counts) - 1, counts[-1]
-        whole = self._requests[kind].get(GPU, 0)
+    def _beside(self, gpus: SharedGpus | None, left: Mapping[str, int], counts: tuple[int, ...]) -> int:
+        """How many of the last class fit, with the parts of GPUs of all classes so far."""
+        pod_class, room = len(counts) - 1, counts[-1]
+        whole = self._requests[pod_class].get(GPU, 0)
         while room:
             parts = [
                 (share.size(gpus), share.devices)
@@ -199,9 +252,9 @@ class HostFit:
                 for _ in range(count)
                 if share and gpus
             ]
-            if not parts and (gpus or not self._shares[kind]):
+            if not parts and (gpus or not self._shares[pod_class]):
                 break
-            if gpus and gpus.holds(left.get(GPU, 0) - whole * room, parts):
+            if gpus and gpus.fits(left.get(GPU, 0) - whole * room, parts):
                 break
             room -= 1
         return room

@@ -23,7 +23,7 @@ SINGLE = "single-numa-node"
 RESTRICTED = "restricted"
 
 
-MOST_ZONES = 8
+MAX_ZONES = 8
 """The Topology Manager itself starts on no node with more (its maxAllowableNUMANodes)."""
 
 
@@ -50,7 +50,7 @@ class NumaNode:
 class Misfit:
     """The request that would fail, and of each resource in it how many zones it takes (0: not enough)."""
 
-    ask: AlignedRequest
+    request: AlignedRequest
     zones: Mapping[str, int]
 
 
@@ -73,51 +73,62 @@ def aligned(node: Node, published: NumaNode | None) -> NumaNode | None:
     labels = node.labels
     policy, scope = labels.get(POLICY_LABEL, ""), labels.get(SCOPE_LABEL, "")
     if published is None:
-        found = _by_labels(node, policy, scope or "container") if GPUS_LABEL in labels else None
+        numa_node = _by_labels(node, policy, scope or "container") if GPUS_LABEL in labels else None
     elif policy:
-        found = NumaNode(node.name, policy, scope or published.scope, published.zones)
+        numa_node = NumaNode(node.name, policy, scope or published.scope, published.zones)
     else:
-        found = published
-    return found if found and found.zones and found.policy in (SINGLE, RESTRICTED) else None
+        numa_node = published
+    return numa_node if numa_node and numa_node.zones and numa_node.policy in (SINGLE, RESTRICTED) else None
 
 
 def _by_labels(node: Node, policy: str, scope: str) -> NumaNode | None:
-    each = int(node.labels[GPUS_LABEL]) if node.labels[GPUS_LABEL].isdecimal() else 0
+    gpus_per_zone = int(node.labels[GPUS_LABEL]) if node.labels[GPUS_LABEL].isdecimal() else 0
     gpus = {name: node.allocatable.get(name, 0) for name in GPU_RESOURCES if node.allocatable.get(name, 0)}
-    if not each or not gpus or -(-max(gpus.values()) // each) > MOST_ZONES:
+    if not gpus_per_zone or not gpus or -(-max(gpus.values()) // gpus_per_zone) > MAX_ZONES:
         return None
     zones = []
-    for number in range(-(-max(gpus.values()) // each)):
-        part = {name: max(0, min(each, amount - number * each)) for name, amount in gpus.items()}
+    for number in range(-(-max(gpus.values()) // gpus_per_zone)):
+        part = {
+            name: max(0, min(gpus_per_zone, amount - number * gpus_per_zone)) for name, amount in gpus.items()
+        }
         zones.append(Zone(f"node-{number}", part, part))
     return NumaNode(node.name, policy, scope, tuple(zones))
 
 
-def misfit(node: NumaNode, asks: Sequence[AlignedRequest], *, now: bool) -> Misfit | None:
+def misfit(node: NumaNode, requests: Sequence[AlignedRequest], *, now: bool) -> Misfit | None:
     """The first of the requests, in their order, that the kubelet would refuse; None where it takes all.
 
     `now` False asks of the empty node. Requests that stay leave less to those after them.
     """
     if node.policy not in (SINGLE, RESTRICTED) or not node.zones:
         return None
-    whole = [zone.allocatable for zone in node.zones]
+    allocatable = [zone.allocatable for zone in node.zones]
     free = [dict(zone.available if now else zone.allocatable) for zone in node.zones]
-    return take(node.policy, whole, free, asks)
+    return take(node.policy, allocatable, free, requests)
 
 
 def take(
-    policy: str, whole: Sequence[Resources], free: list[dict[str, int]], asks: Iterable[AlignedRequest]
+    policy: str,
+    allocatable: Sequence[Resources],
+    free: list[dict[str, int]],
+    requests: Iterable[AlignedRequest],
 ) -> Misfit | None:
     """Lets zones of which so much is free take the requests one after the other, until one is refused.
 
-    `whole` is what the zones have when empty. Afterwards `free` is what is left.
+    `allocatable` is what the zones have when empty. `free` is changed: afterwards it is what is left.
     """
-    for ask in asks:
-        aligned = {name: amount for name, amount in ask.requests.items() if _is_aligned(whole, name, amount)}
-        chosen = _chosen(policy, whole, free, aligned)
+    for request in requests:
+        aligned = {
+            name: amount
+            for name, amount in request.requests.items()
+            if _is_aligned(allocatable, name, amount)
+        }
+        chosen = _chosen(policy, allocatable, free, aligned)
         if chosen is None:
-            return Misfit(ask, {name: _fewest(whole, name, amount) for name, amount in aligned.items()})
-        if ask.stays:
+            return Misfit(
+                request, {name: _fewest(allocatable, name, amount) for name, amount in aligned.items()}
+            )
+        if request.stays:
             draw(free, chosen, aligned)
     return None
 
@@ -127,13 +138,13 @@ def fewest(node: NumaNode, resource: str, amount: int) -> int:
     return _fewest([zone.allocatable for zone in node.zones], resource, amount)
 
 
-def _fewest(whole: Sequence[Resources], resource: str, amount: int) -> int:
-    offers = sorted((zone.get(resource, 0) for zone in whole), reverse=True)
+def _fewest(allocatable: Sequence[Resources], resource: str, amount: int) -> int:
+    offers = sorted((zone.get(resource, 0) for zone in allocatable), reverse=True)
     totals = itertools.accumulate(offers)
     return next((count for count, total in enumerate(totals, start=1) if total >= amount), 0)
 
 
-def most_in_one(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
+def max_in_one_zone(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
     """Of each resource that is aligned, the most that one empty zone gives."""
     return {
         name: max(zone.allocatable.get(name, 0) for zone in node.zones)
@@ -142,18 +153,18 @@ def most_in_one(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
     }
 
 
-def _is_aligned(whole: Sequence[Resources], resource: str, amount: int) -> bool:
+def _is_aligned(allocatable: Sequence[Resources], resource: str, amount: int) -> bool:
     """A resource that no zone lists is not the Topology Manager's affair."""
-    return amount > 0 and any(resource in zone for zone in whole)
+    return amount > 0 and any(resource in zone for zone in allocatable)
 
 
 def _chosen(
-    policy: str, whole: Sequence[Resources], free: Sequence[Resources], aligned: Mapping[str, int]
+    policy: str, allocatable: Sequence[Resources], free: Sequence[Resources], aligned: Mapping[str, int]
 ) -> tuple[int, ...] | None:
     """The zones that the kubelet takes: of those sets that admit, the narrowest, then the lowest."""
     if not aligned:
         return ()
-    widths = {_fewest(whole, name, amount) for name, amount in aligned.items()}
+    widths = {_fewest(allocatable, name, amount) for name, amount in aligned.items()}
     if policy == SINGLE:
         widths = {1}
     if len(widths) != 1:

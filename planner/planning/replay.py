@@ -14,7 +14,7 @@ from dataclasses import replace
 from planner.cluster.snapshot import Snapshot
 from planner.devices.pools import is_claimed
 from planner.model.answer import Answer
-from planner.model.claim_spec import is_bundle
+from planner.model.claim_spec import is_claim_spec
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.model.resolved import ResolvedPodGroup, resolved_group
@@ -51,7 +51,7 @@ def _requests(pod_set: PodSet) -> list[tuple[str, object]]:
     """What the pods ask for; of claims only the names, for what is behind them hangs on the cluster."""
     shape = pod_set.shape
     asked: list[tuple[str, object]] = [
-        (n, a) for n, a in sorted(shape.requests.items()) if not is_claimed(n) and not is_bundle(n)
+        (n, a) for n, a in sorted(shape.requests.items()) if not is_claimed(n) and not is_claim_spec(n)
     ]
     return asked + [("claim", [use.source, use.template]) for use in shape.claims]
 

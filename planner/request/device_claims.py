@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.devices.availability import AvailableDevices
-from planner.devices.bound_claims import amounts
+from planner.devices.bound_claims import pool_amounts
 from planner.devices.catalog import Devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, ResourceClaim
-from planner.devices.node_devices import Alike
+from planner.devices.node_devices import NodeKind
 from planner.devices.pools import is_claimed, pool_of
 from planner.devices.slices import Device
-from planner.model.claim_spec import UNKNOWN, ClaimSpec, bundle_of, is_bundle
+from planner.model.claim_spec import UNKNOWN, ClaimSpec, claim_spec_of, is_claim_spec
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.podgroup import PodGroup
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, ResolvedShape, resolved_group
@@ -81,7 +81,7 @@ def _noted(group: ResolvedPodGroup) -> ResolvedPodGroup:
 
 def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[str, None]) -> ResolvedPodSet:
     stand_ins = tuple(
-        (name, bundle) for name, bundle in devices.stand_ins.items() if pod_set.shape.requests.get(name)
+        (name, bundle) for name, bundle in devices.extended_claims.items() if pod_set.shape.requests.get(name)
     )
     if stand_ins or pod_set.shape.extended_claims:
         pod_set = replace(pod_set, shape=replace(pod_set.shape, extended_claims=stand_ins))
@@ -95,7 +95,7 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
         kind = "claim template" if use.template else "claim"
         if claim is None:
             asked.note(f"the {kind} {use.source} is not known in {namespace}: its devices are not planned")
-        elif not use.template and (node := devices.holder(claim)):
+        elif not use.template and (node := devices.node_of(claim)):
             asked.needs.append(
                 Requirement(NODE_NAME_FIELD, "In", (node,))
             )  # its devices are there, and in use
@@ -129,7 +129,7 @@ class _Asked:
         if self._devices.claims.slices:
             self._bundle(claim, whose)
             return
-        for rule in claim.rules:
+        for rule in claim.constraints:
             self.note(f"no ResourceSlice tells which devices have {rule.words} ({whose}): not planned")
         for request in claim.requests:
             self._by_labels(request, whose)
@@ -139,22 +139,22 @@ class _Asked:
     def _bundle(self, claim: ResourceClaim, whose: str) -> None:
         for request in claim.requests:
             self._first(request, whose, self._told)
-        bundle = self._devices.bundle(claim)
+        bundle = self._devices.claim_spec(claim)
         if bundle is None:
             return
         if not self._ever([bundle]):
             raise self._never([bundle], whose)
-        self._amounts.update(self._devices.least(bundle))
+        self._amounts.update(self._devices.min_amounts(bundle))
         self._bundles.append(bundle)
 
     def _told(self, request: ClaimRequest, whose: str) -> None:
         """Notes what the plan does not know of a request. Raises `Refusal` where no node has so many."""
-        want = self._devices.want(request)
-        if want is None or not self._devices.planned(request):
+        want = self._devices.device_request(request)
+        if want is None or not self._devices.is_counted(request):
             if request.device_class != CHANNEL_CLASS:
                 self.note(f"devices of class {request.device_class} ({whose}) are not planned")
             return
-        found = self._devices.everywhere(want)
+        found = self._devices.kinds_with(want)
         most = max((sum(there.values()) for _, there in found), default=0)
         if most < max(1, request.count):
             raise self._none(request, whose, most)
@@ -173,12 +173,16 @@ class _Asked:
     def _ever(self, bundles: Sequence[ClaimSpec]) -> bool:
         """Whether some node can give a pod all of them when nothing runs."""
         wanted = [(bundle, 1) for bundle in bundles]
-        return any(AvailableDevices(one.layout).holds(wanted) for one in self._devices.alike if one.layout)
+        return any(
+            AvailableDevices(one.node_devices).fits(wanted)
+            for one in self._devices.node_kinds
+            if one.node_devices
+        )
 
     def _never(self, bundles: Sequence[ClaimSpec], whose: str) -> Refusal:
         words = "; ".join(bundle.words for bundle in bundles)
-        free = [bundle_of(bundle.choices) for bundle in bundles]
-        ruled = any(bundle.rules for bundle in bundles) and self._ever(free)
+        free = [claim_spec_of(bundle.choices) for bundle in bundles]
+        ruled = any(bundle.constraints for bundle in bundles) and self._ever(free)
         works = "the same devices without the claim's constraints" if ruled else "fewer devices in one pod"
         return Refusal(
             "NoSuchDevice",
@@ -193,7 +197,7 @@ class _Asked:
 
     def _first(self, request: ClaimRequest, whose: str, look: Callable[[ClaimRequest, str], None]) -> None:
         """One request of a claim; of its alternatives the first that some node can give."""
-        *others, last = request, *request.others
+        *others, last = request, *request.alternatives
         for one in others:
             try:
                 return look(one, whose)
@@ -202,13 +206,13 @@ class _Asked:
         return look(last, whose)
 
     def _counted(self, request: ClaimRequest, whose: str) -> None:
-        if request.watching or request.device_class == CHANNEL_CLASS:
+        if request.admin_access or request.device_class == CHANNEL_CLASS:
             return
-        want = self._devices.want(request)
+        want = self._devices.device_request(request)
         if want is None:
             self.note(f"devices of class {request.device_class} ({whose}) are not planned")
             return
-        found = self._devices.everywhere(want)
+        found = self._devices.kinds_with(want)
         if not found:
             raise self._none(request, whose, 0)
         meant = {device for _, there in found for device in there}
@@ -236,7 +240,7 @@ class _Asked:
         request: ClaimRequest,
         pools: set[str],
         count: int,
-        found: list[tuple[Alike, Counter[Device]]],
+        found: list[tuple[NodeKind, Counter[Device]]],
         whose: str,
     ) -> None:
         enough = [one for one, there in found if sum(there.values()) >= count]
@@ -246,7 +250,7 @@ class _Asked:
             self.note(f"slices of any profile ({whose}) are planned by their nodes only")
         name = next(iter(pools)) if len(pools) == 1 else CLAIMED_MIG
         wanted = Counter({name: count})
-        self._amounts.update(wanted if name == CLAIMED_MIG else amounts(wanted))
+        self._amounts.update(wanted if name == CLAIMED_MIG else pool_amounts(wanted))
         if need := self._devices.among(enough, pools, count):
             self.needs.append(need)
 
@@ -271,7 +275,7 @@ class _Asked:
         requests = {
             name: amount
             for name, amount in shape.requests.items()
-            if not is_claimed(name) and not is_bundle(name)
+            if not is_claimed(name) and not is_claim_spec(name)
         }
         affinity = shape.affinity
         for need in self.needs:
@@ -300,5 +304,5 @@ def _stands_in(snapshot: Snapshot, group: PodGroup) -> bool:
     """Whether some extended resource of the gang may be served by claims."""
     if not snapshot.base.claims.slices or not snapshot.base.claims.classes:
         return False
-    served = snapshot.base.devices.stand_ins
+    served = snapshot.base.devices.extended_claims
     return any(name in served for one in group.pod_sets for name in one.shape.requests)

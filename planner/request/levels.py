@@ -68,7 +68,7 @@ def nvlink_bar(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) ->
     return (NodeExclusion(NVLINK_SIZE, smaller, f"{SMALL}{gpus} GPUs", now=False),)
 
 
-def bunch_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> int:
+def nvlink_group_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> int:
     """How many of the PodSet's pods must lie in one NVLink domain inside the host; 0 where none must.
 
     A gang that is required in one as a whole is one bunch of all its PodSets, for which any node that has a

@@ -43,7 +43,7 @@ class Neighbour:
 def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
     """The gang with what its neighbours and its own PodSets mean for it; the same where that is nothing."""
     terms = any(pod_set.shape.terms for pod_set in group.pod_sets)
-    if not terms and not snapshot.bound.wary and not snapshot.holds.wary:
+    if not terms and not snapshot.bound.with_anti_affinity and not snapshot.holds.with_anti_affinity:
         return group
     own = reservation_id(group.name)
     neighbours = list(_neighbours(snapshot, own) if terms else _wary(snapshot, own))
@@ -100,11 +100,11 @@ def _waiting(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Ass
 
 def _wary(snapshot: Snapshot, own: str) -> Iterator[Neighbour]:
     """Those with anti-affinity of their own, which are few."""
-    for pods in snapshot.bound.wary.values():
+    for pods in snapshot.bound.with_anti_affinity.values():
         for pod in pods:
             if own not in carried(pod):
                 yield Neighbour(pod.name.partition("/")[0], pod.labels, pod.node, pod.terms, bound=True)
-    for gang, reservation in snapshot.holds.wary.items():
+    for gang, reservation in snapshot.holds.with_anti_affinity.items():
         traits = dict(reservation.traits)
         for one in reservation.assignments:
             if one.pod_set in traits:

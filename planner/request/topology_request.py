@@ -14,7 +14,7 @@ from planner.model.pod_class import PodClass, merged
 from planner.model.podgroup import Constraint
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet, ResolvedShape
 from planner.model.topology import ROOT, Topology
-from planner.request.levels import NVLINK_WORDS, bunch_of, nvlink_bar, resolve
+from planner.request.levels import NVLINK_WORDS, nvlink_bar, nvlink_group_of, resolve
 from planner.request.validation import Refusal
 
 
@@ -63,10 +63,12 @@ def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology
     ):
         return pod_set
     resolved = {word: resolve(topology, word) for word in NVLINK_WORDS}
-    bars, bunch = nvlink_bar(group, pod_set, resolved), bunch_of(group, pod_set, resolved)
+    bars, nvlink_group = nvlink_bar(group, pod_set, resolved), nvlink_group_of(group, pod_set, resolved)
     return replace(
         pod_set,
-        shape=replace(pod_set.shape, exclusions=(*pod_set.shape.exclusions, *bars), nvlink_group=bunch),
+        shape=replace(
+            pod_set.shape, exclusions=(*pod_set.shape.exclusions, *bars), nvlink_group=nvlink_group
+        ),
     )
 
 

@@ -23,8 +23,8 @@ from planner.model.topology import ROOT
 from planner.node.eligibility import condition_obstacle
 from planner.node.gpu_sharing import share_in
 from planner.node.numa_state import alignment_for
-from planner.node.nvlink import most_bunches
-from planner.node.packing import HostFit, most, opens_gpus
+from planner.node.nvlink import max_pods_in_groups
+from planner.node.packing import HostFit, max_pods, opens_gpus
 from planner.search.bounds import Peaks, tops_of
 from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.objective import Weights
@@ -188,16 +188,23 @@ class CapacityClasses:
         assert content.free is not None, "only hosts are packed"
         if len(self._kinds) > 1:
             best = self._fit.best(
-                content.free, allowed, content.gpus, content.zones, content.stock, content.inner
+                content.free,
+                allowed,
+                content.gpus,
+                content.numa_state,
+                content.available_devices,
+                content.nvlink_size,
             )
             return tuple([self.counts.pack(counts) for counts in best])
         kind = self._kinds[0]
         wanted = 1 if self._levels - 1 in kind.anti_affinity_levels else kind.count
-        room = min(wanted, most(content.free, kind.shape, content.gpus, wanted, content.stock))
-        if content.inner and kind.shape.nvlink_group:
-            room = most_bunches(content.inner, content.free, kind.shape, room)
-        if content.zones is not None:
-            room = content.zones.room(alignment_for(kind.shape), room)
+        room = min(
+            wanted, max_pods(content.free, kind.shape, content.gpus, wanted, content.available_devices)
+        )
+        if content.nvlink_size and kind.shape.nvlink_group:
+            room = max_pods_in_groups(content.nvlink_size, content.free, kind.shape, room)
+        if content.numa_state is not None:
+            room = content.numa_state.max_pods(alignment_for(kind.shape), room)
         return (room,) if room else ()
 
     def _domain(self, content: DomainCapacity, match: EligibilityMap) -> int:
@@ -209,11 +216,11 @@ class CapacityClasses:
         children = [one for one in classes if one]
         if not children:
             return EMPTY
-        if content.level > ROOT and not content.part:
+        if content.level > ROOT and not content.is_chunk:
             children.sort(key=self._order.__getitem__)
-        own = self._weights.own(content) if content.level > ROOT and not content.part else 0
-        caps = () if content.part else match.caps
-        key = CapacityClass(content.level, content.named, tuple(children), own, content.part, caps)
+        own = self._weights.own(content) if content.level > ROOT and not content.is_chunk else 0
+        caps = () if content.is_chunk else match.caps
+        key = CapacityClass(content.level, content.named, tuple(children), own, content.is_chunk, caps)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._of_children(key)

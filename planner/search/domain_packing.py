@@ -379,7 +379,7 @@ class DomainPacking:
             price, rest = self._step(reached.stages[place], reached.offers[place], target, cost)
             given = self.counts.minus(target, rest)
             if given != self.counts.zero:
-                if child.part:
+                if child.is_chunk:
                     freely = self._in_part(part, reached.limit)
                     some = self._dealt(self._able(child, its), freely, given, price)
                 else:

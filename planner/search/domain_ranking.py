@@ -59,21 +59,23 @@ class DomainRanking:
         self, content: DomainCapacity, match: EligibilityMap, level: int, *, clear: bool
     ) -> Candidate | None:
         """The best domain of the level that holds the whole gang; `clear`: that no other gang touches."""
-        if not content.part and (not self._may(content, level, clear=clear) or self._keeps_apart(content)):
+        if not content.is_chunk and (
+            not self._may(content, level, clear=clear) or self._keeps_apart(content)
+        ):
             return None
         if not self.search.may_hold_all(content, match, level):
             return None
         key = (content, match, level, clear)
         if key in self._bests:
             return self._bests[key]
-        if content.level == level and not content.part:
+        if content.level == level and not content.is_chunk:
             cost = self.search.cost(content, match, self._ceilings.get(level))
             best = None if cost is None else Candidate((cost,), ())
             if cost is not None:
                 self._lower(level, cost)
         else:
             best = self._best_inside(content, match, level, clear=clear)
-            if best is not None and content.level > ROOT and not content.part:
+            if best is not None and content.level > ROOT and not content.is_chunk:
                 cost, *around = best.key
                 breaks = self.search.weights.breaks(content)
                 best = Candidate((cost + breaks, *around, content.worth), best.way)
@@ -105,9 +107,9 @@ class DomainRanking:
         self, content: DomainCapacity, match: EligibilityMap, level: int, *, clear: bool
     ) -> BestPartialFit | None:
         """The domain of the level that holds the most pods of the gang; None where none may be used."""
-        if not content.part and not self._may(content, level, clear=clear):
+        if not content.is_chunk and not self._may(content, level, clear=clear):
             return None
-        if content.level == level and not content.part:
+        if content.level == level and not content.is_chunk:
             return BestPartialFit(self.search.counts.size(self.search.reach(content, match)), ())
         key = (content, match, level, clear)
         if key not in self._nearests:
@@ -149,4 +151,4 @@ def _different(
 
 def _way(place: int, child: DomainCapacity, way: ChildPath) -> ChildPath:
     """The way from a domain through a child at the place, or through a part that begins there."""
-    return (place + way[0], *way[1:]) if child.part else (place, *way)
+    return (place + way[0], *way[1:]) if child.is_chunk else (place, *way)

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from planner.cluster.capacity import DomainCapacity, chunked
 from planner.cluster.infrastructure import Infrastructure
+from planner.cluster.plan_cache import CacheSection
 from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.node import Node
@@ -82,8 +83,8 @@ def inside(
     content: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
     """What a domain is looked at by, its children or its parts, with the place of the first child in each."""
-    row = content.parts or content.children
-    matches: Sequence[EligibilityMap] = (match.parts if content.parts else match.children) or (match,) * len(
+    row = content.chunks or content.children
+    matches: Sequence[EligibilityMap] = (match.parts if content.chunks else match.children) or (match,) * len(
         row
     )
     if match.caps and matches[0] is not match:
@@ -100,11 +101,14 @@ UNNAMED = Node("", {}, {})
 
 def match_of(fabric: Infrastructure, tree: TopologyTree, kinds: Sequence[PodClass]) -> EligibilityMap:
     """The match of the whole tree for these kinds, worked out once for all that ask for the same labels."""
+    cache = fabric.plan_cache
     asked = tuple(_asked(fabric, kind) for kind in kinds)
     if not any(asked):
-        return fabric.memory.keep(("match", len(kinds)), lambda: EligibilityMap(("",) * len(kinds)))
-    key = ("match", tree.lasting, asked)
-    return fabric.memory.keep(key, lambda: _Matching(kinds, divided=fabric.divided)).whole(tree)
+        return cache.entry(UNRESTRICTED, len(kinds), lambda: EligibilityMap(("",) * len(kinds)))
+    matching = cache.entry(
+        ELIGIBILITY, (tree.lasting, asked), lambda: _Matching(kinds, divided=fabric.divided)
+    )
+    return cache.exclusively(lambda: matching.whole(tree))
 
 
 def _asked(fabric: Infrastructure, kind: PodClass) -> Hashable:
@@ -181,6 +185,16 @@ class _Matching:
             short = sum(_penalty(shape, node) for shape in weighed)
             found = self._by_value[values] = self._known.setdefault((why, short), EligibilityMap(why, short))
         return found
+
+
+UNRESTRICTED: CacheSection[int, EligibilityMap] = CacheSection("unrestricted pods")
+"""By how many pod classes there are. Never stale. One object for all such requests, because other sections
+remember by the map's identity."""
+
+ELIGIBILITY: CacheSection[tuple[object, tuple[Hashable, ...]], _Matching] = CacheSection("eligibility")
+"""By the tree's lasting identity and what each pod class asks of labels. Stale in parts: subtrees whose nodes
+came, went or were labelled anew are other objects, and the weak keys of the former ones go with them; wholly
+when the tree is grown anew."""
 
 
 def _names(kinds: Sequence[PodClass]) -> frozenset[str] | None:

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from planner.cluster.plan_cache import CacheSection
 from planner.cluster.tree import Subtree
 from planner.model.answer import LevelAttempt
 from planner.model.pod_class import PodClass
@@ -28,6 +29,19 @@ from planner.search.mixtures.several import Several
 from planner.search.objective import Weights
 from planner.search.result import Placement
 from planner.search.space import SearchSpace
+
+CLASSES: CacheSection[tuple[Hashable, Exclusivity, Weights], CapacityClasses] = CacheSection(
+    "capacity classes", results=len
+)
+"""By the pod classes, which nodes they may use, and the weights. Never stale: what is remembered follows from
+a domain's capacity. It grows by a result for each capacity that is new."""
+
+RANKINGS: CacheSection[tuple[Hashable, int, Exclusivity, Weights], DomainRanking] = CacheSection(
+    "domain rankings", results=lambda ranking: ranking.size
+)
+"""By the pod class, the required level, which nodes it may use, and the weights. Never stale, and grows, as
+`CLASSES`. Only of a single pod class: a ranking of several may end in the budget, and would remember that."""
+
 
 _BEAMS = (24, 6)
 
@@ -53,13 +67,15 @@ class LevelSearch:
 
     def climb(self, kinds: tuple[PodClass, ...], required: int) -> Placement | None:
         """The best placement with these kinds inside one domain of the `required` level (ROOT: anywhere)."""
-        with self.view.base.memory.lock:
-            return self._climb_within(kinds, required)
+        return self.view.base.plan_cache.exclusively(lambda: self._climb_within(kinds, required))
 
     def anywhere(self, kinds: tuple[PodClass, ...]) -> Placement | None:
         """A placement of these kinds over the whole topology, in domains that can be held; it may lie in one.
         None also where the search ends first."""
-        with self.view.base.memory.lock, suppress(BudgetEnded):
+        return self.view.base.plan_cache.exclusively(lambda: self._anywhere(kinds))
+
+    def _anywhere(self, kinds: tuple[PodClass, ...]) -> Placement | None:
+        with suppress(BudgetEnded):
             match, use = self.view.match(kinds), self._use(ROOT)
             rank = self._rank(kinds, ROOT, use, self.view.weights(kinds), 0)
             best = rank.best(self.view.content, match, ROOT, clear=False)
@@ -68,17 +84,17 @@ class LevelSearch:
 
     def fits_at(self, level: int) -> LevelAttempt:
         """How many pods the best domain of just this level holds, preferred levels given up."""
+        return self.view.base.plan_cache.exclusively(lambda: self._fits_at(level))
+
+    def _fits_at(self, level: int) -> LevelAttempt:
         kinds = relaxations(self.asked)[-1]
-        with self.view.base.memory.lock:
-            self.attempts.clear()
-            try:
-                self._look_at(kinds, level)
-            except BudgetEnded:
-                wanted = sum(kind.count for kind in kinds)
-                self.attempts.append(
-                    LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first")
-                )
-            return self.attempts[-1]
+        self.attempts.clear()
+        try:
+            self._look_at(kinds, level)
+        except BudgetEnded:
+            wanted = sum(kind.count for kind in kinds)
+            self.attempts.append(LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first"))
+        return self.attempts[-1]
 
     def _look_at(self, kinds: tuple[PodClass, ...], level: int) -> None:
         kinds = merged(self.view, kinds)
@@ -132,20 +148,18 @@ class LevelSearch:
         """A rank for these; that of one kind of pods is kept for later plans, for its work has an end. Of
         several kinds only the classes are."""
         bare = tuple(replace(kind, parts=()) for kind in kinds)
-        keep = self.view.base.memory.keep
+        cache = self.view.base.plan_cache
         if beam or len(kinds) > 1:
             asked = tuple([(_key(kind), kind.names, kind.anti_affinity_with) for kind in bare])
-            classes = keep(
-                ("classes", asked, use, weights), lambda: CapacityClasses(bare, use, weights), size=len
-            )
+            classes = cache.entry(CLASSES, (asked, use, weights), lambda: CapacityClasses(bare, use, weights))
             several = Several(bare, use, weights, self.budget, self.spare, beam, classes)
             return DomainRanking(several, bare, required)
         if self.view.caps:  # of one gang alone
             return DomainRanking(DomainPacking(bare, use, weights, self.budget), bare, required)
-        return keep(
-            ("rank", _key(bare[0]), required, use, weights),
+        return cache.entry(
+            RANKINGS,
+            (_key(bare[0]), required, use, weights),
             lambda: DomainRanking(DomainPacking(bare, use, weights), bare, required),
-            size=lambda rank: rank.size,
         )
 
     def _found(

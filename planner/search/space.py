@@ -46,7 +46,7 @@ class SearchSpace:
         """What placements of these kinds cost."""
         worst = sum(weight for kind in kinds if not kind.is_split for weight, _ in kind.shape.preferences)
         worst += sum(1 for kind in kinds if not kind.is_split and share_in(kind.shape.requests))
-        found = weights(self.tree.topology, self.base.content(self.plain or self.tree), worst)
+        found = weights(self.tree.topology, self.base.empty_capacity(self.plain or self.tree), worst)
         return without(found, self.extra) if self.extra else found
 
     def start(self, path: Sequence[int]) -> int:
@@ -66,5 +66,5 @@ class SearchSpace:
 
 def search_space(snapshot: Snapshot, tree: TopologyTree, *, now: bool) -> SearchSpace:
     """The view of a tree in a snapshot that does not hold the gang itself."""
-    content = snapshot.content(tree) if now else snapshot.base.content(tree)
+    content = snapshot.capacity(tree) if now else snapshot.base.empty_capacity(tree)
     return SearchSpace(snapshot.base, tree, now, content)

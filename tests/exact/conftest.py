@@ -10,4 +10,4 @@ def in_parts_of_two(request, monkeypatch):
     """Domains of more than two children, and parts of more than two parts, are divided."""
     if hasattr(request.node, "callspec") and request.node.callspec.params.get("chunk", 0) % 2:
         monkeypatch.setattr(capacity, "WIDE", 2)
-        monkeypatch.setattr(capacity, "PART", 2)
+        monkeypatch.setattr(capacity, "CHUNK", 2)

@@ -61,10 +61,10 @@ def needed(product: Json, profiles: Json) -> int:
 
 def _at_least(board: Board, slices: Mapping[str, int]) -> int:
     """No fewer GPUs can do: by compute slices, by memory slices, and by each profile's own limit."""
-    compute = sum(board.profiles[name].g * count for name, count in slices.items())
+    compute = sum(board.profiles[name].compute * count for name, count in slices.items())
     memory = sum(board.profiles[name].memory * count for name, count in slices.items())
-    bounds = [-(-count // board.profiles[name].most) for name, count in slices.items()]
-    return max(-(-compute // board.g), -(-memory // board.memory), *bounds)
+    bounds = [-(-count // board.profiles[name].max_per_gpu) for name, count in slices.items()]
+    return max(-(-compute // board.compute), -(-memory // board.memory), *bounds)
 
 
 def _board(product: Json) -> Board | None:

@@ -18,7 +18,7 @@ from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.model.quantity import show
 from planner.node.eligibility import obstacle
-from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, misfit, most_in_one
+from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, max_in_one_zone, misfit
 from webhook.cel import Function
 
 Json = Any
@@ -66,15 +66,15 @@ def _numa_node(entry: Mapping[str, Json]) -> NumaNode:
 
 
 def _misfit_json(node: NumaNode, shortfall: Misfit) -> dict[str, Json]:
-    requests = {name: shortfall.ask.requests[name] for name in sorted(shortfall.zones)}
+    requests = {name: shortfall.request.requests[name] for name in sorted(shortfall.zones)}
     spans = (f"{name} {count or 'more than all'}" for name, count in sorted(shortfall.zones.items()))
     return {
         "node": node.name,
         "policy": node.policy,
         "scope": node.scope,
-        "container": shortfall.ask.name,
+        "container": shortfall.request.name,
         "asked": _text(requests),
-        "fits": _text(most_in_one(node, sorted(shortfall.zones))),
+        "fits": _text(max_in_one_zone(node, sorted(shortfall.zones))),
         "zones": ", ".join(spans) if node.policy == RESTRICTED else "",
     }
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
@@ -123,19 +124,21 @@ def place_when_empty(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
     return reservation_for(emptied, group, plan(emptied, group))
 
 
+_Asked = tuple[str, str, str, str]
+
+_WHEN_EMPTY: DerivedSection[_Asked, Reservation | None] = DerivedSection(
+    "reservations when empty", max_keys=1
+)
+"""By what is asked, for the nodes as they are. Only the first queued gang is asked for, so one is enough."""
+
+
 def _remembered(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
     """`place_when_empty`, worked out once for the gang at the head: newcomers ask again and again.
 
     Kept with the snapshot's base, so that a change of any node forgets it.
     """
     key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
-    known = snapshot.base.kept.get("shadow")
-    if isinstance(known, tuple) and known[0] == key:
-        remembered: Reservation | None = known[1]
-        return remembered
-    place = place_when_empty(snapshot, group)
-    snapshot.base.kept["shadow"] = key, place
-    return place
+    return snapshot.base.derived.get(_WHEN_EMPTY, key, lambda: place_when_empty(snapshot, group))
 
 
 def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[WaitingGang]) -> GangPlan:

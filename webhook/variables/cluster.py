@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate, chain
-from typing import cast
 
+from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import TopologyTree
 from planner.manifests.label_presets import NODE_POOL
@@ -27,6 +27,9 @@ from planner.node.mig import profiles_of
 from webhook.variables.cluster_hardware import HARDWARE
 from webhook.variables.cluster_inventory import domains, gpu_nodes
 from webhook.variables.gpu_shares import gpu_shares
+
+_NODE_KEYS: DerivedSection[str, object] = DerivedSection("keys of `cluster` that depend on nodes")
+"""By key: those of `_OF_NODES`. They depend on nodes, topologies and hardware alone."""
 
 
 class ClusterVariable(Mapping[str, object]):
@@ -42,10 +45,8 @@ class ClusterVariable(Mapping[str, object]):
 
     def __getitem__(self, name: str) -> object:
         if name in _OF_NODES:
-            kept, key = self._snapshot.base.kept, ("fact", name)
-            if key not in kept:
-                kept[key] = _OF_NODES[name](self._snapshot)
-            return kept[key]
+            derived = self._snapshot.base.derived
+            return derived.get(_NODE_KEYS, name, lambda: _OF_NODES[name](self._snapshot))
         if name not in self._now:
             self._now[name] = _OF_PODS[name](self._snapshot)
         return self._now[name]
@@ -57,12 +58,13 @@ class ClusterVariable(Mapping[str, object]):
         return len(_OF_NODES) + len(_OF_PODS)
 
 
+_VARIABLES: DerivedSection[None, ClusterVariable] = DerivedSection("the variable `cluster`")
+"""One for each snapshot, so that all expressions of all requests on it share what was worked out."""
+
+
 def cluster_variable(snapshot: Snapshot) -> ClusterVariable:
     """`cluster` of a snapshot, cached with it; the caller must not change it."""
-    known = snapshot.__dict__.get("_facts")
-    if known is None:
-        known = snapshot.__dict__["_facts"] = ClusterVariable(snapshot)
-    return cast(ClusterVariable, known)
+    return snapshot.derived.get(_VARIABLES, None, lambda: ClusterVariable(snapshot))
 
 
 def _topologies(snapshot: Snapshot) -> list[Topology]:

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.cluster.capacity import DomainCapacity
+from planner.cluster.plan_cache import CacheSection
 from planner.model.pod_class import PodClass, joined
 from planner.model.resolved import ResolvedShape
 from planner.node.gpu_sharing import share_in
-from planner.node.packing import most
+from planner.node.packing import max_pods
 from planner.search.space import SearchSpace
 
 _PLAIN = {"cpu", "memory", "ephemeral-storage"}
@@ -35,9 +36,9 @@ class _Alike:
         same = self.known.get(content)
         if same is None:
             if content.free is None:
-                same = all(map(self.on, content.parts or content.children))
+                same = all(map(self.on, content.chunks or content.children))
             else:
-                same = content.zones is None and most(content.free, self.most) == most(
+                same = content.numa_state is None and max_pods(content.free, self.most) == max_pods(
                     content.free, self.least
                 )
             self.known[content] = same
@@ -85,6 +86,16 @@ def _both(
 
 
 def _same(view: SearchSpace, largest: ResolvedShape, smallest: ResolvedShape) -> bool:
-    key = ("alike", tuple(largest.requests.items()), tuple(smallest.requests.items()))
-    alike = view.base.memory.keep(key, lambda: _Alike(largest, smallest), size=lambda one: len(one.known))
-    return alike.on(view.content)
+    cache = view.base.plan_cache
+    key = (tuple(largest.requests.items()), tuple(smallest.requests.items()))
+    alike = cache.entry(INTERCHANGEABLE, key, lambda: _Alike(largest, smallest))
+    return cache.exclusively(lambda: alike.on(view.content))
+
+
+_Amounts = tuple[tuple[str, int], ...]
+
+INTERCHANGEABLE: CacheSection[tuple[_Amounts, _Amounts], _Alike] = CacheSection(
+    "interchangeable shapes", results=lambda alike: len(alike.known)
+)
+"""By the amounts of the larger and the smaller shape. Never stale: what is remembered follows from a domain's
+capacity. It grows by a result for each capacity that is new."""

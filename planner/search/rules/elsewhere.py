@@ -95,7 +95,7 @@ class Rules:
         rules = sorted({rule for kind in self._kinds for rule in kind.co_located_over})
         self._top = next((r for r in rules if r[0] in self._recurring and set(r[1]) == every), None)
         if self._top is not None:
-            self._view = under_values(self._climb.view.base.memory, self._view, self._top[0])
+            self._view = under_values(self._climb.view.base.capacities, self._view, self._top[0])
             self._required += 1
             self._levels = {key: level + 1 for key, level in self._levels.items()}
 

@@ -17,7 +17,8 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from planner.cluster.capacity import DomainCapacity
-from planner.cluster.capacity_cache import PlanCache
+from planner.cluster.capacity_cache import CapacityPool
+from planner.cluster.plan_cache import CacheSection
 from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.natural_order import natural
 from planner.model.topology import ROOT, Topology
@@ -42,7 +43,7 @@ class Refined:
         """The view of the finer tree that belongs to one of the plain tree."""
         content = plain.content
         for step in self.steps:
-            content = step.content(plain.base.memory, content)
+            content = step.content(plain.base.capacities, content)
         extra = frozenset(self.keys.values())
         return replace(plain, tree=self.tree, content=content, extra=extra, plain=self.plain)
 
@@ -81,34 +82,39 @@ class _Step:
     after: Subtree
     _deeper: WeakKeyDictionary[DomainCapacity, DomainCapacity]
 
-    def content(self, memory: PlanCache, content: DomainCapacity) -> DomainCapacity:
+    def content(self, pool: CapacityPool, content: DomainCapacity) -> DomainCapacity:
         """The content of the finer tree."""
-        return self._inserted(memory, content, self.before, self.after)
+        return self._inserted(pool, content, self.before, self.after)
 
     def _inserted(
-        self, memory: PlanCache, content: DomainCapacity, before: Subtree, after: Subtree
+        self, pool: CapacityPool, content: DomainCapacity, before: Subtree, after: Subtree
     ) -> DomainCapacity:
         if before.level < self.level - 1:
             rows = zip(content.children, before.children, after.children, strict=True)
-            return memory.domain(after, tuple([self._inserted(memory, *row) for row in rows]))
+            return pool.domain(after, tuple([self._inserted(pool, *row) for row in rows]))
         by_key = dict(zip((child.key for child in before.children), content.children, strict=True))
         groups = []
         for group in after.children:
-            inside = [self._shifted(memory, by_key[child.key], child) for child in group.children]
-            groups.append(memory.domain(group, tuple(inside)))
-        return memory.domain(after, tuple(groups))
+            inside = [self._shifted(pool, by_key[child.key], child) for child in group.children]
+            groups.append(pool.domain(group, tuple(inside)))
+        return pool.domain(after, tuple(groups))
 
-    def _shifted(self, memory: PlanCache, content: DomainCapacity, branch: Subtree) -> DomainCapacity:
+    def _shifted(self, pool: CapacityPool, content: DomainCapacity, branch: Subtree) -> DomainCapacity:
         """The content one level deeper."""
         found = self._deeper.get(content)
         if found is None:
             if content.free is not None:
-                found = memory.deeper(content)
+                found = pool.deeper(content)
             else:
                 pairs = zip(content.children, branch.children, strict=True)
-                found = memory.domain(branch, tuple([self._shifted(memory, *pair) for pair in pairs]))
+                found = pool.domain(branch, tuple([self._shifted(pool, *pair) for pair in pairs]))
             self._deeper[content] = found
         return found
+
+
+REFINED_TREES: CacheSection[tuple[object, tuple[str, ...]], Refined] = CacheSection("refined trees")
+"""By the tree's lasting identity and the labels. Stale when the tree has another root: a node came, went or
+was labelled anew; then it is made again in the same place, so that former trees do not add up."""
 
 
 def refined(
@@ -121,11 +127,12 @@ def refined(
     asked = tuple(sorted(set(keys)))
     if drawn:
         return _refined(view.tree, asked, drawn)
-    known: dict[str, Refined] = view.base.memory.keep(("refined", view.tree.lasting, asked), dict)
-    found = known.get("")
-    if found is None or found.plain.root is not view.tree.root:
-        found = known[""] = _refined(view.tree, asked, {})
-    return found
+    return view.base.plan_cache.entry(
+        REFINED_TREES,
+        (view.tree.lasting, asked),
+        lambda: _refined(view.tree, asked, {}),
+        fresh=lambda known: known.plain.root is view.tree.root,
+    )
 
 
 def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mapping[str, str]]) -> Refined:
@@ -196,35 +203,35 @@ def _with_level(topology: Topology, key: str, level: int) -> Topology:
     return replace(topology, levels=levels, reservable=reservable)
 
 
-def under_values(memory: PlanCache, one: SearchSpace, key: str) -> SearchSpace:
+def under_values(pool: CapacityPool, one: SearchSpace, key: str) -> SearchSpace:
     """The view with the label's domains above everything; nodes without it are left out."""
-    made = _Parts(memory, one.tree, key)
+    made = _Parts(pool, one.tree, key)
     rows = made.of(one.tree.root, one.content)
     branches, contents = [], []
     for value in sorted(rows, key=natural):
         branch, content = rows[value]
         branches.append(Subtree(0, (value,), (0, 0, value), True, 0).with_children(branch.children))
-        contents.append(memory.domain(branches[-1], content.children))
+        contents.append(pool.domain(branches[-1], content.children))
     root = Subtree(ROOT, (), (0, 0, ""), True, 0).with_children(tuple(branches))
     tree = TopologyTree(
         _with_level(one.tree.topology, f"{key}\0", 0), one.tree.cluster, root, one.tree.places
     )
     extra = frozenset({0, *(level + 1 for level in one.extra)})
-    return replace(one, tree=tree, content=memory.domain(root, tuple(contents)), extra=extra)
+    return replace(one, tree=tree, content=pool.domain(root, tuple(contents)), extra=extra)
 
 
 class _Parts:
     """The parts of a tree that lie in each domain of a label, one level deeper."""
 
-    def __init__(self, memory: PlanCache, tree: TopologyTree, key: str) -> None:
-        self._memory, self._tree, self._key = memory, tree, key
+    def __init__(self, pool: CapacityPool, tree: TopologyTree, key: str) -> None:
+        self._pool, self._tree, self._key = pool, tree, key
         self._known: dict[tuple[DomainCapacity, tuple[DomainCapacity, ...]], DomainCapacity] = {}
 
     def of(self, branch: Subtree, content: DomainCapacity) -> dict[str, tuple[Subtree, DomainCapacity]]:
         """By value the part of one domain, and what it holds; what it costs is that of the whole."""
         if branch.node:
             value = self._tree.cluster[branch.node].labels.get(self._key, "")
-            return {value: (_deeper(branch), self._memory.deeper(content))} if value else {}
+            return {value: (_deeper(branch), self._pool.deeper(content))} if value else {}
         inside: dict[str, list[tuple[Subtree, DomainCapacity]]] = {}
         for child, its in zip(branch.children, content.children, strict=True):
             for value, part in self.of(child, its).items():
@@ -239,6 +246,6 @@ class _Parts:
         size = sum(child.size for child in children)
         found = self._known.get((content, held))
         if found is None:
-            found = replace(content, level=content.level + 1, size=size, children=held, parts=())
+            found = replace(content, level=content.level + 1, size=size, children=held, chunks=())
             self._known[content, held] = found
-        return replace(branch, level=branch.level + 1, size=size, children=children, _starts=()), found
+        return replace(branch.with_children(children, size), level=branch.level + 1), found

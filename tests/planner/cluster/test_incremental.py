@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from planner.cluster import capacity, capacity_cache
+from planner.cluster import capacity, plan_cache
 from planner.cluster.occupancy import Pods
 from planner.cluster.persistent_map import PersistentMap
 from planner.cluster.snapshot import Snapshot, snapshot
@@ -127,7 +127,7 @@ class EventsInParts(Events):
     def __init__(self) -> None:
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(capacity, "WIDE", 2)
-        self._patch.setattr(capacity, "PART", 2)
+        self._patch.setattr(capacity, "CHUNK", 2)
         super().__init__()
 
     def teardown(self) -> None:
@@ -187,13 +187,13 @@ def test_one_memory_serves_many_clusters():
 
 def test_what_is_remembered_has_a_bound(monkeypatch):
     """Of many shapes only the last are remembered, and forgetting changes no plan."""
-    monkeypatch.setattr(capacity_cache, "MOST_ENTRIES", 60)
+    monkeypatch.setattr(plan_cache, "MAX_RESULTS", 60)
     moment = cluster(DRAWING, ("block", "rack"))
     for cores in range(1, 30):
         group = gang(pod_set(3, shape(gpu=1, cpu=cores)), required="rack")
         moment = moment.with_pod(BoundPod(f"y/p{cores}", "a1", amounts(cpu=1, pods=1)))
         assert plan(moment, group) == plan(anew(moment), group)
-        assert moment.base.memory.entries < 120
+        assert moment.base.plan_cache.results < 120
 
 
 def test_what_is_forgotten_is_freed_without_the_collector_of_cycles():
@@ -204,13 +204,15 @@ def test_what_is_forgotten_is_freed_without_the_collector_of_cycles():
         moment = cluster(DRAWING, ("block", "rack"))
         for group in ASKED:
             plan(moment.with_pod(BoundPod("y/p", "a1", amounts(cpu=1, pods=1))), group)
-        memory = moment.base.memory
-        remembered = [ref(kept.value) for kept in memory._kept.values() if hasattr(kept.value, "__weakref__")]
+        cache = moment.base.plan_cache
+        values = [entry.value for entry in cache._entries.values()]
+        remembered = [ref(value) for value in values if hasattr(value, "__weakref__")]
+        del values
         assert {type(one()) for one in remembered} >= {DomainRanking, CapacityClasses}
-        memory._kept.clear()
+        cache._entries.clear()
         assert not any(one() for one in remembered)
         whole = ref(moment.base)
-        del moment, memory
+        del moment, cache
         assert whole() is None
     finally:
         gc.enable()

@@ -7,7 +7,7 @@ import pytest
 from planner.devices.claims import ClaimRequest, ResourceClaim
 from planner.model.errors import InputError
 from webhook.functions.device_selectors import read_cluster
-from webhook.variables.cluster import cluster_facts
+from webhook.variables.cluster import cluster_variable
 
 
 def template(*requests, name="gpus"):
@@ -62,7 +62,7 @@ def test_claims_templates_and_compute_domains_are_facts():
         "metadata": {"name": "train"},
         "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "train-channel"}}},
     }
-    facts = cluster_facts(read_cluster([("", [claim, template(), domain])]))
+    facts = cluster_variable(read_cluster([("", [claim, template(), domain])]))
     assert facts["claims"] == {
         "claims": {"team/one": [{"class": "gpu.nvidia.com", "count": 1}]},
         "templates": {"team/gpus": []},
@@ -95,7 +95,7 @@ def test_the_ways_in_which_nodes_are_split_are_counted():
         }
         for name, count in (("a", "7"), ("b", "7"), ("c", "14"))
     ]
-    assert cluster_facts(read_cluster([("", nodes)]))["migNodes"] == [
+    assert cluster_variable(read_cluster([("", nodes)]))["migNodes"] == [
         {"product": "H100", "slices": {"1g.10gb": 7}, "nodes": 2},
         {"product": "H100", "slices": {"1g.10gb": 14}, "nodes": 1},
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from planner.manifests.cluster import read
 from planner.model.errors import InputError
-from webhook.variables.cluster import cluster_facts
+from webhook.variables.cluster import cluster_variable
 
 
 def quota(**changes):
@@ -33,7 +33,7 @@ def limit_range(*entries):
 
 def limits(*objects):
     """The fact `limits`."""
-    return cluster_facts(read([("cluster.yaml", list(objects))]))["limits"]
+    return cluster_variable(read([("cluster.yaml", list(objects))]))["limits"]
 
 
 def test_a_quota_has_left_what_is_not_used():

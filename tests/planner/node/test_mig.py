@@ -20,8 +20,13 @@ def _brute(board, names):
         return any(not span & taken and seat(left[1:], taken | span) for span in spans)
 
     media = sum(name.endswith("+me") for name in names)
-    counts = all(names.count(name) <= board.profiles[name].most for name in names)
-    return media <= 1 and counts and sum(board.profiles[n].g for n in names) <= board.g and seat(names, set())
+    counts = all(names.count(name) <= board.profiles[name].max_per_gpu for name in names)
+    return (
+        media <= 1
+        and counts
+        and sum(board.profiles[n].compute for n in names) <= board.compute
+        and seat(names, set())
+    )
 
 
 @pytest.mark.parametrize("name", ["A100-40", "H100-80", "A30"])
@@ -41,18 +46,21 @@ def test_seven_slice_sets_follow_the_sums():
     for size in range(1, 8):
         for names in combinations_with_replacement(plain, size):
             chosen = [board.profiles[n] for n in names]
-            sums = sum(p.g for p in chosen) <= 7 and sum(p.memory for p in chosen) <= 8
-            allowed = all(names.count(n) <= board.profiles[n].most for n in names)
+            sums = sum(p.compute for p in chosen) <= 7 and sum(p.memory for p in chosen) <= 8
+            allowed = all(names.count(n) <= board.profiles[n].max_per_gpu for n in names)
             assert fits(board, {n: names.count(n) for n in names}) == (sums and allowed), names
 
 
 def test_a_profile_means_what_its_board_says():
     """1g.10gb is at most 7 on an 80 GB board and 4 on an A100-40; 1g.35gb is 4 on H200 and 7 on GB300."""
     most = {b: BOARDS[b].profiles.get("1g.10gb") for b in ("H100-80", "A100-40", "H200-141")}
-    assert most["H100-80"].most == 7
-    assert most["A100-40"].most == 4
+    assert most["H100-80"].max_per_gpu == 7
+    assert most["A100-40"].max_per_gpu == 4
     assert most["H200-141"] is None
-    assert (BOARDS["H200-141"].profiles["1g.35gb"].most, BOARDS["GB300"].profiles["1g.35gb"].most) == (4, 7)
+    assert (
+        BOARDS["H200-141"].profiles["1g.35gb"].max_per_gpu,
+        BOARDS["GB300"].profiles["1g.35gb"].max_per_gpu,
+    ) == (4, 7)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +112,12 @@ def test_as_few_gpus_are_needed_as_any_division_finds(wanted):
             for count in range(left[names[index]] + 1):
                 choose(index + 1, {**taken, names[index]: count})
 
-        if sum(board.profiles[n].g * c for n, c in left.items()) > 12:
+        if sum(board.profiles[n].compute * c for n, c in left.items()) > 12:
             return None
         choose(0, {})
         return best
 
-    if sum(board.profiles[n].g * c for n, c in wanted.items()) <= 8:
+    if sum(board.profiles[n].compute * c for n, c in wanted.items()) <= 8:
         assert gpus_needed(board, wanted) == fewest(wanted)
 
 

@@ -16,7 +16,7 @@ from planner.model.node import BoundPod
 from planner.model.pod import AlignedRequest, Alignment
 from planner.model.podgroup import PodSet
 from planner.model.reservation import Reservation
-from planner.node.numa_state import seats
+from planner.node.numa_state import pods_to_come
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import gang, node, topology
@@ -216,5 +216,5 @@ def test_the_seat_of_a_pod_with_a_claim_is_taken_when_the_pod_is_there():
         fingerprint="",
     )
     pod = BoundPod("default/a-0", "n", asked, "bp-1")
-    assert len(list(seats("n", [], [held]))) == 2
-    assert len(list(seats("n", [pod], [held]))) == 1
+    assert len(list(pods_to_come("n", [], [held]))) == 2
+    assert len(list(pods_to_come("n", [pod], [held]))) == 1

@@ -8,8 +8,8 @@ from planner.manifests.cluster import read
 from planner.manifests.numa import numa_from
 from planner.model.errors import InputError, Where
 from planner.model.pod import AlignedRequest
-from planner.node.topology_manager import NumaNode, fewest, misfit, most_in_one
-from webhook.variables.cluster import cluster_facts
+from planner.node.topology_manager import NumaNode, fewest, max_in_one_zone, misfit
+from webhook.variables.cluster import cluster_variable
 
 GPU = "nvidia.com/gpu"
 
@@ -86,7 +86,7 @@ def test_containers_take_from_their_zones_in_turn():
     wanted = [ask(3, name="a"), ask(3, name="b"), ask(2, name="c")]
     found = misfit(node(), wanted, now=True)
     assert found is not None
-    assert found.ask.name == "c"
+    assert found.request.name == "c"
     assert misfit(node(), [ask(2, name="a"), ask(2, name="b"), ask(4, name="c")], now=True) is None
 
 
@@ -108,7 +108,7 @@ def test_now_counts_what_is_available_and_empty_what_is_allocatable():
 def test_more_than_all_zones_have_is_zero_zones():
     """No set of zones gives it."""
     assert fewest(node(), GPU, 9) == 0
-    assert most_in_one(node(), [GPU, "rdma/ib"]) == {GPU: 4}
+    assert max_in_one_zone(node(), [GPU, "rdma/ib"]) == {GPU: 4}
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_zones_are_counted_in_the_order_of_their_numbers():
 def test_a_cluster_file_brings_its_topologies():
     """They are facts for policies; nodes without one count as unaligned."""
     nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": n}} for n in ("dgx-1", "cpu-1")]
-    facts = cluster_facts(read([("cluster.yaml", [*nodes, topology()])]))
+    facts = cluster_variable(read([("cluster.yaml", [*nodes, topology()])]))
     assert [(one["node"], one["policy"], len(one["zones"])) for one in facts["numa"]] == [
         ("cpu-1", "none", 0),
         ("dgx-1", "single-numa-node", 2),
     ]
-    assert cluster_facts(read([("cluster.yaml", nodes)]))["numa"] == []
+    assert cluster_variable(read([("cluster.yaml", nodes)]))["numa"] == []

@@ -15,7 +15,7 @@ from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from planner.request.levels import resolve
 from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
-from webhook.variables.cluster import cluster_facts
+from webhook.variables.cluster import cluster_variable
 
 A = Topology("a", ("zone", "rack", HOSTNAME), node_selector={"pool": "a"})
 B = Topology("b", ("superpod", "leaf", HOSTNAME), node_selector={"pool": "b"})
@@ -232,13 +232,13 @@ def test_policies_are_told_levels_capacity_and_mig():
     )
     moment = snapshot([mig, *racks(2, 2).nodes.values()], [topology("rack")])
     held = moment.with_reservation(reservation_for(moment, gang(2), plan(moment, gang(2))))
-    facts = cluster_facts(held)
+    facts = cluster_variable(held)
     assert facts["topologies"] == {"topo": ["rack", HOSTNAME]}
     assert facts["resources"]["nvidia.com/gpu"] == 8
     assert facts["largestFree"]["topo"]["rack"] == {"gpus": 16, "domain": ["r1"], "gpusWhenEmpty": 16}
     assert facts["mig"]["NVIDIA-H100-80GB-HBM3"]["most"] == {"1g.10gb": 7}
     assert "7g.80gb" in facts["mig"]["NVIDIA-H100-80GB-HBM3"]["profiles"]
-    assert cluster_facts(held) is facts
+    assert cluster_variable(held) is facts
 
 
 def test_a_node_that_has_all_labels_of_one_topology_is_of_that_one_only():

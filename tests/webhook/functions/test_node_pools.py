@@ -8,7 +8,7 @@ import pytest
 
 from tests.policies.helpers import Json, cluster
 from webhook.functions.node_pools import NODE_POOL, reached
-from webhook.variables.cluster import cluster_facts
+from webhook.variables.cluster import cluster_variable
 
 POOLS: Json = {
     "h100": {"selector": {NODE_POOL: "h100"}, "topology": "hopper"},
@@ -62,5 +62,5 @@ def test_malformed_selectors_reach_nothing(spec: Any) -> None:
 def test_the_facts_give_each_pool_its_selector_and_topology() -> None:
     """As the function needs them."""
     for name in ("superpod-32", "nvl72-8racks", "mig-pool"):
-        for pool in cluster_facts(cluster(name))["nodePools"].values():  # type: ignore[attr-defined]
+        for pool in cluster_variable(cluster(name))["nodePools"].values():  # type: ignore[attr-defined]
             assert {"selector", "topology", "nodes", "byLabel"} == set(pool)

@@ -121,4 +121,4 @@ def test_an_absurd_number_of_slices_costs_no_search() -> None:
     assert needed("H100-80", {"1g.10gb": 10**12, "2g.20gb": 10**12}) == (3 * 10**12 + 6) // 7
     mixed = {"1g.10gb": MOST_SEARCHED // 2, "2g.20gb": MOST_SEARCHED // 2}
     assert needed("H100-80", mixed) >= 14
-    assert BOARDS["H100-80"].g == 7
+    assert BOARDS["H100-80"].compute == 7

@@ -9,7 +9,7 @@ import pytest
 from tests.policies.helpers import cluster
 from tests.webhook.workloads.objects import EVERY, JOB, JOB_SET, LWS, POD, RAY_JOB, Json, annotated, changed
 from webhook.functions.workloads import kai_places, level, places
-from webhook.variables.cluster import cluster_facts
+from webhook.variables.cluster import cluster_variable
 
 RACK = {"kai.scheduler/topology-required-placement": "example.com/rack"}
 LEVELS = ["topology.kubernetes.io/zone", "example.com/rack", "kubernetes.io/hostname"]
@@ -85,7 +85,7 @@ def test_a_pod_on_its_own_is_its_own_place() -> None:
 
 def test_policies_know_the_domains_and_the_kinds_of_gpu_nodes() -> None:
     """SuperPOD: one block of four racks, one kind of node, 32 of them."""
-    facts = cluster_facts(cluster("superpod-32"))
+    facts = cluster_variable(cluster("superpod-32"))
     domains, kinds = facts["domains"], facts["gpuNodes"]
     assert isinstance(domains, list)
     assert isinstance(kinds, list)

@@ -1,0 +1,96 @@
+"""What plans share: entries by section and key, bounded, used by one thread at a time."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from threading import Thread
+
+import planner
+from planner.cluster import plan_cache
+from planner.cluster.plan_cache import CacheSection, DerivedSection, DerivedValues, PlanCache
+
+NUMBERS: CacheSection[int, list[int]] = CacheSection("numbers", results=len)
+NAMES: CacheSection[int, list[int]] = CacheSection("names")
+
+
+def test_an_entry_is_made_once_for_each_section_and_key():
+    """Equal keys of different sections are different entries."""
+    cache = PlanCache()
+    numbers = cache.entry(NUMBERS, 1, list)
+    assert cache.entry(NUMBERS, 1, list) is numbers
+    assert cache.entry(NAMES, 1, list) is not numbers
+    assert cache.entry(NUMBERS, 2, list) is not numbers
+
+
+def test_an_entry_that_is_not_fresh_is_made_anew_in_its_place():
+    """The former value is forgotten, so that values of former trees do not add up."""
+    cache = PlanCache()
+    former = cache.entry(NAMES, 1, list)
+    latest = cache.entry(NAMES, 1, list, fresh=lambda value: value is not former)
+    assert latest is not former
+    assert cache.entry(NAMES, 1, list) is latest
+    assert cache.results == 1
+
+
+def test_the_entry_that_was_asked_for_longest_ago_goes_first():
+    """By the number of entries."""
+    cache = PlanCache()
+    entries = [cache.entry(NAMES, key, list) for key in range(plan_cache.MAX_ENTRIES)]
+    assert cache.entry(NAMES, 0, list) is entries[0]
+    cache.entry(NAMES, -1, list)
+    assert cache.entry(NAMES, 0, list) is entries[0]
+    assert cache.entry(NAMES, 1, list) is not entries[1]
+
+
+def test_an_entry_that_outgrows_the_bound_is_made_anew(monkeypatch):
+    """So that no single request grows without bound."""
+    monkeypatch.setattr(plan_cache, "MAX_RESULTS", 10)
+    cache = PlanCache()
+    numbers = cache.entry(NUMBERS, 1, list)
+    numbers += range(11)
+    assert cache.entry(NUMBERS, 1, list) == []
+
+
+def test_searches_run_one_at_a_time():
+    """A thread waits until the search of another has ended; a search may ask for further entries."""
+    cache, order = PlanCache(), []
+    other = Thread(target=lambda: cache.exclusively(lambda: order.append("other")))
+
+    def search() -> None:
+        other.start()
+        other.join(0.05)
+        cache.entry(NUMBERS, 1, list)
+        order.append("search")
+
+    cache.exclusively(search)
+    other.join()
+    assert order == ["search", "other"]
+
+
+def test_derived_values_are_bounded_by_their_section():
+    """A value that is None counts as one; the key that was added first goes first."""
+    calls: list[int] = []
+    section: DerivedSection[int, None] = DerivedSection("calls", max_keys=1)
+    derived = DerivedValues()
+    for key in (1, 1, 2, 1):
+        derived.get(section, key, lambda key=key: calls.append(key))
+    assert calls == [1, 2, 1]
+
+
+def test_every_section_stands_in_the_table():
+    """Whoever adds a kind of entry says there what makes it useless."""
+    modules = [
+        importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(planner.__path__, "planner.")
+        if "sqlite" not in module.name
+    ]
+    sections = {
+        name: module.__name__.removeprefix("planner.").replace(".", "/") + ".py"
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, CacheSection)
+    }
+    rows = [line.split() for line in (plan_cache.__doc__ or "").splitlines()]
+    table = {row[0]: row[1] for row in rows if len(row) > 2 and row[0].isupper() and row[1].endswith(".py")}
+    assert table == sections
