@@ -123,9 +123,9 @@ class Devices:
 
     def _is_not_node_local(self, device_request: DeviceRequest) -> bool:
         """Whether it asks for a ComputeDomain's channels, or for devices that are not one node's."""
-        engine, not_node_local = self.claims.engine, self.claims.slices.not_node_local
+        not_node_local = self.claims.slices.not_node_local
         return any(CHANNEL_DRIVER in text for text in device_request.expressions) or any(
-            all(meets_selector(engine, text, device) for text in device_request.expressions)
+            all(meets_selector(self.claims.engine, text, device) for text in device_request.expressions)
             for device in not_node_local
         )
 
@@ -152,12 +152,11 @@ class Devices:
 
     def matching(self, device_request: DeviceRequest, node_kind: NodeKind) -> Counter[Device]:
         """The devices of such a node that match, or may: a selector that is not understood is granted."""
-        engine = self.claims.engine
         return Counter(
             {
                 device: count
                 for device, count in node_kind.devices.items()
-                if meets(device, device_request, engine)
+                if meets(device, device_request, self.claims.engine)
             }
         )
 
@@ -167,7 +166,7 @@ class Devices:
         return [(node_kind, devices) for node_kind, devices in kinds if devices]
 
     def not_understood(self, device_request: DeviceRequest, devices: Iterable[Device]) -> list[str]:
-        """The expressions of which it cannot be told whether some of these devices meet them."""
+        """The expressions whose truth for some of these devices cannot be told."""
         known, engine = list(devices), self.claims.engine
         return [
             text

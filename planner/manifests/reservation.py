@@ -250,7 +250,7 @@ def traits_json(traits: ReservedPodTraits) -> dict[str, object]:
     if traits.terms:
         result["antiAffinity"] = terms_json(traits.terms)
     if traits.claim_specs:
-        result["claims"] = [claim_spec_json(bundle) for bundle in traits.claim_specs]
+        result["claims"] = [claim_spec_json(claim_spec) for claim_spec in traits.claim_specs]
     return result
 
 
@@ -259,12 +259,12 @@ def traits_from(data: Mapping[str, object], where: Where) -> ReservedPodTraits:
     labels = texts(data.get("labels"), where.below("labels"))
     terms = tuple(terms_from(data.get("antiAffinity"), where.below("antiAffinity")))
     place = where.below("claims")
-    bundles = tuple(claim_spec_from(claim, place) for claim in maps(data.get("claims"), place))
+    claim_specs = tuple(claim_spec_from(claim, place) for claim in maps(data.get("claims"), place))
     if data.get("aligned") is None:
-        return ReservedPodTraits(None, labels, terms, bundles)
+        return ReservedPodTraits(None, labels, terms, claim_specs)
     scopes = mapping(data["aligned"], where.below("aligned"))
     alignment = Alignment(_asks(scopes, "container", where), _asks(scopes, "pod", where))
-    return ReservedPodTraits(alignment, labels, terms, bundles)
+    return ReservedPodTraits(alignment, labels, terms, claim_specs)
 
 
 def _asks(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[AlignedRequest, ...]:
