@@ -17,12 +17,12 @@ from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.quantity import show
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
-from planner.model.topology import ROOT, Topology
+from planner.model.topology import ROOT, Topology, common_domain
 from planner.model.words import pods
 from planner.model.work_budget import WorkBudget
 from planner.request.levels import constraints, inside_host, resolve
 from planner.request.resolve import PlacementProblem
-from planner.search.place import Outcome, common_domain, hosts_of
+from planner.search.place import Outcome, hosts_of
 from planner.search.result import SearchResult
 from planner.search.space import search_space
 
@@ -205,7 +205,7 @@ def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) ->
 def _level_of(outcome: Outcome, topology: Topology) -> int:
     """The finest level in a domain of which the whole placement is."""
     assert outcome.best is not None, "only a placement is in a domain"
-    domain = common_domain(hosts_of(outcome.best))
+    domain = common_domain([host.path for host in hosts_of(outcome.best)])
     return topology.index(outcome.best.tree.topology.levels[len(domain) - 1]) if domain else ROOT
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.answer import Assignment
 from planner.model.pod_class import PodClass
-from planner.model.topology import Domain
 from planner.model.work_budget import WorkBudget
 from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem
@@ -174,16 +173,3 @@ def assignments_of(
                 else:
                     del parts[0]
     return tuple(assignment for assignments in by_set.values() for assignment in assignments)
-
-
-def common_domain(hosts: Sequence[Subtree]) -> Domain:
-    """The finest named domain that holds all these hosts."""
-    common, *paths = [host.path for host in hosts]
-    for path in paths:
-        depth = 0
-        while depth < len(common) and common[depth] == path[depth]:
-            depth += 1
-        common = common[:depth]
-    while common and not common[-1]:
-        common = common[:-1]
-    return common
