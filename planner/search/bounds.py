@@ -49,10 +49,14 @@ class CostLimit:
         found = self._allowed.get(level)
         if found is None:
             made: Allowed = _Remembered(self, level)
-            if isinstance(self._counts, SingleClassCounts) and self.goal <= _MOST_LISTED:
+            if self._listed(level):
                 made = [self.most(level, counts) for counts in range(self.goal + 1)]
             found = self._allowed[level] = made
         return found
+
+    def _listed(self, level: int) -> bool:
+        """Whether all numbers of pods are worked out at once: a list is read faster than a dictionary."""
+        return isinstance(self._counts, SingleClassCounts) and self.goal <= _MOST_LISTED
 
     def most(self, level: int, placed: PodCount) -> int:
         """See `allowed`, for one sum."""
@@ -80,22 +84,20 @@ class _Remembered(dict[PodCount, int]):
         return most
 
 
-def cost_limits(
-    need: Measure, prices: Sequence[int], tops: Sequence[Peaks], domains: int, floor: int = 0
-) -> Iterator[int]:
-    """Ceilings to try, ascending: the fewest domains of each level, then more and more; at last any cost.
+def cost_limits(needed: Sequence[int], prices: Sequence[int], domains: int, floor: int = 0) -> Iterator[int]:
+    """Ceilings to try, ascending: the fewest domains of each level (`needed`), then more and more; at last any
+    cost.
 
     `domains`: there are no more of any level, so more need not be allowed for. `floor`: nothing costs less,
     and a host more may do; only ceilings above that are of use.
     """
     if floor:
         yield floor + prices[-1]
-    tight = [fewest(need, top) for top in tops]
-    yield sum(count * price for count, price in zip(tight, prices, strict=True)) + prices[-1] - 1
+    yield sum(count * price for count, price in zip(needed, prices, strict=True)) + prices[-1] - 1
     for finest in range(max(0, len(prices) - 2), -1, -1):
-        least = sum(count * price for count, price in zip(tight[: finest + 1], prices, strict=False))
+        least = sum(count * price for count, price in zip(needed[: finest + 1], prices, strict=False))
         gap = 0
-        while tight[finest] + gap < domains:
+        while needed[finest] + gap < domains:
             yield least + (gap + 1) * prices[finest] - 1
             gap = 2 * gap or 1
     yield unlimited(prices)

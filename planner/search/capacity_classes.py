@@ -264,7 +264,7 @@ class CapacityClasses:
         return self._known[key]
 
 
-_MOST = 64
+MAX_LISTED = 64
 """Domains of a level that are listed."""
 
 
@@ -311,4 +311,4 @@ def _joined(tops: Iterable[Peaks]) -> Peaks:
 def _summed(column: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     """The highest of what one more domain adds to any of these sums."""
     each = sorted([more for sums in column for more in map(int.__sub__, sums, (0, *sums))], reverse=True)
-    return tuple(accumulate([more for place, more in enumerate(each[:_MOST]) if more or not place]))
+    return tuple(accumulate([more for place, more in enumerate(each[:MAX_LISTED]) if more or not place]))

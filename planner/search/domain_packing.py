@@ -30,6 +30,7 @@ from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.search.bounds import CostLimit, Peaks, cost_limits, fewest, steady, tops_of, unlimited
 from planner.search.capacity_classes import EMPTY, CapacityClass, CapacityClasses, Exclusivity
 from planner.search.eligibility_map import EligibilityMap, inside
+from planner.search.joint_bounds import Bounds, JointCostLimit, fewest_by_level, level_pair_bounds
 from planner.search.mixtures.pooled import Pooled
 from planner.search.objective import Weights
 from planner.search.pod_counts import (
@@ -44,6 +45,12 @@ from planner.search.pod_counts import (
 
 PodsByNode = list[tuple[int, tuple[int, ...]]]
 """Nodes (by their place in the domain) with the number of pods of each kind."""
+
+
+_SEPARATE_BOUNDS = 30_000
+"""Sums that are tried with bounds that look at each level by itself, before those of `joint_bounds`. These
+change with many a pod, and with them what is remembered for later plans; most gangs have a place by then.
+Between 1,000 and 30,000 the time of the large gangs (1,024 pods on 9,216 nodes) was the same."""
 
 
 _FITS_BUDGET, _FITS_BEAM = 100_000, 24
@@ -192,23 +199,29 @@ class DomainPacking:
 
     # -- options -------------------------------------------------------------------------------------------
 
-    def _limit(self, known: int, goal: PodCount, ceiling: int | None) -> CostLimit:
+    def _limit(
+        self, known: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
+    ) -> CostLimit:
         """The limit to reach a goal inside a domain of this class within a ceiling, None for none; the
         class's own cost aside."""
         made = self.classes.made[known]
         first = made.level + 1 if made else len(self.weights.domains) - 1
         prices = self.weights.domains[first:]
-        tops = self._tops(known, self.counts.measure(goal))
+        tops = self._tops(known, self.counts.measure(goal), exact=pairs is not None)
         most = unlimited(prices) if ceiling is None else ceiling
-        key = (goal, first, tops, most)
+        key = (goal, first, tops, most, pairs)
         found = self._limits.get(key)
         if found is None:
-            found = self._limits[key] = CostLimit(self.counts, goal, first, prices, tops, most)
+            if pairs is None:
+                found = CostLimit(self.counts, goal, first, prices, tops, most)
+            else:
+                found = JointCostLimit(self.counts, goal, first, prices, tops, most, pairs)
+            self._limits[key] = found
         return found
 
-    def _tops(self, known: int, need: Measure) -> tuple[Peaks, ...]:
+    def _tops(self, known: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
         """The tops of the levels inside a class's domain, or of a host alone."""
-        if self._own_budgets and isinstance(self.classes, CapacityClasses):
+        if self._own_budgets and not exact and isinstance(self.classes, CapacityClasses):
             peaks = self.classes.peaks[known][self.classes.made[known] is not None :]
             return tuple([tops_of(steady(peak, need)) for peak in peaks])
         return self.classes.highest.inside(self.classes, known) or (tops_of(self.classes.held(known)),)
@@ -291,15 +304,53 @@ class DomainPacking:
         if made is None:
             options = self.classes.options[known]
             return min((cost for counts, cost in options if self.counts.covers(counts, goal)), default=None)
-        prices, tops = self.weights.domains[made.level + 1 :], self._tops(known, need)
+        if self._beam or not self._joint_bounds_hold(made):
+            return self._least_within(known, goal, ceiling)
+        with suppress(BudgetEnded), self._trial(_SEPARATE_BOUNDS):
+            return self._least_within(known, goal, ceiling)
+        assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"
+        pairs = level_pair_bounds(self.classes, known)
+        with suppress(BudgetEnded):
+            return self._least_within(known, goal, ceiling, pairs)
+        return self._least_within(known, goal, ceiling)
+
+    def _joint_bounds_hold(self, made: CapacityClass) -> bool:
+        """Whether `joint_bounds` can serve: one class of pods, and two levels or more, all with a price."""
+        prices = self.weights.domains[made.level + 1 :]
+        one_class = len(self._kinds) == 1 and isinstance(self.classes, CapacityClasses)
+        return one_class and len(prices) > 1 and all(prices)
+
+    @contextmanager
+    def _trial(self, work: int) -> Iterator[None]:
+        """Work that takes so much of the budget at the most, with all that is worked out for it."""
+        left, own_budgets = self._budget.left, self._own_budgets
+        part = self._budget.left = work if own_budgets else min(left, work)
+        self._own_budgets = False
+        try:
+            yield
+        finally:
+            self._own_budgets = own_budgets
+            self._budget.left = left if own_budgets else self._budget.left + left - part
+
+    def _least_within(
+        self, known: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
+    ) -> int | None:
+        """The least cost by trying one ceiling after another; with `pairs` by the bounds over two levels."""
+        made, need = self.classes.made[known], self.counts.measure(goal)
+        assert made is not None, "a host has its options"
+        prices, tops = (
+            self.weights.domains[made.level + 1 :],
+            self._tops(known, need, exact=pairs is not None),
+        )
         above = None if ceiling is None else ceiling - made.own
         floor = max(0, self._floors.get((known, goal), 0) - made.own)
         tried = floor - 1
-        attempts = cost_limits(need, prices, tops, self.counts.size(goal), floor)
+        needed = [fewest(need, top) for top in tops] if pairs is None else fewest_by_level(goal, tops, pairs)
+        attempts = cost_limits(needed, prices, self.counts.size(goal), floor)
         for most in [unlimited(prices)] if self._beam else attempts:
             if most <= tried:
                 continue
-            tried, limit = most, self._limit(known, goal, most)
+            tried, limit = most, self._limit(known, goal, most, pairs)
             reached = self._towards(made.children, limit, made.level + 1, above)
             inner = reached.stages[-1].get(goal)
             if inner is not None:

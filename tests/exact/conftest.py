@@ -1,8 +1,9 @@
-"""Every other chunk of instances is planned with all domains in parts, as only wide ones are otherwise."""
+"""Some chunks of instances are planned as only large clusters are: domains in parts, bounds over levels."""
 
 import pytest
 
 from planner.cluster import capacity
+from planner.search import domain_packing
 
 
 @pytest.fixture(autouse=True)
@@ -11,3 +12,11 @@ def in_parts_of_two(request, monkeypatch):
     if hasattr(request.node, "callspec") and request.node.callspec.params.get("chunk", 0) % 2:
         monkeypatch.setattr(capacity, "WIDE", 2)
         monkeypatch.setattr(capacity, "CHUNK", 2)
+
+
+@pytest.fixture(autouse=True)
+def with_joint_bounds(request, monkeypatch):
+    """In two of four chunks, one of them in parts, no sum is tried before bounds over two levels serve."""
+    if hasattr(request.node, "callspec") and request.node.callspec.params.get("chunk", 0) % 4 > 1:
+        for state in domain_packing._SEPARATE_BOUNDS:
+            monkeypatch.setitem(domain_packing._SEPARATE_BOUNDS, state, 0)

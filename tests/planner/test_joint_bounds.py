@@ -1,0 +1,80 @@
+"""Racks and blocks looked at together: large gangs of whole nodes without a level have proven places."""
+
+from random import Random
+
+import pytest
+
+from planner.model.node import BoundPod
+from planner.planning.plan import plan
+from planner.search.joint_bounds import LevelPairBound, fewest_by_level
+from tests.builders import GPU, cluster, gang
+from tests.effort import cpu_seconds
+
+RACKS, HOSTS = 512, 18
+
+
+def hall(used_racks=frozenset(), random=None):
+    """512 racks of 18 nodes, eight a block; in these racks every node is used, or by `random` about half."""
+    pods = [
+        BoundPod(f"x/on-r{rack}-n{host}", f"r{rack}-n{host}", {GPU: 8, "pods": 1})
+        for rack in sorted(used_racks)
+        for host in range(HOSTS)
+        if random is None or random.random() < 0.5
+    ]
+    lines = (
+        f"b{rack // 8}/r{rack}: " + " ".join(f"r{rack}-n{host}" for host in range(HOSTS))
+        for rack in range(RACKS)
+    )
+    return cluster("\n".join(lines), ("block", "rack"), pods=pods)
+
+
+def whole_nodes(pods):
+    """So many pods of one node each, no level asked."""
+    return gang(pods, gpu=8, cpu=1)
+
+
+def domains(answer):
+    """How many blocks and racks an answer uses."""
+    racks = {pod.node.partition("-")[0] for pod in answer.assignments}
+    return len({int(rack[1:]) // 8 for rack in racks}), len(racks)
+
+
+@pytest.mark.parametrize(
+    ("used", "seed", "fewest"),
+    [
+        pytest.param("none", 0, (8, 57), id="empty"),
+        pytest.param("whole racks", 3, (10, 57), id="half of the racks used"),
+        pytest.param("in racks", 1, (9, 70), id="half of the nodes used in every other rack"),
+    ],
+)
+def test_a_thousand_whole_nodes_are_in_the_fewest_racks_and_proved_to_be(used, seed, fewest):
+    """Nobody asks for a level, so many blocks and racks come into question; nothing is given up."""
+    random = Random(seed)
+    if used == "none":
+        moment = hall()
+    elif used == "whole racks":
+        moment = hall(frozenset(random.sample(range(RACKS), RACKS // 2)))
+    else:
+        moment = hall(frozenset(range(1, RACKS, 2)), random)
+    answer = plan(moment, whole_nodes(1024))
+    assert (answer.decision, answer.warnings) == ("admitted", ())
+    assert domains(answer) == fewest
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["empty", "half used"])
+def test_a_thousand_whole_nodes_take_fifty_milliseconds(half):
+    """A gang of another number of pods each time, so that nothing is remembered from the time before."""
+    used = frozenset(Random(3).sample(range(RACKS), RACKS // 2)) if half else frozenset()
+    moment, pods = hall(used), iter(range(1024, 1034))
+    plan(moment, whole_nodes(1))
+    assert cpu_seconds(lambda: plan(moment, whole_nodes(next(pods))), tries=10) < 0.05
+
+
+def test_two_levels_together_say_more_than_each_by_itself():
+    """One block of racks with 12, 12, 12 nodes, ten of racks with 18, 4, 4: the module's worked example."""
+    blocks = [(3 * (12 - 4), *[18 - 4] * 10)]
+    sums = tuple(sum(blocks[0][:count]) for count in range(12))
+    tops = (((36, 62, 88),), ((18, 36, 54, 72, 90),))
+    alone = fewest_by_level(60, tops, (LevelPairBound(()),))
+    together = fewest_by_level(60, tops, (LevelPairBound(((4, sums),)),))
+    assert (alone, together) == ([2, 4], [2, 6])
