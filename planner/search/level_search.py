@@ -96,6 +96,10 @@ class LevelSearch:
             self.attempts.append(LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first"))
         return self.attempts[-1]
 
+    def packing(self, kinds: tuple[PodClass, ...]) -> DomainPacking:
+        """What domains of the view hold of these kinds, where the gang may be in any of them."""
+        return self._rank(kinds, ROOT, self._use(ROOT), self.view.weights(kinds), 0).search
+
     def _look_at(self, kinds: tuple[PodClass, ...], level: int) -> None:
         kinds = merged(self.view, kinds)
         use, match = self._use(level), self.view.match(kinds)

@@ -14,6 +14,7 @@ from planner.search.mixtures.effort import Effort
 from planner.search.result import Placement
 from planner.search.rules.elsewhere import CAUSE, Kinds, Rules, values_of
 from planner.search.rules.evenly import Distribution, SpreadRule, capped, clear_of, cut, numbers, rules_of
+from planner.search.rules.spread_one_class import spread_one_class
 
 _PART = 8
 """How much less is tried to tell how many pods would have a place."""
@@ -51,10 +52,23 @@ def _best(climb: LevelSearch, kinds: Kinds, required: int, effort: Effort) -> Pl
             if best is None or _order(climb, found) < _order(climb, best):
                 best, attempts = found, list(climb.attempts)
     climb.complete = climb.complete and complete
+    if best is None and not climb.complete:
+        return _spread_in_one_class(climb, kinds, rules, required)
     if best is None:
         return None
     climb.attempts[:] = attempts
     return replace(best, exact=best.exact and climb.complete)
+
+
+def _spread_in_one_class(
+    climb: LevelSearch, kinds: Kinds, rules: Sequence[SpreadRule], required: int
+) -> Placement | None:
+    """Where the search ended without a place: one that is valid, or the proof that there is none."""
+    outcome = spread_one_class(climb, kinds, rules, required)
+    kept = [placement for placement in outcome.placements if _keeps(climb, rules, placement)]
+    if outcome.decided:
+        climb.complete = True
+    return min(kept, key=lambda placement: _order(climb, placement), default=None)
 
 
 def _evenly(

@@ -1,0 +1,156 @@
+"""One class of pods spread over one label that cuts the topology's domains: whether there is a place at all.
+
+    racks:  r1  r2  r3  r4          12 pods, at most one more in a row than in any other:
+    row a   2   3   .   2           row a has room for 7, row b for 4, row c for 5
+    row b   1   .   3   .           four in each row is a place
+    row c   .   2   2   1           with three as the fewest, rows hold up to four: 4 + 4 + 4 as well
+
+Racks lie in several rows here, so no level of the tree says how many pods a row has, and a search that mends
+one broken row after another may not come to an end. Put above everything, the rows are domains like others:
+what each holds is told exactly, and so is whether some fewest number leaves all pods a place. If so, each row
+gets a number of pods of its own, and the placement of these is a valid one, though hardly the best: what a
+rack costs is counted in each row that it is used in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from planner.cluster.tree import Subtree
+from planner.model.pod_class import PodClass
+from planner.model.topology import ROOT
+from planner.search.level_search import LevelSearch
+from planner.search.result import Placement
+from planner.search.rules.caps import Cap, value_of
+from planner.search.rules.evenly import Kinds, SpreadRule
+from planner.search.rules.refined import under_values
+from planner.search.space import SearchSpace
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadOutcome:
+    """`placements`: valid ones, one for each fewest number. `decided`: where there is none, no other search
+    would have one either."""
+
+    placements: tuple[Placement, ...]
+    decided: bool
+
+
+UNDECIDED = SpreadOutcome((), decided=False)
+
+
+def spread_one_class(
+    search: LevelSearch, kinds: Kinds, rules: Sequence[SpreadRule], required: int
+) -> SpreadOutcome:
+    """Places for pods of one class under one spread constraint; undecided where more is asked of them."""
+    if len(kinds) > 1 or len(rules) > 1 or required > ROOT or not _spread_alone(kinds[0], rules[0]):
+        return UNDECIDED
+    domains = _DomainsOfLabel(search, kinds[0], rules[0])
+    return domains.outcome()
+
+
+def _spread_alone(kind: PodClass, rule: SpreadRule) -> bool:
+    """Whether the constraint is all that is asked of where the pods are to one another."""
+    tied = kind.apart or kind.shuns or kind.shuns_over or kind.together or kind.joint
+    levels = (kind.required, kind.slice_level)
+    return not tied and levels == (ROOT, ROOT) and rule.keepers == rule.counted == (0,)
+
+
+class _DomainsOfLabel:
+    """The label's domains, above everything, and what each of them holds."""
+
+    def __init__(self, search: LevelSearch, kind: PodClass, rule: SpreadRule) -> None:
+        self._search, self._kind, self._rule = search, kind, rule
+        plain = search.view
+        above = under_values(plain.base.memory, replace(plain, plain=plain.tree), rule.spread.key)
+        self._view: SearchSpace = above
+        self._room = self._room_by_value()
+
+    def _room_by_value(self) -> dict[str, int]:
+        """How many of the pods each domain of the label could hold."""
+        view, kinds = self._view, (self._kind,)
+        packing = self._level_search(()).packing(kinds)
+        matches = view.match(kinds).inside(len(view.tree.root.children))
+        rows = zip(view.tree.root.children, view.content.children, matches, strict=True)
+        return {value_of(branch): packing.reach(content, match) for branch, content, match in rows}
+
+    def outcome(self) -> SpreadOutcome:
+        """A placement for each number of pods that the emptiest domain may have."""
+        rule, count = self._rule, self._kind.count
+        if any(room for value, room in self._room.items() if value not in rule.there):
+            return UNDECIDED  # nodes that the constraint is not about may take pods as well
+        placements: list[Placement] = []
+        decided = True
+        for fewest in rule.least(count):
+            most = {value: self._most(value, fewest) for value in rule.there}
+            lacking = rule.lacking(fewest)
+            if sum(most.values()) < count or any(most[value] < lacking[value] for value in most):
+                continue
+            placement = self._placed(most, lacking)
+            decided = False
+            if placement is not None:
+                placements.append(placement)
+        return SpreadOutcome(tuple(placements), decided)
+
+    def _most(self, value: str, fewest: int) -> int:
+        """The most pods that a domain may have and can hold where the emptiest has so many."""
+        allowed = fewest + self._rule.spread.skew - self._rule.there[value]
+        return max(0, min(self._room.get(value, 0), allowed))
+
+    def _placed(self, most: Mapping[str, int], lacking: Mapping[str, int]) -> Placement | None:
+        """The pods where no domain has more than that, nor less than it lacks."""
+        placement = self._search_within(most)
+        if placement is None:
+            return None
+        counts = self._by_value(placement)
+        if all(counts[value] >= number for value, number in lacking.items()):
+            return self._in_plain_tree(placement)
+        placement = self._search_within(_raised(counts, lacking))
+        return self._in_plain_tree(placement) if placement else None
+
+    def _search_within(self, most: Mapping[str, int]) -> Placement | None:
+        cap = Cap(0, (0,), (0,), most, 0)
+        return self._level_search((cap,)).climb((self._kind,), ROOT)
+
+    def _level_search(self, caps: tuple[Cap, ...]) -> LevelSearch:
+        outer = self._search
+        budget = outer.budget if outer.budget.hard else replace(outer.spare)
+        return LevelSearch(replace(self._view, caps=caps), outer.asked, outer.mode, budget, [])
+
+    def _by_value(self, placement: Placement) -> Counter[str]:
+        """By the label's value how many pods the placement has there."""
+        counts: Counter[str] = Counter()
+        tree = self._view.tree
+        for place, (count,) in placement.placed:
+            counts[tree.root.children[tree.root.child_of(place)].path[-1]] += count
+        return counts
+
+    def _in_plain_tree(self, placement: Placement) -> Placement:
+        """The placement with the places that its nodes have in the tree as it is."""
+        plain, root = self._search.view.tree, self._view.tree.root
+        places = {name: place for place, name in enumerate(plain.names(plain.root))}
+        placed = sorted((places[root.leaf(place).node], counts) for place, counts in placement.placed)
+        domain = _domain_of(plain.root, [place for place, _ in placed])
+        return replace(placement, branch=domain, placed=placed, exact=False)
+
+
+def _raised(counts: Counter[str], lacking: Mapping[str, int]) -> dict[str, int]:
+    """The counts with as many as are lacking everywhere, taken from the domains that have the most."""
+    raised = {value: max(counts[value], number) for value, number in lacking.items()}
+    for _ in range(sum(raised.values()) - counts.total()):
+        fullest = max(raised, key=lambda value: (raised[value] - lacking[value], value))
+        raised[fullest] -= 1
+    return raised
+
+
+def _domain_of(root: Subtree, places: Sequence[int]) -> Subtree:
+    """The finest domain that holds all these nodes, given in order."""
+    domain, start = root, 0
+    while domain.children:
+        child = domain.child_of(places[0] - start)
+        if domain.child_of(places[-1] - start) != child:
+            return domain
+        start, domain = start + domain.starts[child], domain.children[child]
+    return domain
