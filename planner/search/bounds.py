@@ -85,8 +85,7 @@ class _Remembered(dict[PodCount, int]):
 
 
 def cost_limits(needed: Sequence[int], prices: Sequence[int], domains: int, floor: int = 0) -> Iterator[int]:
-    """Ceilings to try, ascending: the fewest domains of each level (`needed`), then more and more; at last any
-    cost.
+    """Ceilings to try, ascending: the fewest domains of each level (`needed`), then more; at last any cost.
 
     `domains`: there are no more of any level, so more need not be allowed for. `floor`: nothing costs less,
     and a host more may do; only ceilings above that are of use.

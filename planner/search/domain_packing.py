@@ -57,6 +57,9 @@ _FITS_BUDGET, _FITS_BEAM = 100_000, 24
 
 
 _MOST_PARTS = 48
+"""Parts of wide domains whose sums are kept until they are filled: a tree of 100,000 nodes has fewer in use at a
+time. Of other domains those of the last one alone are, for most often it is the one that is filled next, and
+the sums of a large one take megabytes; any others are added up again."""
 
 
 _MOST_WHOLE = 6
@@ -105,7 +108,7 @@ class DomainPacking:
         self._best: dict[tuple[int, PodCount], tuple[int | None, int | None]] = {}
         self._floors: dict[tuple[int, PodCount], int] = {}
         self._within: dict[tuple[int, PodCount], CostLimit] = {}
-        self._last: tuple[object, FrontierSearch] | None = None
+        self._frontiers: dict[tuple[int, PodCount], FrontierSearch] = {}
         self._parts: dict[tuple[int, CostLimit], FrontierSearch] = {}
         self._most: dict[int, int] = {EMPTY: 0}
         self._hard: set[object] = set()
@@ -355,7 +358,8 @@ class DomainPacking:
             inner = reached.stages[-1].get(goal)
             if inner is not None:
                 self._within[known, goal] = limit
-                self._last = (known, goal), reached
+                self._frontiers.clear()
+                self._frontiers[known, goal] = reached
                 return inner + made.own
             if above is not None and most >= above:
                 return None
@@ -443,8 +447,8 @@ class DomainPacking:
         self, known: int, made: CapacityClass, target: PodCount, cost: int, children: Sequence[int]
     ) -> FrontierSearch:
         """What these children of a domain come to, in this order, at the cost that the target has."""
-        if self._last and self._last[0] == (known, target) and made.ordered:
-            return self._last[1]
+        if made.ordered and (known, target) in self._frontiers:
+            return self._frontiers[known, target]
         limit = self._within.get((known, target))
         if limit is None:
             limit = self._limit(known, target, None if self._beam else cost)

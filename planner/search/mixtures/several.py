@@ -59,9 +59,8 @@ class _Pool(DomainPacking):
         made = self.classes.made[known]
         if made is None:
             return Chosen(known)
-        if self._last and self._last[0] == (known, target):
-            reached = self._last[1]
-        else:
+        reached = self._frontiers.get((known, target))
+        if reached is None:
             reached = self._reached(known, made, target, cost - made.own, made.children)
         return self._chosen_of(known, made, reached, target, reached.stages[-1][target])
 
