@@ -11,7 +11,7 @@ from planner.model.topology import short
 from planner.node.eligibility import condition_obstacle, label_obstacle
 from planner.node.packing import max_pods
 from planner.request.topology_request import TopologyRequest
-from planner.search.rules.evenly import SpreadRule, rules_of
+from planner.search.rules.spread_over_labels import SpreadRule, rules_of
 from planner.search.space import SearchSpace
 
 

@@ -1,11 +1,33 @@
-"""The best placement of a problem in a tree of domains, exact, or said not to be.
+"""The best placement of a definite request in one tree: exact, or says that it is not.
 
-- `place`: the placement of a problem; one table says which search serves which request
-- `level_search`: the finest level at which the gang fits in one domain
-- `domain_ranking`: the best domain of a level; `domain_packing`: the cheapest packing into its children
-- `objective`: what is cheapest; `bounds`: what no placement can cost less than
-- `space`, `eligibility_map`, `capacity_classes`: the tree as one request sees it, equal domains together
-- `mixtures`: several kinds of pods; `rules`: rules over labels that are no level
+It offers `place`, the placement of a problem; one table there says which search serves which request. Begin
+with docs/how-a-plan-is-found.md, then `place`: the others stand in the order in which it uses them.
 
-Begin with `place`.
+- `place`: the best placement of a problem, in each topology that it may mean
+- `space`: a tree as one gang sees it, now or when the cluster is empty
+- `level_search`: level by level, finest first: the first level with a domain for the whole gang
+- `domain_ranking`: the best domain of a level, and the one that comes closest
+- `domain_packing`: the cheapest way to place all pods inside one domain
+- `capacity_classes`: domains that come to the same are worked out once
+- `pod_counts`: sums of numbers of pods, of one class or several
+- `objective`: what a placement costs, as one whole number
+- `bounds`, `joint_bounds`: the domains that some pods need at the least, so that dear sums are dropped
+- `eligibility_map`: which nodes the pods may be on by the nodes' labels
+- `binding_order`: whether the pods of a placement can be bound one by one under their spread constraints
+- `result`: what a search hands over
+- `mixtures`: several classes of pods
+- `rules`: rules over labels that are no level
+
+Which module answers which request:
+
+    one class of pods                                   level_search, domain_packing
+      many sums (large gangs without a level)           + joint_bounds
+    several classes                                     + mixtures.several_classes
+      none of which any node tells apart                mixtures.equivalent_classes: searched as one class
+      no place before the budget ends                   mixtures.class_by_class
+    affinity or anti-affinity over a label              + rules.anti_affinity_over_labels
+    spread constraints                                  + rules.spread_over_labels, binding_order
+      one class, no place before the effort ends        rules.spread_of_one_class
 """
+
+from __future__ import annotations

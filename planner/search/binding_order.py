@@ -1,10 +1,12 @@
 """Whether the pods of a placement can be bound one by one under their spread constraints.
 
-Of one constraint it is enough that it holds in the end: the emptiest domain that waits for a pod may always
-have it. Of several one may wait for another for ever. And the plan pins pods to nodes, by node affinity:
-kube-scheduler then counts on those nodes alone (`nodeAffinityPolicy: Honor`), where pods of other workloads
-may lie unevenly. So the binding is gone through, each time with the pod that leaves the least skew.
-"""
+    row a: 2 pods there already      row b: none      maxSkew 1; the plan is one pod in a and three in b
+
+In the end both have three. In between, b must have two before a may take its pod: b, b, then a or b. Of one
+constraint it is enough that it holds in the end: the emptiest domain that waits for a pod may always have it.
+Of several one may wait for another for ever. And the plan pins pods to nodes, by node affinity: kube-
+scheduler then counts on those nodes alone (`nodeAffinityPolicy: Honor`), where pods of other workloads may
+lie unevenly. So the binding is gone through, each time with the pod that leaves the least skew."""
 
 from __future__ import annotations
 
@@ -12,10 +14,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.search.rules.evenly import SpreadRule
+from planner.search.rules.spread_over_labels import SpreadRule
 
 _STEPS = 4000
-"""Bindings that are tried, of those that may go on in different ways; one way alone is always tried."""
+"""Bindings that are tried, or twice the gang's pods if those are more: an order that never turns back is
+always gone through to its end. Past it the order counts as not found."""
 
 
 @dataclass(frozen=True, slots=True)

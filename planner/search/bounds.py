@@ -1,14 +1,15 @@
-"""How far a search looks: what sums may cost so that a placement within a ceiling can still come of them.
+"""How far a search looks: the most that sums may cost so that a placement within a ceiling can come of them.
 
-Pods that are still to be placed need domains: at each level at least as many as the fullest ones would do.
-So a sum that has cost so much, and leaves so many pods, is dropped where even that would pass the ceiling.
-The ceilings to try begin with the fewest domains of every level that there can be; most gangs have a place
-with these, and then hardly anything is looked at.
+    racks with 72, 30, 24, 24 free GPUs; 128 pods of a GPU each
 
-How many domains a gang needs at the least, from the most that one, two, … domains of a level hold.
+72 + 30 + 24 are 126: the pods need four racks (`fewest`), though 128 / 72 says two. The first ceiling to try
+is thus the price of four racks. A sum that has used two racks for 54 pods leaves 74, which need two more at
+the least (72 + 30): it is kept. One that has used three racks for 54 pods leaves as many, and would end with
+five racks: it is dropped.
 
-That the fullest rack holds 72 GPUs says that 128 need two racks. That the next ones hold 30 and 24 says that
-they need four.
+So at each level the pods that are left need at least as many domains as the fullest ones would do (`Peaks`).
+Ceilings begin with the fewest domains of every level that there can be; most gangs have a place with these,
+and then hardly anything is looked at.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from collections.abc import Iterator, Sequence
 from planner.search.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
 
 _MOST_LISTED = 4096
-"""Pods up to which the whole list is worked out at once."""
+"""Pods up to which what sums may cost is worked out for all numbers at once, a list a level; of more pods,
+as read."""
 
 
 class CostLimit:
@@ -73,7 +75,7 @@ class CostLimit:
 
 
 class _Remembered(dict[PodCount, int]):
-    """What was worked out once."""
+    """What sums of a level may cost, each worked out when it is first read."""
 
     def __init__(self, limit: CostLimit, level: int) -> None:
         super().__init__()
@@ -113,7 +115,8 @@ holds more than the last that is listed; where that holds nothing, none does."""
 
 
 _FEW = 3
-"""Domains up to which a search is steadied; see `steady`."""
+"""Domains up to which `steady` rounds a peak up. Of more domains a rounded peak would bound them too
+weakly."""
 
 
 def fewest(wanted: Measure, tops: Peaks) -> int:
@@ -135,7 +138,7 @@ def fewest(wanted: Measure, tops: Peaks) -> int:
     return found
 
 
-def tops_of(peak: Measure) -> Peaks:
+def single_peaks(peak: Measure) -> Peaks:
     """The tops where no domain holds more than this."""
     return tuple([(one,) for one in peak])
 

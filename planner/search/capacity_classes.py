@@ -1,13 +1,15 @@
-"""What domains come to for a gang's kinds of pods: domains whose contents come to the same are of one class.
+"""What domains come to for a gang's classes of pods: domains that come to the same are of one capacity class.
 
-A class says how much its domains could hold, by level, and (of hosts) what packings cost. Classes hang on
-contents alone, so they serve every snapshot, and 500 equal racks are looked at once. Which of them are there
-already makes no difference: what is inside a domain is in an order of its own.
+    r1: nodes with 8, 8, 8, 2 free GPUs        r2: nodes with 2, 8, 8, 8 free GPUs        pods of 4 GPUs
 
-How many domains a gang needs at the least, from the most that one, two, … domains of a level hold.
+The nodes are of two classes: "takes two pods", and `EMPTY`. Both racks are of one class, then: three children
+that take two pods each, whatever their order. What racks of a class hold at
+most is six pods, and what each level inside holds at most (the peaks) two pods a node. So 500 racks that come
+to the same are worked out once.
 
-That the fullest rack holds 72 GPUs says that 128 need two racks. That the next ones hold 30 and 24 says that
-they need four.
+A class says how much its domains could hold, by level, and (of hosts) what packings cost. Classes depend on
+contents alone, so they serve every snapshot. `PeaksByClass` sums the peaks up: the most that one, two, …
+domains of a level hold together, from which `bounds` tells how many a gang needs.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from planner.node.gpu_sharing import share_in
 from planner.node.numa_state import alignment_for
 from planner.node.nvlink import max_pods_in_groups
 from planner.node.packing import HostFit, max_pods, opens_gpus
-from planner.search.bounds import Peaks, tops_of
+from planner.search.bounds import Peaks, single_peaks
 from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.objective import Weights
 from planner.search.pod_counts import (
@@ -38,7 +40,7 @@ from planner.search.pod_counts import (
     splits,
     unions,
 )
-from planner.search.rules.caps import Most, Trim
+from planner.search.rules.domain_caps import CapTrimmer, CountCap
 
 Exclusivity = Literal["shared", "clear", "apart"]
 """Which nodes may be used: those that no gang holds whole; those that no gang touches; or of these only those
@@ -62,7 +64,7 @@ class CapacityClass:
     children: tuple[int, ...]
     own: int
     part: bool = False
-    caps: tuple[Most, ...] = ()
+    caps: tuple[CountCap, ...] = ()
 
     @property
     def ordered(self) -> bool:
@@ -85,7 +87,7 @@ class CapacityClasses:
         self._project = projections(kinds, self.counts, self._levels)
         self._split = splits(kinds, self.counts, self._levels)
         self._united = unions(kinds, self.counts, self._levels)
-        self._trim = Trim(kinds, self.counts)
+        self._trim = CapTrimmer(kinds, self.counts)
         self.made: list[CapacityClass | None] = [None]
         self.options: list[list[Option]] = [[]]
         self.reach: list[PodCount] = [self.counts.zero]
@@ -94,7 +96,7 @@ class CapacityClasses:
         self._of: dict[tuple[DomainCapacity, EligibilityMap], int] = {}
         self._fit = HostFit(kinds, self._levels - 1)
         self._order: list[tuple[PodCount, int]] = [(self.counts.zero, 0)]
-        self.highest = Highest()
+        self.highest = PeaksByClass()
 
     def __len__(self) -> int:
         return len(self._of) + len(self.highest)
@@ -129,7 +131,7 @@ class CapacityClasses:
         return level >= 0 and self._united[level] is not None
 
     def each_kept(
-        self, level: int, counts: PodCount, *, named: bool, caps: tuple[Most, ...] = ()
+        self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
         """The same, as the counts that no other exceed: of kinds that shun each other there is one."""
         if level < 0:
@@ -265,11 +267,12 @@ class CapacityClasses:
 
 
 MAX_LISTED = 64
-"""Domains of a level that are listed."""
+"""Domains of a level whose sums are listed; further ones are taken to hold as much as the last. A gang of
+more racks than that is bounded a little weaker, never wrongly."""
 
 
 class _Classes(Protocol):
-    """What is asked of classes: see `planner.classes`."""
+    """What is asked of classes: see `CapacityClasses`."""
 
     @property
     def made(self) -> Sequence[CapacityClass | None]: ...
@@ -279,7 +282,7 @@ class _Classes(Protocol):
         ...
 
 
-class Highest:
+class PeaksByClass:
     """The tops of the levels inside the domains of each class, down to the hosts."""
 
     def __init__(self) -> None:
@@ -301,7 +304,7 @@ class Highest:
     def _row(self, classes: _Classes, known: int) -> tuple[Peaks, ...]:
         """A child's own level and those inside it; of a part only these."""
         made, inside = classes.made[known], self.inside(classes, known)
-        return inside if made and made.part else (tops_of(classes.held(known)), *inside)
+        return inside if made and made.part else (single_peaks(classes.held(known)), *inside)
 
 
 def _joined(tops: Iterable[Peaks]) -> Peaks:

@@ -1,18 +1,23 @@
-"""Finding the cheapest way to place every pod of a gang inside one domain: exact, from the host up.
+"""The cheapest way to place every pod of a gang inside one domain: exact, from the hosts up.
 
-For each domain the search keeps its *options*: what it could hold (counts of each kind) and the least cost
-of holding it. A host's options are its largest packings; a domain's are the sums of its children's, kept
-to what the domain may hold (a kind that must be together is there wholly or not at all). Costs are whole
-numbers that add up, so the least cost of covering the gang is the true optimum, not a greedy one. Only
-options and sums are kept that a placement within a ceiling can still come of (`planner.limit`), and of each
-count only the children that offer it cheapest; where nothing comes of a ceiling, a higher one is tried.
+    rack r1: 3 free nodes     rack r2: 2 free nodes     four pods of a node each; a rack costs 100, a node 1
 
-The work is counted; past the budget `BudgetEnded` is raised. So that the end of a budget does not hang on
-what an earlier plan left behind, a search that is kept for later plans has a budget for each piece of work
-instead. A search with a `beam` keeps only that many sums at each step: what it finds is a valid placement,
-though perhaps not the best.
+    options of r1: 1 pod 101, 2 pods 102, 3 pods 103          options of r2: 1 pod 101, 2 pods 102
+    sums after r1:  0:0  1:101  2:102  3:103
+    sums after r2:  0:0  1:101  2:102  3:103  4:204           four pods cost 204: 3 + 1 (2 + 2 costs the same)
 
-Adding up what several domains hold: the least cost of each sum of their options.
+An *option* is what a domain could hold (a count of each class), with the least cost of holding it. A host's
+options are its largest packings; a domain's are the sums of its children's, cut to what the domain may hold.
+Costs are whole numbers that add up, so the least cost of the whole gang is the true optimum. Sums from which
+no placement within a ceiling can come are dropped (`bounds`, `joint_bounds`); of each count only the children
+that offer it cheapest are kept; where nothing comes of a ceiling, a higher one is tried.
+
+The placement is read off the sums backwards: from the last child to the first, each gets the smallest option
+that is part of an optimum, so that ties fill earlier nodes (r1 gets three pods above).
+
+The work is counted; past the budget `BudgetEnded` is raised. A search that is kept for later plans has a
+budget for each piece of work, so that no answer depends on what an earlier plan left behind. A search with a
+`beam` keeps only that many sums at each step: what it finds is valid, though perhaps not the best.
 """
 
 from __future__ import annotations
@@ -27,11 +32,11 @@ from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
 from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
-from planner.search.bounds import CostLimit, Peaks, cost_limits, fewest, steady, tops_of, unlimited
+from planner.search.bounds import CostLimit, Peaks, cost_limits, fewest, single_peaks, steady, unlimited
 from planner.search.capacity_classes import EMPTY, CapacityClass, CapacityClasses, Exclusivity
 from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.joint_bounds import Bounds, JointCostLimit, fewest_by_level, level_pair_bounds
-from planner.search.mixtures.pooled import Pooled
+from planner.search.mixtures.pooled_classes import PooledClasses
 from planner.search.objective import Weights
 from planner.search.pod_counts import (
     Allowed,
@@ -54,16 +59,19 @@ Between 1,000 and 30,000 the time of the large gangs (1,024 pods on 9,216 nodes)
 
 
 _FITS_BUDGET, _FITS_BEAM = 100_000, 24
+"""Sums to tell how many pods of several classes fit one domain, for a message; then a beam, with twice as
+many, which may tell fewer. A thirtieth of a plan's budget: a refusal names one such domain a level."""
 
 
 _MOST_PARTS = 48
-"""Parts of wide domains whose sums are kept until they are filled: a tree of 100,000 nodes has fewer in use at a
-time. Of other domains those of the last one alone are, for most often it is the one that is filled next, and
-the sums of a large one take megabytes; any others are added up again."""
+"""Parts of wide domains whose sums are kept until they are filled. Of other domains those of the last one
+alone are kept: most often it is the one that is filled next. The sums of a large domain take megabytes, and
+what is not there is added up again."""
 
 
 _MOST_WHOLE = 6
-"""Kinds of whose sets each is looked at by itself."""
+"""Classes up to which each set of whole classes is a goal of its own: two to the sixth are 64 goals a
+domain."""
 
 
 _Able = tuple[int, DomainCapacity, EligibilityMap, int]
@@ -91,7 +99,7 @@ class DomainPacking:
         weights: Weights,
         budget: WorkBudget | None = None,
         beam: int = 0,
-        classes: CapacityClasses | Pooled | None = None,
+        classes: CapacityClasses | PooledClasses | None = None,
     ) -> None:
         self._kinds, self._use = kinds, use
         self.weights = weights
@@ -139,7 +147,7 @@ class DomainPacking:
         if made is None:
             return 0
         prices = self.weights.domains[made.level + 1 :]
-        tops = self._tops(known, need)
+        tops = self._peaks_inside(known, need)
         return made.own + sum(price * fewest(need, top) for price, top in zip(prices, tops, strict=True))
 
     def cost(self, content: DomainCapacity, match: EligibilityMap, ceiling: int | None = None) -> int | None:
@@ -210,7 +218,7 @@ class DomainPacking:
         made = self.classes.made[known]
         first = made.level + 1 if made else len(self.weights.domains) - 1
         prices = self.weights.domains[first:]
-        tops = self._tops(known, self.counts.measure(goal), exact=pairs is not None)
+        tops = self._peaks_inside(known, self.counts.measure(goal), exact=pairs is not None)
         most = unlimited(prices) if ceiling is None else ceiling
         key = (goal, first, tops, most, pairs)
         found = self._limits.get(key)
@@ -222,12 +230,12 @@ class DomainPacking:
             self._limits[key] = found
         return found
 
-    def _tops(self, known: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
+    def _peaks_inside(self, known: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
         """The tops of the levels inside a class's domain, or of a host alone."""
         if self._own_budgets and not exact and isinstance(self.classes, CapacityClasses):
             peaks = self.classes.peaks[known][self.classes.made[known] is not None :]
-            return tuple([tops_of(steady(peak, need)) for peak in peaks])
-        return self.classes.highest.inside(self.classes, known) or (tops_of(self.classes.held(known)),)
+            return tuple([single_peaks(steady(peak, need)) for peak in peaks])
+        return self.classes.highest.inside(self.classes, known) or (single_peaks(self.classes.held(known)),)
 
     def _options_of(self, known: int, limit: CostLimit) -> list[Option]:
         """The options of a class that the limit has use for."""
@@ -343,7 +351,7 @@ class DomainPacking:
         assert made is not None, "a host has its options"
         prices, tops = (
             self.weights.domains[made.level + 1 :],
-            self._tops(known, need, exact=pairs is not None),
+            self._peaks_inside(known, need, exact=pairs is not None),
         )
         above = None if ceiling is None else ceiling - made.own
         floor = max(0, self._floors.get((known, goal), 0) - made.own)
@@ -427,7 +435,11 @@ class DomainPacking:
     def _dealt(
         self, able: Sequence[_Able], reached: FrontierSearch, target: PodCount, cost: int
     ) -> PodsByNode:
-        """The target, placed in these; the last ones get as little as they can."""
+        """Where the pods of `target` go among these children, at this cost: by walking the sums backwards.
+
+        From the last child to the first, each gets the smallest option that still is part of a placement of
+        that cost, and the children before it hold the rest.
+        """
         placed: list[PodsByNode] = []
         for place in range(len(able) - 1, -1, -1):
             start, child, its, part = able[place]

@@ -1,8 +1,12 @@
 """The best domain of a level for a gang, and the one that comes closest, without looking at every domain.
 
-Both are worked out from the bottom up and remembered by content: the best of a domain is the best of its
-children's bests. So after a change only the way from the changed node up to the root is looked at again.
-"""
+    b1: r1 ...   r2 ...      a dot is a free node; three pods of a node each, level rack
+    b2: r3 ....
+
+r1 and r2 are equal, so only r1 is looked at. r1 and r3 cost one rack and three nodes each; r3 would leave a
+node free and r1 none, so r1 is the best of the root: the best of a domain is the best of its children's
+bests. These are remembered by content: after a change only the path from the changed node up to the root is
+looked at again."""
 
 from __future__ import annotations
 

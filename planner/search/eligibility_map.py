@@ -1,8 +1,10 @@
 """Which nodes of a tree a gang's pods may be on by the nodes' labels, for every domain at once.
 
-Most gangs have no selectors, and most selectors take or leave whole domains. So a match is one object for a
-domain all of whose nodes are alike to the pods, and has children only where they differ. It hangs on labels
-alone and stays while pods and reservations come and go.
+    b1: r1 (gpu=h100) r2 (gpu=h100)      b2: r3 (gpu=a100) r4 (gpu=h100)      nodeSelector gpu=h100
+
+b1 is one object for all its nodes; only b2 has children, and r3 says why pods are kept away. Most gangs have
+no selectors, and most selectors take or leave whole domains, so a map is mostly a few objects. It depends on
+labels alone and stays while pods and reservations come and go.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from planner.model.pod_class import PodClass
 from planner.model.resolved import ResolvedShape
 from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
 from planner.node.eligibility import label_obstacle, preference
-from planner.search.rules.caps import Cap, Most
+from planner.search.rules.domain_caps import CountCap, DomainCap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,9 +39,9 @@ class EligibilityMap:
     children: tuple[EligibilityMap, ...] = ()
     parts: tuple[EligibilityMap, ...] = ()
     """Those of the domain's parts, where it has some."""
-    caps: tuple[Most, ...] = ()
+    caps: tuple[CountCap, ...] = ()
     """How many pods the domain may hold at the most; so may every domain inside it."""
-    _capped: dict[tuple[Most, ...], EligibilityMap] = field(default_factory=dict, repr=False)
+    _capped: dict[tuple[CountCap, ...], EligibilityMap] = field(default_factory=dict, repr=False)
 
     def inside(self, count: int) -> Sequence[EligibilityMap]:
         """The matches of a domain's children, of which there are so many."""
@@ -47,7 +49,7 @@ class EligibilityMap:
             return (self,) * count
         return [child.under(self.caps) for child in self.children] if self.caps else self.children
 
-    def under(self, caps: tuple[Most, ...]) -> EligibilityMap:
+    def under(self, caps: tuple[CountCap, ...]) -> EligibilityMap:
         """The same in a domain that may hold no more than this; the same object every time."""
         more = tuple(cap for cap in caps if cap not in self.caps)
         if not more:
@@ -58,14 +60,14 @@ class EligibilityMap:
         return self._capped[more]
 
 
-def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[Cap]) -> EligibilityMap:
+def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) -> EligibilityMap:
     """The match of a domain that these caps hold in, or inside of it."""
     known: dict[tuple[EligibilityMap, ...], EligibilityMap] = {}
 
     def joined(children: tuple[EligibilityMap, ...]) -> EligibilityMap:
         return known.setdefault(children, EligibilityMap((), 0, children, chunked(children, joined)))
 
-    def within(match: EligibilityMap, branch: Subtree, caps: Sequence[Cap]) -> EligibilityMap:
+    def within(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) -> EligibilityMap:
         below = [cap for cap in caps if cap.level > branch.level]
         if below and branch.children:
             before = match.inside(len(branch.children))

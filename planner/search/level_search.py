@@ -1,8 +1,15 @@
-"""The climb: the finest level that has a domain for the whole gang, and the best domain of that level.
+"""The finest level that has a domain for the whole gang, and the best domain of that level.
 
-One domain of a finer level is always fewer domains than several, so the first level at which the gang fits
-in one domain is where the optimum lies. In mode `domain` a domain must be clear of other gangs to be held;
-above the reservable level only hosts whose reservable domain is clear may be used.
+    b1: r1 ...  r2 ...        a dot is a free node; six pods of a node each
+    b2: r3 .... r4 ..
+
+Host: the best takes one of six. Rack: r3 takes four of six. Block: b1 and b2 take six: the search ends here,
+and `DomainRanking` says which. A domain of a finer level is always fewer domains than several, so the first
+level with a domain for all pods is where the optimum lies.
+
+In mode `domain` a domain must be clear of other gangs to be held; above the reservable level only hosts whose
+reservable domain is clear may be used. Where the budget ends, the search is made again with a beam: what
+that finds is a valid placement, not proved best.
 """
 
 from __future__ import annotations
@@ -24,8 +31,8 @@ from planner.search.capacity_classes import CapacityClasses, Exclusivity
 from planner.search.domain_packing import DomainPacking
 from planner.search.domain_ranking import Candidate, ChildPath, DomainRanking
 from planner.search.eligibility_map import EligibilityMap
-from planner.search.mixtures.alike import merged
-from planner.search.mixtures.several import Several
+from planner.search.mixtures.equivalent_classes import merged
+from planner.search.mixtures.several_classes import SeveralClassesPacking
 from planner.search.objective import Weights
 from planner.search.result import Placement
 from planner.search.space import SearchSpace
@@ -44,9 +51,12 @@ RANKINGS: CacheSection[tuple[Hashable, int, Exclusivity, Weights], DomainRanking
 
 
 _BEAMS = (24, 6)
+"""Sums that a search with a beam keeps at each step, where the whole search did not end: a wide one, then,
+where even that does not end, a narrow one."""
 
 
 _BEAM_BUDGET = 2_000_000
+"""Sums of each of these; a whole search has 3,000,000."""
 
 
 @dataclass(slots=True)
@@ -156,7 +166,7 @@ class LevelSearch:
         if beam or len(kinds) > 1:
             asked = tuple([(_key(kind), kind.names, kind.anti_affinity_with) for kind in bare])
             classes = cache.entry(CLASSES, (asked, use, weights), lambda: CapacityClasses(bare, use, weights))
-            several = Several(bare, use, weights, self.budget, self.spare, beam, classes)
+            several = SeveralClassesPacking(bare, use, weights, self.budget, self.spare, beam, classes)
             return DomainRanking(several, bare, required)
         if self.view.caps:  # of one gang alone
             return DomainRanking(DomainPacking(bare, use, weights, self.budget), bare, required)

@@ -1,4 +1,9 @@
-"""What a placement costs, as one number whose order is the order of choice.
+"""What a placement costs, as one whole number whose order is the order of choice.
+
+    two pods of a node each          racks  nodes  opened racks  ...
+    in one rack that is in use         1      2         0               cheapest
+    in one pristine rack               1      2         1
+    in two racks that are in use       2      2         0               dearest: the first digit decides
 
 From the most to the least significant digit: the domains used, level by level from the coarsest down to the
 hosts; the pristine domains opened, from the coarsest down to the reservable level; the reservable domains in

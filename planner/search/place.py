@@ -5,7 +5,8 @@ Which search serves which request is one table, `SEARCHES`. Around it, in this o
 - Each topology that the gang may mean is searched, and of their placements the most compact one is taken.
   Where none has any and the gang asks for no level, the same is tried over all nodes of the cluster.
 - Preferred levels are first searched as if they were required, then relaxed step by step (`relaxations`).
-- A search that ends before it is complete and has no place leaves it to `one_by_one`: one kind after another.
+- A search that ends before it is complete and has no place leaves it to `place_class_by_class`: one kind after
+  another.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest, when_alone
 from planner.search.level_search import LevelSearch
-from planner.search.mixtures.piecemeal import one_by_one
+from planner.search.mixtures.class_by_class import place_class_by_class
 from planner.search.result import Placement, SearchResult
-from planner.search.rules.rules import climb_by_rules, has_rules
+from planner.search.rules.placement_under_rules import has_rules, place_by_rules
 from planner.search.space import search_space
 
 Kinds = tuple[PodClass, ...]
@@ -42,7 +43,7 @@ class Search:
 SEARCHES = (
     # Rules that a tree cannot keep by itself: branch and bound over level searches of a finer tree with caps
     # and exclusions (search/rules).
-    Search("pods apart, together or spread over labels that are no levels", has_rules, climb_by_rules),
+    Search("pods apart, together or spread over labels that are no levels", has_rules, place_by_rules),
     # Every mixture of the kinds in every domain; where these are too many, kinds pooled by what they have in
     # common and dealt to hosts afterwards; where that does not decide it either, a beam (search/mixtures).
     Search("several kinds of pods", lambda kinds: len(kinds) > 1, LevelSearch.climb),
@@ -95,7 +96,9 @@ def _try(
     budget = budget or WorkBudget()
     result = _searched(problem, tree, request, budget)
     if result.found is None and not result.complete and problem.now and not budget.hard:
-        return replace(result, found=one_by_one(problem.snapshot, tree, request, problem.gang.reserve))
+        return replace(
+            result, found=place_class_by_class(problem.snapshot, tree, request, problem.gang.reserve)
+        )
     return result
 
 

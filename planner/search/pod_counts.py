@@ -1,8 +1,16 @@
-"""Numbers of pods by kind, as the search adds them up: always a plain number, so that sums are quick.
+"""Numbers of pods by class, as the search adds them up: always a plain number, so that sums are quick.
+
+    two classes, 5 and 3 pods wanted: a field of five bits for each, the first class in the higher bits
+
+    0 0101 0 0011    all that is wanted (163)        0 0010 0 0001    two of the one and one of the other (65)
+    ^      ^         the spare bit of each field
+
+Adding two such numbers adds each class. To compare them field by field, the spare bits of one are set and
+the other is taken away: a spare bit is gone exactly where the other has more pods of that class.
 
 Counts never exceed what is wanted, so that sums stay small and covering everything is an equality. What a
-count *measures* is the number of each kind and, of several kinds, how much of each resource they ask for
-together: the most of each that one domain may hold bounds the number of domains from below.
+count *measures* is the number of each class and, of several, how much of each resource they ask for together:
+the most of each that one domain may hold bounds the number of domains from below.
 """
 
 from __future__ import annotations
@@ -30,7 +38,8 @@ Measure = tuple[int, ...]
 
 
 _MOST_COMPARED = 400
-"""Sums of three and more kinds that are compared with one another; of more all are kept."""
+"""Sums of three and more classes that are compared, each with all others: 80,000 comparisons at the
+most. Of more sums all are kept."""
 
 
 class Allowed(Protocol):
@@ -156,6 +165,7 @@ class MultiClassCounts:
     zero: PodCount = 0
 
     def __init__(self, wanted: tuple[int, ...], asked: Sequence[tuple[int, ...]] = ()) -> None:
+        # Two counts added are twice as much at the most; the bit above is spare, no sum sets it.
         self._bits = (2 * max(wanted)).bit_length() + 1
         self._mask = (1 << self._bits) - 1
         self._kinds = len(wanted)
@@ -167,6 +177,7 @@ class MultiClassCounts:
 
     def add(self, one: PodCount, other: PodCount) -> PodCount:
         total, spare = one + other, self._spare
+        # All spare bits are left: no class has more than is wanted, as in nearly all sums.
         return total if ((self.full | spare) - total) & spare == spare else self.least(total, self.full)
 
     def minus(self, one: PodCount, other: PodCount) -> PodCount:
@@ -177,6 +188,7 @@ class MultiClassCounts:
         smaller = ((other | spare) - one) & spare  # the spare bits of the fields in which one <= other
         if smaller == spare:
             return one
+        # A spare bit less itself shifted down to the lowest bit: ones in all bits of the field below it.
         keep = smaller - (smaller >> self._bits - 1)
         return (one & keep) | (other & ~(keep | smaller) & ~spare)
 

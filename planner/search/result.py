@@ -1,11 +1,5 @@
-"""The climb: the finest level that has a domain for the whole gang, and the best domain of that level.
-
-One domain of a finer level is always fewer domains than several, so the first level at which the gang fits
-in one domain is where the optimum lies. In mode `domain` a domain must be clear of other gangs to be held;
-above the reservable level only hosts whose reservable domain is clear may be used.
-
-The planner's words: a reason, the numbers, and what would work, for a reader of kubectl's output.
-"""
+"""What a search of one tree hands over: the placement, what was tried level by level, whether it was
+complete."""
 
 from __future__ import annotations
 

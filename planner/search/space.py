@@ -1,5 +1,8 @@
 """A tree as one gang sees it: what lies where, and what each domain holds, now or when the cluster is empty.
 
+    tree          root ─ r1 ─ a, b          where domains are
+    content       root ─ r1 ─ 8, 3 GPUs     what is free in them now; when empty: 8, 8
+
 `now` is the cluster as it is; otherwise it is the cluster when empty: no bound pods, no reservations, no
 cordons, every node ready. Costs look only at contents and never at the gang's selectors, so that a plan made
 again within its own node affinity comes out the same.
@@ -18,17 +21,16 @@ from planner.model.pod_class import PodClass
 from planner.node.gpu_sharing import share_in
 from planner.search.eligibility_map import EligibilityMap, capped, match_of
 from planner.search.objective import Weights, weights, without
-from planner.search.rules.caps import Cap
+from planner.search.rules.domain_caps import DomainCap
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
     """One tree at one moment (`now`) or when empty; `content` is that of the whole tree.
 
-    `extra`: levels that only rules over labels look at, in a tree made finer by them (planner.refined); they
-    cost nothing and are no place to be. `plain`: the tree without these. `caps`: how many pods domains may
-    hold at the most.
-    """
+    `extra`: levels that only rules over labels look at, in a tree made finer by them
+    (`rules.label_levels`); they cost nothing and are no place to be. `plain`: the tree without these.
+    `caps`: how many pods domains may hold at the most."""
 
     base: Infrastructure
     tree: TopologyTree
@@ -36,7 +38,7 @@ class SearchSpace:
     content: DomainCapacity
     extra: frozenset[int] = frozenset()
     plain: TopologyTree | None = None
-    caps: tuple[Cap, ...] = ()
+    caps: tuple[DomainCap, ...] = ()
 
     def match(self, kinds: Sequence[PodClass]) -> EligibilityMap:
         """Where these kinds of pods may be by the nodes' labels and the caps."""

@@ -12,7 +12,7 @@ from planner.model.work_budget import BudgetEnded, WorkBudget
 from planner.request.topology_request import topology_request
 from planner.request.validation import check
 from planner.search.domain_packing import DomainPacking
-from planner.search.mixtures.several import Several
+from planner.search.mixtures.several_classes import SeveralClassesPacking
 from planner.search.space import search_space
 from tests.exact.solver import Instance, instance, valid
 from tests.exact.test_exact import LARGE, within_capacity
@@ -31,7 +31,7 @@ def compared(one: Instance) -> str:
         return "one kind"
     weights, match = view.weights(kinds), view.match(kinds)
     every = DomainPacking(kinds, "shared", weights, WorkBudget(10**9)).cost(view.content, match)
-    pooled = Several(kinds, "shared", weights, WorkBudget(0, hard=True), WorkBudget())
+    pooled = SeveralClassesPacking(kinds, "shared", weights, WorkBudget(0, hard=True), WorkBudget())
     try:
         cost = pooled.cost(view.content, match)
     except BudgetEnded:

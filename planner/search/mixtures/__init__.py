@@ -1,4 +1,12 @@
-"""Gangs of several kinds of pods: every mixture is tried, and where these are too many, other ways.
+"""Gangs of several classes of pods: prefill and decode, a launcher and its workers.
 
-Begin with `several`.
+It offers `SeveralClassesPacking`, a `DomainPacking` for several classes. Begin with `several_classes`.
+
+- `several_classes`: every mixture of classes on every host; where these are too many, pooled
+- `pooled_classes`: what hosts hold of several classes as a few sums
+- `host_assignment`: whether chosen hosts hold the gang together, and which pods each gets
+- `equivalent_classes`: classes that no node tells apart are searched as one
+- `class_by_class`: one class after another, where the search of all ended without a place
 """
+
+from __future__ import annotations

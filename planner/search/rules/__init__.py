@@ -1,4 +1,14 @@
-"""Rules over node labels that are no level of the topology: spread, and pods kept in one value of a label.
+"""Rules over node labels that are no level of the topology: anti-affinity, affinity, spread constraints.
 
-Begin with `rules`.
+It offers `place_by_rules`. Begin with `placement_under_rules`.
+
+- `placement_under_rules`: the best placement that keeps every rule; how many pods would
+- `anti_affinity_over_labels`: pods apart or together, by branch and bound over level searches
+- `spread_over_labels`: spread constraints as caps on what domains may hold
+- `spread_of_one_class`: one class, one constraint: exactly whether there is a place
+- `label_levels`: a tree whose levels are labels too
+- `domain_caps`: how many pods of some classes a domain may hold
+- `search_effort`: how many level searches one gang may have
 """
+
+from __future__ import annotations

@@ -1,9 +1,12 @@
-"""How many pods of certain kinds one domain may hold at the most, and counts cut down to that.
+"""How many pods of certain classes one domain may hold at the most, and counts cut down to that.
 
-What `Most` says of a domain: if any pod of the kinds `keepers` is there, the pods of the kinds `counted` are
-no more than `most`; below zero none of the keepers may be there. For pods that must differ over a label both
-are that one kind and `most` is 1; where pods are spread over domains, `most` is what the skew leaves.
-"""
+    classes 0 and 1, cap ((0,), (0, 1), 2): beside any pod of class 0 there are two of both at the most
+    a domain that could hold 3 of class 0 and 1 of class 1 may hold (2, 0), (1, 1), or (0, 1): three counts
+
+What `CountCap` says of a domain: if any pod of the classes `keepers` is there, the pods of the classes
+`counted` are no more than the last number; below zero none of the keepers may be there. For pods that must
+differ over a label both are that one class and the number is 1; for pods that are spread, what the skew
+leaves."""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ from planner.cluster.tree import Subtree
 from planner.model.pod_class import PodClass
 from planner.search.pod_counts import CountAlgebra, PodCount
 
-Most = tuple[tuple[int, ...], tuple[int, ...], int]
+CountCap = tuple[tuple[int, ...], tuple[int, ...], int]
 """Keepers, counted, most: kinds by their places."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cap:
+class DomainCap:
     """The caps of a level's named domains: of some (`at`), else by the label's value (of hosts by name), else
     `other`, where None is no cap."""
 
@@ -30,7 +33,7 @@ class Cap:
     other: int | None = None
     at: Mapping[Subtree, int] = field(default_factory=dict)
 
-    def of(self, branch: Subtree) -> Most | None:
+    def of(self, branch: Subtree) -> CountCap | None:
         """The cap of one domain of the level."""
         if not branch.named:
             return None
@@ -47,13 +50,13 @@ def value_of(branch: Subtree) -> str:
     return branch.node or branch.path[-1]
 
 
-class Trim:
+class CapTrimmer:
     """Cuts counts down to caps, never in the middle of what must be together further in."""
 
     def __init__(self, kinds: Sequence[PodClass], counts: CountAlgebra) -> None:
         self._kinds, self._counts = kinds, counts
 
-    def bound(self, level: int, counts: PodCount, caps: Iterable[Most]) -> PodCount:
+    def bound(self, level: int, counts: PodCount, caps: Iterable[CountCap]) -> PodCount:
         """At least as many of each kind as any counts within the caps have; exact for a single kind."""
         each = list(self._counts.each(counts))
         for keepers, counted, most in caps:
@@ -64,14 +67,14 @@ class Trim:
                     each[at] = self._whole(level, at, min(each[at], most))
         return self._counts.pack(each)
 
-    def each(self, level: int, each: tuple[PodCount, ...], caps: Iterable[Most]) -> tuple[PodCount, ...]:
+    def each(self, level: int, each: tuple[PodCount, ...], caps: Iterable[CountCap]) -> tuple[PodCount, ...]:
         """The counts within the caps that no other exceed."""
         for cap in caps:
             cut = (one for counts in each for one in self._cut(level, counts, cap))
             each = tuple(dict.fromkeys(cut))
         return each
 
-    def _cut(self, level: int, counts: PodCount, cap: Most) -> Iterator[PodCount]:
+    def _cut(self, level: int, counts: PodCount, cap: CountCap) -> Iterator[PodCount]:
         keepers, counted, most = cap
         each = self._counts.each(counts)
         if not any(each[at] for at in keepers) or sum(each[at] for at in counted) <= most:

@@ -1,9 +1,12 @@
-"""The search for several kinds of pods: every mixture, and where these are too many, pooled.
+"""The search for several classes of pods: every mixture, and where these are too many, pooled.
 
-A piece of work that has tried many sums is looked at pooled (`planner.pooled`): the cheapest hosts that have
-enough of the direction that lacks most, then of the next one in which they turn out short, until the pods
-can be dealt to just these hosts. What that costs is the optimum. Where they cannot be dealt although nothing
-is short, every mixture is tried as before.
+    prefill: 4 pods of 4 GPUs    decode: 8 pods of 1 GPU      24 GPUs together: six nodes of 4 at the least
+    pooled: the six cheapest nodes by GPUs; dealt: four take a prefill pod, two take four decode pods: proved
+
+A piece of work that has tried many sums is looked at pooled (``pooled_classes``): the cheapest hosts that
+have enough of the direction that lacks most, then of the next one in which they turn out short, until the
+pods can be dealt to just these hosts. What that costs is the optimum. Where they cannot be dealt although
+nothing is short, every mixture is tried as before.
 
 A place that was found pooled is looked for once more by trying mixtures, now that its cost is known, so that
 the first of equal ones is the answer; only where that has no end are the pods where they were dealt.
@@ -20,33 +23,37 @@ from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.search.capacity_classes import CapacityClass, CapacityClasses, Exclusivity
 from planner.search.domain_packing import DomainPacking, FrontierSearch, PodsByNode
 from planner.search.eligibility_map import EligibilityMap
-from planner.search.mixtures.deal import Chosen, Deal, Dealt
-from planner.search.mixtures.pooled import Direction, Pooled, directions, weight
+from planner.search.mixtures.host_assignment import ChosenDomain, HostAssignment, PodsByHost
+from planner.search.mixtures.pooled_classes import Direction, PooledClasses, directions, weight
 from planner.search.objective import Weights
 from planner.search.pod_counts import PodCount
 
 _FIRST = 150_000
-"""Sums of mixtures that a piece of work tries before it is looked at pooled."""
+"""Sums of mixtures that a piece of work tries before it is looked at pooled: a twentieth of a plan's
+budget, within which most mixtures are done."""
 
 
 _FINE = 1 << 20
+"""Ratios are compared as whole numbers of this many parts."""
 
 
 _MOST_ALONG = 5
-"""Directions of one pool."""
+"""Directions of one pool: with more, its sums are as many as those of the mixtures."""
 
 
-class _Pool(DomainPacking):
+class _PooledPacking(DomainPacking):
     """The search for the cheapest hosts that have enough in some directions."""
 
-    classes: Pooled
+    classes: PooledClasses
 
-    def __init__(self, pooled: Pooled, use: Exclusivity, weights: Weights, budget: WorkBudget | None) -> None:
+    def __init__(
+        self, pooled: PooledClasses, use: Exclusivity, weights: Weights, budget: WorkBudget | None
+    ) -> None:
         super().__init__((), use, weights, budget, classes=pooled)
 
     def cheapest(
         self, known: int, goal: PodCount, floor: int, ceiling: int | None
-    ) -> tuple[int, Chosen] | None:
+    ) -> tuple[int, ChosenDomain] | None:
         """The least cost of enough for the goal in a domain of the class, with the hosts; None where there is
         none or it is above the ceiling. It is known not to be below the floor."""
         self._floors[known, self.classes.goal(goal)] = floor
@@ -55,10 +62,10 @@ class _Pool(DomainPacking):
             return None
         return cost, self._chosen(known, self.classes.goal(goal), cost)
 
-    def _chosen(self, known: int, target: PodCount, cost: int) -> Chosen:
+    def _chosen(self, known: int, target: PodCount, cost: int) -> ChosenDomain:
         made = self.classes.made[known]
         if made is None:
-            return Chosen(known)
+            return ChosenDomain(known)
         reached = self._frontiers.get((known, target))
         if reached is None:
             reached = self._reached(known, made, target, cost - made.own, made.children)
@@ -66,9 +73,9 @@ class _Pool(DomainPacking):
 
     def _chosen_of(
         self, known: int, made: CapacityClass, reached: FrontierSearch, target: PodCount, cost: int
-    ) -> Chosen:
+    ) -> ChosenDomain:
         """Which children of a domain or part are to hold the target, as `_dealt` has it."""
-        found: list[tuple[int, Chosen]] = []
+        found: list[tuple[int, ChosenDomain]] = []
         for place in range(len(made.children) - 1, -1, -1):
             child = made.children[place]
             price, rest = self._step(reached.stages[place], reached.offers[place], target, cost)
@@ -81,10 +88,10 @@ class _Pool(DomainPacking):
                 else:
                     found.append((place, self._chosen(child, given, price)))
             target, cost = rest, cost - price
-        return Chosen(known, tuple(reversed(found)))
+        return ChosenDomain(known, tuple(reversed(found)))
 
 
-class Several(DomainPacking):
+class SeveralClassesPacking(DomainPacking):
     """One gang's several kinds of pods; see the module's words."""
 
     classes: CapacityClasses
@@ -101,10 +108,10 @@ class Several(DomainPacking):
     ) -> None:
         super().__init__(kinds, use, weights, budget, beam, classes)
         self._spare = spare
-        self._pools: dict[tuple[Direction, ...], _Pool] = {}
+        self._pools: dict[tuple[Direction, ...], _PooledPacking] = {}
         self._along: dict[tuple[Direction, ...], tuple[Direction, ...]] = {}
-        self._scales: dict[tuple[Direction, ...], Pooled] = {}
-        self._spread: dict[tuple[int, PodCount], Dealt] = {}
+        self._scales: dict[tuple[Direction, ...], PooledClasses] = {}
+        self._spread: dict[tuple[int, PodCount], PodsByHost] = {}
         self._undecided: set[tuple[int, PodCount]] = set()
 
     def _least(self, known: int, goal: PodCount, ceiling: int | None) -> int | None:
@@ -134,7 +141,7 @@ class Several(DomainPacking):
         scarcest = self._scarcest(known, goal, among)
         if scarcest is None:
             return None
-        deal = Deal(self.classes, among, self._spare)
+        deal = HostAssignment(self.classes, among, self._spare)
         along = list(self._along.get(among, (scarcest,)))
         cost = 0
         while len(along) <= _MOST_ALONG:
@@ -155,18 +162,18 @@ class Several(DomainPacking):
     def _scarcest(self, known: int, goal: PodCount, among: tuple[Direction, ...]) -> Direction | None:
         """The direction of which the domain has least for the need; None where that is too little."""
         if among not in self._scales:
-            self._scales[among] = Pooled(self.classes, among)
+            self._scales[among] = PooledClasses(self.classes, among)
         held, each = self._scales[among].sums(known), self.counts.each(goal)
         needs = [weight(one, each) for one in among]
         if any(map(int.__lt__, held, needs)):
             return None
         return min(zip(held, needs, among, strict=True), key=lambda one: one[0] * _FINE // one[1])[2]
 
-    def _pool(self, along: tuple[Direction, ...]) -> _Pool:
+    def _pool(self, along: tuple[Direction, ...]) -> _PooledPacking:
         if along not in self._pools:
-            pooled = Pooled(self.classes, along)
+            pooled = PooledClasses(self.classes, along)
             budget = self._spare if len(along) > 1 or self._spare.hard else None
-            self._pools[along] = _Pool(pooled, self._use, self.weights, budget)
+            self._pools[along] = _PooledPacking(pooled, self._use, self.weights, budget)
         return self._pools[along]
 
     # -- the placement -------------------------------------------------------------------------------------
@@ -189,7 +196,7 @@ class Several(DomainPacking):
             return super()._covered(content, match, target, cost)
         return self._as_dealt(content, match, dealt)
 
-    def _as_dealt(self, content: DomainCapacity, match: EligibilityMap, dealt: Dealt) -> PodsByNode:
+    def _as_dealt(self, content: DomainCapacity, match: EligibilityMap, dealt: PodsByHost) -> PodsByNode:
         """The pods where they were dealt: children of a class stand for one another, in their order."""
         if not content.children:
             return [(0, self.counts.each(dealt[()]))]

@@ -82,7 +82,7 @@ def test_what_never_fits_the_rows_is_rejected():
 @pytest.mark.parametrize("seed", range(60))
 def test_a_search_that_ends_at_once_still_tells_whether_there_is_a_place(seed, monkeypatch):
     """Against what the rows have free, in small halls."""
-    monkeypatch.setattr("planner.search.mixtures.effort._EFFORT", 0)
+    monkeypatch.setattr("planner.search.rules.search_effort._EFFORT", 0)
     random = Random(seed)
     moment = hall(random.randint(6, 30), random.randint(2, 5), random.random(), seed, random.randint(2, 5))
     pods, skew = random.randint(1, 12), random.choice((1, 1, 2))

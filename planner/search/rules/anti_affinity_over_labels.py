@@ -1,6 +1,12 @@
-"""Pods apart, together or spread by rules that hold for a label's values: by branch and bound over climbs.
+"""Pods apart, together or spread over a label that is no level: by branch and bound over level searches.
 
-The tree is made finer by the rules' labels (planner.refined), so a climb keeps every rule inside a domain of
+    racks r1: a1 b1    r2: a2 b2        row a: a1 a2    row b: b1 b2        two pods, apart over rows
+
+The rows cut the racks, so the tree sees to the rule inside each rack only. Two pods on a1 and b1, in one
+rack, keep it. Where b1 is in use, the search may return a1 and a2, which break it in row a. Every placement
+that keeps it has no pod of row a in r1, or none in r2: both are searched, the cheaper one first.
+
+The tree is made finer by the rules' labels (`label_levels`), so a climb keeps every rule inside a domain of
 the parent level. Only a label whose values recur under several parents can be broken across them. Where the
 best placement breaks a rule so, every placement that keeps it is in one of a few ways of barring nodes or of
 capping domains, each of which is climbed in turn, the cheapest first; the first that breaks nothing is the
@@ -24,15 +30,17 @@ from planner.model.pod_class import PodClass
 from planner.model.resolved import NodeExclusion
 from planner.model.topology import ROOT
 from planner.search.level_search import LevelSearch
-from planner.search.mixtures.alike import merged
-from planner.search.mixtures.effort import Effort
+from planner.search.mixtures.equivalent_classes import merged
 from planner.search.result import Placement
-from planner.search.rules.caps import Cap, value_of
-from planner.search.rules.evenly import Limited
-from planner.search.rules.refined import refined, under_values
+from planner.search.rules.domain_caps import DomainCap, value_of
+from planner.search.rules.label_levels import refined, under_values
+from planner.search.rules.search_effort import SearchEffort
+from planner.search.rules.spread_over_labels import LabelCap
 from planner.search.space import SearchSpace
 
 MENDS = 32
+"""Times that all broken rules are mended at once before branching begins; each mend is a search of its
+own."""
 
 
 _WAYS = 48
@@ -46,14 +54,14 @@ Kinds = tuple[PodClass, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Variant:
     """One way to keep the rules: the kinds with what bars them, and how many pods domains may hold."""
 
     kinds: Kinds
-    caps: tuple[Cap, ...] = ()
+    caps: tuple[DomainCap, ...] = ()
 
 
-_Open = tuple[tuple[int, int, int, int], Placement, list[LevelAttempt], _Way]
+_Candidate = tuple[tuple[int, int, int, int], Placement, list[LevelAttempt], _Variant]
 
 
 def values_of(climb: LevelSearch, kind: PodClass) -> int:
@@ -66,11 +74,16 @@ def values_of(climb: LevelSearch, kind: PodClass) -> int:
     return fewest
 
 
-class Rules:
+class LabelRuleSearch:
     """One search."""
 
     def __init__(
-        self, climb: LevelSearch, kinds: Kinds, required: int, limits: Sequence[Limited], effort: Effort
+        self,
+        climb: LevelSearch,
+        kinds: Kinds,
+        required: int,
+        limits: Sequence[LabelCap],
+        effort: SearchEffort,
     ) -> None:
         self._climb = climb
         self._kinds = kinds if limits else merged(climb.view, kinds)
@@ -85,7 +98,8 @@ class Rules:
         self._recurring = {key for key in keys if self._fine.recurs(key)}
         self._whole()
         self._caps = tuple(
-            Cap(self._levels[one.key], one.keepers, one.counted, one.values, one.other) for one in limits
+            DomainCap(self._levels[one.key], one.keepers, one.counted, one.values, one.other)
+            for one in limits
         )
         self._over = [cap for cap, one in zip(self._caps, limits, strict=True) if one.key in self._recurring]
 
@@ -101,7 +115,7 @@ class Rules:
 
     def best(self) -> Placement | None:
         """The cheapest that breaks no rule, None where there is none."""
-        start = _Way(tuple(map(self._in_the_tree, self._kinds)), self._caps)
+        start = _Variant(tuple(map(self._in_the_tree, self._kinds)), self._caps)
         many = any(kind.count > values_of(self._climb, kind) for kind in self._kinds)
         waiting = [] if many else self._tried([start], 0, first=True)
         if not waiting:
@@ -148,14 +162,14 @@ class Rules:
             ),
         )
 
-    def _taken(self, one: _Open) -> Placement:
+    def _taken(self, one: _Candidate) -> Placement:
         """A placement as the plain tree has it."""
         self._climb.attempts[:] = one[2]
         found = one[1]
         placed = sorted((self._fine.place(self._name(at)), counts) for at, counts in found.placed)
         return replace(found, branch=self._fine.around(self._view, found.branch), placed=placed)
 
-    def _mended(self, first: _Open) -> _Open | None:
+    def _mended(self, first: _Candidate) -> _Candidate | None:
         """A placement that breaks no rule, found by mending what is broken as the pods lie; None for none."""
         one = first
         for _ in range(MENDS):
@@ -170,7 +184,7 @@ class Rules:
             one = tried[0]
         return None
 
-    def _as_they_lie(self, found: Placement, way: _Way) -> _Way | None:
+    def _as_they_lie(self, found: Placement, way: _Variant) -> _Variant | None:
         """The way with every domain of a label capped to what lies there, as far as its value allows it.
 
         None where no rule is broken. Of kinds that shun each other the first stays, of those that belong
@@ -189,11 +203,11 @@ class Rules:
                 for branch, counts in there.items():
                     at[branch] = min(left, sum(counts[one] for one in rule.counted))
                     left -= at[branch]
-                caps.append(Cap(rule.level, rule.counted, rule.counted, {value: 0}, None, at))
-        return _Way(kinds, tuple(caps))
+                caps.append(DomainCap(rule.level, rule.counted, rule.counted, {value: 0}, None, at))
+        return _Variant(kinds, tuple(caps))
 
-    def _tried(self, ways: Sequence[_Way], depth: int, *, first: bool = False) -> list[_Open]:
-        made: list[_Open] = []
+    def _tried(self, ways: Sequence[_Variant], depth: int, *, first: bool = False) -> list[_Candidate]:
+        made: list[_Candidate] = []
         host = self._view.tree.topology.host_index
         outer = self._climb
         for way in ways:
@@ -214,15 +228,15 @@ class Rules:
 
     # -- rules ---------------------------------------------------------------------------------------------
 
-    def _across(self, kinds: Kinds) -> Iterator[Cap]:
+    def _across(self, kinds: Kinds) -> Iterator[DomainCap]:
         """What domains of one value may hold together, for labels whose values recur."""
         yield from self._over
         for at, kind in enumerate(kinds):
             for key in kind.anti_affinity_labels:
                 if key in self._recurring:
-                    yield Cap(self._levels[key], (at,), (at,), {}, 1)
+                    yield DomainCap(self._levels[key], (at,), (at,), {}, 1)
 
-    def _ways(self, found: Placement, way: _Way) -> list[_Way] | None:
+    def _ways(self, found: Placement, way: _Variant) -> list[_Variant] | None:
         """The ways out of the first rule that a placement breaks; None where it breaks none."""
         for rule in self._across(way.kinds):
             for value, there in self._by_domain(found, rule.level).items():
@@ -243,8 +257,8 @@ class Rules:
         return None
 
     def _shared_out(
-        self, way: _Way, rule: Cap, value: str, most: int, there: Mapping[Subtree, tuple[int, ...]]
-    ) -> list[_Way]:
+        self, way: _Variant, rule: DomainCap, value: str, most: int, there: Mapping[Subtree, tuple[int, ...]]
+    ) -> list[_Variant]:
         """The value's pods are few in its first domain, or there are more there and few elsewhere."""
         names = frozenset(leaf.node for branch in there for leaf in branch.leaves())
         around = _barred(way, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, CAUSE))
@@ -253,15 +267,19 @@ class Rules:
         for branch, count in held.items():
             few = most * count // sum(held.values())
             ways = [
-                Cap(rule.level, rule.counted, rule.counted, {}, None, {branch: few}),
-                Cap(rule.level, rule.counted, rule.counted, {value: most - few - 1}, None, {branch: most}),
+                DomainCap(rule.level, rule.counted, rule.counted, {}, None, {branch: few}),
+                DomainCap(
+                    rule.level, rule.counted, rule.counted, {value: most - few - 1}, None, {branch: most}
+                ),
             ]
             if not any(cap in way.caps for cap in ways):
                 return [*without, *(replace(way, caps=(*way.caps, cap)) for cap in ways)]
         self._climb.complete = False
         return []
 
-    def _one_domain(self, way: _Way, key: str, where: Sequence[int], used: Sequence[str]) -> list[_Way]:
+    def _one_domain(
+        self, way: _Variant, key: str, where: Sequence[int], used: Sequence[str]
+    ) -> list[_Variant]:
         """All of these kinds are in one domain of the label: in one of those that were used, or another."""
         known = {node.labels.get(key, "") for node in self._climb.view.tree.nodes} - {"", *used}
         values = [*used, *sorted(known, key=natural)]
@@ -295,7 +313,7 @@ def _keys(kind: PodClass) -> set[str]:
     return {key for key, _ in (*kind.anti_affinity_over, *kind.co_located_over)}
 
 
-def _broken(rule: Cap, most: int, there: Mapping[Subtree, Sequence[int]]) -> bool:
+def _broken(rule: DomainCap, most: int, there: Mapping[Subtree, Sequence[int]]) -> bool:
     """Whether the domains of one value hold too many together."""
     kept = any(counts[at] for counts in there.values() for at in rule.keepers)
     return kept and sum(counts[at] for counts in there.values() for at in rule.counted) > most
@@ -324,7 +342,7 @@ def _shunning(kinds: Kinds, key: str) -> Iterator[tuple[int, int]]:
                 yield one, other
 
 
-def _barred(way: _Way, where: Sequence[int], bar: NodeExclusion) -> _Way:
+def _barred(way: _Variant, where: Sequence[int], bar: NodeExclusion) -> _Variant:
     """The way with some of its kinds barred from more nodes."""
     return replace(
         way,

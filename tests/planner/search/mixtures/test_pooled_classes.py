@@ -14,8 +14,8 @@ from planner.planning.plan import plan
 from planner.request.topology_request import topology_request
 from planner.search.bounds import fewest
 from planner.search.domain_packing import DomainPacking
-from planner.search.mixtures.pooled import Nested, weight
-from planner.search.mixtures.several import Several
+from planner.search.mixtures.pooled_classes import NestedCounts, weight
+from planner.search.mixtures.several_classes import SeveralClassesPacking
 from planner.search.space import search_space
 from tests.builders import cluster, gang, pod_set, shape
 
@@ -46,7 +46,12 @@ def searches(moment, group):
     kinds = topology_request(resolved_group(group), view.tree.topology).kinds
     weights, match = view.weights(kinds), view.match(kinds)
     every = DomainPacking(kinds, "shared", weights, WorkBudget(10**9))
-    return every, Several(kinds, "shared", weights, WorkBudget(0), WorkBudget()), view.content, match
+    return (
+        every,
+        SeveralClassesPacking(kinds, "shared", weights, WorkBudget(0), WorkBudget()),
+        view.content,
+        match,
+    )
 
 
 def test_two_sizes_of_pods_over_an_empty_block_are_searched_to_their_end():
@@ -95,7 +100,7 @@ def test_pooled_sets_that_are_each_in_one_rack_have_the_same_place(seed, monkeyp
     small = pod_set(4, shape(gpu=2, cpu=48), name="small", constraint=kept)
     wanted = gang(large, small, reserve="nodes")
     every = plan(hall(2, 3, 4, half_used(seed)), wanted)
-    monkeypatch.setattr("planner.search.mixtures.several._FIRST", 0)
+    monkeypatch.setattr("planner.search.mixtures.several_classes._FIRST", 0)
     assert plan(hall(2, 3, 4, half_used(seed)), wanted) == every
 
 
@@ -108,7 +113,7 @@ def test_what_is_cut_off_sums_is_of_no_use(seed):
     hosts = [[max(weight(one, pods) for pods in host) for one in along] for host in packings]
     wanted = [random.randint(2, 6) for _ in range(3)]
     needs = tuple(weight(one, wanted) for one in along)
-    counts = Nested(needs, along)
+    counts = NestedCounts(needs, along)
     sides = []
     for side in (hosts[:4], hosts[4:]):
         stage = {counts.zero: 0}
@@ -124,7 +129,7 @@ def test_what_is_cut_off_sums_is_of_no_use(seed):
 def test_a_cut_by_one_direction_leaves_what_another_says():
     """Four pods of one kind and ten of two others have enough together: neither is cut short."""
     along = [(0, 1, 1), (1, 2, 2), (1, 2, 1)]
-    counts = Nested(tuple(weight(one, (1, 5, 5)) for one in along), along)
+    counts = NestedCounts(tuple(weight(one, (1, 5, 5)) for one in along), along)
     sides = [
         counts.sums(
             {counts.zero: 0}, [(counts.pack([weight(one, pods) for one in along]), 1)], counts.full, ANY_COST
@@ -148,7 +153,7 @@ def test_what_pools_do_not_decide_ends_the_budget():
     sets = [pod_set(3, shape(gpu=1), name="one"), pod_set(2, shape(gpu=4), name="four")]
     view = search_space(hall(1, 2, 4), hall(1, 2, 4).base.trees["topo"], now=True)
     kinds = topology_request(resolved_group(gang(*sets)), view.tree.topology).kinds
-    none = Several(kinds, "shared", view.weights(kinds), WorkBudget(0), WorkBudget(0))
+    none = SeveralClassesPacking(kinds, "shared", view.weights(kinds), WorkBudget(0), WorkBudget(0))
     with pytest.raises(BudgetEnded):
         none.cost(view.content, view.match(kinds))
 

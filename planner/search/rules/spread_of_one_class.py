@@ -23,9 +23,9 @@ from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
 from planner.search.level_search import LevelSearch
 from planner.search.result import Placement
-from planner.search.rules.caps import Cap, value_of
-from planner.search.rules.evenly import Kinds, SpreadRule
-from planner.search.rules.refined import under_values
+from planner.search.rules.domain_caps import DomainCap, value_of
+from planner.search.rules.label_levels import under_values
+from planner.search.rules.spread_over_labels import Kinds, SpreadRule
 from planner.search.space import SearchSpace
 
 
@@ -53,7 +53,13 @@ def spread_one_class(
 
 def _spread_alone(kind: PodClass, rule: SpreadRule) -> bool:
     """Whether the constraint is all that is asked of where the pods are to one another."""
-    tied = kind.apart or kind.shuns or kind.shuns_over or kind.together or kind.joint
+    tied = (
+        kind.anti_affinity_levels
+        or kind.anti_affinity_with
+        or kind.anti_affinity_over
+        or kind.co_located_over
+        or kind.co_located_at
+    )
     levels = (kind.required, kind.slice_level)
     return not tied and levels == (ROOT, ROOT) and rule.keepers == rule.counted == (0,)
 
@@ -64,9 +70,10 @@ class _DomainsOfLabel:
     def __init__(self, search: LevelSearch, kind: PodClass, rule: SpreadRule) -> None:
         self._search, self._kind, self._rule = search, kind, rule
         plain = search.view
-        above = under_values(plain.base.memory, replace(plain, plain=plain.tree), rule.spread.key)
+        above = under_values(plain.base.capacities, replace(plain, plain=plain.tree), rule.spread.key)
         self._view: SearchSpace = above
-        self._room = self._room_by_value()
+        # What is remembered of the classes is shared by all plans.
+        self._room = plain.base.plan_cache.exclusively(self._room_by_value)
 
     def _room_by_value(self) -> dict[str, int]:
         """How many of the pods each domain of the label could hold."""
@@ -111,10 +118,10 @@ class _DomainsOfLabel:
         return self._in_plain_tree(placement) if placement else None
 
     def _search_within(self, most: Mapping[str, int]) -> Placement | None:
-        cap = Cap(0, (0,), (0,), most, 0)
+        cap = DomainCap(0, (0,), (0,), most, 0)
         return self._level_search((cap,)).climb((self._kind,), ROOT)
 
-    def _level_search(self, caps: tuple[Cap, ...]) -> LevelSearch:
+    def _level_search(self, caps: tuple[DomainCap, ...]) -> LevelSearch:
         outer = self._search
         budget = outer.budget if outer.budget.hard else replace(outer.spare)
         return LevelSearch(replace(self._view, caps=caps), outer.asked, outer.mode, budget, [])

@@ -1,4 +1,7 @@
-"""The work that several climbs for one gang may do together."""
+"""The work that several level searches for one gang may do together: each is counted with its sums.
+
+a tree of 504 nodes: a search costs 2,000 + 6 * 504 = 5,024 besides its sums; 3,000,000 allow some 600
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ _EFFORT = BUDGET
 
 
 _CLIMB, _NODE = 2000, 6
-"""What a climb costs besides its sums, and for each node that it looks at."""
+"""What a search costs besides its sums, and for each node that it looks at: so that many searches that try
+few sums end in time as well."""
 
 
-class Effort:
+class SearchEffort:
     """The work that may still be done for one gang, over several climbs. The first is always made."""
 
     def __init__(self, climb: LevelSearch, part: int = 1) -> None:

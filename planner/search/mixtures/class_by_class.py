@@ -1,7 +1,10 @@
-"""Where a search of several kinds of pods has ended without a place: one kind after another.
+"""Where a search of several classes has ended without a place: one class after another, the largest pods
+first.
 
-Each is then a search of one kind, and these have an end. What is found so is a place, though hardly the best;
-where nothing is found, there may yet be one.
+    a: 3 pods of 4 GPUs    b: 5 pods of 2 GPUs       first all of a, then all of b beside them
+
+Each is then a search of one class, and these have an end. What is found so is a place, though hardly the
+best; where nothing is found, there may yet be one.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from planner.search.result import Placement
 from planner.search.space import search_space
 
 
-def one_by_one(
+def place_class_by_class(
     snapshot: Snapshot, tree: TopologyTree, asked: TopologyRequest, mode: ReserveMode
 ) -> Placement | None:
     """A place for each kind beside those before it, those of the largest pods first. None for what must be in

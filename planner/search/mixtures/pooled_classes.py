@@ -1,11 +1,10 @@
 """What domains hold of several kinds of pods, pooled: a few sums instead of every mixture.
 
-Eight trays of four GPUs hold 16 pods of two GPUs, or 8 of four, or any mixture between. Pooled, they hold
+Eight trays of four GPUs hold 16 pods of two GPUs, or 8 of four, or any mixture between. PooledClasses, they hold
 32 GPUs. A *direction* weighs each kind of pods; no host adds more to it than its best packing does, and a
 gang needs as much of it as its pods weigh. So the cheapest hosts that have enough of every direction cost no
-more than any placement does, and where the pods can be dealt to just these hosts (`planner.deal`), that is
-the optimum. Each host has one option then, where there were as many as there are mixtures.
-"""
+more than any placement does, and where the pods can be dealt to just these hosts (``host_assignment``),
+that is the optimum. Each host has one option then, where there were as many as there are mixtures."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from typing import Generic, TypeVar
 
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
-from planner.search.capacity_classes import EMPTY, CapacityClasses, Highest
+from planner.search.capacity_classes import EMPTY, CapacityClasses, PeaksByClass
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.pod_counts import (
     Allowed,
@@ -27,7 +26,7 @@ from planner.search.pod_counts import (
     PodCount,
     SingleClassCounts,
 )
-from planner.search.rules.caps import Most
+from planner.search.rules.domain_caps import CountCap
 
 T = TypeVar("T")
 
@@ -59,7 +58,7 @@ def weight(direction: Direction, each: Sequence[int]) -> int:
     return sum(map(int.__mul__, direction, each))
 
 
-class Pooled:
+class PooledClasses:
     """The classes of `CapacityClasses`, by the same ids, with counts pooled in some directions: one option
     a host."""
 
@@ -67,13 +66,13 @@ class Pooled:
         self.base, self.along = classes, tuple(along)
         wanted = tuple(weight(one, classes.counts.each(classes.counts.full)) for one in along)
         self.counts: CountAlgebra = (
-            SingleClassCounts(wanted[0]) if len(wanted) == 1 else Nested(wanted, self.along)
+            SingleClassCounts(wanted[0]) if len(wanted) == 1 else NestedCounts(wanted, self.along)
         )
         self.made = classes.made
         self._sums: dict[int, Measure] = {EMPTY: (0,) * len(along)}
         self.reach = _Made(lambda known: self.counts.pack(self.sums(known)))
         self.options = _Made(self._options)
-        self.highest = Highest()
+        self.highest = PeaksByClass()
 
     def __len__(self) -> int:
         return len(self._sums)
@@ -96,7 +95,7 @@ class Pooled:
         return self.counts.pack([weight(one, each) for one in self.along])
 
     def each_kept(
-        self, level: int, counts: PodCount, *, named: bool, caps: tuple[Most, ...] = ()
+        self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
         """What a domain may hold of what its children could: less of a kind that must be together."""
         return (self.counts.pack(self._kept(level, self.counts.each(counts), caps, named=named)),)
@@ -115,7 +114,7 @@ class Pooled:
             self._sums[known] = found
         return found
 
-    def _kept(self, level: int, sums: Measure, caps: tuple[Most, ...], *, named: bool) -> Measure:
+    def _kept(self, level: int, sums: Measure, caps: tuple[CountCap, ...], *, named: bool) -> Measure:
         """In a direction of one kind alone, what is kept of that kind; in others all."""
         counts = self.base.counts
         others = counts.each(counts.full if self.base.unites(level) else counts.zero)
@@ -135,7 +134,7 @@ class Pooled:
         return [(self.counts.pack(self.sums(known)), self.base.options[known][0][1])]
 
 
-class Nested(MultiClassCounts):
+class NestedCounts(MultiClassCounts):
     """Sums in several directions, some of which hold others.
 
     A pod of four GPUs counts four among all pods' GPUs. So who has enough of the pods of four has that much

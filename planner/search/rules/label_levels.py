@@ -1,5 +1,7 @@
 """A tree made finer by labels that are no level: their domains become levels of their own.
 
+    b1: r1 r2 r3 r4     power supply p: r1 r2    q: r3 r4       block ─ p, q ─ racks: p and q become a level
+
 A label's domains are put just above the coarsest level none of whose domains they cut: power supplies that
 feed whole racks above the racks, slots above the hosts. Such a level costs nothing and is no place for a gang
 to be; rules over the label then hold inside the tree like those over any level. A label *recurs* where one of
@@ -28,7 +30,7 @@ _MIXED = "\0"
 
 
 @dataclass(frozen=True, eq=False)
-class Refined:
+class RefinedTree:
     """The finer tree. `levels`: where each level of the plain tree is now; `keys`: where each label is;
     `recurring`: labels of which a value lies under several parents."""
 
@@ -112,14 +114,14 @@ class _Step:
         return found
 
 
-REFINED_TREES: CacheSection[tuple[object, tuple[str, ...]], Refined] = CacheSection("refined trees")
+REFINED_TREES: CacheSection[tuple[object, tuple[str, ...]], RefinedTree] = CacheSection("refined trees")
 """By the tree's lasting identity and the labels. Stale when the tree has another root: a node came, went or
 was labelled anew; then it is made again in the same place, so that former trees do not add up."""
 
 
 def refined(
     view: SearchSpace, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]] | None = None
-) -> Refined:
+) -> RefinedTree:
     """The view's tree with these labels' domains as levels; remembered until a node changes.
 
     `drawn`: labels that no node carries, by node their values.
@@ -135,7 +137,7 @@ def refined(
     )
 
 
-def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mapping[str, str]]) -> Refined:
+def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mapping[str, str]]) -> RefinedTree:
     levels, at = list(range(len(tree.topology.levels))), dict[str, int]()
     recurring: set[str] = set()
     steps: list[_Step] = []
@@ -155,7 +157,7 @@ def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mappin
         levels = [one + (one >= level) for one in levels]
         at = {other: one + (one >= level) for other, one in at.items()} | {key: level}
         fine = TopologyTree(_with_level(fine.topology, key, level), tree.cluster, root, fine.places)
-    return Refined(tree, fine, tuple(levels), at, frozenset(recurring), tuple(steps))
+    return RefinedTree(tree, fine, tuple(levels), at, frozenset(recurring), tuple(steps))
 
 
 def _mark(branch: Subtree, values: Mapping[str, str], marks: dict[Subtree, str]) -> int:

@@ -1,4 +1,13 @@
-"""The placement that keeps every rule over labels: those of pods apart and together, and of pods spread."""
+"""The placement that keeps every rule over labels: those of pods apart and together, and of pods spread.
+
+    spread, maxSkew 1, 3 rows, 7 pods:   fewest 2 in a row -> caps of 3 -> the best placement: 3 3 1
+    the third row has too few -> cut: six pods, two for each row, and one more -> 3 2 2, which is bound in
+    order
+
+For each number that the emptiest domain may have: the best placement under caps; where it leaves a domain too
+few, the pods are cut in two. Of all these the cheapest counts. Where the effort ends without a place,
+`spread_of_one_class` tells what it can.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +19,23 @@ from planner.model.pod_class import PodClass
 from planner.request.topology_spread import CAUSE as SPREAD
 from planner.search.binding_order import BindingOrderCheck, Seat
 from planner.search.level_search import LevelSearch
-from planner.search.mixtures.effort import Effort
 from planner.search.result import Placement
-from planner.search.rules.elsewhere import CAUSE, Kinds, Rules, values_of
-from planner.search.rules.evenly import Distribution, SpreadRule, capped, clear_of, cut, numbers, rules_of
-from planner.search.rules.spread_one_class import spread_one_class
+from planner.search.rules.anti_affinity_over_labels import CAUSE, Kinds, LabelRuleSearch, values_of
+from planner.search.rules.search_effort import SearchEffort
+from planner.search.rules.spread_of_one_class import spread_one_class
+from planner.search.rules.spread_over_labels import (
+    SpreadRule,
+    SpreadVariant,
+    capped,
+    clear_of,
+    cut,
+    numbers,
+    rules_of,
+)
 
 _PART = 8
-"""How much less is tried to tell how many pods would have a place."""
+"""Each step of the search for the number of pods that have a place takes an eighth of a plan's effort at
+most: it halves the range, so that a gang of 256 pods takes eight steps."""
 
 
 def has_rules(kinds: Sequence[PodClass]) -> bool:
@@ -25,9 +43,9 @@ def has_rules(kinds: Sequence[PodClass]) -> bool:
     return any(kind.anti_affinity_over or kind.co_located_over or kind.shape.spread_states for kind in kinds)
 
 
-def climb_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> Placement | None:
+def place_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> Placement | None:
     """The best placement of these kinds inside one domain of the required level that keeps every rule."""
-    found = _best(climb, kinds, required, Effort(climb))
+    found = _best(climb, kinds, required, SearchEffort(climb))
     if found is None and not climb.attempts:
         climb.climb(kinds, required)
     if found is None and not climb.budget.hard:
@@ -35,11 +53,11 @@ def climb_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> Placement
     return found
 
 
-def _best(climb: LevelSearch, kinds: Kinds, required: int, effort: Effort) -> Placement | None:
+def _best(climb: LevelSearch, kinds: Kinds, required: int, effort: SearchEffort) -> Placement | None:
     """The best placement; where pods are to be spread, of all the ways to."""
     rules = rules_of(kinds)
     if not rules:
-        return Rules(climb, kinds, required, (), effort).best()
+        return LabelRuleSearch(climb, kinds, required, (), effort).best()
     best: Placement | None = None
     attempts: list[LevelAttempt] = []
     least, every = numbers(kinds, rules)
@@ -77,13 +95,13 @@ def _evenly(
     rules: Sequence[SpreadRule],
     least: Sequence[int],
     required: int,
-    effort: Effort,
+    effort: SearchEffort,
     best: Placement | None,
 ) -> Iterator[Placement]:
     """The best placement that leaves each rule's emptiest domain at this number, if better than `best`."""
 
-    def placed(way: Distribution) -> Placement | None:
-        return Rules(climb, way.kinds, required, way.limits, effort).best()
+    def placed(way: SpreadVariant) -> Placement | None:
+        return LabelRuleSearch(climb, way.kinds, required, way.limits, effort).best()
 
     found = placed(capped(kinds, rules, least))
     if found is None or (best is not None and _order(climb, best) <= _order(climb, found)):
@@ -173,7 +191,7 @@ def _say_how_close(climb: LevelSearch, kinds: Kinds, required: int) -> None:
     middle = most  # as many as there are values, which is the likeliest
     while least < most:
         fewer = replace(kinds[0], count=middle, parts=((kinds[0].parts[0][0], middle),))
-        if _best(climb, (fewer,), required, Effort(climb, _PART)) is None:
+        if _best(climb, (fewer,), required, SearchEffort(climb, _PART)) is None:
             most = middle - 1
         else:
             least = middle

@@ -1,4 +1,9 @@
-"""Ways to keep spread constraints, each as caps on what domains may hold.
+"""Spread constraints as caps on what domains may hold, one way for each number in the emptiest domain.
+
+    rows a, b, c with 2, 0, 1 pods there; five pods more, maxSkew 1: eight in all
+
+With two as the fewest a row may end with three: the caps are 1, 3 and 2 pods. With three as the fewest the
+rows lack 1, 3 and 2 pods, six in all, and there are five; with one the caps leave room for three. So two.
 
 Whatever is placed, some number of pods is in the emptiest domain at the end. For each such number, `least`,
 the others hold up to the skew above it: a cap on every domain. Often the best placement within these caps
@@ -24,13 +29,16 @@ Kinds = tuple[PodClass, ...]
 
 
 _MOST_CUTS = 24
+"""Ways to cut pods in two that are tried for one fewest number, each a search of several classes."""
 
 
 _MOST_WAYS = 256
+"""Combinations of fewest numbers that are tried; one constraint over 24 rows has some three. Past either
+bound the answer says that it was not proved best."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limited:
+class LabelCap:
     """Where any pod of the kinds `keepers` is in a domain of the label, pods of `counted` are no more than
     its value (of the hostname: its node) says, or `other`; None is any number. `drawn`: by node the domains,
     where the label does not tell them."""
@@ -76,18 +84,18 @@ class SpreadRule:
         """By domain how many pods more it needs to have so many."""
         return {value: max(0, least - n) for value, n in self.there.items()}
 
-    def limited(self, least: int) -> Limited:
+    def limited(self, least: int) -> LabelCap:
         """What domains may hold where the emptiest has so many."""
         values = {value: least + self.spread.skew - n for value, n in self.there.items()}
         return replace(self.bare, values=values)
 
     @property
-    def bare(self) -> Limited:
+    def bare(self) -> LabelCap:
         """A limit over its domains. Where pods count that need not keep it, they may also be on nodes that it
         is not about: its domains are then drawn node by node."""
         if set(self.counted) <= set(self.keepers):
-            return Limited(self.spread.key, self.keepers, self.counted)
-        return Limited(f"{self.spread.key}\0{self.number}", self.keepers, self.counted, drawn=self.values)
+            return LabelCap(self.spread.key, self.keepers, self.counted)
+        return LabelCap(f"{self.spread.key}\0{self.number}", self.keepers, self.counted, drawn=self.values)
 
     def holds(self, counts: Mapping[str, Sequence[int]]) -> bool:
         """Whether a placement keeps it; `counts`: by the label's value the pods of each kind."""
@@ -102,12 +110,12 @@ class SpreadRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class SpreadVariant:
     """Kinds with what limits them; `whose`: by kind, the place of the one that it was cut from."""
 
     kinds: Kinds
     whose: tuple[int, ...]
-    limits: tuple[Limited, ...]
+    limits: tuple[LabelCap, ...]
 
 
 def rules_of(kinds: Kinds) -> list[SpreadRule]:
@@ -140,13 +148,13 @@ def numbers(kinds: Kinds, rules: Sequence[SpreadRule]) -> tuple[list[tuple[int, 
     return found[:_MOST_WAYS], len(found) <= _MOST_WAYS
 
 
-def capped(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> Distribution:
+def capped(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> SpreadVariant:
     """The kinds with caps alone."""
     limits = tuple(rule.limited(n) for rule, n in zip(rules, least, strict=True))
-    return Distribution(kinds, tuple(range(len(kinds))), limits)
+    return SpreadVariant(kinds, tuple(range(len(kinds))), limits)
 
 
-def clear_of(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> Distribution:
+def clear_of(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> SpreadVariant:
     """The kinds with caps, and kept off nodes where pods that count are already: to kube-scheduler, which
     counts on the nodes that a plan pins them to, there are none then."""
     made: list[PodClass] = []
@@ -157,11 +165,11 @@ def clear_of(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) ->
     return replace(capped(kinds, rules, least), kinds=tuple(made))
 
 
-def cut(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> tuple[list[Distribution], bool]:
+def cut(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> tuple[list[SpreadVariant], bool]:
     """The kinds cut so that no domain is left below its number, and whether these are all the ways to."""
     short = [(rule, rule.lacking(n)) for rule, n in zip(rules, least, strict=True)]
     needs = [sum(lacking.values()) for _, lacking in short]
-    found: list[Distribution] = []
+    found: list[SpreadVariant] = []
     for shares in _shares(kinds, rules, needs, 0):
         if len(found) == _MOST_CUTS:
             return found, False
@@ -212,7 +220,7 @@ def _dealt(
                     yield own | others, after
 
 
-def _cut(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int], shares: _Shares) -> Distribution:
+def _cut(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int], shares: _Shares) -> SpreadVariant:
     made: list[PodClass] = []
     whose: list[int] = []
     sets: list[int] = []
@@ -220,7 +228,7 @@ def _cut(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int], shares
         made += _pieces(kind, list(share.values()))
         whose += [at] * len(share)
         sets += share
-    limits: list[Limited] = []
+    limits: list[LabelCap] = []
     for number, (rule, n) in enumerate(zip(rules, least, strict=True)):
         keepers, counted = _pieces_of(whose, rule.keepers), _pieces_of(whose, rule.counted)
         limits.append(replace(rule.limited(n), keepers=keepers, counted=counted))
@@ -228,7 +236,7 @@ def _cut(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int], shares
         if filling:
             lacking = replace(rule.bare, values=rule.lacking(n), other=0)
             limits.append(replace(lacking, keepers=filling, counted=filling))
-    return Distribution(tuple(made), tuple(whose), tuple(limits))
+    return SpreadVariant(tuple(made), tuple(whose), tuple(limits))
 
 
 def _pieces_of(whose: Sequence[int], kinds: Sequence[int]) -> tuple[int, ...]:

@@ -1,9 +1,12 @@
-"""Dealing pods to hosts that are chosen: whether they hold the gang together, and how many of each kind each.
+"""Whether chosen hosts hold a gang of several classes together, and how many pods of each class each host
+gets.
+
+    hosts with 4 and 2 free GPUs; a pod of 4 GPUs and one of 2:   4 | 2
+    with the pod of 2 on the first host, the second could not hold the pod of 4: that is not gone into
 
 A walk over the hosts, one packing each, that turns back where the hosts left cannot hold the pods left in
-some direction (`planner.pooled`). Domains whose pods must be together are dealt to as a whole first, and then
-inside. Where the directions say all that matters the walk never turns back.
-"""
+some direction (``pooled_classes``). Domains whose pods must be together are dealt to as a whole first, and
+then inside. Where the directions say all that matters the walk never turns back."""
 
 from __future__ import annotations
 
@@ -12,18 +15,19 @@ from dataclasses import dataclass
 
 from planner.model.work_budget import WorkBudget
 from planner.search.capacity_classes import CapacityClass, CapacityClasses
-from planner.search.mixtures.pooled import Direction, weight
+from planner.search.mixtures.pooled_classes import Direction, weight
 from planner.search.pod_counts import CostBySum, PodCount
 
 _FINE = 1 << 20
+"""Ratios are compared as whole numbers of this many parts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenDomain:
     """A domain of a class that is to be used: which of its class's children with it; a host has none."""
 
     known: int
-    inside: tuple[tuple[int, Chosen], ...] = ()
+    inside: tuple[tuple[int, ChosenDomain], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +39,21 @@ class _Item:
     inside: tuple[_Item, ...] = ()
 
 
-Dealt = dict[tuple[int, ...], PodCount]
+PodsByHost = dict[tuple[int, ...], PodCount]
 """By the way to each host what it holds."""
 
 
-class Deal:
+class HostAssignment:
     """The dealing of one gang's kinds to hosts of the classes."""
 
     def __init__(self, classes: CapacityClasses, along: Sequence[Direction], budget: WorkBudget) -> None:
         self._classes, self._counts, self._along, self._budget = classes, classes.counts, along, budget
 
-    def dealt(self, chosen: Chosen, goal: PodCount) -> Dealt | None:
+    def dealt(self, chosen: ChosenDomain, goal: PodCount) -> PodsByHost | None:
         """How the goal is spread over the chosen hosts; None where they cannot hold it."""
         return self._over(self._items(chosen), goal)
 
-    def short(self, chosen: Chosen, goal: PodCount) -> list[Direction]:
+    def short(self, chosen: ChosenDomain, goal: PodCount) -> list[Direction]:
         """The directions in which the chosen hosts have too little, the one that lacks most first."""
         items, each = self._items(chosen), self._counts.each(goal)
         lacking = []
@@ -63,11 +67,11 @@ class Deal:
     def _most(self, along: Direction, item: _Item) -> int:
         return max((weight(along, self._counts.each(one)) for one in item.options), default=0)
 
-    def _items(self, chosen: Chosen) -> list[_Item]:
+    def _items(self, chosen: ChosenDomain) -> list[_Item]:
         """What is inside a domain that is to hold the whole goal, and so all that must be together in it."""
         return [item for place, child in chosen.inside for item in self._flat(child, (place,))]
 
-    def _flat(self, chosen: Chosen, way: tuple[int, ...]) -> list[_Item]:
+    def _flat(self, chosen: ChosenDomain, way: tuple[int, ...]) -> list[_Item]:
         """A host or domain as an item, or those inside it where nothing binds the domain."""
         made = self._classes.made[chosen.known]
         if made is None:
@@ -93,7 +97,7 @@ class Deal:
         )
         return tuple(sorted(dict.fromkeys(one for one in kept if one != counts.zero)))
 
-    def _over(self, items: Sequence[_Item], goal: PodCount) -> Dealt | None:
+    def _over(self, items: Sequence[_Item], goal: PodCount) -> PodsByHost | None:
         """The goal spread over items, whole: a walk with an iterator of choices for each item."""
         counts = self._counts
         peaks = [tuple([self._most(one, item) for one in self._along]) for item in items]
@@ -143,9 +147,9 @@ class Deal:
                 found[taken] = min(room, default=0)
         return iter(sorted(found, key=lambda taken: (-found[taken], -taken)))
 
-    def _inside(self, items: Sequence[_Item], taken: Sequence[PodCount]) -> Dealt | None:
+    def _inside(self, items: Sequence[_Item], taken: Sequence[PodCount]) -> PodsByHost | None:
         """What the hosts hold, after the items that are domains have been dealt to inside."""
-        found: Dealt = {}
+        found: PodsByHost = {}
         for item, held in zip(items, taken, strict=False):
             if not item.inside:
                 found[item.way] = held

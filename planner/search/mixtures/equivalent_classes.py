@@ -24,7 +24,7 @@ _PLAIN = {"cpu", "memory", "ephemeral-storage"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:
+class _SameCapacity:
     """Whether pods of the two shapes come to the same, by content."""
 
     most: ResolvedShape
@@ -88,13 +88,13 @@ def _both(
 def _same(view: SearchSpace, largest: ResolvedShape, smallest: ResolvedShape) -> bool:
     cache = view.base.plan_cache
     key = (tuple(largest.requests.items()), tuple(smallest.requests.items()))
-    alike = cache.entry(INTERCHANGEABLE, key, lambda: _Alike(largest, smallest))
+    alike = cache.entry(INTERCHANGEABLE, key, lambda: _SameCapacity(largest, smallest))
     return cache.exclusively(lambda: alike.on(view.content))
 
 
 _Amounts = tuple[tuple[str, int], ...]
 
-INTERCHANGEABLE: CacheSection[tuple[_Amounts, _Amounts], _Alike] = CacheSection(
+INTERCHANGEABLE: CacheSection[tuple[_Amounts, _Amounts], _SameCapacity] = CacheSection(
     "interchangeable shapes", results=lambda alike: len(alike.known)
 )
 """By the amounts of the larger and the smaller shape. Never stale: what is remembered follows from a domain's
