@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import product
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
@@ -52,10 +52,21 @@ PodsByNode = list[tuple[int, tuple[int, ...]]]
 """Nodes (by their place in the domain) with the number of pods of each kind."""
 
 
-_SEPARATE_BOUNDS = 30_000
-"""Sums that are tried with bounds that look at each level by itself, before those of `joint_bounds`. These
-change with many a pod, and with them what is remembered for later plans; most gangs have a place by then.
-Between 1,000 and 30,000 the time of the large gangs (1,024 pods on 9,216 nodes) was the same."""
+_BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
+"""Which bounds served so many pods last: those of each level by itself, or those of `joint_bounds`.
+
+The first change with few pods, so that most of what is worked out with them is still good in the next plan;
+the second end searches that the first do not, but change with many a pod. So the first are tried first, with
+few sums; where that does not do, the second serve; if another plan asks for as many pods, the first are tried
+once more, with many sums. It is a matter of time alone: where the one kind does not end a search, the other
+is tried.
+"""
+
+
+_SEPARATE_BOUNDS: dict[_BoundsOfGoal, int] = {"unknown": 30_000, "separate": 600_000, "joint once": 600_000}
+"""Sums that are tried with the bounds of each level by itself. Between 1,000 and 30,000 the time of a first
+plan of 1,024 whole nodes on 9,216 was the same. 144 of them, half of the racks in use, take some 300,000 sums
+at first and few in later plans."""
 
 
 _FITS_BUDGET, _FITS_BEAM = 100_000, 24
@@ -120,6 +131,8 @@ class DomainPacking:
         self._parts: dict[tuple[int, CostLimit], FrontierSearch] = {}
         self._most: dict[int, int] = {EMPTY: 0}
         self._hard: set[object] = set()
+        self._in_trial = False
+        self._bounds_of_goal: dict[PodCount, _BoundsOfGoal] = {}
         self._covers: dict[tuple[DomainCapacity, EligibilityMap, PodCount], PodsByNode] = {}
 
     @property
@@ -194,7 +207,7 @@ class DomainPacking:
     @contextmanager
     def _one(self, *work: object) -> Iterator[None]:
         """One piece of work, with a budget of its own where the search has none; too hard once is so ever."""
-        if not self._own_budgets:
+        if not self._own_budgets or self._in_trial:
             yield
             return
         if work in self._hard:
@@ -317,11 +330,17 @@ class DomainPacking:
             return min((cost for counts, cost in options if self.counts.covers(counts, goal)), default=None)
         if self._beam or not self._joint_bounds_hold(made):
             return self._least_within(known, goal, ceiling)
-        with suppress(BudgetEnded), self._trial(_SEPARATE_BOUNDS):
-            return self._least_within(known, goal, ceiling)
+        state = self._bounds_of_goal.get(goal, "unknown")
+        if state != "joint":
+            with suppress(BudgetEnded), self._trial(_SEPARATE_BOUNDS[state]):
+                cost = self._least_within(known, goal, ceiling)
+                if state == "joint once":
+                    self._bounds_of_goal[goal] = "separate"
+                return cost
+        self._bounds_of_goal[goal] = "joint once" if state == "unknown" else "joint"
         assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"
         pairs = level_pair_bounds(self.classes, known)
-        with suppress(BudgetEnded):
+        with suppress(BudgetEnded), self._trial(BUDGET // 2):
             return self._least_within(known, goal, ceiling, pairs)
         return self._least_within(known, goal, ceiling)
 
@@ -334,14 +353,14 @@ class DomainPacking:
     @contextmanager
     def _trial(self, work: int) -> Iterator[None]:
         """Work that takes so much of the budget at the most, with all that is worked out for it."""
-        left, own_budgets = self._budget.left, self._own_budgets
-        part = self._budget.left = work if own_budgets else min(left, work)
-        self._own_budgets = False
+        left, own_budget = self._budget.left, self._own_budgets
+        part = self._budget.left = work if own_budget else min(left, work)
+        self._in_trial = True
         try:
             yield
         finally:
-            self._own_budgets = own_budgets
-            self._budget.left = left if own_budgets else self._budget.left + left - part
+            self._in_trial = False
+            self._budget.left = left if own_budget else self._budget.left + left - part
 
     def _least_within(
         self, known: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
