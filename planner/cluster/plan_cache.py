@@ -12,8 +12,8 @@ UNRESTRICTED       search/eligibility_map.py       the map of pods that ask no l
 ELIGIBILITY        search/eligibility_map.py       where pods may be, by subtree      the tree is grown anew
 CLASSES            search/level_search.py          what domains hold of pod classes   nobody asks for them
 RANKINGS           search/level_search.py          the best domain for a pod class    nobody asks for it
-INTERCHANGEABLE    search/mixtures/alike.py        whether nodes tell shapes apart    nobody asks for them
-REFINED_TREES      search/rules/refined.py         a tree with labels as levels       a node changes
+INTERCHANGEABLE    search/mixtures/equivalent_classes.py whether nodes tell shapes apart    nobody asks for them
+REFINED_TREES      search/rules/label_levels.py    a tree with labels as levels       a node changes
 TALLIES            explain/obstacles.py            why domains take no pod            nobody asks for it
 LEAF_HOSTS         leafspine/leaf_capacity.py      the pods that a leaf holds         nobody asks for it
 

@@ -1,6 +1,6 @@
 """What domains hold of several kinds of pods, pooled: a few sums instead of every mixture.
 
-Eight trays of four GPUs hold 16 pods of two GPUs, or 8 of four, or any mixture between. PooledClasses, they hold
+Eight trays of four GPUs hold 16 pods of two GPUs, or 8 of four, or any mixture between. Pooled, they hold
 32 GPUs. A *direction* weighs each kind of pods; no host adds more to it than its best packing does, and a
 gang needs as much of it as its pods weigh. So the cheapest hosts that have enough of every direction cost no
 more than any placement does, and where the pods can be dealt to just these hosts (``host_assignment``),
