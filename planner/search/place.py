@@ -5,8 +5,8 @@ Which search serves which request is one table, `SEARCHES`. Around it, in this o
 - Each topology that the gang may mean is searched, and of their placements the most compact one is taken.
   Where none has any and the gang asks for no level, the same is tried over all nodes of the cluster.
 - Preferred levels are first searched as if they were required, then relaxed step by step (`relaxations`).
-- A search that ends before it is complete and has no place leaves it to `place_class_by_class`: one kind after
-  another.
+- A search that ends before it is complete and has no place leaves it to `place_class_by_class`: one kind
+  after another.
 """
 
 from __future__ import annotations
