@@ -7,15 +7,15 @@ them for all snapshots that descend from one cluster; `DerivedValues` keeps what
 
 Each kind of entry is a `CacheSection`, declared beside the type that it stores:
 
-section            declared in                     holds                              until
-UNRESTRICTED       search/eligibility_map.py       the map of pods that ask no label  always
-ELIGIBILITY        search/eligibility_map.py       where pods may be, by subtree      the tree is grown anew
-CLASSES            search/level_search.py          what domains hold of pod classes   nobody asks for them
-RANKINGS           search/level_search.py          the best domain for a pod class    nobody asks for it
-INTERCHANGEABLE    search/mixtures/alike.py        whether nodes tell shapes apart    nobody asks for them
-REFINED_TREES      search/rules/refined.py         a tree with labels as levels       a node changes
-TALLIES            explain/obstacles.py            why domains take no pod            nobody asks for it
-LEAF_HOSTS         leafspine/leaf_capacity.py      the pods that a leaf holds         nobody asks for it
+section         declared in                          holds                              until
+UNRESTRICTED    search/eligibility_map.py            the map of pods that ask no label  always
+ELIGIBILITY     search/eligibility_map.py            where pods may be, by subtree      the tree is grown anew
+CLASSES         search/level_search.py               what domains hold of pod classes   nobody asks for them
+RANKINGS        search/level_search.py               the best domain for a pod class    nobody asks for it
+INTERCHANGEABLE search/mixtures/equivalent_classes.py whether nodes tell shapes apart    nobody asks for them
+REFINED_TREES   search/rules/label_levels.py         a tree with labels as levels       a node changes
+TALLIES         explain/obstacles.py                 why domains take no pod            nobody asks for it
+LEAF_HOSTS      leafspine/leaf_capacity.py           the pods that a leaf holds         nobody asks for it
 
 Nothing here is ever wrong: an entry that has become useless is no longer asked for, or is refused by `fresh`,
 and is the next to be dropped.

@@ -220,7 +220,7 @@ class TopologyTree:
 
     @property
     def leads(self) -> bool:
-        """Whether `places` lead to the nodes; in a tree with further levels (search/rules/refined.py) they do
+        """Whether `places` lead to the nodes; in a tree with further levels (rules/label_levels.py) they do
         not."""
         name = next(iter(self.places), None)
         return name is None or len(self.places[name]) == len(self.topology.levels)
