@@ -12,6 +12,7 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.context import RequestContext
 from webhook.admission.plan_step import PlanStep
+from webhook.admission.unchanged import mendable, needs_plan
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path
@@ -51,18 +52,20 @@ class LazyMapping(Mapping[str, Any]):
 class Evaluation:
     """The state of one decision, and what the policy engine asks of it (`PolicyInputs`).
 
-    `original` is the workload as it came; `plan` what `make_plan` made last, None where nothing is planned.
-    Raises `InputError` where the object of the request is malformed.
+    `obj` is the object of the request, or that with the templates which it had before; `original` its
+    workload, `mendable` what may change of its templates; `plan` what `make_plan` made last, None where
+    nothing is planned. Raises `InputError` where the object is malformed.
     """
 
-    def __init__(self, context: RequestContext) -> None:
+    def __init__(self, context: RequestContext, obj: Json) -> None:
         self._context = context
         self._reserved = context.snapshot.reservations if context.snapshot is not None else ()
         self._read: tuple[Json, Workload] | None = None
         self._plan_step = PlanStep(context, self.workload)
         self._planned: Json | None = None
         self.plan: WorkloadPlan | None = None
-        self.original = self.workload(context.request.object or {})
+        self.original = self.workload(obj)
+        self.mendable = mendable(context.request, obj, self.original)
 
     @property
     def _snapshot(self) -> Snapshot | None:
@@ -90,7 +93,9 @@ class Evaluation:
         only did that the same plan is replayed; where they changed what is asked for it is another one.
         """
         if self._planned is not obj:
-            self.plan = self._plan_step.plan(obj, self.workload(obj))
+            workload = self.workload(obj)
+            asked = needs_plan(self._context.request, workload, self.mendable)
+            self.plan = self._plan_step.plan(obj, workload) if asked else None
             self._planned = obj
         return self.plan
 
@@ -141,24 +146,16 @@ class Evaluation:
         )
 
     def templates(self, obj: Json) -> Sequence[tuple[Path, str]]:
-        """The pod templates, where they may change."""
-        if self._templates_are_fixed:
-            return ()
-        return [(template.path, template.pod_set) for template in self.original.templates]
+        """The pod templates that may change."""
+        return [(template.path, template.pod_set) for template in self.mendable.templates]
 
     def inlined(self, obj: Json) -> Sequence[Template]:
-        """The pods in another form than a template, where they may change."""
-        return () if self._templates_are_fixed else self.original.inlined
+        """The pods in another form than a template that may change."""
+        return self.mendable.inlined
 
     def new_budget(self) -> CostBudget:
         """Upstream's limits, for the mutating and for the validating policies each."""
         return CostBudget()
-
-    @property
-    def _templates_are_fixed(self) -> bool:
-        """Whether the object exists, and its kind does not let its templates change: a patch there would make
-        the API server refuse an update that has nothing to do with them."""
-        return self._context.request.operation == "UPDATE" and self.original.template_immutable
 
     def _gang(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
         namespace = self._context.request.namespace
