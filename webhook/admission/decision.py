@@ -17,7 +17,7 @@ from webhook.admission.context import RequestContext
 from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
 from webhook.admission.ledger_steps import LedgerStep, claiming, releasing, reserving
-from webhook.admission.reapply import with_former_templates
+from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.admission.response import completed, refusal, with_changes
 from webhook.admission.unchanged import replacement_warning
 from webhook.jsontools.diff import patch_between
@@ -138,6 +138,8 @@ def _apply_plan(
         workload = replace(evaluation.workload(obj), templates=evaluation.mendable.templates)
         obj = annotate(obj, workload, plan, note, fenced=context.environment.fenced)
     obj = evaluation.kept_off_reserved(obj)
+    if evaluation.mendable.templates:
+        obj = with_applied(obj, context.request.object or {}, evaluation.original.templates)
     written = tuple(patch_between(mutated.object, obj))
     return obj, (*mutated.effects, Effect(PLAN, "", written)) if written else mutated.effects
 
