@@ -1,7 +1,7 @@
 """What ran before Bayplan was switched on goes on running: real controllers, workloads from before it.
 
-Deployment, StatefulSet, DaemonSet, CronJob with its Job, and JobSet (its operator is played) are applied first;
-then the API server is told to call. Whatever is done to them that leaves their templates alone must leave
+Deployment, StatefulSet, DaemonSet, CronJob with its Job, and JobSet (its operator is played) are applied;
+then the API server is told to call. What is done to them that leaves their templates alone must leave
 template, revision and pods alone too; what changes a template makes one new revision, and no more.
 """
 
@@ -38,8 +38,8 @@ FOLDERS = {
     "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/research/jobsets",
 }
 SETTLED = 3.0
-"""Seconds in which a controller that disagrees with its template would have made a new revision: the storm that
-this file is about made four in each."""
+"""Seconds in which a controller that disagrees with its template makes another revision: the storm that this
+file is about made four in each."""
 SPARING = {"bayplan.dev/reserve": "nodes"}
 """Gangs of one GPU a pod hold no whole host here: other workloads' pods run on all of them."""
 
@@ -120,8 +120,11 @@ class Ground:
         try:
             wait_until(run, f"{count} pods of {name} to run", 60)
         except TimeoutError as error:
-            told = json.dumps(self.pods(name, label), indent=1)
-            raise AssertionError(f"{error}: {told[:5000]}") from None
+            pods = [
+                (pod["metadata"]["name"], pod["spec"].get("nodeName"), pod["status"])
+                for pod in self.pods(name, label)
+            ]
+            raise AssertionError(f"{error}: {json.dumps(pods)[:3000]}") from None
         return self.pods(name, label)
 
     def replace_one(self, name: str, label: str = "app") -> None:
@@ -171,7 +174,7 @@ def ground(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     replicas = Replicas(cluster.api, cluster.kubectl.kubeconfig, folder, 2, (policies,))
     ground = Ground(cluster, replicas, Path(policies))
     try:
-        fleet.make(nodes(2, 3))
+        fleet.make(nodes(2, 3, gpus=24))
         make(ground, BEFORE)
         ground.kubectl("create", "job", "old-run", f"--from=cronjob/{BEFORE['CronJob']}")
         replicas.start()

@@ -138,8 +138,8 @@ def _apply_plan(
         workload = replace(evaluation.workload(obj), templates=evaluation.mendable.templates)
         obj = annotate(obj, workload, plan, note, fenced=context.environment.fenced)
     obj = evaluation.kept_off_reserved(obj)
-    if evaluation.mendable.templates:
-        obj = with_applied(obj, context.request.object or {}, evaluation.original.templates)
+    if evaluation.mendable.templates or evaluation.mendable.inlined:
+        obj = with_applied(obj, context.request.object or {}, evaluation.original)
     written = tuple(patch_between(mutated.object, obj))
     return obj, (*mutated.effects, Effect(PLAN, "", written)) if written else mutated.effects
 

@@ -7,6 +7,7 @@ alone is not made when somebody asks for it: `make_plan` is a step of the decisi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
@@ -20,12 +21,11 @@ from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.pod_affinity import without_former_placement
 from webhook.placement.taints import keep_off_reserved
-from webhook.placement.workload_plan import WorkloadPlan, with_claims
+from webhook.placement.workload_plan import WorkloadPlan, is_gated, with_claims
 from webhook.policy.engine.inputs import Params
 from webhook.variables.cluster import cluster_variable
 from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable, pod_specs
 from webhook.workloads import Template, Workload, read, wants_plan
-from webhook.workloads.annotation_keys import QUEUED_GATE
 
 Json = Mapping[str, Any]
 
@@ -83,6 +83,8 @@ class Evaluation:
                 request_uid=request.uid,
                 podgroups=self._context.environment.podgroups,
             )
+            if workload.owner and not workload.skip:
+                workload = replace(workload, skip=self._context.environment.skips(workload.owner))
             self._read = (obj, with_claims(self._snapshot, workload))
         return with_gang_seat(self._snapshot, self._read[1])
 
@@ -111,9 +113,7 @@ class Evaluation:
         workload = self.workload(obj)
         if self._snapshot is None or workload.kind != "Pod" or self._context.request.operation != "CREATE":
             return obj
-        gates = (obj.get("spec") or {}).get("schedulingGates") or []
-        waits = any(isinstance(gate, Mapping) and gate.get("name") == QUEUED_GATE for gate in gates)
-        if waits or (self.plan is not None and self.plan.reservations) or not wants_plan(workload):
+        if is_gated(obj) or (self.plan is not None and self.plan.reservations) or not wants_plan(workload):
             return obj
         return keep_off_reserved(obj, self._snapshot)
 

@@ -50,7 +50,7 @@ def with_former_templates(
     `as_created` gives that mutated object, None where it would be refused; it is only asked for where those
     fields differ at all.
     """
-    fields = _fields(workload.templates)
+    fields = _fields((*workload.templates, *workload.inlined))
     former = {field: _value(old, field) for field in fields} if old is not None else {}
     if not former or None in former.values() or all(_value(obj, field) == former[field] for field in fields):
         return obj
@@ -65,12 +65,12 @@ def with_former_templates(
     return restored
 
 
-def with_applied(obj: Json, original: Json, templates: Iterable[Template]) -> Json:
+def with_applied(obj: Json, original: Json, workload: Workload) -> Json:
     """The object with the digests of its templates, as they came in `original` and as they are now.
 
     Without them where admission changed nothing in the templates.
     """
-    fields = _fields(templates)
+    fields = _fields((*workload.templates, *workload.inlined))
     if not fields:  # a pod
         return obj
     before, after = _digest(original, fields), _digest(obj, fields)

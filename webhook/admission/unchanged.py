@@ -130,16 +130,28 @@ def _changed(obj: Json, old: Json, templates: tuple[Template, ...]) -> Iterator[
 
     Beside: in the same field, as the leader's and the workers' of a LeaderWorkerSet, which are one revision.
     """
-    try:
-        former = {template.pod_set: template.path for template in pod_templates(old)}
-    except InputError:  # it was stored before anybody looked at it
-        former = {}
+    former = _former_paths(old, templates)
     differing = {
         template.path[:-1]
         for template in templates
-        if not equal(_value(obj, template.path), _value(old, former.get(template.pod_set, template.path)))
+        if not equal(_value(obj, template.path), _value(old, former[template.path]))
     }
     return (template for template in templates if template.path[:-1] in differing)
+
+
+def _former_paths(old: Json, templates: tuple[Template, ...]) -> dict[Path, Path]:
+    """Where each template was before: that of its PodSet, or at its own path one whose PodSet is gone."""
+    try:
+        before = pod_templates(old)
+    except InputError:  # it was stored before anybody looked at it
+        before = templates
+    by_name = {template.pod_set: template.path for template in before}
+    names = {template.pod_set for template in templates}
+    renamed = {template.path for template in before if template.pod_set not in names}
+    return {
+        template.path: by_name.get(template.pod_set, template.path if template.path in renamed else ())
+        for template in templates
+    }
 
 
 def _around(template: Template, changed: tuple[Template, ...]) -> Path:

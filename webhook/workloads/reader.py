@@ -15,6 +15,7 @@ from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, default_reserv
 from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import WorkloadLayout
+from webhook.workloads.left_alone import is_left_alone
 from webhook.workloads.options import Options, options
 from webhook.workloads.pod_groups import Membership, PodGroups, membership, subgroup
 from webhook.workloads.topology_keys import (
@@ -188,7 +189,7 @@ class _Reader:
             gangs=() if child else gangs(layout, name, chosen, top, sets, reserve, within),
             left=() if child or layout.gangs else tuple(part.pod_set for part in parts),
             per_pod=per_pod,
-            skip=chosen.skip,
+            skip=chosen.skip or is_left_alone(self.namespace, owner.split("/")[1] if owner else ""),
             holds=(row.holds or together) and not child,
             template_immutable=row.template_immutable,
             owner=owner,
