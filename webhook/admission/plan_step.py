@@ -14,7 +14,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from webhook.admission.context import RequestContext
-from webhook.placement.pod_affinity import pins_in, unpinned
+from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan, replay_for_pod
@@ -74,8 +74,12 @@ class PlanStep:
         old = self._request.old_object
         if self._request.operation != "UPDATE" or old is None:
             return workload
-        pins = pins_in(snapshot, placement_annotation((old.get("metadata") or {}).get("annotations") or {}))
-        gangs = (group if group.name == workload.name else unpinned(group, pins) for group in workload.gangs)
+        annotations = (old.get("metadata") or {}).get("annotations") or {}
+        written = terms_of_annotation(snapshot, placement_annotation(annotations))
+        gangs = (
+            group if group.name == workload.name else without_placement_affinity(group, written)
+            for group in workload.gangs
+        )
         return replace(workload, gangs=tuple(gangs))
 
     def _updates_nothing(self, workload: Workload) -> bool:

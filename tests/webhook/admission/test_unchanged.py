@@ -10,12 +10,12 @@ import yaml
 
 from planner.cluster.snapshot import Snapshot
 from tests.policies.helpers import cluster, policies, with_parameters
-from tests.policy.helpers import OURS, mutating, patch
-from tests.workloads import objects as o
+from tests.webhook.policy.helpers import OURS, mutating, patch
+from tests.webhook.workloads import objects as o
 from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import Reserve
-from webhook.placement.queue import Waiting
+from webhook.placement.queue import WaitingGang
 from webhook.policy import load
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import from_object
@@ -280,7 +280,7 @@ def test_the_pods_of_an_owned_gang_that_waits_wait_at_the_gate() -> None:
     """No template says so here either: the queue tells."""
     job = asked(owned(o.JOB, "batch/v1", "CronJob"))
     assert job.plan is not None
-    queue = (Waiting(job.plan.first.group),)
+    queue = (WaitingGang(job.plan.first.group),)
     pod = stored(asked(pod_of_job(), environment=Environment(waiting=lambda: queue)))
     assert pod["spec"]["schedulingGates"] == [{"name": QUEUED_GATE}]
 
