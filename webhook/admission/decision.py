@@ -138,7 +138,9 @@ def _apply_plan(
         workload = replace(evaluation.workload(obj), templates=evaluation.mendable.templates)
         obj = annotate(obj, workload, plan, note, fenced=context.environment.fenced)
     obj = evaluation.kept_off_reserved(obj)
-    if evaluation.mendable.templates or evaluation.mendable.inlined:
+    may = evaluation.mendable
+    # Policies alone, without a cluster, write nothing of Bayplan's own.
+    if context.snapshot is not None and (may.templates or may.inlined):
         obj = with_applied(obj, context.request.object or {}, evaluation.original)
     written = tuple(patch_between(mutated.object, obj))
     return obj, (*mutated.effects, Effect(PLAN, "", written)) if written else mutated.effects
