@@ -11,19 +11,19 @@ from typing import Any
 
 import yaml
 
-from planner.manifests.gpu_sharing import RESERVATION_SPACES
 from webhook.workloads import KINDS, WorkloadKind
+from webhook.workloads.left_alone import NAMESPACES, ON_EACH_NODE
 
 Json = dict[str, Any]
 FILE = Path(__file__).parents[2] / "manifests" / "70-webhooks.yaml"
 NAMESPACE, SERVICE = "bayplan-system", "bayplan"
-LEFT_OUT = ("kube-system", "kube-node-lease", "kube-public", NAMESPACE, *RESERVATION_SPACES)
 
 HEADER = """\
 # Written by `python -m tests.manifests.generate` from the table of kinds (webhook/workloads/kinds.py).
 # caBundle is left out: the replicas put their CA there (or cert-manager does), and applying again leaves it.
 # kube-system and Bayplan's own namespace are left out, so that both start while every webhook is down; so are
-# those of the pods with which KAI marks shared GPUs: these are bound already and must stay as they are.
+# those of the cluster's other programs (webhook/workloads/left_alone.py), and the pods of DaemonSets: these
+# have their nodes already, and would not start there while every webhook is down.
 # The name sorts before KAI's own webhook, which looks at the schedulerName that ours sets.
 """
 
@@ -61,6 +61,12 @@ def member() -> str:
     places = ("object.metadata.annotations", "object.metadata.labels")
     named = (f"(has({place}) && {place}.exists(k, k in {MEMBER_KEYS}))" for place in places)
     return " || ".join((*named, "has(object.spec.schedulingGroup)"))
+
+
+def anywhere() -> str:
+    """A CEL expression: the pod is not one of a DaemonSet, which has its node already."""
+    owner = f"o.kind == '{ON_EACH_NODE}' && has(o.controller) && o.controller"
+    return f"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, {owner})"
 
 
 def template(path: str) -> str:
@@ -145,6 +151,9 @@ def _rule(rows: list[WorkloadKind], operations: list[str]) -> Json:
 
 def webhook(name: str, path: str, failure: str, rows: list[Json], condition: str) -> Json:
     """One webhook entry, without what only mutating ones have."""
+    conditions = [{"name": "gpu-workloads", "expression": condition}]
+    if name in ("pods", "members"):
+        conditions.insert(0, {"name": "not-on-each-node", "expression": anywhere()})
     return {
         "name": f"{name}.bayplan.dev",
         "admissionReviewVersions": ["v1"],
@@ -155,11 +164,11 @@ def webhook(name: str, path: str, failure: str, rows: list[Json], condition: str
         "matchPolicy": "Equivalent",
         "namespaceSelector": {
             "matchExpressions": [
-                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(LEFT_OUT)}
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(NAMESPACES)}
             ]
         },
         "rules": rows,
-        "matchConditions": [{"name": "gpu-workloads", "expression": condition}],
+        "matchConditions": conditions,
         "sideEffects": "NoneOnDryRun",
         "timeoutSeconds": 5,
     }

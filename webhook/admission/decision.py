@@ -17,8 +17,9 @@ from webhook.admission.context import RequestContext
 from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
 from webhook.admission.ledger_steps import LedgerStep, claiming, releasing, reserving
-from webhook.admission.reapply import with_former_templates
+from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.admission.response import completed, refusal, with_changes
+from webhook.admission.unchanged import replacement_warning
 from webhook.jsontools.diff import patch_between
 from webhook.placement.stamp import annotate, policies_note
 from webhook.placement.workload_plan import WorkloadPlan
@@ -83,19 +84,19 @@ def decide(
 
 def _mutate(context: RequestContext, obj: Json) -> Decision:
     """The mutating call: the whole way, on the object with the templates that it had before."""
-    evaluation = Evaluation(context)
+    evaluation = Evaluation(context, obj)
 
     def as_created() -> Json | None:
         return _result_as_created(context.as_created(), obj)
 
     restored = with_former_templates(obj, context.request.old_object, evaluation.original, as_created)
-    return _admit(context, evaluation, restored)
+    return _admit(context, evaluation if restored is obj else Evaluation(context, restored), restored)
 
 
 def _result_as_created(context: RequestContext, obj: Json) -> Json | None:
     """What a new object would become; None where it would be refused."""
     try:
-        decision = _admit(context, Evaluation(context), obj)
+        decision = _admit(context, Evaluation(context, obj), obj)
     except InputError:
         return None
     return decision.object if decision.response.allowed else None
@@ -107,7 +108,9 @@ def _admit(context: RequestContext, evaluation: Evaluation, obj: Json) -> Decisi
     plan = evaluation.make_plan(mutated.object)
     result, effects = _apply_plan(context, evaluation, mutated)
     findings = run_validating(context.policies, replace(context.request, object=result), result, evaluation)
-    return _patched(context, plan, mutated, result, effects, findings)
+    decision = _patched(context, plan, mutated, result, effects, findings)
+    warning = replacement_warning(evaluation.original, evaluation.mendable, effects)
+    return _warning(decision, warning) if warning else decision
 
 
 def _mutating_policies(context: RequestContext, evaluation: Evaluation, obj: Json) -> Mutated:
@@ -121,7 +124,7 @@ def _mutating_policies(context: RequestContext, evaluation: Evaluation, obj: Jso
         evaluation.make_plan(mutating.obj)
         mutating.run(using_plan=True)
     mutating.reinvoke()
-    return mutating.result()
+    return evaluation.mendable.restored(obj, mutating.result())
 
 
 def _apply_plan(
@@ -132,8 +135,13 @@ def _apply_plan(
     if plan is not None:
         changed_by = (effect.policy for effect in mutated.effects)
         note = policies_note(obj, changed_by, context.policies.revision)
-        obj = annotate(obj, evaluation.workload(obj), plan, note, fenced=context.environment.fenced)
+        workload = replace(evaluation.workload(obj), templates=evaluation.mendable.templates)
+        obj = annotate(obj, workload, plan, note, fenced=context.environment.fenced)
     obj = evaluation.kept_off_reserved(obj)
+    may = evaluation.mendable
+    # Policies alone, without a cluster, write nothing of Bayplan's own.
+    if context.snapshot is not None and (may.templates or may.inlined):
+        obj = with_applied(obj, context.request.object or {}, evaluation.original)
     written = tuple(patch_between(mutated.object, obj))
     return obj, (*mutated.effects, Effect(PLAN, "", written)) if written else mutated.effects
 
@@ -164,9 +172,17 @@ def _patched(
     )
 
 
+def _warning(decision: Decision, warning: str) -> Decision:
+    """The decision with one more warning; a refusal says enough."""
+    response = decision.response
+    if not response.allowed:
+        return decision
+    return replace(decision, response=replace(response, warnings=[*response.warnings, warning]))
+
+
 def _validate(context: RequestContext, obj: Json) -> Decision:
     """The validating call, on the object as it will be stored: no patch; its owner claims the reservation."""
-    evaluation = Evaluation(context)
+    evaluation = Evaluation(context, obj)
     plan = evaluation.make_plan(obj)
     findings = run_validating(context.policies, context.request, obj, evaluation)
     refused = refusal((), findings, plan)

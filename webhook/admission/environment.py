@@ -32,13 +32,18 @@ def no_access(user: UserInfo) -> Access:
     return Unavailable()
 
 
+def no_skip(owner: str) -> bool:
+    """Nothing is known of the owner."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user.
 
     `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
-    such groups that are in no cluster yet. `waiting` gives the queue, in order. `fenced`: reserved domains
-    carry a taint.
+    such groups that are in no cluster yet. `waiting` gives the queue, in order. `skips`: whether the owner
+    NAMESPACE/KIND/NAME, or one above it, leaves the plan. `fenced`: reserved domains carry a taint.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -47,6 +52,7 @@ class Environment:
     podgroups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     members: Sequence[GroupMember] = ()
     waiting: Callable[[], Sequence[WaitingGang]] = tuple
+    skips: Callable[[str], bool] = no_skip
     fenced: bool = False
 
     @classmethod

@@ -7,11 +7,13 @@ alone is not made when somebody asks for it: `make_plan` is a step of the decisi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.context import RequestContext
 from webhook.admission.plan_step import PlanStep
+from webhook.admission.unchanged import mendable, needs_plan
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path
@@ -19,12 +21,11 @@ from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.pod_affinity import without_former_placement
 from webhook.placement.taints import keep_off_reserved
-from webhook.placement.workload_plan import WorkloadPlan, with_claims
+from webhook.placement.workload_plan import WorkloadPlan, is_gated, with_claims
 from webhook.policy.engine.inputs import Params
 from webhook.variables.cluster import cluster_variable
 from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable, pod_specs
 from webhook.workloads import Template, Workload, read, wants_plan
-from webhook.workloads.annotation_keys import QUEUED_GATE
 
 Json = Mapping[str, Any]
 
@@ -51,18 +52,20 @@ class LazyMapping(Mapping[str, Any]):
 class Evaluation:
     """The state of one decision, and what the policy engine asks of it (`PolicyInputs`).
 
-    `original` is the workload as it came; `plan` what `make_plan` made last, None where nothing is planned.
-    Raises `InputError` where the object of the request is malformed.
+    `obj` is the object of the request, or that with the templates which it had before; `original` its
+    workload, `mendable` what may change of its templates; `plan` what `make_plan` made last, None where
+    nothing is planned. Raises `InputError` where the object is malformed.
     """
 
-    def __init__(self, context: RequestContext) -> None:
+    def __init__(self, context: RequestContext, obj: Json) -> None:
         self._context = context
         self._reserved = context.snapshot.reservations if context.snapshot is not None else ()
         self._read: tuple[Json, Workload] | None = None
         self._plan_step = PlanStep(context, self.workload)
         self._planned: Json | None = None
         self.plan: WorkloadPlan | None = None
-        self.original = self.workload(context.request.object or {})
+        self.original = self.workload(obj)
+        self.mendable = mendable(context.request, obj, self.original)
 
     @property
     def _snapshot(self) -> Snapshot | None:
@@ -80,6 +83,8 @@ class Evaluation:
                 request_uid=request.uid,
                 podgroups=self._context.environment.podgroups,
             )
+            if workload.owner and not workload.skip:
+                workload = replace(workload, skip=self._context.environment.skips(workload.owner))
             self._read = (obj, with_claims(self._snapshot, workload))
         return with_gang_seat(self._snapshot, self._read[1])
 
@@ -90,7 +95,9 @@ class Evaluation:
         only did that the same plan is replayed; where they changed what is asked for it is another one.
         """
         if self._planned is not obj:
-            self.plan = self._plan_step.plan(obj, self.workload(obj))
+            workload = self.workload(obj)
+            asked = needs_plan(self._context.request, workload, self.mendable)
+            self.plan = self._plan_step.plan(obj, workload) if asked else None
             self._planned = obj
         return self.plan
 
@@ -106,9 +113,7 @@ class Evaluation:
         workload = self.workload(obj)
         if self._snapshot is None or workload.kind != "Pod" or self._context.request.operation != "CREATE":
             return obj
-        gates = (obj.get("spec") or {}).get("schedulingGates") or []
-        waits = any(isinstance(gate, Mapping) and gate.get("name") == QUEUED_GATE for gate in gates)
-        if waits or (self.plan is not None and self.plan.reservations) or not wants_plan(workload):
+        if is_gated(obj) or (self.plan is not None and self.plan.reservations) or not wants_plan(workload):
             return obj
         return keep_off_reserved(obj, self._snapshot)
 
@@ -141,24 +146,16 @@ class Evaluation:
         )
 
     def templates(self, obj: Json) -> Sequence[tuple[Path, str]]:
-        """The pod templates, where they may change."""
-        if self._templates_are_fixed:
-            return ()
-        return [(template.path, template.pod_set) for template in self.original.templates]
+        """The pod templates that may change."""
+        return [(template.path, template.pod_set) for template in self.mendable.templates]
 
     def inlined(self, obj: Json) -> Sequence[Template]:
-        """The pods in another form than a template, where they may change."""
-        return () if self._templates_are_fixed else self.original.inlined
+        """The pods in another form than a template that may change."""
+        return self.mendable.inlined
 
     def new_budget(self) -> CostBudget:
         """Upstream's limits, for the mutating and for the validating policies each."""
         return CostBudget()
-
-    @property
-    def _templates_are_fixed(self) -> bool:
-        """Whether the object exists, and its kind does not let its templates change: a patch there would make
-        the API server refuse an update that has nothing to do with them."""
-        return self._context.request.operation == "UPDATE" and self.original.template_immutable
 
     def _gang(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
         namespace = self._context.request.namespace

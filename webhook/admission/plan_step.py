@@ -6,7 +6,7 @@ it: their templates are pinned to the place by then, and the place is no longer 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,9 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from webhook.admission.context import RequestContext
+from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.queue import plan_in_turn
+from webhook.placement.stamp import placement_annotation
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan, replay_for_pod
 from webhook.workloads import KINDS, Workload, wants_plan
 
@@ -52,12 +54,33 @@ class PlanStep:
             return None
         if workload.kind == "Pod" and (workload.owner or _has_generated_name(obj)):
             # Such a pod was reserved before it had a name, or by its owner: the id that it carries tells.
-            replayed = replay_for_pod(self.snapshot, obj, self._request.namespace, workload.gangs[0])
+            namespace, own = self._request.namespace, workload.gangs[0]
+            replayed = replay_for_pod(self.snapshot, obj, namespace, own, self._names_waiting)
             if replayed is not None or (workload.owner and workload.owner.split("/")[1] in _GANG_KINDS):
                 return replayed
-        plan = plan_in_turn(self.snapshot, workload, self._waiting)
+        plan = plan_in_turn(self.snapshot, self._grown(self.snapshot, workload), self._waiting)
         self.snapshot = plan.snapshot
         return replace(plan, placed=tuple(map(self._as_first_answered, plan.placed)))
+
+    def _names_waiting(self) -> Iterator[str]:
+        return (gang.group.name for gang in self._waiting())
+
+    def _grown(self, snapshot: Snapshot, workload: Workload) -> Workload:
+        """The workload; of one that has its plan, the replicas' gangs as they were before it pinned them.
+
+        The template that they share tells the places of those replicas that were there, and a new one needs
+        another. The pods of a single gang stay where they are, so that a larger one has its place there.
+        """
+        old = self._request.old_object
+        if self._request.operation != "UPDATE" or old is None:
+            return workload
+        annotations = (old.get("metadata") or {}).get("annotations") or {}
+        written = terms_of_annotation(snapshot, placement_annotation(annotations))
+        gangs = (
+            group if group.name == workload.name else without_placement_affinity(group, written)
+            for group in workload.gangs
+        )
+        return replace(workload, gangs=tuple(gangs))
 
     def _updates_nothing(self, workload: Workload) -> bool:
         """Whether an update leaves the gangs as they were, or could not change its templates anyway."""

@@ -106,8 +106,13 @@ class ClusterRuntime:
             params=self.params,
             access=self.access,
             waiting=self.queue.queue,
+            skips=self.queue.skips,
             fenced=self.taints,
         )
+
+    def knows_owner(self, owner: str) -> bool:
+        """Whether the workload NAMESPACE/KIND/NAME has been seen, if its kind is watched."""
+        return self.queue.knows(owner)
 
     def follow(self, policies: PolicySet) -> None:
         """Watch the kinds of which these policies take parameters."""

@@ -7,7 +7,7 @@ since, the planner replays that plan as long as it still fits, instead of planni
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
 from webhook.workloads import Workload
-from webhook.workloads.annotation_keys import GANG_OF, POD_SET, RESERVATION
+from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION
 
 _GRAVITY: dict[Verdict, int] = {"admitted": 0, "queued": 1, "rejected": 2}
 
@@ -155,30 +155,72 @@ def held_for(
 
     They are those whose ids its template gave it, or that of its own replica alone. An id is a claim that
     anybody can write into a manifest, so a reservation of another namespace is not believed. A replica whose
-    object was planned, and that holds nothing, waits for its place.
+    object was planned, and that holds nothing, waits for its place. A template that was left alone, because
+    its object has a controller, gives no id: then the objects above the pod tell the gang.
     """
     annotations = _metadata(pod).get("annotations") or {}
     ids = [part for part in str(annotations.get(RESERVATION, "")).split(",") if part]
     replica = replica_of(pod, namespace)
     if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
         held = tuple(reservation for reservation in snapshot.reservations if reservation.gang == replica)
-        return held, bool(held or ids or GANG_OF in annotations)
-    held = tuple(r for r in snapshot.reservations if r.id in ids and r.gang.startswith(f"{namespace}/"))
+        if held or ids or GANG_OF in annotations:
+            return held, True
+    elif ids:
+        held = tuple(r for r in snapshot.reservations if r.id in ids and r.gang.startswith(f"{namespace}/"))
+        return held, bool(held)
+    above = (snapshot.holding(gang) for gang in gangs_above(pod, namespace))
+    held = tuple(reservation for reservation in above if reservation is not None)[:1]
     return held, bool(held)
 
 
+def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
+    """The gangs that a pod may be of by its labels and its controller, the nearest first.
+
+    A Deployment's pod is made by a ReplicaSet, whose name ends in the hash that the pod has as a label.
+    """
+    metadata = _metadata(pod)
+    replica = replica_of(pod, namespace)
+    names = [replica, replica.rpartition("/")[0]] if replica else []
+    for reference in metadata.get("ownerReferences") or ():
+        if reference.get("controller"):
+            kind, name = str(reference.get("kind", "")), str(reference.get("name", ""))
+            names.append(f"{namespace}/{kind}/{name}")
+            ending = f"-{(metadata.get('labels') or {}).get('pod-template-hash', '')}"
+            if kind == "ReplicaSet" and len(ending) > 1 and name.endswith(ending):
+                names.append(f"{namespace}/Deployment/{name.removesuffix(ending)}")
+    return tuple(names)
+
+
 def replay_for_pod(
-    snapshot: Snapshot, pod: Mapping[str, Any], namespace: str, own: PodGroup
+    snapshot: Snapshot,
+    pod: Mapping[str, Any],
+    namespace: str,
+    own: PodGroup,
+    waiting: Callable[[], Iterable[str]] = tuple,
 ) -> WorkloadPlan | None:
     """The plan that a pod's gang already has, None where nothing is reserved for it (`held_for`).
 
-    A replica that holds nothing yet, of an object that was let in for the sake of others, waits at its gate.
+    A replica that holds nothing yet, of an object that was let in for the sake of others, waits at its gate;
+    and so does a pod of a gang that is among those `waiting`. These are only asked for where nobody else
+    knows: to tell who waits, all workloads are looked at.
     """
     held, known = held_for(snapshot, pod, namespace)
-    if not held:
-        return _waiting(snapshot, replica_of(pod, namespace), own) if known else None
-    pod_set = str((_metadata(pod).get("annotations") or {}).get(POD_SET, ""))
-    return WorkloadPlan(tuple(_replayed(r, pod_set, own) for r in held), snapshot)
+    if held:
+        pod_set = str((_metadata(pod).get("annotations") or {}).get(POD_SET, ""))
+        return WorkloadPlan(tuple(_replayed(r, pod_set, own) for r in held), snapshot)
+    if known:
+        return _waiting(snapshot, replica_of(pod, namespace), own)
+    above = () if is_gated(pod) else gangs_above(pod, namespace)
+    names = frozenset(waiting()) if above else frozenset()
+    gang = next((name for name in above if name in names), "")
+    return _waiting(snapshot, gang, own) if gang else None
+
+
+def is_gated(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod waits at our gate."""
+    spec = pod.get("spec")
+    gates = (spec.get("schedulingGates") if isinstance(spec, Mapping) else None) or []
+    return any(isinstance(gate, Mapping) and gate.get("name") == QUEUED_GATE for gate in gates)
 
 
 def _metadata(pod: Mapping[str, Any]) -> Mapping[str, Any]:

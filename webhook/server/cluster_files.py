@@ -63,6 +63,10 @@ class ClusterFiles:
         """Namespaces and parameters in the files that the snapshot was read from."""
         return self._environment
 
+    def knows_owner(self, owner: str) -> bool:
+        """Files tell of no owner later."""
+        return True
+
     def problem(self) -> str:
         """The last bad change, "" when the newest files were good."""
         return self._problem

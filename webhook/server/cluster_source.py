@@ -19,6 +19,10 @@ class ClusterSource(Protocol):
         """What the cluster gives to decisions beside it."""
         ...
 
+    def knows_owner(self, owner: str) -> bool:
+        """Whether the workload NAMESPACE/KIND/NAME has been seen, as far as it ever will be."""
+        ...
+
     def problem(self) -> str:
         """Why the snapshot is older than it should be; "" where all is well."""
         ...
@@ -38,6 +42,10 @@ class NoCluster:
     def environment(self) -> Environment:
         """Nothing."""
         return Environment()
+
+    def knows_owner(self, owner: str) -> bool:
+        """There is nothing to wait for."""
+        return True
 
     def problem(self) -> str:
         """Nothing can be wrong with it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -31,6 +31,11 @@ so that there is time to answer "apply again"."""
 HOLD_SECONDS = 300.0
 """Time to live of a reservation that no validating call has claimed, since the object was never stored. The
 API server makes that call within seconds of the mutating one."""
+
+
+OWNER_LOOKS, OWNER_PAUSE = 50, 0.02
+"""How often a pod's owner is looked for, and seconds between two looks. A watch is seldom behind at all; an
+owner that is gone by now costs the whole second."""
 
 
 WORKERS = 2
@@ -64,6 +69,7 @@ class Service:
 
         Never raises for an object or a ledger that is in a bad state: that becomes a refusal in words.
         """
+        await self._owner_seen(request)
         started = time.monotonic()
         holder = ""
         while not holder or time.monotonic() - started < TRY_SECONDS:
@@ -80,6 +86,17 @@ class Service:
             f"last by {holder}; apply again"
         )
         return _refused(409, "Conflict", message, self)
+
+    async def _owner_seen(self, request: AdmissionRequest) -> None:
+        """A controller makes pods as soon as it sees their owner; wait until we have seen it as well.
+
+        Who is above a pod tells whether its gang waits, and whether it leaves the plan.
+        """
+        owner = controller_of(request) if request.operation == "CREATE" else ""
+        for _ in range(OWNER_LOOKS):
+            if not owner or self.cluster.knows_owner(owner):
+                return
+            await asyncio.sleep(OWNER_PAUSE)
 
     async def _try(self, request: AdmissionRequest, phase: Phase, workers: ThreadPoolExecutor) -> Decision:
         """One decision, carried out. Raises `Conflict` where the ledger refuses it."""
@@ -142,6 +159,17 @@ class Service:
         held = await self.ledger.reserve(hold, planned_on, now)
         if reservation_identity(held) != reservation_identity(hold):
             raise Conflict(held.gang)
+
+
+def controller_of(request: AdmissionRequest) -> str:
+    """NAMESPACE/KIND/NAME of the controller of the request's object; "" where none can be read."""
+    metadata = (request.object or {}).get("metadata")
+    references = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
+    for reference in references if isinstance(references, list) else ():
+        if isinstance(reference, Mapping) and reference.get("controller") is True:
+            kind, name = reference.get("kind"), reference.get("name")
+            return f"{request.namespace}/{kind}/{name}"
+    return ""
 
 
 def _refused(code: int, reason: str, message: str, service: Service) -> Decision:

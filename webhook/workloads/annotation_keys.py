@@ -14,6 +14,10 @@ POLICIES = "bayplan.dev/policies"
 """Annotation: the policies that ran, `name,name@revision`."""
 
 
+APPLIED = "bayplan.dev/applied"
+"""Annotation of an object whose templates were mended: digests of them as they came and as they are."""
+
+
 POD_SET = "bayplan.dev/pod-set"
 """Annotation on a pod template: which PodSet of the plan its pods are."""
 

@@ -33,6 +33,11 @@ class WorkloadKind:
     holds: bool = True
     template_immutable: bool = True
 
+    @property
+    def has_templates(self) -> bool:
+        """Whether objects of the kind say what their pods are like."""
+        return self.layout is not layouts.no_pods
+
 
 def _training(name: str, resource: str, replicas: str, versions: tuple[str, ...] = ("v1",)) -> WorkloadKind:
     layout = partial(layouts.training_job, replicas=replicas)

@@ -15,6 +15,7 @@ from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, default_reserv
 from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import WorkloadLayout
+from webhook.workloads.left_alone import is_left_alone
 from webhook.workloads.options import Options, options
 from webhook.workloads.pod_groups import Membership, PodGroups, membership, subgroup
 from webhook.workloads.topology_keys import (
@@ -62,9 +63,10 @@ class Workload:
     `gangs`: each starts wholly or not at all. `per_pod`: each pod is a gang of its own. `holds`: applying the
     object reserves its gangs; otherwise another object will (the Job of a CronJob, the pods of a Deployment,
     the owner of a child object). A bound pod has no gang: it has its place. `left`: the pods whose gangs are
-    another system's to plan (Grove's). `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `asks`: a
-    topology or bayplan.dev key is there. `claims`: some pod claims a device. `queue`: that of
-    the PodGroup which a pod names, "" for none.
+    another system's to plan (Grove's). `owner`: NAMESPACE/KIND/NAME of the controller, "" for none;
+    `owner_has_templates`: that one made this object of a template of its own, or may have, as far as anybody
+    knows of its kind. `asks`: a topology or bayplan.dev key is there. `claims`: some pod claims a device.
+    `queue`: that of the PodGroup which a pod names, "" for none.
     """
 
     kind: str = ""
@@ -78,6 +80,7 @@ class Workload:
     holds: bool = False
     template_immutable: bool = False
     owner: str = ""
+    owner_has_templates: bool = False
     asks: bool = False
     claims: bool = False
     queue: str = ""
@@ -158,7 +161,8 @@ class _Reader:
     def workload(self) -> Workload:
         row, layout = self.row, self.row.layout(self.obj)
         chosen = options(self.metadata, *(member.metadata for member in layout.members))
-        owner, owned = self._owner()
+        owner, owner_row = self._owner()
+        owned = owner_row is not None and (owner_row.holds or owner_row.each_pod)
         gang = membership(self.obj, chosen, self.namespace, self.groups) if row.name == "Pod" else None
         if gang is not None and gang.group is not None:
             chosen = options(self.metadata, gang.group.get("metadata"))
@@ -185,24 +189,23 @@ class _Reader:
             gangs=() if child else gangs(layout, name, chosen, top, sets, reserve, within),
             left=() if child or layout.gangs else tuple(part.pod_set for part in parts),
             per_pod=per_pod,
-            skip=chosen.skip,
+            skip=chosen.skip or is_left_alone(self.namespace, owner.split("/")[1] if owner else ""),
             holds=(row.holds or together) and not child,
             template_immutable=row.template_immutable,
             owner=owner,
+            owner_has_templates=bool(owner) and (owner_row is None or owner_row.has_templates),
             asks=chosen.stated or top.stated or any(part.request.stated for part in parts),
             claims=any(part.claims for part in parts),
             queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
         )
 
-    def _owner(self) -> tuple[str, bool]:
-        """The controller, and whether it is a gang itself."""
+    def _owner(self) -> tuple[str, WorkloadKind | None]:
+        """The controller, and the row of its kind, None for a kind that the table does not have."""
         for reference in self.metadata.get("ownerReferences").items():
             if reference.get("controller").flag():
                 kind, name = reference.get("kind").name(), reference.get("name").name()
-                row = row_of(reference.get("apiVersion").text(), kind)
-                owned = row is not None and (row.holds or row.each_pod)
-                return f"{self.namespace}/{kind}/{name}", owned
-        return "", False
+                return f"{self.namespace}/{kind}/{name}", row_of(reference.get("apiVersion").text(), kind)
+        return "", None
 
     def _top(self, gang: Membership | None) -> TopologyRequest:
         """What the object asks for as a whole, its PodGroup's request after its own."""

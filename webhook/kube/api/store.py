@@ -54,6 +54,10 @@ class Store(Generic[Read]):
         self._stirred = stirred
         self._lock = lock
 
+    def knows(self, key: str) -> bool:
+        """Whether the object was seen, be it left out. The caller holds the lock."""
+        return key in self._versions
+
     def read(self, item: Json) -> Line[Read]:
         """What is kept of an object; one whose version was read before is not read again."""
         key, version = key_of(item), str(item["metadata"].get("resourceVersion", ""))

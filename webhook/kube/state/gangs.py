@@ -33,8 +33,8 @@ GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.n
 """Kinds that are planned as a whole."""
 
 
-WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup", "CronJob"))
-"""Rows of the kinds that may be a gang, or stand between a gang and its pods."""
+WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup"))
+"""Rows of the kinds that may be a gang, or stand above one, or between a gang and its pods."""
 
 
 NOTED = tuple(row for row in WATCHED if row.holds or row.each_pod)
@@ -62,7 +62,8 @@ class Work:
     """A workload object. `queued`: its own note says that it waits; `ids`: the reservations that it names.
 
     `notes`: what plans wrote onto it and its templates. `leaving`: it is being deleted. `failed`: it has
-    finished, and says that it failed.
+    finished, and says that it failed. `skip`: it leaves the plan, with all that it makes. `controller`:
+    NAMESPACE/KIND/NAME of what made it, "" for nothing.
     """
 
     ref: Ref
@@ -75,6 +76,8 @@ class Work:
     notes: tuple[PlacementAnnotation, ...] = ()
     leaving: bool = False
     failed: bool = False
+    skip: bool = False
+    controller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +125,13 @@ class Gang:
 
 
 def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | None:
-    """A stored workload. Raises `InputError`; None for one that asks for no plan."""
+    """A stored workload. Raises `InputError`; None for one that asks for no plan, and does not refuse one."""
     document = {**item, "apiVersion": api_version, "kind": kind}
     workload = read(document, namespace=item["metadata"].get("namespace", ""), where=where)
     annotations = item["metadata"].get("annotations") or {}
     ref = _ref(item, api_version, kind)
     own = workload.gangs if workload.holds and wants_plan(workload) else ()
-    if not own and not workload.owner:
+    if not own and not workload.owner and not workload.skip:
         return None
     return Work(
         ref,
@@ -141,6 +144,8 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
         _notes(item, workload),
         bool(item["metadata"].get("deletionTimestamp")),
         failed(item),
+        workload.skip,
+        workload.owner,
     )
 
 

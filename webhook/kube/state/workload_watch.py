@@ -23,6 +23,10 @@ UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 """Pods that no scheduler has bound yet."""
 
 
+MAX_OWNERS = 8
+"""Owners above each other that are looked at; more would be a ring that somebody wrote by hand."""
+
+
 class QueueWatch(Watches):
     """`start` it, and `close` it after use. `stirred` is called whenever something in it changed."""
 
@@ -32,9 +36,12 @@ class QueueWatch(Watches):
         self._lock = threading.Lock()
         self._served: dict[str, str] = {}
         """The path of each kind's objects, in the version that the server prefers; "" without CRD."""
-        self._works = [
+        self._works: list[Store[Work]] = [
             Store(partial(self._read, row=row), row.name, self._changed, self._lock) for row in WATCHED
         ]
+        self._by_kind: dict[str, list[Store[Work]]] = {}
+        for row, store in zip(WATCHED, self._works, strict=True):
+            self._by_kind.setdefault(row.name, []).append(store)
         self._pods: Store[Unbound] = Store(unbound_from, "Pod", self._changed, self._lock)
         self._changes = 0
         self._known: tuple[int, tuple[WaitingGang, ...]] = (-1, ())
@@ -67,6 +74,28 @@ class QueueWatch(Watches):
             )
             self._known = changes, queue
         return queue
+
+    def skips(self, owner: str) -> bool:
+        """Whether the workload NAMESPACE/KIND/NAME, or one above it, leaves the plan. Safe in any thread."""
+        with self._lock:
+            for _ in range(MAX_OWNERS):
+                work = self._work(owner)
+                if work is None or work.skip:
+                    return work is not None
+                owner = work.controller
+        return False
+
+    def knows(self, owner: str) -> bool:
+        """Whether the workload was seen, or is of a kind that nobody watches. Safe in any thread."""
+        namespace, kind, name = owner.split("/", 2)
+        stores = self._by_kind.get(kind, [])
+        with self._lock:
+            return not stores or any(store.knows(f"{namespace}/{name}") for store in stores)
+
+    def _work(self, owner: str) -> Work | None:
+        namespace, kind, name = owner.split("/", 2) if owner else ("", "", "")
+        items = (store.items.get(f"{namespace}/{name}") for store in self._by_kind.get(kind, []))
+        return next((work for work in items if work is not None), None)
 
     async def _find(self, row: WorkloadKind) -> str:
         self._served[row.name] = await served_path(self._api, row.group, row.resource)
