@@ -15,6 +15,7 @@ from webhook.functions.node_affinity import prefer, require
 from webhook.functions.node_pools import POOL_FUNCTIONS
 from webhook.functions.numa import NUMA_FUNCTIONS
 from webhook.functions.pods import POD_FUNCTIONS
+from webhook.functions.qos import QOS_FUNCTIONS
 from webhook.functions.workloads import WORKLOAD_FUNCTIONS
 
 FUNCTIONS: Mapping[str, Function] = {
@@ -26,6 +27,7 @@ FUNCTIONS: Mapping[str, Function] = {
     **NUMA_FUNCTIONS,
     **POD_FUNCTIONS,
     **POOL_FUNCTIONS,
+    **QOS_FUNCTIONS,
     **WORKLOAD_FUNCTIONS,
 }
 """Name in CEL → the function, the fewest and the most arguments."""

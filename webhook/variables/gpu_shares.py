@@ -8,23 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from planner.model.node import Node
-from planner.model.pod import GPU_RESOURCES, MIG_PREFIX
+from planner.model.pod import GPU_RESOURCES
+from webhook.functions.gpu_shares import RESERVE_CPU, RESERVE_MEMORY
+from webhook.functions.node_kinds import claimable
 
 GPU = "nvidia.com/gpu"
 
 
 PRODUCT = "nvidia.com/gpu.product"
-
-
-COUNT = "nvidia.com/gpu.count"
-
-
-RESERVE_CPU = 2_000
-"""Millicores of each node that shares leave to DaemonSets (drivers, exporters, network agents)."""
-
-
-RESERVE_MEMORY = 4 * 2**30
-"""Bytes of each node that shares leave to them."""
 
 
 def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:
@@ -44,13 +35,6 @@ def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:
                 smallest = shares.get(key, (gpus, cpu, memory))
                 shares[key] = (min(gpus, smallest[0]), min(cpu, smallest[1]), min(memory, smallest[2]))
     return _listed(shares)
-
-
-def claimable(node: Node) -> int:
-    """GPUs of a node whose device plugin offers none: its label says how many there are to claim."""
-    offered = any(name in GPU_RESOURCES or name.startswith(MIG_PREFIX) for name in node.allocatable)
-    count = node.labels.get(COUNT, "")
-    return int(count) if count.isdecimal() and len(count) < 4 and not offered else 0
 
 
 def _listed(shares: Mapping[tuple[str, str], tuple[int, int, int]]) -> list[dict[str, object]]:
