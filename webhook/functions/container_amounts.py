@@ -87,8 +87,8 @@ def _ordinary_init(
     """An ordinary init container's amount: it may use what the pod has anyway once it is gone.
 
     By Kubernetes' rule the pod counts for the larger of its lasting containers together and each init
-    container with the sidecars that started before it; so what the others take, those sidecars left out, costs
-    nothing.
+    container with the sidecars that started before it; so what the others take, those sidecars left out,
+    costs nothing.
     """
     box = containers[index]
     later = [

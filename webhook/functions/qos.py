@@ -1,7 +1,7 @@
 """Functions of policies that make GPU pods Guaranteed: what each container shall have of cpu and memory.
 
-Plain JSON in and out, but for `cluster.nodeKinds`. A pod's own amounts (`spec.resources`) are the upper bound:
-a resource that stands there is shared by the containers as they like, and is made equal there. Requests are
+Plain JSON in and out, but for `cluster.nodeKinds`. A pod's own amounts (`spec.resources`) are the upper
+bound: a resource that stands there is shared by the containers as they like, and is made equal there. Requests are
 not raised beyond what any node has that could take the pod as it is written: then it stays as it is, and
 `qos.unraised` says so.
 """
@@ -96,8 +96,8 @@ def unraised(pod: Json, around: Json) -> list[str]:
         sentences.append(
             f"to be Guaranteed it would ask for {show(name, wanted)} {name}, and the most that any node has "
             f"which could take it is {show(name, largest)}: its requests stay at "
-            f"{show(name, asked.get(name, 0))}. What would work: limits of at most {show(name, largest)} {name} "
-            "together"
+            f"{show(name, asked.get(name, 0))}. What would work: limits of at most {show(name, largest)} "
+            f"{name} together"
         )
     return sentences
 
