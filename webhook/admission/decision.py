@@ -107,7 +107,11 @@ def _admit(context: RequestContext, evaluation: Evaluation, obj: Json) -> Decisi
     plan = evaluation.make_plan(mutated.object)
     result, effects = _apply_plan(context, evaluation, mutated)
     findings = run_validating(context.policies, replace(context.request, object=result), result, evaluation)
-    return _patched(context, plan, mutated, result, effects, findings)
+    decision = _patched(context, plan, mutated, result, effects, findings)
+    if not effects or not decision.response.allowed:
+        return decision
+    warnings = [*decision.response.warnings, *evaluation.fewer_replicas(obj, result)]
+    return replace(decision, response=replace(decision.response, warnings=warnings))
 
 
 def _mutating_policies(context: RequestContext, evaluation: Evaluation, obj: Json) -> Mutated:

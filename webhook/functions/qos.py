@@ -1,9 +1,9 @@
 """Functions of policies that make GPU pods Guaranteed: what each container shall have of cpu and memory.
 
 Plain JSON in and out, but for `cluster.nodeKinds`. A pod's own amounts (`spec.resources`) are the upper
-bound: a resource that stands there is shared by the containers as they like, and is made equal there. Requests are
-not raised beyond what any node has that could take the pod as it is written: then it stays as it is, and
-`qos.unraised` says so.
+bound: a resource that stands there is shared by the containers as they like, and is made equal there.
+Requests are not raised beyond what any node has that could take the pod as it is written: then it stays as it
+is, and `qos.unraised` says so.
 """
 
 from __future__ import annotations
