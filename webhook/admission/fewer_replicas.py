@@ -1,8 +1,8 @@
 """Whether fewer of an object's pods fit because policies raised what they ask for, with both numbers. Pure.
 
 Counted on empty nodes to which selectors, required affinity and taints let the pods as their author wrote
-them: a plan pins pods to a few of these, which takes no room from anybody. Where what is raised stays within a
-GPU's share of the node, as many pods fit as there are GPUs, and nothing is said.
+them: a plan pins pods to a few of these, which takes no room from anybody. Where what is raised stays within
+a GPU's share of the node, as many pods fit as there are GPUs, and nothing is said.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _told(written: Json, changed: Json, kinds: Sequence[NodeKind], pod_set: str)
         who = f"pods of {pod_set}" if pod_set else "such pods"
         yield (
             f"{left} {who} fit on the nodes that could take them, when empty, where {pods} would as they "
-            f"were written: policies raised {_steps(shape, requests, raised)}. What would work: limits nearer "
-            "to what the pods need"
+            f"were written: policies raised {_steps(shape, requests, raised)}. What would work: limits "
+            "nearer to what the pods need"
         )
 
 
