@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from webhook.cel import Function
 from webhook.functions.devices import DEVICE_FUNCTIONS
+from webhook.functions.keys import KEY_FUNCTIONS
 from webhook.functions.limits import LIMIT_FUNCTIONS
 from webhook.functions.mig import MIG_FUNCTIONS
 from webhook.functions.node_affinity import prefer, require
@@ -22,6 +23,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "nodeAffinity.require": Function(require, 2, 2),
     "nodeAffinity.prefer": Function(prefer, 3, 3),
     **DEVICE_FUNCTIONS,
+    **KEY_FUNCTIONS,
     **LIMIT_FUNCTIONS,
     **MIG_FUNCTIONS,
     **NUMA_FUNCTIONS,
