@@ -150,7 +150,7 @@ def _stated(spec: Mapping[str, Json], claims: Mapping[str, tuple[int, int]]) -> 
     return [
         _container(part, container, claims.get(container["name"], (0, 0)))
         for part in PARTS
-        for container in spec.get(part) or ()
+        for container in _list(spec.get(part))
         if isinstance(container, Mapping) and isinstance(container.get("name"), str)
     ]
 
@@ -267,6 +267,8 @@ def _equal(task: _Task, own: tuple[Json, Json], rules: Rules) -> Json:
 
 def _effective(task: _Task, chosen: _Amounts) -> dict[str, int] | None:
     """What the scheduler would count for the pod with these amounts; None where it is malformed."""
+    if task.shape is None:
+        return None
     try:
         return effective_request(_with(task, chosen), Where())
     except ValueError:
@@ -282,7 +284,7 @@ def _with(task: _Task, chosen: _Amounts) -> dict[str, Json]:
     for part in PARTS:
         spec[part] = [
             _given(container, by_name.get((part, container.get("name", "")), {}))
-            for container in task.spec.get(part) or ()
+            for container in _list(task.spec.get(part))
         ]
     return _given(spec, chosen.of_pod)
 
@@ -298,6 +300,10 @@ def _given(holder: Mapping[str, Json], chosen: Mapping[Any, Json]) -> dict[str, 
 
 def _map(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
 
 
 QOS_FUNCTIONS: Mapping[str, Function] = {
