@@ -1,8 +1,9 @@
 """Whether fewer of an object's pods fit because policies raised what they ask for, with both numbers. Pure.
 
 Counted on empty nodes to which selectors, required affinity and taints let the pods as their author wrote
-them: a plan pins pods to a few of these, which takes no room from anybody. Where what is raised stays within
-a GPU's share of the node, as many pods fit as there are GPUs, and nothing is said.
+them, of those kinds to which they may still go: policies steer pods away from kinds of nodes, which is not
+meant here, and a plan pins them to a few nodes, which takes no room from anybody. Where what is raised stays
+within a GPU's share of the node, as many pods fit as there are GPUs, and nothing is said.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from planner.manifests.pod import effective_request, shape_of
+from planner.manifests.pod import shape_of
 from planner.model.errors import Where
 from planner.model.pod import PodShape
 from planner.model.quantity import Resources, show
@@ -36,13 +37,15 @@ def fewer_replicas(before: Json, after: Json, workload: Workload, kinds: Sequenc
 
 def _told(written: Json, changed: Json, kinds: Sequence[NodeKind], pod_set: str) -> Iterator[str]:
     try:
-        shape, requests = shape_of(written, Where()), effective_request(changed, Where())
+        shape, after = shape_of(written, Where()), shape_of(changed, Where())
     except ValueError:
         return  # malformed: the API server refuses it in its own words
+    requests = after.requests
     raised = [name for name in requests if requests[name] > shape.requests.get(name, 0)]
-    if not raised:
+    # Labels are looked at only where some kind holds fewer: it is the dear part, and rare.
+    if not any(_pods(kind, requests) < _pods(kind, shape.requests) for kind in kinds):
         return
-    fitting = [(kind, kind.admitting(shape)) for kind in kinds if kind.holds(shape.requests)]
+    fitting = [(kind, kind.admitting(shape)) for kind in kinds if kind.takes(shape) and kind.admits(after)]
     pods = sum(count * _pods(kind, shape.requests) for kind, count in fitting)
     left = sum(count * _pods(kind, requests) for kind, count in fitting)
     if left < pods:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from planner.model.labels import Taint
@@ -61,6 +62,10 @@ def test_only_nodes_that_could_take_the_pods_count() -> None:
     )
     elsewhere = {"nodeSelector": {"pool": "z"}}
     assert told(deployment(4, **elsewhere), deployment(32, **elsewhere), node("a")) == []
+    slices = node("m")
+    slices = replace(slices, labels={"pool": "b"}, allocatable={**slices.allocatable, "nvidia.com/gpu": 28})
+    steered = deployment(4, nodeSelector={"pool": "a"})
+    assert told(deployment(4), steered, node("a"), slices) == []
     pinned = deployment(4, nodeSelector={"kubernetes.io/hostname": "a"})
     assert told(deployment(4), pinned, node("a"), node("b")) == []
 
