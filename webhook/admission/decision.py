@@ -109,8 +109,10 @@ def _admit(context: RequestContext, evaluation: Evaluation, obj: Json) -> Decisi
     result, effects = _apply_plan(context, evaluation, mutated)
     findings = run_validating(context.policies, replace(context.request, object=result), result, evaluation)
     decision = _patched(context, plan, mutated, result, effects, findings)
-    warning = replacement_warning(evaluation.original, evaluation.mendable, effects)
-    return _warning(decision, warning) if warning else decision
+    if not effects or not decision.response.allowed:
+        return decision
+    replaced = replacement_warning(evaluation.original, evaluation.mendable, effects)
+    return _warning(decision, *([replaced] if replaced else []), *evaluation.fewer_replicas(obj, result))
 
 
 def _mutating_policies(context: RequestContext, evaluation: Evaluation, obj: Json) -> Mutated:
@@ -172,12 +174,10 @@ def _patched(
     )
 
 
-def _warning(decision: Decision, warning: str) -> Decision:
-    """The decision with one more warning; a refusal says enough."""
+def _warning(decision: Decision, *warnings: str) -> Decision:
+    """The decision with more warnings."""
     response = decision.response
-    if not response.allowed:
-        return decision
-    return replace(decision, response=replace(response, warnings=[*response.warnings, warning]))
+    return replace(decision, response=replace(response, warnings=[*response.warnings, *warnings]))
 
 
 def _validate(context: RequestContext, obj: Json) -> Decision:

@@ -9,23 +9,27 @@ from collections.abc import Mapping
 
 from webhook.cel import Function
 from webhook.functions.devices import DEVICE_FUNCTIONS
+from webhook.functions.keys import KEY_FUNCTIONS
 from webhook.functions.limits import LIMIT_FUNCTIONS
 from webhook.functions.mig import MIG_FUNCTIONS
 from webhook.functions.node_affinity import prefer, require
 from webhook.functions.node_pools import POOL_FUNCTIONS
 from webhook.functions.numa import NUMA_FUNCTIONS
 from webhook.functions.pods import POD_FUNCTIONS
+from webhook.functions.qos import QOS_FUNCTIONS
 from webhook.functions.workloads import WORKLOAD_FUNCTIONS
 
 FUNCTIONS: Mapping[str, Function] = {
     "nodeAffinity.require": Function(require, 2, 2),
     "nodeAffinity.prefer": Function(prefer, 3, 3),
     **DEVICE_FUNCTIONS,
+    **KEY_FUNCTIONS,
     **LIMIT_FUNCTIONS,
     **MIG_FUNCTIONS,
     **NUMA_FUNCTIONS,
     **POD_FUNCTIONS,
     **POOL_FUNCTIONS,
+    **QOS_FUNCTIONS,
     **WORKLOAD_FUNCTIONS,
 }
 """Name in CEL → the function, the fewest and the most arguments."""

@@ -25,6 +25,7 @@ NO_CLUSTER: Mapping[str, Any] = {
     "mig": {},
     "resources": {},
     "gpuShare": [],
+    "nodeKinds": [],
     "largestFree": {},
     "domains": [],
     "gpuNodes": [],

@@ -8,14 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from planner.model.node import Node
-from planner.model.resources import COUNT_LABEL, GPU, GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL
-
-RESERVE_CPU = 2_000
-"""Millicores of each node that shares leave to DaemonSets (drivers, exporters, network agents)."""
-
-
-RESERVE_MEMORY = 4 * 2**30
-"""Bytes of each node that shares leave to them."""
+from planner.model.resources import GPU, GPU_RESOURCES, PRODUCT_LABEL
+from webhook.functions.gpu_shares import RESERVE_CPU, RESERVE_MEMORY
+from webhook.functions.node_kinds import claimable
 
 
 def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:
@@ -35,13 +30,6 @@ def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:
                 smallest = shares.get(key, (gpus, cpu, memory))
                 shares[key] = (min(gpus, smallest[0]), min(cpu, smallest[1]), min(memory, smallest[2]))
     return _listed(shares)
-
-
-def claimable(node: Node) -> int:
-    """GPUs of a node whose device plugin offers none: its label says how many there are to claim."""
-    offered = any(name in GPU_RESOURCES or name.startswith(MIG_PREFIX) for name in node.allocatable)
-    count = node.labels.get(COUNT_LABEL, "")
-    return int(count) if count.isdecimal() and len(count) < 4 and not offered else 0
 
 
 def _listed(shares: Mapping[tuple[str, str], tuple[int, int, int]]) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
 """PodGroup and Workload objects by (namespace, name), as far as they are known."""
 
 
-_GROUP_ANNOTATIONS = ("pod-group-name", "scheduling.run.ai/pod-group", "scheduling.k8s.io/group-name")
+GROUP_ANNOTATIONS = ("pod-group-name", "scheduling.run.ai/pod-group", "scheduling.k8s.io/group-name")
 """KAI's own PodGroup, Run:ai's older recipe, Volcano's (and the coscheduling plug-in's)."""
 
 
@@ -83,8 +83,8 @@ def _own(chosen: Options) -> Membership:
 
 def _group_name(pod: Field) -> str:
     metadata = pod.get("metadata")
-    named = [metadata.get("annotations", key).name() for key in _GROUP_ANNOTATIONS]
-    named.append(metadata.get("labels", _GROUP_ANNOTATIONS[1]).name())
+    named = [metadata.get("annotations", key).name() for key in GROUP_ANNOTATIONS]
+    named.append(metadata.get("labels", GROUP_ANNOTATIONS[1]).name())
     named.append(pod.get("spec", "schedulingGroup", "podGroupName").name())
     return next((name for name in named if name), "")
 

@@ -1,0 +1,77 @@
+"""Fewer pods fit because policies raised what they ask for: told with both numbers, per template."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from planner.model.labels import Taint
+from planner.model.node import Node
+from webhook.admission.fewer_replicas import fewer_replicas
+from webhook.functions.node_kinds import node_kinds
+from webhook.workloads import read
+
+Json = dict[str, Any]
+GI = 2**30
+
+
+def node(name: str, **more: Any) -> Node:
+    """A node of eight GPUs."""
+    amounts = {"cpu": 64_000, "memory": 512 * GI, "nvidia.com/gpu": 8, "pods": 110}
+    return Node(name, {"pool": "a"}, amounts, **more)
+
+
+def deployment(cpu: object, **spec: Any) -> Json:
+    """Pods of one GPU that ask for so much cpu."""
+    box = {"name": "serve", "resources": {"requests": {"cpu": cpu}, "limits": {"nvidia.com/gpu": 1}}}
+    template = {"metadata": {"labels": {"app": "s"}}, "spec": {"containers": [box], **spec}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "s"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "s"}}, "template": template},
+    }
+
+
+def told(before: Json, after: Json, *nodes: Node) -> list[str]:
+    """What is said."""
+    return fewer_replicas(before, after, read(after), node_kinds(nodes))
+
+
+def test_both_numbers_and_what_was_raised_are_told() -> None:
+    """Sixteen pods fit by their GPUs, four by their cores."""
+    (sentence,) = told(deployment(4), deployment(32), node("a"), node("b"))
+    assert sentence.startswith(
+        "4 pods of main fit on the nodes that could take them, when empty, where 16 would"
+    )
+    assert "policies raised cpu from 4 to 32. What would work:" in sentence
+
+
+def test_nothing_is_said_where_as_many_fit() -> None:
+    """By its GPUs no more fit before; and a request that is not raised costs nothing."""
+    assert told(deployment(4), deployment(8), node("a")) == []
+    assert told(deployment(8), deployment(4), node("a")) == []
+
+
+def test_only_nodes_that_could_take_the_pods_count() -> None:
+    """Neither tainted ones nor those outside the selector; the plan's own pins do not count as lost room."""
+    tainted = node("t", taints=(Taint("team", "red"),))
+    (sentence,) = told(deployment(4), deployment(32), node("a"), tainted)
+    assert sentence.startswith(
+        "2 pods of main fit on the nodes that could take them, when empty, where 8 would"
+    )
+    elsewhere = {"nodeSelector": {"pool": "z"}}
+    assert told(deployment(4, **elsewhere), deployment(32, **elsewhere), node("a")) == []
+    slices = node("m")
+    slices = replace(slices, labels={"pool": "b"}, allocatable={**slices.allocatable, "nvidia.com/gpu": 28})
+    steered = deployment(4, nodeSelector={"pool": "a"})
+    assert told(deployment(4), steered, node("a"), slices) == []
+    pinned = deployment(4, nodeSelector={"kubernetes.io/hostname": "a"})
+    assert told(deployment(4), pinned, node("a"), node("b")) == []
+
+
+def test_a_malformed_template_is_the_api_servers_to_refuse() -> None:
+    """It breaks nothing here."""
+    before = deployment("lots")
+    workload = read(deployment(32))
+    assert fewer_replicas(before, deployment(32), workload, node_kinds([node("a")])) == []

@@ -1,0 +1,165 @@
+"""What makes a pod Guaranteed never harms it: laws over random pods and nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.manifests.pod import effective_request
+from planner.model.errors import Where
+from planner.model.node import Node
+from planner.model.quantity import amount
+from webhook.functions.node_kinds import node_kinds
+from webhook.functions.qos import guaranteed, unraised
+
+Json = dict[str, Any]
+GI = 2**30
+RULES = {
+    "direction": "raise",
+    "threadsPerCore": 1,
+    "perGpu": {"cpu": "8", "memory": "64Gi"},
+    "perSlice": {"cpu": "1", "memory": "8Gi"},
+    "small": {"cpu": "1", "memory": "1Gi"},
+}
+CPU = st.sampled_from(["100m", "500m", "1", "1500m", "6", "40", "400"])
+MEMORY = st.sampled_from(["100M", "128Mi", "4Gi", "96G", "200Gi", "9Ti"])
+
+
+def around(*nodes: Node, step: int = 1) -> Json:
+    """What a policy hands on."""
+    rules = {**RULES, "threadsPerCore": step}
+    return {"nodeKinds": node_kinds(nodes), "claims": [], "ranges": [], "rules": rules}
+
+
+@st.composite
+def sides(draw: st.DrawFn, gpus: int) -> Json:
+    """The resources of a container: requests never above limits."""
+    resources: Json = {"requests": {}, "limits": {"nvidia.com/gpu": gpus} if gpus else {}}
+    for name, values in (("cpu", CPU), ("memory", MEMORY)):
+        texts = sorted((draw(values), draw(values)), key=lambda text: amount(name, text, Where(), up=True))
+        if draw(st.booleans()):
+            resources["requests"][name] = texts[0]
+        if draw(st.booleans()):
+            resources["limits"][name] = texts[1]
+    return resources
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Json:
+    """A pod with GPUs in its first container, perhaps sidecars, ordinary init containers and neighbours."""
+    init = [
+        {"name": f"i{index}", "resources": draw(sides(0)), **({"restartPolicy": "Always"} if lasts else {})}
+        for index, lasts in enumerate(draw(st.lists(st.booleans(), max_size=3)))
+    ]
+    main = [{"name": "main", "resources": draw(sides(draw(st.integers(1, 8))))}]
+    others = [{"name": f"c{index}", "resources": draw(sides(0))} for index in range(draw(st.integers(0, 2)))]
+    return {"metadata": {"name": "p"}, "spec": {"initContainers": init, "containers": main + others}}
+
+
+def mended(pod: Json, known: Json) -> Json:
+    """The pod with what the function says."""
+    by_name = {
+        (entry["list"], entry["name"]): entry["amounts"] for entry in guaranteed(pod, known)["containers"]
+    }
+    spec = {
+        part: [with_amounts(box, by_name[part, box["name"]]) for box in pod["spec"][part]]
+        for part in ("initContainers", "containers")
+    }
+    return {**pod, "spec": spec}
+
+
+def with_amounts(box: Json, amounts: Json) -> Json:
+    """A container with these requests and limits."""
+    return {
+        **box,
+        "resources": {side: {**box["resources"][side], **amounts} for side in ("requests", "limits")},
+    }
+
+
+def effective(pod: Json) -> dict[str, int]:
+    """What the scheduler counts."""
+    return effective_request(pod["spec"], Where())
+
+
+def node(cpu: int, memory: int, gpus: int) -> Node:
+    """A node with so many cores, GiB and GPUs."""
+    return Node("n", {}, {"cpu": cpu * 1000, "memory": memory * GI, "nvidia.com/gpu": gpus, "pods": 110})
+
+
+@settings(max_examples=300)
+@given(pod=pods(), step=st.sampled_from([1, 2]))
+def test_nothing_that_is_stated_gets_smaller_and_a_second_pass_changes_nothing(pod: Json, step: int) -> None:
+    """In no container, on no side."""
+    known = around(step=step)
+    after = mended(pod, known)
+    for part in ("initContainers", "containers"):
+        for old, new in zip(pod["spec"][part], after["spec"][part], strict=True):
+            for side in ("requests", "limits"):
+                for name in ("cpu", "memory"):
+                    given_ = amount(name, new["resources"][side][name], Where(), up=True)
+                    assert given_ >= amount(name, old["resources"][side].get(name, 0), Where(), up=True)
+    assert mended(after, known) == after
+
+
+@settings(max_examples=300)
+@given(pod=pods())
+def test_an_init_container_without_limits_never_raises_what_the_pod_asks_for(pod: Json) -> None:
+    """It may use what the lasting containers have anyway, and no less than it requests."""
+    boxes = pod["spec"]["initContainers"]
+    for box in boxes:
+        if "restartPolicy" not in box:
+            box["resources"] = {"requests": {}, "limits": {}}
+    after = mended(pod, around())
+    lasting = [box for box in after["spec"]["initContainers"] if "restartPolicy" in box]
+    alone = {"spec": {**after["spec"], "initContainers": lasting}}
+    assert effective(after) == effective(alone)
+
+
+@settings(max_examples=300)
+@given(pod=pods(), cpu=st.integers(4, 500), memory=st.integers(8, 3000), gpus=st.integers(1, 8))
+def test_a_pod_that_some_node_could_take_still_has_one(pod: Json, cpu: int, memory: int, gpus: int) -> None:
+    """Where raising requests would cost it its only node they stay, and that is told."""
+    known = around(node(cpu, memory, gpus))
+    (kind,) = known["nodeKinds"]
+    after = mended(pod, known)
+    if kind.holds(effective(pod)):
+        assert kind.holds(effective(after))
+        assert unraised(pod, known) == unraised(after, known)
+    else:
+        assert unraised(pod, known) == []
+
+
+@settings(max_examples=200)
+@given(
+    gpus=st.integers(1, 8),
+    cpu=st.integers(16, 500),
+    memory=st.integers(32, 3000),
+    step=st.sampled_from([1, 2]),
+)
+def test_as_many_pods_that_state_nothing_fit_as_the_node_has_gpus(
+    gpus: int, cpu: int, memory: int, step: int
+) -> None:
+    """Whether cores come by one thread or by two."""
+    if (cpu - 2) // gpus < step:
+        return
+    known = around(node(cpu, memory, gpus), step=step)
+    pod = {"spec": {"initContainers": [], "containers": [
+        {"name": "main", "resources": {"requests": {}, "limits": {"nvidia.com/gpu": 1}}}]}}  # fmt: skip
+    share = effective(mended(pod, known))
+    assert all(share[name] * gpus <= known["nodeKinds"][0].allocatable[name] for name in ("cpu", "memory"))
+
+
+def test_a_malformed_pod_gets_what_can_be_read_and_breaks_nothing() -> None:
+    """The API server says what is wrong with it."""
+    for spec in (
+        None,
+        [],
+        {"containers": None},
+        {"containers": ["x", {"name": 3}]},
+        {"resources": "x"},
+        {"containers": 5},
+    ):
+        assert guaranteed({"spec": spec}, around(node(16, 32, 1))) == {"containers": [], "pod": {}}
+        assert unraised({"spec": spec}, around(node(16, 32, 1))) == []

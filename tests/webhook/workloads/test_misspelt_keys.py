@@ -1,0 +1,63 @@
+"""Keys that are nearly one that is read are told; those of other systems are left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.workloads.known_keys import KNOWN_KEYS
+from webhook.workloads.misspelt_keys import DOMAINS, meant, misspelt
+
+OURS = sorted({key.name for key in KNOWN_KEYS if key.name.startswith(tuple(f"{one}/" for one in DOMAINS))})
+
+
+@pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        ("kai.scheduler/topology-required-placment", "kai.scheduler/topology-required-placement"),
+        ("topology-required-placment", "kai.scheduler/topology-required-placement"),
+        ("kai.schedular/topology", "kai.scheduler/topology"),
+        ("kai.scheduler/podset-required-topology", "kueue.x-k8s.io/podset-required-topology"),
+        ("kueue.x-k8s.io/podset-prefered-topology", "kueue.x-k8s.io/podset-preferred-topology"),
+        ("kueue.x-k8s.io/queue_name", "kueue.x-k8s.io/queue-name"),
+        ("bayplan.dev/gangsize", "bayplan.dev/gang-size"),
+        ("bayplan.dev/on_unavailable", "bayplan.dev/on-unavailable"),
+        ("topology.scheduler/placment-strategy", "topology.scheduler/placement-strategy"),
+    ],
+)
+def test_a_key_that_is_nearly_right_is_told_with_the_right_one(written: str, right: str) -> None:
+    """A letter too few or too many, another sign, the domain of a neighbour or none."""
+    assert meant(written) == right
+    assert misspelt({"annotations": {written: "x"}})[0].endswith(f"What would work: {right}")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_key_is_meant_by_itself_with_a_letter_less(name: str) -> None:
+    """Or by another of the same family that is as near; the last letter of a name is the one that is lost."""
+    assert meant(name[:-1]) in OURS or len(name.rpartition("/")[2]) < 5
+
+
+REAL = (
+    "kueue.x-k8s.io/priority-class", "kueue.x-k8s.io/pod-group-serving", "kueue.x-k8s.io/pod-group-pod-index",
+    "kueue.x-k8s.io/prebuilt-workload-name",
+    "kueue.x-k8s.io/retriable-in-group", "kueue.x-k8s.io/elastic-job",
+    "kueue.x-k8s.io/max-exec-time-seconds", "kueue.x-k8s.io/admission-gated-by", "kueue.x-k8s.io/workload",
+    "kueue.x-k8s.io/pod-suspending-parent", "kueue.x-k8s.io/role-hash", "kueue.x-k8s.io/managed",
+    "kueue.x-k8s.io/podset-slice-required-topology-constraints", "kueue.x-k8s.io/podset",
+    "kai.scheduler/preemptibility", "kai.scheduler/skip-podgrouper", "kai.scheduler/top-owner-metadata",
+    "jobset.sigs.k8s.io/job-key", "batch.kubernetes.io/job-name", "topology.kubernetes.io/zone", "topology",
+    "queue", "reserve", "gang", "app.kubernetes.io/name", "example.com/topology", "x" * 400, "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", REAL)
+def test_other_keys_of_these_systems_and_other_peoples_are_left_alone(key: str) -> None:
+    """What is real, or too short to tell, is no mistake."""
+    assert meant(key) == ""
+
+
+@pytest.mark.parametrize(
+    "metadata", [None, [], {}, {"annotations": None}, {"labels": [1]}, {"labels": {1: "x"}}]
+)
+def test_metadata_that_are_none_have_no_keys(metadata: object) -> None:
+    """The API server says what is wrong with them."""
+    assert misspelt(metadata) == []

@@ -1,0 +1,78 @@
+"""Whether fewer of an object's pods fit because policies raised what they ask for, with both numbers. Pure.
+
+Counted on empty nodes to which selectors, required affinity and taints let the pods as their author wrote
+them, of those kinds to which they may still go: policies steer pods away from kinds of nodes, which is not
+meant here, and a plan pins them to a few nodes, which takes no room from anybody. Where what is raised stays
+within a GPU's share of the node, as many pods fit as there are GPUs, and nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from planner.manifests.pod import shape_of
+from planner.model.errors import Where
+from planner.model.pod import PodShape
+from planner.model.quantity import Resources, show
+from webhook.functions.node_kinds import NodeKind
+from webhook.workloads import Workload
+
+Json = Mapping[str, Any]
+
+
+_MOST_PODS = 10**9
+"""Pods of a request that asks for nothing; every node bounds its pods, so this stands for "any number"."""
+
+
+def fewer_replicas(before: Json, after: Json, workload: Workload, kinds: Sequence[NodeKind]) -> list[str]:
+    """A sentence for each pod template of which fewer pods fit after the policies than before."""
+    sentences: list[str] = []
+    for template in workload.templates:
+        written, changed = _at(before, template.spec_path), _at(after, template.spec_path)
+        if isinstance(written, Mapping) and isinstance(changed, Mapping) and written is not changed:
+            sentences += _told(written, changed, kinds, template.pod_set)
+    return sentences
+
+
+def _told(written: Json, changed: Json, kinds: Sequence[NodeKind], pod_set: str) -> Iterator[str]:
+    try:
+        shape, after = shape_of(written, Where()), shape_of(changed, Where())
+    except ValueError:
+        return  # malformed: the API server refuses it in its own words
+    requests = after.requests
+    raised = [name for name in requests if requests[name] > shape.requests.get(name, 0)]
+    # Labels are looked at only where some kind holds fewer: it is the dear part, and rare.
+    if not any(_pods(kind, requests) < _pods(kind, shape.requests) for kind in kinds):
+        return
+    fitting = [(kind, kind.admitting(shape)) for kind in kinds if kind.takes(shape) and kind.admits(after)]
+    pods = sum(count * _pods(kind, shape.requests) for kind, count in fitting)
+    left = sum(count * _pods(kind, requests) for kind, count in fitting)
+    if left < pods:
+        who = f"pods of {pod_set}" if pod_set else "such pods"
+        yield (
+            f"{left} {who} fit on the nodes that could take them, when empty, where {pods} would as they "
+            f"were written: policies raised {_steps(shape, requests, raised)}. What would work: limits "
+            "nearer to what the pods need"
+        )
+
+
+def _pods(kind: NodeKind, requests: Resources) -> int:
+    """How many such pods one empty node of this kind holds."""
+    return min(
+        (kind.allocatable.get(name, 0) // amount for name, amount in requests.items() if amount > 0),
+        default=_MOST_PODS,
+    )
+
+
+def _steps(shape: PodShape, requests: Resources, raised: Sequence[str]) -> str:
+    return ", ".join(
+        f"{name} from {show(name, shape.requests.get(name, 0))} to {show(name, requests[name])}"
+        for name in raised
+    )
+
+
+def _at(obj: Any, path: Sequence[str | int]) -> Any:
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, Mapping) else obj[step]
+    return obj

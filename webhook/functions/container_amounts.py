@@ -1,0 +1,155 @@
+"""CPU and memory of one pod's containers, one resource at a time: what is stated, and what each gets.
+
+A pod's containers are kept as its author wrote them (`StatedContainer`); an amount is worked out as text, as
+it is written, and counted in whole cores or bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from planner.model.errors import Where
+from planner.model.quantity import amount, show
+from webhook.functions.pods import whole
+
+Json = Any
+Resource = Literal["cpu", "memory"]
+RESOURCES: tuple[Resource, ...] = ("cpu", "memory")
+
+
+_GIBIBYTE, _MEBIBYTE = 2**30, 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class StatedContainer:
+    """A container with the GPUs and MIG compute slices it asks for, and its own requests and limits.
+
+    `lasts`: it runs as long as the pod does (a container or a sidecar), not before the others start.
+    """
+
+    part: str
+    name: str
+    lasts: bool
+    gpus: int
+    slices: int
+    requests: Mapping[str, Json]
+    limits: Mapping[str, Json]
+
+    @property
+    def shares(self) -> bool:
+        """Whether it has a share of the node: it asks for GPUs or slices."""
+        return self.gpus + self.slices > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How amounts of one resource are made: the least for a container without GPUs, the share of a GPU and of
+    a slice, the most that the namespace allows one container (GiB or cores), the step of CPUs, and whose word
+    counts first."""
+
+    resource: Resource
+    small: Json
+    per_gpu: int
+    per_slice: int
+    allowed: int
+    step: int
+    limits_first: bool
+
+
+def amounts(containers: Sequence[StatedContainer], rules: Rules) -> list[Json]:
+    """What each container gets of the resource, as it is written, in the containers' order."""
+    taken = sum(counted(_lasting(box, 0, rules), rules) for box in containers if box.lasts and not box.shares)
+    sharers = sum(box.lasts and box.shares for box in containers)
+    lasting = [_lasting(box, _part(taken, sharers, rules), rules) if box.lasts else "" for box in containers]
+    return [
+        lasting[index] if box.lasts else _ordinary_init(index, containers, lasting, rules)
+        for index, box in enumerate(containers)
+    ]
+
+
+def _part(taken: int, sharers: int, rules: Rules) -> int:
+    """What one of those that share gives up to the pod's other containers; cores are given up whole."""
+    if not sharers:
+        return 0
+    return -(-taken // sharers) if rules.resource == "cpu" else taken // sharers
+
+
+def _lasting(box: StatedContainer, given_up: int, rules: Rules) -> Json:
+    """A container's or a sidecar's amount."""
+    return _at_least(box, _share(box, given_up, rules) if box.shares else rules.small, rules)
+
+
+def _ordinary_init(
+    index: int, containers: Sequence[StatedContainer], lasting: Sequence[Json], rules: Rules
+) -> Json:
+    """An ordinary init container's amount: it may use what the pod has anyway once it is gone.
+
+    By Kubernetes' rule the pod counts for the larger of its lasting containers together and each init
+    container with the sidecars that started before it; so what the others take, those sidecars left out,
+    costs nothing.
+    """
+    box = containers[index]
+    later = [
+        text
+        for place, (other, text) in enumerate(zip(containers, lasting, strict=True))
+        if other.lasts and (place > index or other.part == "containers")
+    ]
+    free = min(sum(counted(text, rules) for text in later), _bytes_or_cores(rules.allowed, rules))
+    spare = written(free, rules) if free else rules.small
+    share = _share(box, 0, rules) if box.shares else spare
+    return _at_least(box, share if counted(share, rules) > counted(spare, rules) else spare, rules)
+
+
+def _at_least(box: StatedContainer, share: Json, rules: Rules) -> Json:
+    """What is stated, else the share; a request without a limit gets a limit no less than the share."""
+    request, limit = stated(box.requests, rules.resource), stated(box.limits, rules.resource)
+    if limit == "" and request != "":
+        return _whole(request if counted(request, rules) >= counted(share, rules) else share, rules)
+    first, second = (limit, request) if rules.limits_first else (request, limit)
+    return _whole(first if first != "" else second if second != "" else share, rules)
+
+
+def _share(box: StatedContainer, given_up: int, rules: Rules) -> Json:
+    """A share of the node, at least a core or a GiB. It is never rounded up, so that all shares fit."""
+    share = box.gpus * rules.per_gpu + box.slices * rules.per_slice - given_up
+    if rules.resource == "memory":
+        return f"{max(1, min(share // _GIBIBYTE, rules.allowed))}Gi"
+    cores = min(share, rules.allowed)
+    return str(max(1, cores - cores % rules.step if cores >= rules.step else cores))
+
+
+def _bytes_or_cores(allowed: int, rules: Rules) -> int:
+    return allowed * _GIBIBYTE if rules.resource == "memory" else allowed
+
+
+def written(count: int, rules: Rules) -> str:
+    """A count as a quantity, never more than it is."""
+    if rules.resource == "cpu":
+        return str(count - count % rules.step if count >= rules.step else count)
+    return show("memory", count - count % _MEBIBYTE) if count >= _MEBIBYTE else str(count)
+
+
+def _whole(text: Json, rules: Rules) -> Json:
+    return whole(text, rules.step) if rules.resource == "cpu" else text
+
+
+def counted(text: Json, rules: Rules) -> int:
+    """Whole cores or bytes; 0 for what is no quantity, for the API server to refuse."""
+    try:
+        exact = amount(rules.resource, _whole(text, rules), Where(), up=True)
+    except ValueError:
+        return 0
+    return -(-exact // 1000) if rules.resource == "cpu" else exact
+
+
+def stated(side: Mapping[str, Json], resource: str) -> Json:
+    """The amount on one side, "" where it is none or zero; what is no quantity counts as stated."""
+    text = side.get(resource, "")
+    if text is None or text == "":
+        return ""
+    try:
+        return text if amount(resource, text, Where(), up=True) > 0 else ""
+    except ValueError:
+        return text

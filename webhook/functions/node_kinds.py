@@ -1,0 +1,138 @@
+"""Nodes grouped by what they give, and which of these groups could take a pod: `cluster.nodeKinds` in CEL.
+
+A policy's expression only hands these on to functions that take them. A cluster of thousands of nodes has a
+few kinds, so that a question about all nodes costs a few comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from planner.model.labels import NODE_NAME_FIELD, Taint
+from planner.model.node import Node
+from planner.model.pod import PodShape
+from planner.model.quantity import Resources
+from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL
+from planner.node.eligibility import obstacle
+
+GPU = "nvidia.com/gpu"
+
+
+COUNT = "nvidia.com/gpu.count"
+"""Label of GPU feature discovery: how many GPUs a node has, whether or not a device plugin offers them."""
+
+
+_GIBIBYTE = 2**30
+
+
+_BYTES = ("memory", "ephemeral-storage")
+"""Amounts that differ by a few KiB from node to node of one kind."""
+
+
+_MOST_REMEMBERED = 32
+"""Sets of label keys for which a kind remembers its distinct nodes: what users select by is a handful; the
+bound keeps a stranger's many keys from filling memory (each entry refers to at most every node once)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeKind:
+    """Nodes alike in product, taints and amounts. `allocatable`: the least that any of them gives (what a MIG
+    reconfiguration under way will give counts); `claimable`: GPUs that are there for device claims only."""
+
+    product: str
+    taints: tuple[Taint, ...]
+    allocatable: Resources
+    claimable: int
+    nodes: tuple[Node, ...]
+    _distinct: dict[frozenset[str], tuple[tuple[Node, int], ...]] = field(default_factory=dict)
+
+    @property
+    def gpus(self) -> int:
+        """Whole GPUs of one node, offered or claimable."""
+        return sum(self.allocatable.get(name, 0) for name in GPU_RESOURCES) or self.claimable
+
+    def takes(self, shape: PodShape) -> bool:
+        """Whether some empty node of this kind could take the pod."""
+        return self.holds(shape.requests) and self.admits(shape)
+
+    def holds(self, requests: Resources) -> bool:
+        """Whether one empty node has that much."""
+        return all(self.allocatable.get(name, 0) >= amount for name, amount in requests.items())
+
+    def admits(self, shape: PodShape) -> bool:
+        """Whether labels and taints let the pod onto some node of this kind, whatever it asks for."""
+        return any(not obstacle(shape, node, now=False) for node, _ in self.distinct(_keys(shape)))
+
+    def admitting(self, shape: PodShape) -> int:
+        """How many nodes of this kind let the pod onto them, whatever it asks for."""
+        pairs = self.distinct(_keys(shape))
+        return sum(count for node, count in pairs if not obstacle(shape, node, now=False))
+
+    def distinct(self, keys: frozenset[str]) -> tuple[tuple[Node, int], ...]:
+        """One node for each way in which the nodes differ in these labels, with how many are like it."""
+        if NODE_NAME_FIELD in keys:
+            return tuple((node, 1) for node in self.nodes)
+        known = self._distinct.get(keys)
+        if known is None:
+            known = _distinct(self.nodes, sorted(keys))
+            if len(self._distinct) < _MOST_REMEMBERED:
+                self._distinct[keys] = known
+        return known
+
+
+def _distinct(nodes: Iterable[Node], keys: list[str]) -> tuple[tuple[Node, int], ...]:
+    first: dict[tuple[str | None, ...], Node] = {}
+    count: dict[tuple[str | None, ...], int] = {}
+    for node in nodes:
+        values = tuple(node.labels.get(key) for key in keys)
+        first.setdefault(values, node)
+        count[values] = count.get(values, 0) + 1
+    return tuple((node, count[values]) for values, node in first.items())
+
+
+def _keys(shape: PodShape) -> frozenset[str]:
+    """The labels by which this pod may tell nodes of one kind apart."""
+    required = (requirement.key for term in shape.affinity for requirement in term)
+    return frozenset((*shape.node_selector, *required))
+
+
+def node_kinds(nodes: Iterable[Node]) -> list[NodeKind]:
+    """The kinds of these nodes, in the order of their first nodes."""
+    groups: dict[tuple[object, ...], list[Node]] = {}
+    for node in nodes:
+        offers = {**node.allocatable, **node.pending}
+        amounts = tuple(sorted((name, _rounded(name, amount)) for name, amount in offers.items()))
+        key = (node.labels.get(PRODUCT_LABEL, ""), node.taints, claimable(node), amounts)
+        groups.setdefault(key, []).append(node)
+    return [_kind(members) for members in groups.values()]
+
+
+def _kind(members: list[Node]) -> NodeKind:
+    first = members[0]
+    offers = [{**node.allocatable, **node.pending} for node in members]
+    least = {name: min(offer[name] for offer in offers) for name in offers[0]}
+    return NodeKind(
+        first.labels.get(PRODUCT_LABEL, ""), first.taints, least, claimable(first), tuple(members)
+    )
+
+
+def _rounded(resource: str, amount: int) -> int:
+    return amount // _GIBIBYTE if resource in _BYTES else amount
+
+
+def claimable(node: Node) -> int:
+    """GPUs of a node whose device plugin offers none: its label says how many there are to claim."""
+    offered = any(name in GPU_RESOURCES or name.startswith(MIG_PREFIX) for name in node.allocatable)
+    count = node.labels.get(COUNT, "")
+    return int(count) if count.isdecimal() and len(count) < 4 and not offered else 0
+
+
+def could_take(kinds: Iterable[NodeKind], shape: PodShape, claimed: int) -> list[NodeKind]:
+    """The kinds of nodes that could take a pod of this shape, which claims so many GPUs besides."""
+    return [kind for kind in kinds if (not claimed or kind.gpus >= claimed) and kind.takes(shape)]
+
+
+def asked_gpus(requests: Resources) -> Mapping[str, int]:
+    """The whole GPUs among the requests, by resource."""
+    return {name: requests[name] for name in GPU_RESOURCES if requests.get(name, 0) > 0}

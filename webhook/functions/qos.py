@@ -1,0 +1,313 @@
+"""Functions of policies that make GPU pods Guaranteed: what each container shall have of cpu and memory.
+
+Plain JSON in and out, but for `cluster.nodeKinds`. A pod's own amounts (`spec.resources`) are the upper
+bound: a resource that stands there is shared by the containers as they like, and is made equal there.
+Requests are not raised beyond what any node has that could take the pod as it is written: then it stays as it
+is, and `qos.unraised` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.manifests.pod import effective_request, shape_of
+from planner.model.errors import Where
+from planner.model.pod import PodShape
+from planner.model.quantity import amount, show
+from webhook.cel import Function
+from webhook.functions.container_amounts import (
+    RESOURCES,
+    Resource,
+    Rules,
+    StatedContainer,
+    amounts,
+    counted,
+    stated,
+    written,
+)
+from webhook.functions.gpu_shares import Share, share_of
+from webhook.functions.node_kinds import NodeKind, could_take
+from webhook.functions.pods import count, slices, whole
+
+Json = Any
+
+
+PARTS = ("initContainers", "containers")
+
+
+_UNBOUNDED = 10**6
+"""Cores or GiB that a container may have where no LimitRange says otherwise: more than any node has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One pod to be made Guaranteed, with what is known around it."""
+
+    spec: Mapping[str, Json]
+    containers: Sequence[StatedContainer]
+    shape: PodShape | None
+    kinds: Sequence[NodeKind]
+    able: Sequence[NodeKind]
+    share: Share | None
+    rules: Mapping[str, Json]
+    ranges: Sequence[Mapping[str, Json]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Amounts:
+    """What is to be written: by resource each container's amount and the pod's own; `kept` are resources that
+    stay as they are written, because no node has what raising them would take, with that amount."""
+
+    by_resource: Mapping[Resource, Sequence[Json]]
+    of_pod: Mapping[Resource, Json]
+    kept: Mapping[Resource, int]
+
+
+def guaranteed(pod: Json, around: Json) -> dict[str, Json]:
+    """`qos.guaranteed(pod, {nodeKinds, claims, ranges, rules})`: the amounts that make a pod Guaranteed.
+
+    `containers`: of each by `list` and `name` the `amounts` for requests and limits alike; `pod`: those of
+    the pod's own resources, {} where it has none. A resource that is left out stays as it stands.
+    """
+    task = _task(pod, around)
+    chosen = _chosen(task)
+    return {
+        "containers": [
+            {
+                "list": box.part,
+                "name": box.name,
+                "amounts": {name: texts[index] for name, texts in chosen.by_resource.items()},
+            }
+            for index, box in enumerate(task.containers)
+        ],
+        "pod": dict(chosen.of_pod),
+    }
+
+
+def unraised(pod: Json, around: Json) -> list[str]:
+    """`qos.unraised(pod, …)`: for each resource whose requests stay below the limits, why, and what works."""
+    task = _task(pod, around)
+    asked = task.shape.requests if task.shape else {}
+    sentences = []
+    for name, wanted in _chosen(task).kept.items():
+        largest = max(kind.allocatable.get(name, 0) for kind in task.able)
+        sentences.append(
+            f"to be Guaranteed it would ask for {show(name, wanted)} {name}, and the most that any node has "
+            f"which could take it is {show(name, largest)}: its requests stay at "
+            f"{show(name, asked.get(name, 0))}. What would work: limits of at most {show(name, largest)} "
+            f"{name} together"
+        )
+    return sentences
+
+
+def _task(pod: Json, around: Mapping[str, Json]) -> _Task:
+    spec = _map(_map(pod).get("spec"))
+    kinds = around["nodeKinds"]
+    claims = _claims(around["claims"], kinds)
+    containers = _stated(spec, claims)
+    shape = _shape(spec)
+    claimed = sum(gpus for gpus, _ in claims.values())
+    return _Task(
+        spec,
+        containers,
+        shape,
+        kinds,
+        could_take(kinds, shape, claimed) if shape else (),
+        share_of(shape, claimed, kinds) if shape else None,
+        around["rules"],
+        [bounds for bounds in around["ranges"] if bounds["type"] == "Container"],
+    )
+
+
+def _shape(spec: Mapping[str, Json]) -> PodShape | None:
+    """What the scheduler looks at in the pod; None where it is malformed, for the API server to refuse."""
+    try:
+        return shape_of(spec, Where())
+    except ValueError:
+        return None
+
+
+def _claims(claims: Iterable[Mapping[str, Json]], kinds: Sequence[NodeKind]) -> dict[str, tuple[int, int]]:
+    """GPUs and slices by claim, under the container that has them: the first one that uses the claim.
+
+    All GPUs of a node (allocationMode All) are as many as the largest node is known to have.
+    """
+    every = max((kind.gpus for kind in kinds), default=0) or 1
+    by_container: dict[str, tuple[int, int]] = {}
+    for claim in claims:
+        if claim["containers"]:
+            name = claim["containers"][0]
+            gpus, parts = by_container.get(name, (0, 0))
+            more = every if claim["all"] else claim["gpus"]
+            by_container[name] = (gpus + more, parts + claim["slices"])
+    return by_container
+
+
+def _stated(spec: Mapping[str, Json], claims: Mapping[str, tuple[int, int]]) -> list[StatedContainer]:
+    """The pod's containers in the order in which they start; those without a name cannot be mended."""
+    return [
+        _container(part, container, claims.get(container["name"], (0, 0)))
+        for part in PARTS
+        for container in _list(spec.get(part))
+        if isinstance(container, Mapping) and isinstance(container.get("name"), str)
+    ]
+
+
+def _container(part: str, container: Mapping[str, Json], claimed: tuple[int, int]) -> StatedContainer:
+    resources = _map(container.get("resources"))
+    return StatedContainer(
+        part,
+        container["name"],
+        part == "containers" or container.get("restartPolicy") == "Always",
+        count(container) + claimed[0],
+        slices(container) + claimed[1],
+        _map(resources.get("requests")),
+        _map(resources.get("limits")),
+    )
+
+
+def _rules(task: _Task, resource: Resource) -> Rules:
+    rules = task.rules
+    unit = 1000 if resource == "cpu" else 2**30
+    allowed = [bounds["max"][resource] // unit for bounds in task.ranges if resource in bounds["max"]]
+    known = None if task.share is None else getattr(task.share, resource)
+    return Rules(
+        resource,
+        rules["small"][resource],
+        _count(resource, rules["perGpu"][resource]) if known is None else known,
+        _count(resource, rules["perSlice"][resource]),
+        min(allowed, default=_UNBOUNDED),
+        max(1, rules["threadsPerCore"]),
+        rules["direction"] != "cut",
+    )
+
+
+def _count(resource: Resource, text: Json) -> int:
+    """Whole cores or bytes."""
+    count = amount(resource, text, Where(), up=False)
+    return count // 1000 if resource == "cpu" else count
+
+
+def _chosen(task: _Task) -> _Amounts:
+    """The amounts, without those resources that no node could give: first cpu is left out, then memory, then
+    both, and if that does not help nothing is."""
+    own = {name: side for name in RESOURCES if (side := _own(task.spec, name)) is not None}
+    texts = {name: amounts(task.containers, _rules(task, name)) for name in RESOURCES if name not in own}
+    full = _Amounts(texts, _of_pod(task, own, texts), {})
+    wanted = _effective(task, full)
+    if wanted is None or not task.able or _fits(task, wanted):
+        return full
+    for left_out in ((RESOURCES[0],), (RESOURCES[1],), RESOURCES):
+        rest = replace(
+            full,
+            by_resource={name: row for name, row in texts.items() if name not in left_out},
+            of_pod={name: text for name, text in full.of_pod.items() if name not in left_out},
+            kept={name: wanted.get(name, 0) for name in left_out},
+        )
+        less = _effective(task, rest)
+        if less is not None and _fits(task, less):
+            return rest
+    return full
+
+
+def _fits(task: _Task, requests: Mapping[str, int]) -> bool:
+    return any(kind.holds(requests) for kind in task.able)
+
+
+def _own(spec: Mapping[str, Json], resource: Resource) -> tuple[Json, Json] | None:
+    """The pod's own request and limit ("" for none) of a resource; None where it states neither."""
+    resources = _map(spec.get("resources"))
+    request = stated(_map(resources.get("requests")), resource)
+    limit = stated(_map(resources.get("limits")), resource)
+    return None if request == "" and limit == "" else (request, limit)
+
+
+def _of_pod(
+    task: _Task, own: Mapping[Resource, tuple[Json, Json]], texts: Mapping[Resource, Sequence[Json]]
+) -> dict[Resource, Json]:
+    """The pod's own amounts, made equal on both sides; {} where it has none.
+
+    Such a pod is Guaranteed by these alone, so that one of the two resources which it leaves out is stated
+    too: as much as the containers come to.
+    """
+    if not own:
+        return {}
+    of_pod: dict[Resource, Json] = {}
+    for name in RESOURCES:
+        rules = _rules(task, name)
+        if name in own:
+            of_pod[name] = _equal(task, own[name], rules)
+        else:
+            total = _effective(task, _Amounts({name: texts[name]}, {}, {})) or {}
+            of_pod[name] = _covering(name, total.get(name, 0))
+    return {name: text for name, text in of_pod.items() if text != ""}
+
+
+def _covering(resource: Resource, total: int) -> str:
+    """That much or a little more, as a short quantity; "" for none."""
+    if not total:
+        return ""
+    return show(resource, total if resource == "cpu" else -(-total // 2**20) * 2**20)
+
+
+def _equal(task: _Task, own: tuple[Json, Json], rules: Rules) -> Json:
+    """One amount for request and limit; a request without a limit gets no less than its containers' limits
+    and shares of the node together."""
+    request, limit = own
+    if limit != "":
+        text = limit if rules.limits_first or request == "" else request
+    else:
+        boxes = [replace(box, requests={}) for box in task.containers if box.lasts]
+        total = sum(counted(text, rules) for text in amounts(boxes, rules))
+        text = request if counted(request, rules) >= total else written(total, rules)
+    return whole(text, rules.step) if rules.resource == "cpu" else text
+
+
+def _effective(task: _Task, chosen: _Amounts) -> dict[str, int] | None:
+    """What the scheduler would count for the pod with these amounts; None where it is malformed."""
+    if task.shape is None:
+        return None
+    try:
+        return effective_request(_with(task, chosen), Where())
+    except ValueError:
+        return None
+
+
+def _with(task: _Task, chosen: _Amounts) -> dict[str, Json]:
+    by_name = {
+        (box.part, box.name): {name: texts[index] for name, texts in chosen.by_resource.items()}
+        for index, box in enumerate(task.containers)
+    }
+    spec = dict(task.spec)
+    for part in PARTS:
+        spec[part] = [
+            _given(container, by_name.get((part, container.get("name", "")), {}))
+            for container in _list(task.spec.get(part))
+        ]
+    return _given(spec, chosen.of_pod)
+
+
+def _given(holder: Mapping[str, Json], chosen: Mapping[Any, Json]) -> dict[str, Json]:
+    """A container, or a pod's spec, with these requests and limits."""
+    if not chosen:
+        return dict(holder)
+    resources = _map(holder.get("resources"))
+    sides = {side: {**_map(resources.get(side)), **chosen} for side in ("requests", "limits")}
+    return {**holder, "resources": {**resources, **sides}}
+
+
+def _map(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+QOS_FUNCTIONS: Mapping[str, Function] = {
+    "qos.guaranteed": Function(guaranteed, 2, 2),
+    "qos.unraised": Function(unraised, 2, 2),
+}
+"""Name in CEL → the function, the fewest and the most arguments."""

@@ -1,0 +1,223 @@
+"""Every annotation, label, taint and gate that Bayplan or its policies read or write: one table.
+
+The reference (docs/reference/keys.md) is made from it (`python -m tests.docs.generate_keys`), and a key that
+is nearly one of these is told with the right one (`webhook.workloads.misspelt_keys`). What a key of topology
+means is said once, by its meaning in `topology_keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.manifests.cluster import MIG_STATE
+from planner.manifests.gpu_sharing import GROUP_LABEL
+from planner.manifests.topology import ADAPTER_KEY, OVERSUBSCRIPTION_KEY, RESERVABLE_KEY, SELECTOR_KEY
+from planner.model.labels import RESERVED_TAINT
+from planner.model.resources import CLIQUE_LABEL, MEMORY_LABEL, PRODUCT_LABEL
+from planner.node.nvlink import NVLINK_SIZE
+from planner.node.topology_manager import GPUS_LABEL, POLICY_LABEL, SCOPE_LABEL
+from planner.request.levels import NVLINK_DOMAIN
+from webhook.workloads.annotation_keys import (
+    APPLIED,
+    GANG_OF,
+    PLACEMENT,
+    POD_SET,
+    POLICIES,
+    QUEUED_GATE,
+    RESERVATION,
+    SKIP,
+)
+from webhook.workloads.gangs import NUMA_ALIGNMENT
+from webhook.workloads.layouts import BATCH_MIN_MEMBER
+from webhook.workloads.options import (
+    BALANCED,
+    GANG,
+    GANG_MIN,
+    GANG_SIZE,
+    ON_UNAVAILABLE,
+    ON_UNAVAILABLE_MODES,
+    RESERVE,
+    RESERVE_MODES,
+)
+from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
+from webhook.workloads.reader import OLD_SCOPE
+from webhook.workloads.topology_keys import BOTH, KEYS, OBJECT, SCOPES, Key, Meaning
+
+Form = Literal["annotation", "label", "taint", "scheduling gate"]
+Use = Literal["read", "written", "read and written"]
+
+
+_TRUTH = ("true", "false")
+
+
+_LABEL_OR_ANNOTATION: tuple[Form, ...] = ("label", "annotation")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """A key: what it is, on which objects, whether it is read or written, what it says, its valid values."""
+
+    name: str
+    form: Form
+    place: str
+    use: Use
+    says: str
+    values: tuple[str, ...] = ()
+
+
+_MEANINGS: Mapping[Meaning, str] = {
+    "topology": "the topology by name",
+    "required": "the level that must hold the gang whole: a label key, or its short name",
+    "preferred": "the level that should hold it",
+    "unconstrained": "any place, counted by Kueue against its topology",
+    "slice": "the level that must hold each slice (segment) of the gang",
+    "slice-preferred": "the level that should hold each slice; it is told that this is not followed",
+    "slice-size": "how many pods make a slice",
+    "together": "pod sets with the same name share one domain",
+    "gpu-count": "how many GPUs the gang needs, by nod-ai's rules",
+    "preferred-domain": "the domain to try first, by nod-ai's rules",
+    "bandwidth": "the bandwidth that the gang needs, such as 200Gb, by nod-ai's rules",
+    "latency": "one leaf is better than several, by nod-ai's rules",
+    "strategy": "over how many leaves nodes are spread, by nod-ai's rules",
+    "part": "a part of a GPU, by KAI's GPU sharing",
+}
+
+
+_WRITTEN_BY_POLICIES = frozenset(
+    (
+        "kai.scheduler/topology",
+        "kai.scheduler/topology-required-placement",
+        "kai.scheduler/topology-preferred-placement",
+        "kai.scheduler/segment-size",
+        "kai.scheduler/segment-topology-required-placement",
+        "kueue.x-k8s.io/podset-required-topology",
+        "kueue.x-k8s.io/podset-preferred-topology",
+        "kueue.x-k8s.io/podset-slice-required-topology",
+        "kueue.x-k8s.io/podset-slice-size",
+        "kueue.x-k8s.io/podset-group-name",
+    )
+)
+"""Keys of topology that `kai-topology`, `kueue-topology`, `runai-defaults` or `native-gang` write too."""
+
+
+def _topology(key: Key) -> KnownKey:
+    both = "workloads and pod templates" if key.places == BOTH else "pod templates"
+    place = "workloads" if key.places == OBJECT else both
+    use: Use = "read and written" if key.name in _WRITTEN_BY_POLICIES else "read"
+    return KnownKey(key.name, "annotation", place, use, _MEANINGS[key.meaning], key.values)
+
+
+_EITHER = "workloads or pod templates"
+_PODS, _NODES, _TOPOLOGIES = "pods", "nodes", "Topology objects"
+
+
+_OWN = (
+    KnownKey(GANG, "annotation", _EITHER, "read", "the gang's name: pods that carry it start together"),
+    KnownKey(GANG_SIZE, "annotation", _EITHER, "read", "how many pods the gang has"),
+    KnownKey(GANG_MIN, "annotation", _EITHER, "read", "how many of them must start together at least"),
+    KnownKey(RESERVE, "annotation", _EITHER, "read", "what the gang holds", RESERVE_MODES),
+    KnownKey(
+        ON_UNAVAILABLE, "annotation", _EITHER, "read",
+        "what becomes of a gang without a place now", ON_UNAVAILABLE_MODES,
+    ),
+    KnownKey(BALANCED, "annotation", _EITHER, "read", "slices lie evenly over higher domains", _TRUTH),
+    KnownKey(SKIP, "annotation", _EITHER, "read", "no plan and no mutation", _TRUTH),
+    KnownKey(
+        NUMA_ALIGNMENT, "annotation", "pod templates", "read and written",
+        "NUMA zones are left aside in the plan; written by `numa-alignment`", ("warn",),
+    ),
+    *(
+        KnownKey(f"bayplan.dev/gpu-{name}", "annotation", _EITHER, "read", f"{says} (`gfd-affinity`)")
+        for name, says in (
+            ("product", "GPU products to choose from, with commas"),
+            ("family", "the GPUs' architecture, such as hopper"),
+            ("memory", "the least memory of each GPU, such as 80G"),
+            ("count", "the least number of GPUs of a node"),
+            ("interconnect", "nodes with NVSwitch only: nvswitch"),
+        )
+    ),
+    KnownKey(
+        RESERVATION, "annotation", "workloads, templates and pods", "read and written",
+        "the gang's reservation",
+    ),
+    KnownKey(PLACEMENT, "annotation", "workloads and templates", "written", "the plan in short, as JSON"),
+    KnownKey(POLICIES, "annotation", "workloads", "written", "the policies that ran, and their revision"),
+    KnownKey(APPLIED, "annotation", "workloads", "read and written", "digests of the templates"),
+    KnownKey(POD_SET, "annotation", "pod templates", "read and written", "which PodSet its pods are"),
+    KnownKey(GANG_OF, "annotation", "pod templates", "read and written", "the gang of a Deployment's pods"),
+    KnownKey("bayplan.dev/revision", "annotation", "Reports", "written", "the policies' revision"),
+    KnownKey(
+        "bayplan.dev/templates", "annotation", "policies", "read",
+        "a policy of Kubernetes' runs on pod templates too", _TRUTH,
+    ),
+    KnownKey("bayplan.dev/description", "annotation", "policies", "read", "what the policy does, in a line"),
+    KnownKey(RESERVABLE_KEY, "annotation", _TOPOLOGIES, "read", "the highest level that is held whole"),
+    KnownKey(SELECTOR_KEY, "annotation", _TOPOLOGIES, "read and written", "the nodes that belong to it"),
+    KnownKey(OVERSUBSCRIPTION_KEY, "annotation", _TOPOLOGIES, "read", "how far each level is oversubscribed"),
+    KnownKey(ADAPTER_KEY, "annotation", _TOPOLOGIES, "read", "Gb/s of each node's adapter"),
+    KnownKey(POLICY_LABEL, "label", _NODES, "read", "the kubelet's Topology Manager policy"),
+    KnownKey(SCOPE_LABEL, "label", _NODES, "read", "the Topology Manager's scope"),
+    KnownKey(GPUS_LABEL, "label", _NODES, "read", "GPUs in each NUMA node"),
+    KnownKey(RESERVED_TAINT, "taint", _NODES, "read and written", "a gang holds the node's domain whole"),
+    KnownKey(QUEUED_GATE, "scheduling gate", _PODS, "read and written", "the gang waits for a place"),
+)  # fmt: skip
+
+
+_OTHERS = (
+    KnownKey(BATCH_MIN_MEMBER, "annotation", "workloads", "read and written", "how many pods start together"),
+    KnownKey("kai.scheduler/queue", "label", "workloads and pods", "read and written", "KAI's queue"),
+    KnownKey(
+        "kai.scheduler/node-pool", "label", "nodes, workloads and pods", "read",
+        "the node pool of KAI and Run:ai",
+    ),
+    KnownKey("runai/queue", "label", "workloads and namespaces", "read", "Run:ai's queue: its workloads"),
+    KnownKey("kueue.x-k8s.io/queue-name", "label", "workloads", "read and written", "Kueue's local queue"),
+    KnownKey(KUEUE_GROUP, "label", _PODS, "read", "the gang's name"),
+    KnownKey(KUEUE_TOTAL, "annotation", _PODS, "read", "how many pods the gang has"),
+    *(KnownKey(name, "annotation", _PODS, "read", "the PodGroup of a pod") for name in GROUP_ANNOTATIONS),
+    KnownKey("scheduling.x-k8s.io/pod-group", "label", _PODS, "read", "the PodGroup (`native-gang`)"),
+    *(
+        KnownKey(name, form, _PODS, "read", "the part of its gang that a pod plays: prefill, decode, worker")
+        for name in SUBGROUPS for form in _LABEL_OR_ANNOTATION
+    ),
+    KnownKey("app.kubernetes.io/component", "label", _EITHER, "read", "the same, where no other key says it"),
+    KnownKey(OLD_SCOPE, "annotation", _PODS, "read", "Run:ai's scope, or a policy of KAI", tuple(SCOPES)),
+    KnownKey(GROUP_LABEL, "label", _PODS, "read", "the GPU that pods share, by KAI's name"),
+    KnownKey("jobset.sigs.k8s.io/jobset-name", "label", _PODS, "read", "the JobSet of a pod"),
+    KnownKey("jobset.sigs.k8s.io/replicatedjob-name", "label", _PODS, "read", "its job in the JobSet"),
+    KnownKey("jobset.sigs.k8s.io/job-global-index", "label", _PODS, "read", "its job's number there"),
+    KnownKey("leaderworkerset.sigs.k8s.io/name", "label", _PODS, "read", "the LeaderWorkerSet of a pod"),
+    KnownKey("leaderworkerset.sigs.k8s.io/group-index", "label", _PODS, "read", "its replica there"),
+    KnownKey("training.kubeflow.org/job-name", "label", _PODS, "read", "the training job of a pod"),
+    KnownKey(PRODUCT_LABEL, "label", _NODES, "read", "the GPUs' product"),
+    KnownKey("nvidia.com/gpu.family", "label", _NODES, "read", "their architecture"),
+    KnownKey(MEMORY_LABEL, "label", _NODES, "read", "their memory in MiB"),
+    KnownKey("nvidia.com/gpu.count", "label", _NODES, "read", "how many GPUs there are"),
+    KnownKey("nvidia.com/gpu.sharing-strategy", "label", _NODES, "read", "whether they are shared, and how"),
+    KnownKey(CLIQUE_LABEL, "label", _NODES, "read", "the NVLink clique: cluster UUID and clique"),
+    KnownKey("nvidia.com/mig.strategy", "label", _NODES, "read", "single or mixed"),
+    KnownKey("nvidia.com/mig.config", "label", _NODES, "read", "the split that the MIG manager makes"),
+    KnownKey(MIG_STATE, "label", _NODES, "read", "whether that split is under way"),
+    KnownKey("nvidia.com/nvswitch.present", "label", _NODES, "read", "whether GPUs are joined by NVSwitch"),
+    KnownKey(NVLINK_DOMAIN, "label", _NODES, "read", "the NVLink domain"),
+    KnownKey(NVLINK_SIZE, "label", _NODES, "read", "GPUs of one NVLink domain inside the host"),
+    KnownKey("gpu.topology/interconnect", "label", _NODES, "read", "how GPUs of the host are joined"),
+    KnownKey(
+        "networking.gke.io/interfaces", "annotation", "pod templates", "written",
+        "networks of GKE's RDMA adapters (`rdma-fabric`)",
+    ),
+    KnownKey(
+        "networking.gke.io/default-interface", "annotation", "pod templates", "written",
+        "the interface of all other traffic (`rdma-fabric`)",
+    ),
+    KnownKey(
+        "k8s.v1.cni.cncf.io/networks", "annotation", "pod templates", "read and written",
+        "network attachments of SR-IOV functions (`rdma-fabric`)",
+    ),
+)  # fmt: skip
+
+
+KNOWN_KEYS: tuple[KnownKey, ...] = (*_OWN, *map(_topology, KEYS), *_OTHERS)
+"""All of them; a key that stands as a label or an annotation alike has a row for each."""

@@ -1,0 +1,120 @@
+"""Keys that are nearly one of Bayplan's, KAI's, Kueue's or nod-ai's: `topology-required-placment`.
+
+Schedulers ignore what they do not know, so that such a key costs a slow job rather than an error. Near means
+that the domain and the name each differ by a letter or two; other people's keys are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import Any
+
+from webhook.workloads.known_keys import KNOWN_KEYS
+
+DOMAINS = ("bayplan.dev", "kai.scheduler", "kueue.x-k8s.io", "topology.scheduler")
+"""Whose keys are looked at."""
+
+
+_NEAR = 0.85
+"""How alike two names must be: one wrong letter in seven. Kueue's own further keys stay below it."""
+
+
+_NEAR_OWN = 0.7
+"""The same for a name under our own domain, where nobody else has keys."""
+
+
+_NEAR_DOMAIN = 0.8
+"""`kai.schedular`, `kueue.x-k8s.oi`, `kueue.k8s.io`."""
+
+
+_TELLING = 12
+"""Letters of a name from which on it tells whose key it is, whatever stands before it: `queue` does not."""
+
+
+_REAL = frozenset(
+    (
+        "kueue.x-k8s.io/managed",
+        "kueue.x-k8s.io/pod-group-pod-index",
+        "kueue.x-k8s.io/pod-group-pod-index-label",
+        "kueue.x-k8s.io/pod-group-serving",
+        "kueue.x-k8s.io/pod-group-fast-admission",
+        "kueue.x-k8s.io/podset-slice-required-topology-constraints",
+        "kueue.x-k8s.io/priority-class",
+        "kueue.x-k8s.io/workload",
+    )
+)
+"""Keys that are near ours, which their systems have and Bayplan has no use for."""
+
+
+_FORMS: Mapping[str, frozenset[str]] = {
+    key.name: frozenset(other.form for other in KNOWN_KEYS if other.name == key.name) for key in KNOWN_KEYS
+}
+
+
+_BY_DOMAIN: Mapping[str, tuple[str, ...]] = {
+    domain: tuple(name.partition("/")[2] for name in _FORMS if name.startswith(domain + "/"))
+    for domain in DOMAINS
+}
+
+
+def misspelt(metadata: Any) -> list[str]:
+    """`keys.misspelt(metadata)`: a sentence for each annotation or label that is nearly one that is read."""
+    return [
+        sentence
+        for form, part in (("annotation", "annotations"), ("label", "labels"))
+        for key in _keys(metadata, part)
+        if (sentence := _told(key, form))
+    ]
+
+
+def _keys(metadata: Any, part: str) -> list[str]:
+    named = metadata.get(part) if isinstance(metadata, Mapping) else None
+    return [key for key in named if isinstance(key, str)] if isinstance(named, Mapping) else []
+
+
+@lru_cache(maxsize=4096)
+def _told(key: str, form: str) -> str:
+    """What is wrong with a key of this form, "" for nothing. The same few stand on every object."""
+    forms = _FORMS.get(key)
+    if forms is not None:
+        if form in forms or not key.startswith(DOMAINS):
+            return ""
+        right = " and a ".join(sorted(forms))
+        return f"{form} {key} is not read. What would work: the {right} of that name"
+    right_key = meant(key)
+    return f"{form} {key} is not read by anyone. What would work: {right_key}" if right_key else ""
+
+
+def meant(key: str) -> str:
+    """The key that is probably meant, "" where none is near."""
+    domain, slash, name = key.rpartition("/")
+    if key in _REAL or len(key) > _LONGEST:
+        return ""
+    if slash:
+        near = max(DOMAINS, key=lambda known: _alike(domain, known))
+        if _alike(domain, near) < _NEAR_DOMAIN:
+            return ""
+        bound = _NEAR_OWN if near == "bayplan.dev" else _NEAR
+        if best := _nearest(name, _BY_DOMAIN[near], bound):
+            return f"{near}/{best}"
+    if len(name) < _TELLING:
+        return ""
+    elsewhere = {known: other for other in reversed(DOMAINS) for known in _BY_DOMAIN[other]}
+    best = _nearest(name, tuple(elsewhere), _NEAR)
+    return f"{elsewhere[best]}/{best}" if len(best) >= _TELLING else ""
+
+
+_LONGEST = 317
+"""A key's longest domain, slash and name; what is longer is no key."""
+
+
+def _nearest(name: str, known: tuple[str, ...], bound: float) -> str:
+    """The most alike of these names, the first of several; "" where none comes up to the bound."""
+    best = max(known, key=lambda candidate: _alike(name, candidate), default="")
+    return best if best and _alike(name, best) >= bound else ""
+
+
+def _alike(one_text: str, other_text: str) -> float:
+    return SequenceMatcher(None, one_text, other_text, autojunk=False).ratio()
