@@ -133,6 +133,19 @@ class Snapshot:
         free = {name: amount - used.get(name, 0) for name, amount in self.base.offers(node).items()}
         return free, gpus, available_devices
 
+    def plain_free_on(self, name: str) -> dict[str, int] | None:
+        """What is left of a node where amounts alone tell what fits.
+
+        None where NUMA zones, parts of GPUs or claimed devices count too, or where there is no such node.
+        """
+        node = self.nodes.get(name)
+        if node is None or self.base.claims.slices or self.base.aligned(node) is not None:
+            return None
+        taken = self._promised_on(name)
+        if not _SPECIAL_PREFIXES.isdisjoint([resource[:4] for resource in taken]):
+            return None
+        return {resource: amount - taken.get(resource, 0) for resource, amount in node.allocatable.items()}
+
     def _numa_state(self, node: Node) -> NumaState | None:
         numa_node = self.base.aligned(node)
         if numa_node is None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from planner.ledger.conflicts import NO_HEADROOM, Headroom
 from planner.model.reservation import Book, Reservation
 
 
@@ -36,11 +37,14 @@ class Ledger(Protocol):
         """The live reservations at `now`; expired holds are left out."""
         ...
 
-    async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
+    async def reserve(
+        self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
+    ) -> Reservation:
         """Take the reservation, or raise `Conflict`.
 
-        A conflict is any live reservation of another gang that shares a node or a held domain with this one
-        and came after the revision `planned_on`, or that holds such a node or domain whole. The same id and
+        A conflict is any live reservation of another gang that holds whole what this one holds or uses, or
+        the other way round, or that came after the revision `planned_on` to a node where `headroom`, what
+        the plan leaves free, has no room for it (`planner.ledger.conflicts`). The same id and
         fingerprint again returns what is there, unless the plan knew it (it came at or before `planned_on`)
         and gives the gang another place: then that replaces it in one step, and a claimed one stays claimed.
         The same id with another fingerprint replaces it.

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from planner.ledger import sqlite_schema
-from planner.ledger.conflicts import Blocked, RecordedReservation, judge
+from planner.ledger.conflicts import NO_HEADROOM, Blocked, Headroom, RecordedReservation, judge
 from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.model.reservation import Book, Reservation
 
@@ -72,7 +72,9 @@ class SqliteLedger:
         """The live reservations at `now` (seconds since the epoch), in the order of their ids."""
         return await self._call(lambda connection: self._book(connection, now))
 
-    async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
+    async def reserve(
+        self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
+    ) -> Reservation:
         """Take the reservation, whole or not at all, or raise `Conflict` with the holder's name.
 
         What is in the way, and what becomes of a reservation of the same id, `planner.ledger.conflicts` says.
@@ -81,7 +83,9 @@ class SqliteLedger:
         """
         if reservation.mode == "none":
             raise ValueError(f"reservation {reservation.id}: mode none reserves nothing")
-        return await self._call(lambda connection: self._reserve(connection, reservation, planned_on, now))
+        return await self._call(
+            lambda connection: self._reserve(connection, reservation, planned_on, now, headroom)
+        )
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
         """The workload exists: the hold no longer expires. False where none is live."""
@@ -109,10 +113,15 @@ class SqliteLedger:
         return Book(revision, tuple(live))
 
     def _reserve(
-        self, connection: sqlite3.Connection, wanted: Reservation, planned_on: int, now: float
+        self,
+        connection: sqlite3.Connection,
+        wanted: Reservation,
+        planned_on: int,
+        now: float,
+        headroom: Headroom,
     ) -> Reservation:
         with self._writing(connection, now):
-            verdict = judge(wanted, planned_on, sqlite_schema.near(connection, wanted, self._known))
+            verdict = judge(wanted, planned_on, sqlite_schema.near(connection, wanted, self._known), headroom)
             if isinstance(verdict, Blocked):
                 raise Conflict(verdict.holder)
             if isinstance(verdict, RecordedReservation):

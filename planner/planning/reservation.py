@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import TopologyTree
+from planner.ledger.conflicts import NodeRoom
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id, traits_of
@@ -38,6 +39,22 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
         traits=tuple((p.name, traits) for p in gang.pod_sets if p.count and (traits := traits_of(p.shape))),
         fingerprint=fingerprint(gang),
     )
+
+
+def headroom(snapshot: Snapshot, held: Reservation) -> dict[str, NodeRoom]:
+    """By node what the plan of `held` leaves free there, for `planner.ledger.conflicts`; `snapshot` is the
+    cluster with `held` in it. Empty for what is held whole: there amounts do not matter.
+    """
+    if held.mode != "nodes":
+        return {}
+    rooms = ((node, snapshot.plain_free_on(node)) for node in sorted(held.touched))
+    return {
+        node: NodeRoom(
+            free, {other.id: uses for other, uses in snapshot.holds.on(node) if other.id != held.id}
+        )
+        for node, free in rooms
+        if free is not None
+    }
 
 
 def _outside(tree: TopologyTree, answer: Answer) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import Headroom
 from planner.model.reservation import Reservation
+from planner.planning.reservation import headroom
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of
@@ -15,10 +17,11 @@ from webhook.workloads.annotation_keys import POD_GANGS, kind_of
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """Reserve this; it was planned on the ledger's revision `planned_on`."""
+    """Reserve this. It was planned on the ledger's revision `planned_on`; the plan leaves `headroom` free."""
 
     reservation: Reservation
     planned_on: int
+    headroom: Headroom = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def reserving(plan: WorkloadPlan | None, before: Iterable[Reservation]) -> tuple
         return ()
     known = [reservation_identity(held) for held in before]
     return tuple(
-        Reserve(held, plan.snapshot.revision)
+        Reserve(held, plan.snapshot.revision, headroom(plan.snapshot, held))
         for held in plan.reservations
         if reservation_identity(held) not in known
     )

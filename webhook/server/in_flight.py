@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from planner.cluster.snapshot import Snapshot
-from planner.ledger.conflicts import RecordedReservation, in_the_way
+from planner.ledger.conflicts import Headroom, RecordedReservation, in_the_way
 from planner.model.reservation import Reservation
 
 KEPT_SECONDS = 5.0
@@ -50,8 +50,8 @@ class InFlightReservations:
                 snapshot = snapshot.with_reservation(held.reservation)
         return snapshot
 
-    def add(self, reservations: Iterable[Reservation], since: float) -> bool:
-        """Add all of these, unless another thread has added something in their way after `since`."""
+    def add(self, reservations: Iterable[tuple[Reservation, Headroom]], since: float) -> bool:
+        """Add all of these, unless what other threads added after `since` leaves no room for them."""
         new = tuple(reservations)
         with self._lock:
             newer = [
@@ -59,10 +59,12 @@ class InFlightReservations:
                 for held in self._by_id.values()
                 if held.begun >= since
             ]
-            if newer and any(in_the_way(reservation, 0, newer) is not None for reservation in new):
+            if newer and any(
+                in_the_way(reservation, 0, newer, headroom) is not None for reservation, headroom in new
+            ):
                 return False
             now = time.monotonic()
-            self._by_id |= {reservation.id: InFlightReservation(reservation, now) for reservation in new}
+            self._by_id |= {reservation.id: InFlightReservation(reservation, now) for reservation, _ in new}
         return True
 
     def settle(self, ids: Iterable[str], *, kept: bool) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable
-from planner.model.reservation import Book, Reservation
+from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase, decide
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve, reservation_identity
 from webhook.policy.loading.files import PolicyStore
@@ -127,7 +127,9 @@ class Service:
             current: Snapshot | None = self.cluster.snapshot()
             snapshot = self.in_flight.over(current.with_book(book), read) if current is not None else None
             decision = decide(request, self.policies.current, snapshot, phase, self.cluster.environment())
-            reservations = [step.reservation for step in decision.steps if isinstance(step, Reserve)]
+            reservations = [
+                (step.reservation, step.headroom) for step in decision.steps if isinstance(step, Reserve)
+            ]
             if request.dry_run or not reservations or self.in_flight.add(reservations, began):
                 return decision
 
@@ -139,8 +141,8 @@ class Service:
         try:
             for step in decision.steps:
                 match step:
-                    case Reserve(reservation, planned_on):
-                        await self._reserve(reservation, planned_on, now)
+                    case Reserve(reservation):
+                        await self._reserve(step, now)
                         if reservation.id not in known:
                             new.append(reservation.id)
                     case ReservationClaim(reservation_id, owner_uid):
@@ -152,11 +154,11 @@ class Service:
                 await self.ledger.release(reservation_id)
             raise
 
-    async def _reserve(self, reservation: Reservation, planned_on: int, now: float) -> None:
+    async def _reserve(self, step: Reserve, now: float) -> None:
         """Reserve. Another place for the gang, reserved by another call, is a conflict too: the answer must
         name the place that the ledger holds."""
-        hold = replace(reservation, created=now, expires=now + HOLD_SECONDS)
-        held = await self.ledger.reserve(hold, planned_on, now)
+        hold = replace(step.reservation, created=now, expires=now + HOLD_SECONDS)
+        held = await self.ledger.reserve(hold, step.planned_on, now, step.headroom)
         if reservation_identity(held) != reservation_identity(hold):
             raise Conflict(held.gang)
 

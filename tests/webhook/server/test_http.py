@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
+from planner.ledger.conflicts import NO_HEADROOM, Headroom
 from planner.ledger.ledger import LedgerUnavailable
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book, Reservation
@@ -101,7 +102,9 @@ async def test_a_ledger_that_cannot_be_written_refuses_in_words_and_the_server_s
     """No place is promised that could not be kept."""
 
     class Broken(SqliteLedger):
-        async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
+        async def reserve(
+            self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
+        ) -> Reservation:
             raise LedgerUnavailable("bayplan.db: the disk is full; free space on its file system and retry")
 
     ledger = Broken(tmp_path / "broken.db")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from planner.ledger.conflicts import NO_HEADROOM, Headroom
 from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Reservation
@@ -18,11 +20,13 @@ class Slow(SqliteLedger):
 
     late = 0
 
-    async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
+    async def reserve(
+        self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
+    ) -> Reservation:
         """As ever, a little later."""
         await asyncio.sleep(0.05)
         try:
-            return await super().reserve(reservation, planned_on, now)
+            return await super().reserve(reservation, planned_on, now, headroom)
         except Conflict:
             self.late += 1
             raise
@@ -63,10 +67,12 @@ async def test_a_promise_that_was_not_kept_is_in_nobodys_way(serve: Serve, tmp_p
     class Refusing(Slow):
         refuses = True
 
-        async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
+        async def reserve(
+            self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
+        ) -> Reservation:
             if self.refuses:
                 raise LedgerUnavailable("the disk is full")
-            return await super().reserve(reservation, planned_on, now)
+            return await super().reserve(reservation, planned_on, now, headroom)
 
     ledger = Refusing(tmp_path / "book.db")
     async with serve("superpod-32", ledger=ledger) as asked:
@@ -75,3 +81,41 @@ async def test_a_promise_that_was_not_kept_is_in_nobodys_way(serve: Serve, tmp_p
         assert (await asked.mutate(first))["status"]["code"] == 503
         ledger.refuses = False
         assert await asked.mutate(second, uid="u") == rehearsed
+
+
+async def test_small_pods_that_come_at_once_to_two_replicas_all_get_a_place(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """64 pods of one GPU on 256 free GPUs: both replicas choose the same nodes, and yet few pods are decided
+    more than once, for a newer reservation on the same node is a conflict only where it does not fit."""
+    path = tmp_path / "book.db"
+    first, second = Slow(path), Slow(path)
+    async with (
+        serve("superpod-32", ledger=first) as north,
+        serve("superpod-32", ledger=second) as south,
+    ):
+        replicas = [north, south]
+        answers = await asyncio.gather(
+            *(replicas[number % 2].mutate(notebook(number)) for number in range(64))
+        )
+        held = (await first.book(north.now[0])).reservations
+    assert all(answer["allowed"] for answer in answers)
+    assert len(held) == 64
+    taken = Counter(assignment.node for reservation in held for assignment in reservation.assignments)
+    assert max(taken.values()) <= 8
+    assert first.late + second.late <= 64, "at most two decisions a pod on average"
+
+
+def notebook(number: int) -> dict[str, Any]:
+    """A pod of one GPU that holds no more than it uses."""
+    container = {"name": "main", "image": "jupyter", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"notebook-{number}",
+            "namespace": "research",
+            "annotations": {"bayplan.dev/reserve": "nodes"},
+        },
+        "spec": {"containers": [container]},
+    }

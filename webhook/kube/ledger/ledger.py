@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 
+from planner.ledger.conflicts import NO_HEADROOM, Headroom
 from planner.ledger.ledger import LedgerUnavailable
 from planner.model.reservation import Book, Reservation
 from webhook.kube.api.client import Api, ApiError, Unreachable
@@ -61,7 +62,9 @@ class KubeLedger:
         live = (kept.reservation for kept in self._view.kept() if lives(kept.reservation, now))
         return Book(turn.seq, tuple(sorted(live, key=lambda reservation: reservation.id)))
 
-    async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
+    async def reserve(
+        self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
+    ) -> Reservation:
         """Take the reservation, whole or not at all, or raise `Conflict`; the rules are `planner.conflicts`'.
 
         Raises `ValueError` for mode `none`, which reserves nothing, and `LedgerUnavailable`.
@@ -69,7 +72,7 @@ class KubeLedger:
         if reservation.mode == "none":
             raise ValueError(f"reservation {reservation.id}: mode none reserves nothing")
         async with _reachable():
-            return await self._writer.ask(reservation, planned_on, now)
+            return await self._writer.ask(reservation, planned_on, now, headroom)
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
         """The workload exists: the hold no longer expires. False where none is live."""

@@ -7,9 +7,9 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from planner.ledger.conflicts import Blocked, RecordedReservation, judge
+from planner.ledger.conflicts import NO_HEADROOM, Blocked, Headroom, RecordedReservation, judge
 from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.api.client import ApiError, Unreachable
@@ -41,6 +41,7 @@ class Wish:
     now: float
     until: float
     answer: asyncio.Future[Reservation]
+    headroom: Headroom = field(default_factory=dict)
 
     def settle(self, outcome: Reservation | Exception) -> None:
         """Answer, unless nobody waits any more."""
@@ -65,10 +66,14 @@ class Writer:
         self._spare: set[str] = set()
         """Objects that were made for wishes which then lost."""
 
-    async def ask(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
+    async def ask(
+        self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
+    ) -> Reservation:
         """Take it, or raise `Conflict` or `LedgerUnavailable`."""
         loop = asyncio.get_running_loop()
-        wish = Wish(reservation, planned_on, now, loop.time() + COMMIT_SECONDS, loop.create_future())
+        wish = Wish(
+            reservation, planned_on, now, loop.time() + COMMIT_SECONDS, loop.create_future(), headroom
+        )
         while (newer := self._overtaken(wish)) is not None:
             if await self._stands(newer.holder):
                 raise Conflict(newer.holder)  # at once: it is to be planned anew
@@ -186,7 +191,8 @@ class Writer:
     def _overtaken(self, wish: Wish) -> Blocked | None:
         """Who took a part of the place after it was planned, and before it was asked for."""
         live = [kept for kept in self._view.kept() if lives(kept.reservation, wish.now)]
-        found = judge(wish.wanted, wish.planned_on, [kept for kept in live if kept.since > wish.planned_on])
+        newer = [recorded for recorded in live if recorded.since > wish.planned_on]
+        found = judge(wish.wanted, wish.planned_on, newer, wish.headroom)
         return found if isinstance(found, Blocked) else None
 
     def _judged(self, batch: Iterable[Wish]) -> list[Judged]:
@@ -194,7 +200,7 @@ class Writer:
         book = {kept.reservation.id: kept for kept in self._view.kept()}
         result: list[Judged] = []
         for wish in batch:
-            outcome = judge(wish.wanted, wish.planned_on, book.values())
+            outcome = judge(wish.wanted, wish.planned_on, book.values(), wish.headroom)
             if isinstance(outcome, Reservation):
                 book[outcome.id] = RecordedReservation(outcome, _NEWEST)
             result.append((wish, outcome))

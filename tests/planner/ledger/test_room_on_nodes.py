@@ -1,0 +1,92 @@
+"""Gangs that use parts of the same nodes at the same time: only what no longer fits is a conflict.
+
+node n1: 8 GPUs. The plan of gang a takes 1 of them on revision 5, and leaves 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.ledger.conflicts import Headroom, NodeRoom, RecordedReservation, in_the_way
+from planner.model.answer import Assignment
+from planner.model.labels import Requirement
+from planner.model.pod import PodTerm
+from planner.model.reservation import ReservedPodTraits
+from tests.planner.ledger.books import part
+
+GPU = "nvidia.com/gpu"
+PLANNED_ON = 5
+ROOM: Headroom = {"n1": NodeRoom({GPU: 7, "cpu": 64_000}, {})}
+
+
+def user(gang, gpus, node="n1", cpu=1000):
+    """A gang of one pod that uses so many GPUs of a node."""
+    return replace(part(gang, node), requests=(("worker", {GPU: gpus, "cpu": cpu}),))
+
+
+def recorded(*reservations, since=PLANNED_ON + 1):
+    """Reservations that came into the ledger after the plan was made."""
+    return [RecordedReservation(reservation, since) for reservation in reservations]
+
+
+def test_what_came_since_and_still_fits_is_not_in_the_way():
+    """7 GPUs are left and 7 were taken since."""
+    came = recorded(user("b", 2), user("c", 2), user("d", 3))
+    assert in_the_way(user("a", 1), PLANNED_ON, came, ROOM) is None
+
+
+def test_what_came_since_and_no_longer_fits_is_in_the_way():
+    """7 GPUs are left and 8 were taken since; the first of the newer gangs by name is told."""
+    came = recorded(user("d", 3), user("c", 2), user("b", 3))
+    assert in_the_way(user("a", 1), PLANNED_ON, came, ROOM) == "b"
+
+
+def test_every_resource_counts():
+    """The GPUs would do; the cores do not."""
+    assert in_the_way(user("a", 1), PLANNED_ON, recorded(user("b", 1, cpu=65_000)), ROOM) == "b"
+
+
+def test_a_resource_of_which_the_plan_says_nothing_is_in_the_way():
+    """A part of a GPU: whether it fits, amounts alone do not say."""
+    shared = replace(user("b", 0), requests=(("worker", {"gpu.share/50": 1}),))
+    assert in_the_way(user("a", 1), PLANNED_ON, recorded(shared), ROOM) == "b"
+
+
+def test_a_node_of_which_the_plan_says_nothing_is_in_the_way():
+    """As on nodes with NUMA zones: the gang is planned again."""
+    assert in_the_way(user("a", 1), PLANNED_ON, recorded(user("b", 1)), {}) == "b"
+
+
+def test_what_the_plan_has_counted_is_not_counted_twice():
+    """The same replica was about to reserve 7 GPUs for b, so the plan of a left nothing, and b came since."""
+    full: Headroom = {"n1": NodeRoom({GPU: 0, "cpu": 0}, {user("b", 7).id: {GPU: 7, "cpu": 1000}})}
+    assert in_the_way(user("a", 1), PLANNED_ON, recorded(user("b", 7)), full) is None
+    assert in_the_way(user("a", 1), PLANNED_ON, recorded(user("b", 8)), full) == "b"
+
+
+def test_what_the_plan_knew_is_not_in_the_way():
+    """It came before the revision, however full the node is."""
+    assert in_the_way(user("a", 1), PLANNED_ON, recorded(user("b", 7), since=PLANNED_ON), {}) is None
+
+
+def test_other_nodes_do_not_matter():
+    """The newer gang uses n2."""
+    assert in_the_way(user("a", 1), PLANNED_ON, recorded(user("b", 8, node="n2")), {}) is None
+
+
+def test_pods_that_keep_apart_are_in_the_way():
+    """Anti-affinity is not a matter of amounts, whichever of the two has it."""
+    apart = PodTerm("kubernetes.io/hostname", ((Requirement("app", "Exists"),),), attracts=False)
+    guarded = replace(user("b", 1), traits=(("worker", ReservedPodTraits(terms=(apart,))),))
+    assert in_the_way(user("a", 1), PLANNED_ON, recorded(guarded), ROOM) == "b"
+    assert in_the_way(replace(guarded, id="a", gang="a"), PLANNED_ON, recorded(user("b", 1)), ROOM) == "b"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_pods_of_a_gang_on_one_node_count_each(count):
+    """Three pods of 2 GPUs take 6; with 2 more that is one too many."""
+    several = replace(user("b", 2), assignments=(Assignment("worker", "n1", count),))
+    came = recorded(several, user("c", 2))
+    assert in_the_way(user("a", 1), PLANNED_ON, came, ROOM) == ("b" if count == 3 else None)
