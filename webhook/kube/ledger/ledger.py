@@ -22,7 +22,7 @@ from webhook.kube.ledger.writer import Writer
 
 
 class KubeLedger:
-    """`planner.reservation.Ledger` in custom resources. `start` it before use, `close` it after."""
+    """`planner.ledger.ledger.Ledger` in custom resources. `start` it before use, `close` it after."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -62,7 +62,8 @@ class KubeLedger:
         return Book(turn.seq, tuple(sorted(live, key=lambda reservation: reservation.id)))
 
     async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
-        """Take the reservation, whole or not at all, or raise `Conflict`; the rules are `planner.conflicts`'.
+        """Take the reservation, whole or not at all, or raise `Conflict`; the rules are
+        `planner.ledger.conflicts`'.
 
         Raises `ValueError` for mode `none`, which reserves nothing, and `LedgerUnavailable`.
         """
