@@ -13,23 +13,23 @@
 A `PodGroup` is what was read, a `ResolvedPodGroup` the same in one cluster, a `PlacementProblem` all that a
 search needs; what is tried instead of it (other nodes, counts, levels) is a changed problem.
 
-Here are the names that most callers need; the rest is in the packages, from the bottom up. Each imports only
-what stands before it in this list:
+Here are the names that most callers need; the rest is in the packages. Each imports only what stands below
+it in this list:
 
-- `model`: what is asked, answered and held: frozen records and Kubernetes' words
-- `devices`: which devices of a node a set of claims can have (DRA)
-- `node`: how many pods a node takes, with all that kubelet and device plugins look at
-- `cluster`: what there is at a moment: nodes in trees, what is on them, free capacity by domain; immutable
-- `manifests`: Kubernetes objects read into these records, and Reservations written
-- `request`: a PodGroup made definite in a cluster, every contradiction told
+- `simulation`: days of a cluster under several strategies
+- `bandwidth`: what a place is worth
+- `planning`: `plan`, replay, the reservation and node affinity that follow from an answer
+- `explain`: why there is no place, and what nearest request has a place
+- `extensions`: requests beyond constraints: which rules serve a gang, equal parts, elastic gangs
+- `leafspine`: nod-ai's rules over a fabric of switches, as a choice of leaves to search
 - `search`: the best placement in a tree, exact or said not to be
 - `ledger`: who holds what: protocol, conflicts, SQLite
-- `leafspine`: nod-ai's rules over a fabric of switches, as a choice of leaves to search
-- `extensions`: requests beyond constraints: which rules serve a gang, equal parts, elastic gangs
-- `explain`: why there is no place, and what nearest request has a place
-- `planning`: `plan`, replay, the reservation and node affinity that follow from an answer
-- `bandwidth`: what a place is worth
-- `simulation`: days of a cluster under several strategies
+- `request`: a PodGroup made definite in a cluster, every contradiction told
+- `manifests`: Kubernetes objects read into these records, and Reservations written
+- `cluster`: what there is at a moment: nodes in trees, what is on them, free capacity by domain; immutable
+- `node`: how many pods a node takes, with all that kubelet and device plugins look at
+- `devices`: which devices of a node a set of claims can have (DRA)
+- `model`: what is asked, answered and held: frozen records and Kubernetes' words
 """
 
 from __future__ import annotations

@@ -14,22 +14,22 @@
                reserve in the ledger,     v                                       v
     API server <- AdmissionReview -- wire.review.encode                  YAML, a diff or a report
 
-The packages, from the bottom up; each imports only what stands before it in this list:
+The packages; each imports only what stands below it in this list:
 
-- `jsontools`: JSON values: difference, patch, path, depth
-- `cel`: the CEL engine
-- `wire`: AdmissionReview v1, decoded and encoded
-- `workloads`: from an object of any kind to its pod templates and gangs
-- `files`: YAML and JSON files read from disk
-- `functions`: what policies can call and CEL has no short expression for
-- `policy`: policies loaded, run and tested
-- `placement`: the plan of a workload, and what it writes onto objects
-- `variables`: `gang`, `plan` and `cluster` as policies read them
-- `admission`: the decision on a request; pure
+- `cli`: the commands of `bayplan`
+- `kube`: the cluster side: watches, the ledger in the API server, the controller, certificates
 - `server`: the webhook over HTTP
 - `report`: what policies and plan would do to many objects, in seven formats
-- `kube`: the cluster side: watches, the ledger in the API server, the controller, certificates
-- `cli`: the commands of `bayplan`
+- `admission`: the decision on a request; pure
+- `variables`: `gang`, `plan` and `cluster` as policies read them
+- `placement`: the plan of a workload, and what it writes onto objects
+- `policy`: policies loaded, run and tested
+- `functions`: what policies can call and CEL has no short expression for
+- `files`: YAML and JSON files read from disk
+- `workloads`: from an object of any kind to its pod templates and gangs
+- `wire`: AdmissionReview v1, decoded and encoded
+- `cel`: the CEL engine
+- `jsontools`: JSON values: difference, patch, path, depth
 
 Begin with `admission.decision.decide`.
 """

@@ -1,7 +1,8 @@
 """A Topology from the labels that nodes carry: what `bayplan topology propose` writes.
 
-Nodes are grouped by the source whose labels they carry most (a row of `planner.presets`) and by which of them
-they carry; each group that has a level above the host gets a proposal, for a node pool has one topology.
+Nodes are grouped by the source whose labels they carry most (a row of `planner.manifests.label_presets`) and
+by which of them they carry; each group that has a level above the host gets a proposal, for a node pool has
+one topology.
 """
 
 from __future__ import annotations

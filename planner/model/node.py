@@ -47,7 +47,7 @@ class BoundPod:
     alignment: Alignment | None = None
     terms: tuple[PodTerm, ...] = ()
     gpu_groups: tuple[str, ...] = ()
-    """The GPUs that it shares with other pods, by KAI's names for them (planner.sharing)."""
+    """The GPUs that it shares with other pods, by KAI's names for them (`planner.node.gpu_sharing`)."""
     claims: tuple[ClaimUse, ...] = ()
     """The device claims that it names, whose devices are not among its requests."""
     extended_claim: str = ""

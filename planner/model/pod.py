@@ -108,7 +108,7 @@ class PodShape:
     anti-affinity, and `spread` its hard spread constraints; by themselves they tell no two shapes apart.
     `claims`: the device claims that it names.
 
-    All of it is as read; what it comes to in a cluster is a `ResolvedShape` (planner.model.resolved).
+    All of it is as read; what it comes to in a cluster is a `ResolvedShape` (`planner.model.resolved`).
     """
 
     requests: Resources = field(default_factory=dict)

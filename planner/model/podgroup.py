@@ -36,7 +36,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class FabricWish:
-    """What nod-ai's leaf-spine interface asks for; any wish makes its rules hold (planner.leafspine).
+    """What nod-ai's leaf-spine interface asks for; any wish makes its rules hold (`planner.leafspine`).
 
     `domain`: a leaf or spine by name, soft. `gbps`: least bandwidth between nodes, gigabits a second, hard.
     `strategy` "" is balanced. `latency`: fewest hops first. `stated`: some key of that interface is there.
@@ -94,7 +94,7 @@ class PodGroup:
 
     @property
     def wishes(self) -> bool:
-        """Whether the gang asks for more than a constraint says (planner.wishes)."""
+        """Whether the gang asks for more than a constraint says (`planner.extensions`)."""
         elastic = any(pod_set.most > pod_set.count for pod_set in self.pod_sets)
         return bool(self.fabric or self.policy or self.balanced or elastic)
 

@@ -33,8 +33,8 @@ class LevelPolicy:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`weights` sum to 1. `nodes_per_leaf`, `gpus_per_leaf`: the most of one gang in a leaf. `aliases`: level
-    names to label keys. `policies`: by name. `history`: by leaf (`planner.history.key_of`), how past gangs
-    there ended, 0 to 1."""
+    names to label keys. `policies`: by name. `history`: by leaf (`planner.leafspine.history.key_of`), how
+    past gangs there ended, 0 to 1."""
 
     weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
     nodes_per_leaf: int = 4

@@ -110,7 +110,7 @@ def resolve(topology: Topology, level: str) -> str:
     """The level's label key in this topology for a key, an alias or a short word, "" where there is none.
 
     Short words: "gpu", "node" and "host" are the hostname; "nvlink-domain" the multi-node NVLink level, or
-    the host where there is none; levels inside the host (planner.inside) are the hostname too; any other
+    the host where there is none; levels inside the host (`inside_host`) are the hostname too; any other
     ("rack", "zone", …) the one level whose key ends in it.
     """
     if level in topology.levels:

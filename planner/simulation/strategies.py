@@ -158,7 +158,7 @@ def _turn(node: int, job: Job, floor: Hall) -> int:
 
 
 class PlannedStrategy:
-    """Bayplan: `planner.plan` on a snapshot that holds every running gang's reservation.
+    """Bayplan: `planner.planning.plan.plan` on a snapshot that holds every running gang's reservation.
 
     Where `mode` is `domain`, gangs of `hold_from` GPUs and more hold whole domains; all others their nodes.
     """

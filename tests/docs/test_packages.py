@@ -47,9 +47,10 @@ def test_the_tests_of_a_tree_stand_in_the_same_packages(tree: str) -> None:
 
 @pytest.mark.parametrize("tree", TREES)
 def test_the_first_page_of_a_tree_lists_its_packages(tree: str) -> None:
-    """Each that is there, and none that is not."""
+    """Each that is there, and none that is not, in the order of the import contract."""
     listed = re.findall(r"^- `(\w+)`:", charter(ROOT / tree), re.MULTILINE)
     assert sorted(listed) == packages(tree)
+    assert listed == staircase(tree)
 
 
 @pytest.mark.parametrize("package", [f"{tree}/{name}" for tree in TREES for name in packages(tree)])

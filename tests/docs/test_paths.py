@@ -1,7 +1,8 @@
-"""Whoever follows a path that a page or a comment in a manifest names finds something there."""
+"""Whoever follows a path that a page, a comment or a docstring names finds something there."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md"))
 COMMENTED = sorted((ROOT / "manifests").rglob("*.yaml"))
+SOURCES = [path for tree in ("planner", "webhook", "certs", "tests") for path in (ROOT / tree).rglob("*.py")]
 PATH = re.compile(r"(?<![\w/.@-])((?:planner|webhook|certs|tests)/[\w/.-]*\w/?)(?![\w/.*-]*[*<])")
 PLACE = re.compile(r"`([A-Za-z_]\w*)` in `([\w/.]+\.py)`")
+MODULE = re.compile(r"`+((?:planner|webhook|certs)(?:\.\w+)+)`")
 
 
 def label(page: Path) -> str:
@@ -33,3 +36,35 @@ def test_what_contributing_says_to_be_in_a_file_is_defined_there() -> None:
     for name, path in places:
         defined = rf"^\s*(?:(?:async )?def |class )?{name}\b(?=[(:]| =|\[)"
         assert re.search(defined, (ROOT / path).read_text(), re.MULTILINE), f"{name} in {path}"
+
+
+def defined(module: Path) -> set[str]:
+    """The names at the top of a module: functions, classes, tables and what it imports."""
+    names: set[str] = set()
+    for statement in ast.parse(module.read_text()).body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Assign() | ast.AnnAssign():
+                names |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+            case ast.ImportFrom(names=imported):
+                names |= {alias.asname or alias.name for alias in imported}
+    return names
+
+
+def leads_somewhere(dotted: str) -> bool:
+    """Whether a dotted name is a package, a module, or a name in one."""
+    path, *rest = ROOT, *dotted.split(".")
+    while rest and (path / rest[0]).is_dir():
+        path = path / rest.pop(0)
+    if rest and (path / f"{rest[0]}.py").is_file():
+        path = path / f"{rest.pop(0)}.py"
+    return not rest or rest[0] in defined(path if path.is_file() else path / "__init__.py")
+
+
+def test_every_module_that_a_docstring_or_a_comment_names_exists() -> None:
+    """A package, a module, or a name that one of these has."""
+    references = ((source, dotted) for source in SOURCES for dotted in MODULE.findall(source.read_text()))
+    assert [
+        f"{label(source)}: {dotted}" for source, dotted in references if not leads_somewhere(dotted)
+    ] == []

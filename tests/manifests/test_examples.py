@@ -17,7 +17,7 @@ from webhook.functions.table import FUNCTIONS
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import load_paths
 from webhook.wire.request import from_object
-from webhook.workloads import wants_plan
+from webhook.workloads import read, wants_plan
 
 ALL = examples()
 
@@ -57,7 +57,7 @@ def test_admission_refuses_what_can_never_run_and_nothing_else(example: Example)
     for document in objects([str(EXAMPLES / example.manifest)]):
         request = from_object(document.value, uid="1")
         decision = decide(request, policies(), cluster(example.clusters), "mutate")
-        planned = wants_plan(read_cluster(document.value))
+        planned = wants_plan(read(document.value))
         assert decision.response.allowed is not example.refused, decision.response.message
         assert bool(decision.response.message) is example.refused
         assert bool(decision.response.patch) is (planned and not example.refused)
@@ -76,7 +76,7 @@ def test_every_example_asks_for_a_plan() -> None:
     """None would pass the webhook by."""
     for example in ALL:
         found = objects([str(EXAMPLES / example.manifest)])
-        assert any(wants_plan(read_cluster(one.value, where=Where(one.file))) for one in found)
+        assert any(wants_plan(read(one.value, where=Where(one.file))) for one in found)
 
 
 def test_the_table_is_what_is_expected() -> None:

@@ -33,7 +33,8 @@ NAMESPACE = "bayplan-system"
 
 @dataclass(slots=True)
 class ClusterRuntime:
-    """`webhook.cluster.ClusterSource` of a cluster that is watched, with the ledger that lies in it."""
+    """`webhook.server.cluster_source.ClusterSource` of a cluster that is watched, with the ledger that lies
+    in it."""
 
     api: Api
     watch: ClusterWatch

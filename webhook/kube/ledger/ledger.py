@@ -23,7 +23,7 @@ from webhook.kube.ledger.writer import Writer
 
 
 class KubeLedger:
-    """`planner.reservation.Ledger` in custom resources. `start` it before use, `close` it after."""
+    """`planner.ledger.ledger.Ledger` in custom resources. `start` it before use, `close` it after."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -65,7 +65,7 @@ class KubeLedger:
     async def reserve(
         self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
     ) -> Reservation:
-        """Take the reservation, whole or not at all, or raise `Conflict`; the rules are `planner.conflicts`'.
+        """Take the reservation whole, or raise `Conflict`; `planner.ledger.conflicts` has the rules.
 
         Raises `ValueError` for mode `none`, which reserves nothing, and `LedgerUnavailable`.
         """

@@ -41,7 +41,8 @@ CONFIG_SPACES = ("kube-system", "kai-scheduler", "bayplan-system")
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A resource that describes the fabric, read by `planner.cluster.read`. Any of them may be missing.
+    """A resource that describes the fabric, read by `planner.manifests.cluster.read`. Any of them may be
+    missing.
 
     `name`: only the objects of this name.
     """
@@ -84,7 +85,7 @@ GANGS = (
 
 
 class ClusterWatch(Watches):
-    """`webhook.cluster.ClusterSource` from watches. `start` it, and `close` it after use."""
+    """`webhook.server.cluster_source.ClusterSource` from watches. `start` it, and `close` it after use."""
 
     def __init__(self, api: Api) -> None:
         self._lock = threading.Lock()  # decisions are made in threads

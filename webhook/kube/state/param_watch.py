@@ -25,7 +25,8 @@ class _Followed:
 
 
 class ParamsWatch:
-    """`webhook.policy.host.Params` from the API server; `follow` the policies at first and on a reload."""
+    """`webhook.policy.engine.inputs.Params` from the API server; `follow` the policies at first and on a
+    reload."""
 
     def __init__(self, api: Api) -> None:
         self._api = api

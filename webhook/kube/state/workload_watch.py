@@ -1,7 +1,7 @@
 """The workloads and unbound pods of the cluster, and the gangs among them that wait for a place.
 
 Every replica watches them. One replica's controller acts on them; all must know who waits, so that what is
-newly applied does not take a place before them (`webhook.queue`).
+newly applied does not take a place before them (`webhook.placement.queue`).
 """
 
 from __future__ import annotations
