@@ -45,16 +45,16 @@ def inside_host(level: str) -> bool:
 def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
     """The GPUs that must lie in one such domain with a pod of this PodSet; 0 where nothing asks for one."""
 
-    own, gang = pod_set.constraint, group.constraint
-    sliced = own if own.slice_level else gang
-    together = (gang.required in words, own.required in words, sliced.slice_level in words)
+    constraint, gang = pod_set.constraint, group.constraint
+    sliced = constraint if constraint.slice_level else gang
+    together = (gang.required in words, constraint.required in words, sliced.slice_level in words)
     if not any(together):
         return 0
-    each = pod_set.shape.gpus
+    gpus = pod_set.shape.gpus
     return max(
         group.gpus if together[0] else 0,
-        each * pod_set.count if together[1] else 0,
-        each * sliced.slice_size if together[2] else 0,
+        gpus * pod_set.count if together[1] else 0,
+        gpus * sliced.slice_size if together[2] else 0,
     )
 
 
@@ -75,9 +75,9 @@ def nvlink_group_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str
     domain so large and as many free GPUs will do.
     """
     words = tuple(word for word in NVLINK_WORDS if resolved.get(word) == HOSTNAME)
-    own = pod_set.constraint
-    sliced = own if own.slice_level else group.constraint
-    if own.required in words:
+    constraint = pod_set.constraint
+    sliced = constraint if constraint.slice_level else group.constraint
+    if constraint.required in words:
         return pod_set.count
     return sliced.slice_size if sliced.slice_level in words else 0
 
@@ -86,12 +86,12 @@ def with_numa_nodes(
     group: ResolvedPodGroup, nodes: Mapping[str, Node], numa: Mapping[str, NumaNode]
 ) -> ResolvedPodGroup:
     """The gang, kept to nodes whose NUMA nodes are large enough where it asks for one."""
-    needed = {one.name: needs(group, one, NUMA_WORDS) for one in group.pod_sets}
+    needed = {pod_set.name: needs(group, pod_set, NUMA_WORDS) for pod_set in group.pod_sets}
     if not any(needed.values()):
         return group
     sizes = {name: numa_size(node, numa.get(name)) for name, node in nodes.items()}
 
-    def kept(pod_set: ResolvedPodSet) -> ResolvedPodSet:
+    def restrict(pod_set: ResolvedPodSet) -> ResolvedPodSet:
         gpus = needed[pod_set.name]
         if not gpus:
             return pod_set
@@ -100,7 +100,7 @@ def with_numa_nodes(
         shape = pod_set.shape
         return replace(pod_set, shape=replace(shape, exclusions=(*shape.exclusions, bar)))
 
-    return replace(group, pod_sets=tuple(map(kept, group.pod_sets)))
+    return replace(group, pod_sets=tuple(map(restrict, group.pod_sets)))
 
 
 _HOST_WORDS = ("gpu", "node", "host", "hostname")
@@ -131,31 +131,31 @@ def resolve(topology: Topology, level: str) -> str:
 
 def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
     """Every level that the request names, as (where it stood, level)."""
-    found = [(field, value) for field, key, value in group.origins if key != "topology" and value]
-    told = {value for _, value in found}
+    levels = [(field, value) for field, key, value in group.origins if key != "topology" and value]
+    origin_values = {value for _, value in levels}
     for place, constraint in constraints(group):
-        found += [
+        levels += [
             (f"{place}{name}", level)
             for name, level in (
                 ("the required level", constraint.required),
                 ("the preferred level", constraint.preferred),
                 ("the slice level", constraint.slice_level),
             )
-            if level and level not in told
+            if level and level not in origin_values
         ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(levels))
 
 
 def topologies_asked(group: PodGroup) -> list[tuple[str, str]]:
     """Every topology that the request names, as (where it stood, name)."""
-    found = [(field, value) for field, key, value in group.origins if key == "topology" and value]
-    told = {value for _, value in found}
-    found += [
+    topologies = [(field, value) for field, key, value in group.origins if key == "topology" and value]
+    origin_values = {value for _, value in topologies}
+    topologies += [
         (f"{place}the topology", c.topology)
         for place, c in constraints(group)
-        if c.topology and c.topology not in told
+        if c.topology and c.topology not in origin_values
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(topologies))
 
 
 def constraints(group: PodGroup) -> Iterable[tuple[str, Constraint]]:

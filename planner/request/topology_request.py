@@ -156,12 +156,12 @@ def _index(topology: Topology, level: str) -> int:
     return topology.index(resolve(topology, level)) if level else ROOT
 
 
-def _no_effect(topology: Topology, whose: str, required: int, preferred: int) -> list[str]:
+def _no_effect(topology: Topology, prefix: str, required: int, preferred: int) -> list[str]:
     if preferred == ROOT or required == ROOT or preferred > required:
         return []
     compared = "the same" if preferred == required else "finer"
     text = f"the preferred level {topology.levels[preferred]} has no effect"
-    return [f"{whose}{text}, for the required level {topology.levels[required]} is {compared}"]
+    return [f"{prefix}{text}, for the required level {topology.levels[required]} is {compared}"]
 
 
 def _kind(

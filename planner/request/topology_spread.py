@@ -31,13 +31,15 @@ def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> Resolve
     if not any(pod_set.shape.spread for pod_set in group.pod_sets):
         return group
     space = group.name.partition("/")[0]
-    beside = [one for one in neighbours_of(snapshot, group) if one.space == space]
-    made = {one.name: one.shape for one in group.pod_sets}
+    beside = [neighbour for neighbour in neighbours_of(snapshot, group) if neighbour.space == space]
+    shapes = {pod_set.name: pod_set.shape for pod_set in group.pod_sets}
     for pod_set in group.pod_sets:
         if pod_set.count:
             for spread in dict.fromkeys(pod_set.shape.spread):
-                _resolve(snapshot, group.pod_sets, pod_set, spread, beside, made)
-    return replace(group, pod_sets=tuple(replace(one, shape=made[one.name]) for one in group.pod_sets))
+                _resolve(snapshot, group.pod_sets, pod_set, spread, beside, shapes)
+    return replace(
+        group, pod_sets=tuple(replace(pod_set, shape=shapes[pod_set.name]) for pod_set in group.pod_sets)
+    )
 
 
 def _resolve(
@@ -46,38 +48,44 @@ def _resolve(
     keeper: PodSet,
     spread: SpreadConstraint,
     beside: Iterable[Neighbour],
-    made: dict[str, ResolvedShape],
+    shapes: dict[str, ResolvedShape],
 ) -> None:
     """Adds to the shapes what one constraint of one PodSet means for all of them."""
     values = _values(snapshot, keeper.shape, spread)
     nodes = Counter[str]()
-    for other in beside:
-        if other.node in values and selected(spread.selector, other.labels):
-            nodes[other.node] += other.count
-    there = dict.fromkeys(values.values(), 0)
+    for neighbour in beside:
+        if neighbour.node in values and selected(spread.selector, neighbour.labels):
+            nodes[neighbour.node] += neighbour.count
+    domain_counts = dict.fromkeys(values.values(), 0)
     for node, count in nodes.items():
-        there[values[node]] += count
-    counted = {one.name for one in sets if one.count and selected(spread.selector, one.shape.labels)}
+        domain_counts[values[node]] += count
+    counted = {
+        pod_set.name for pod_set in sets if pod_set.count and selected(spread.selector, pod_set.shape.labels)
+    }
     if spread.key != HOSTNAME:
         bar = NodeExclusion(spread.key, frozenset((ANY,)), CAUSE, inside=True, now=False)
-        made[keeper.name] = _barred(made[keeper.name], bar)
+        shapes[keeper.name] = _barred(shapes[keeper.name], bar)
     if not counted:
-        over = frozenset(value for value, count in there.items() if count > allowed(spread, there))
+        full_domains = frozenset(
+            value for value, count in domain_counts.items() if count > allowed(spread, domain_counts)
+        )
         key = NODE_NAME_FIELD if spread.key == HOSTNAME else spread.key
-        made[keeper.name] = _barred(made[keeper.name], NodeExclusion(key, over, CAUSE))
+        shapes[keeper.name] = _barred(shapes[keeper.name], NodeExclusion(key, full_domains, CAUSE))
         return
     for name in {keeper.name, *counted}:
-        one = SpreadState(spread, there, name == keeper.name, name in counted, nodes, values)
-        made[name] = replace(made[name], spread_states=_with(made[name].spread_states, one))
+        state = SpreadState(spread, domain_counts, name == keeper.name, name in counted, nodes, values)
+        shapes[name] = replace(shapes[name], spread_states=_with(shapes[name].spread_states, state))
 
 
-def _with(before: tuple[SpreadState, ...], one: SpreadState) -> tuple[SpreadState, ...]:
+def _with(states: tuple[SpreadState, ...], state: SpreadState) -> tuple[SpreadState, ...]:
     """With one more; of one constraint that several PodSets state there is one."""
-    for at, other in enumerate(before):
-        if (other.spread, other.there) == (one.spread, one.there):
-            both = replace(other, keeps=other.keeps or one.keeps, counted=other.counted or one.counted)
-            return (*before[:at], both, *before[at + 1 :])
-    return (*before, one)
+    for index, former in enumerate(states):
+        if (former.spread, former.there) == (state.spread, state.there):
+            merged = replace(
+                former, keeps=former.keeps or state.keeps, counted=former.counted or state.counted
+            )
+            return (*states[:index], merged, *states[index + 1 :])
+    return (*states, state)
 
 
 def _barred(shape: ResolvedShape, bar: NodeExclusion) -> ResolvedShape:
@@ -90,7 +98,7 @@ def _barred(shape: ResolvedShape, bar: NodeExclusion) -> ResolvedShape:
 
 def _values(snapshot: Snapshot, shape: PodShape, spread: SpreadConstraint) -> dict[str, str]:
     """The nodes that a constraint is about, with their domains."""
-    keys = {one.key for one in shape.spread} - {HOSTNAME}
+    keys = {constraint.key for constraint in shape.spread} - {HOSTNAME}
     return {
         node.name: node.name if spread.key == HOSTNAME else node.labels[spread.key]
         for node in snapshot.nodes.values()
@@ -106,11 +114,11 @@ def _eligible(node: Node, shape: PodShape, spread: SpreadConstraint, keys: Itera
     return not (spread.by_taints and untolerated(shape, node.taints, passing=True))
 
 
-def allowed(spread: SpreadConstraint, there: Mapping[str, int]) -> int:
+def allowed(spread: SpreadConstraint, domain_counts: Mapping[str, int]) -> int:
     """The most pods that a domain may have that takes one more, as they lie now, that one aside.
 
     A plan pins the pods to fewer domains than there are, and kube-scheduler counts these alone: where it asks
     for several (`minDomains`), the fewest is zero to it.
     """
-    fewest = 0 if spread.least > 1 else min(there.values(), default=0)
+    fewest = 0 if spread.least > 1 else min(domain_counts.values(), default=0)
     return fewest + spread.skew
