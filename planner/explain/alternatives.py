@@ -139,8 +139,8 @@ def _fewer(
             yield _fewer_words(problem, counts)
             return
     if len(sets) > 1:
-        each = _Reduction(tuple(sets), tuple(_step(asked, pod_set) for pod_set in sets))
-        counts = _largest_count(problem, sets[0].count - 1, each, budget)
+        reduction = _Reduction(tuple(sets), tuple(_step(asked, pod_set) for pod_set in sets))
+        counts = _largest_count(problem, sets[0].count - 1, reduction, budget)
         if counts:
             yield _fewer_words(problem, counts)
 
@@ -166,10 +166,10 @@ def _largest_count(
 
 def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternative:
     sets = problem.asked.pod_sets
-    whose = {pod_set.name: f" of {pod_set.name}" if _several(problem.asked) else "" for pod_set in sets}
+    suffixes = {pod_set.name: f" of {pod_set.name}" if _several(problem.asked) else "" for pod_set in sets}
     parts = [
         f"{'a minimum of ' if pod_set.most > pod_set.count else ''}{pods(counts[pod_set.name])}"
-        f"{whose[pod_set.name]}"
+        f"{suffixes[pod_set.name]}"
         for pod_set in sets
         if counts.get(pod_set.name, pod_set.count) != pod_set.count
     ]
@@ -189,7 +189,7 @@ def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) ->
     outcome = _placed(loose, budget)
     if outcome is None:
         return
-    whose = f" of {' and '.join(culprits)}" if culprits and _several(asked) else ""
+    suffix = f" of {' and '.join(culprits)}" if culprits and _several(asked) else ""
     finest = required if _inside_host(asked, culprits) else required - 1
     if not culprits:
         finest = _level_of(outcome, topology)
@@ -197,9 +197,9 @@ def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) ->
         tighter = _required_at(problem, topology.levels[level], culprits)
         # Where nothing else is wished, the placement that was found shows that the level serves.
         if (not culprits and not asked.wishes) or _placed(tighter, budget):
-            yield Alternative(f"required at {topology.levels[level]}{whose}", tighter.asked)
+            yield Alternative(f"required at {topology.levels[level]}{suffix}", tighter.asked)
             return
-    yield Alternative(f"no required level{whose}", loose.asked)
+    yield Alternative(f"no required level{suffix}", loose.asked)
 
 
 def _level_of(outcome: Outcome, topology: Topology) -> int:
@@ -229,13 +229,15 @@ def _several(group: PodGroup) -> bool:
     return sum(1 for pod_set in group.pod_sets if pod_set.count) > 1
 
 
-def _required_at(problem: PlacementProblem, level: str, own: Sequence[str]) -> PlacementProblem:
+def _required_at(problem: PlacementProblem, level: str, names: Sequence[str]) -> PlacementProblem:
     """The request with this required level, "" for none: the PodSets' of these names, or the gang's alone."""
     asked = problem.asked
-    if own:
-        sets = tuple(_requiring(one, level) if one.name in own else one for one in asked.pod_sets)
-        within = tuple(rule for rule in asked.within if not set(rule[1]) & set(own))
-        return problem.changed(replace(asked, pod_sets=sets, within=within))
+    if names:
+        sets = tuple(
+            _requiring(pod_set, level) if pod_set.name in names else pod_set for pod_set in asked.pod_sets
+        )
+        rules = tuple(rule for rule in asked.within if not set(rule[1]) & set(names))
+        return problem.changed(replace(asked, pod_sets=sets, within=rules))
     sets = tuple(_requiring(pod_set, "") for pod_set in asked.pod_sets)
     constraint = replace(asked.constraint, required=level)
     return problem.changed(replace(asked, pod_sets=sets, within=(), policy="", constraint=constraint))
@@ -272,7 +274,9 @@ def _sliced_at(group: ResolvedPodGroup, topology: Topology, level: int) -> Resol
     return replace(
         group,
         constraint=changed(group.constraint),
-        pod_sets=tuple(replace(one, constraint=changed(one.constraint)) for one in group.pod_sets),
+        pod_sets=tuple(
+            replace(pod_set, constraint=changed(pod_set.constraint)) for pod_set in group.pod_sets
+        ),
     )
 
 

@@ -85,10 +85,10 @@ class _Tally:
         causes: Counter[str] = Counter()
         partly: list[_Partly] = []
         inside = match.inside(len(content.children))
-        for place, (child, its) in enumerate(zip(content.children, inside, strict=True)):
-            more, lost = self.of(child, its)
-            causes.update(more)
-            partly += [_Partly((place, *one.way), one.gangs, one.nodes) for one in lost]
+        for place, (child, child_match) in enumerate(zip(content.children, inside, strict=True)):
+            child_causes, child_parts = self.of(child, child_match)
+            causes.update(child_causes)
+            partly += [_Partly((place, *part.way), part.gangs, part.nodes) for part in child_parts]
         if content.level == self._reservable and content.named and content.gang and causes[FITS]:
             gangs = {host.gang for host in hosts(content) if host.gang}
             partly.append(_Partly((), tuple(sorted(gangs, key=natural)), causes.pop(FITS)))
@@ -121,11 +121,11 @@ def obstacles(group: PodGroup, view: SearchSpace, asked: TopologyRequest) -> dic
     whole = group.size > 1 and asked.required < topology.host_index
     shared = group.reserve != "domain"
     causes, partly = _tally(view, asked.kinds, asked.required, shared=shared, whole=whole)
-    found = {cause: count for cause, count in causes.items() if cause != FITS}
-    for one in partly:
-        branch, _ = view.at(one.way)
-        found[_partly_held(topology.levels[branch.level], branch, one.gangs)] = one.nodes
-    return dict(sorted(found.items(), key=lambda item: (-item[1], natural(item[0]))))
+    counts = {cause: count for cause, count in causes.items() if cause != FITS}
+    for part in partly:
+        branch, _ = view.at(part.way)
+        counts[_partly_held(topology.levels[branch.level], branch, part.gangs)] = part.nodes
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], natural(item[0]))))
 
 
 def _partly_held(level: str, branch: Subtree, gangs: Sequence[str]) -> str:
@@ -211,8 +211,8 @@ def _hosts(content: DomainCapacity, match: EligibilityMap) -> list[tuple[DomainC
     def walk(content: DomainCapacity, match: EligibilityMap) -> None:
         if (content, match) not in seen:
             seen[content, match] = None
-            for child, its in zip(content.children, match.inside(len(content.children)), strict=True):
-                walk(child, its)
+            for child, child_match in zip(content.children, match.inside(len(content.children)), strict=True):
+                walk(child, child_match)
 
     walk(content, match)
-    return [(one, its) for one, its in seen if one.free is not None]
+    return [(host, host_match) for host, host_match in seen if host.free is not None]
