@@ -99,10 +99,10 @@ def infer(nodes: Iterable[Node]) -> Topology:
     for node in nodes:
         carried.update(key for key, value in node.labels.items() if value)
     source = max(PRESETS, key=lambda preset: sum(carried[level] for level in preset.levels))
-    own = [level for level in source.levels if carried[level]] or _hand_made(carried)
+    source_levels = [level for level in source.levels if carried[level]] or _hand_made(carried)
     levels = [
         *(level for level in GENERIC if carried[level]),
-        *own,
+        *source_levels,
         *((CLIQUE_LABEL,) if carried[CLIQUE_LABEL] else ()),
     ]
     return Topology(INFERRED, (*levels, HOSTNAME), source="inferred from labels")

@@ -46,14 +46,14 @@ def alignment_of(spec: Mapping[str, object], where: Where) -> Alignment:
 
 def is_guaranteed(spec: Mapping[str, object], where: Where) -> bool:
     """Whether every container has cpu and memory, above zero, requests equal to limits."""
-    found = [container for container, _ in _containers(spec, where)]
-    return bool(found) and all(_pinned(container, where) for container in found)
+    containers = [container for container, _ in _containers(spec, where)]
+    return bool(containers) and all(_pinned(container, where) for container in containers)
 
 
 @lru_cache(maxsize=4096)
-def _alignment(found: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
+def _alignment(containers: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
     """One record for all pods that ask for the same, for there are many of them."""
-    asks = tuple(AlignedRequest(name, dict(amounts), stays) for name, stays, amounts in found)
+    asks = tuple(AlignedRequest(name, dict(amounts), stays) for name, stays, amounts in containers)
     total: dict[str, int] = {}
     for ask in asks:
         for name, amount in ask.requests.items():

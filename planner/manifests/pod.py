@@ -86,9 +86,9 @@ def _container_request(container: Mapping[str, object], where: Where) -> dict[st
     requests = quantity.amounts(resources.get("requests"), where.below("resources.requests"), up=True)
     for name, amount in requests.items():
         if amount > limits.get(name, amount):
-            stated, most = (quantity.show(name, size) for size in (amount, limits[name]))
+            stated, limit = (quantity.show(name, size) for size in (amount, limits[name]))
             raise InputError(
-                f"{stated} is more than the limit of {most}; use {most} or less",
+                f"{stated} is more than the limit of {limit}; use {limit} or less",
                 where.below(f"resources.requests.{name}"),
             )
     return {**limits, **requests}

@@ -49,13 +49,13 @@ def _term(entry: Mapping[str, object], labels: Mapping[str, str], place: Where, 
 def _selected(entry: Mapping[str, object], labels: Mapping[str, str], place: Where) -> Term:
     """The labelSelector of an entry, with the pod's own values of the labels that are to match, or not to."""
     selected = mapping(entry.get("labelSelector"), place.below("labelSelector"))
-    own = (
+    label_requirements = (
         Requirement(name, operator, (labels[name],))
         for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
         for name in strings(entry.get(field), place.below(f"{field}"))
         if name in labels
     )
-    return (*selector_from(selected, place.below("labelSelector")), *own)
+    return (*selector_from(selected, place.below("labelSelector")), *label_requirements)
 
 
 def spreads_of(

@@ -55,8 +55,8 @@ def _leaf_spine(settings: Settings, config: Mapping[str, object], where: Where) 
     return replace(
         settings,
         weights=_weights(weights, where) if weights else settings.weights,
-        nodes_per_leaf=_most(limits, "maxNodesPerLeaf", settings.nodes_per_leaf, where),
-        gpus_per_leaf=_most(limits, "maxGPUsPerLeaf", settings.gpus_per_leaf, where),
+        nodes_per_leaf=_limit(limits, "maxNodesPerLeaf", settings.nodes_per_leaf, where),
+        gpus_per_leaf=_limit(limits, "maxGPUsPerLeaf", settings.gpus_per_leaf, where),
         limited=settings.limited or bool(limits),
     )
 
@@ -77,11 +77,11 @@ def _weights(stated: Mapping[str, object], where: Where) -> dict[str, float]:
     for name in stated:
         if name not in WEIGHTS:
             raise InputError(f"{name!r} is no weight; use {', '.join(WEIGHTS)}", where)
-    found = {name: _number(stated.get(name, 0.0), f"scoringWeights.{name}", where) for name in WEIGHTS}
-    total = sum(found.values())
+    weights = {name: _number(stated.get(name, 0.0), f"scoringWeights.{name}", where) for name in WEIGHTS}
+    total = sum(weights.values())
     if not 0 < total < float("inf"):
         raise InputError("scoringWeights: at least one weight must be above zero", where)
-    return {name: weight / total for name, weight in found.items()}
+    return {name: weight / total for name, weight in weights.items()}
 
 
 def _number(value: object, name: str, where: Where) -> float:
@@ -92,7 +92,7 @@ def _number(value: object, name: str, where: Where) -> float:
     return float(value)
 
 
-def _most(limits: Mapping[str, object], name: str, default: int, where: Where) -> int:
+def _limit(limits: Mapping[str, object], name: str, default: int, where: Where) -> int:
     value = limits.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"topologyConstraints.{name}: expected a whole number of 1 or more", where)

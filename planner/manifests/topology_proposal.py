@@ -38,15 +38,15 @@ class Proposal:
 def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:
     """A proposal for each group of nodes, the largest first; none where no node tells more than its host."""
     groups = _groups(sorted(nodes, key=lambda node: natural(node.name)))
-    made = [(source, infer(members), members) for source, members in groups]
-    kept = [(source, topology, members) for source, topology, members in made if topology.host_index > 0]
+    inferred = [(source, infer(members), members) for source, members in groups]
+    kept = [(source, topology, members) for source, topology, members in inferred if topology.host_index > 0]
     result: list[Proposal] = []
     for source, topology, members in kept:
-        mine = {node.name for node in members}
-        others = [node for _, group in groups for node in group if node.name not in mine]
-        before = sum(1 for proposal in result if proposal.source == source)
-        name = f"{source}-{before + 1}" if before else source
-        result.append(_proposal(source, replace(topology, name=name), members, others))
+        member_names = {node.name for node in members}
+        outsiders = [node for _, group in groups for node in group if node.name not in member_names]
+        earlier_count = sum(1 for proposal in result if proposal.source == source)
+        name = f"{source}-{earlier_count + 1}" if earlier_count else source
+        result.append(_proposal(source, replace(topology, name=name), members, outsiders))
     return tuple(result)
 
 
@@ -70,20 +70,22 @@ def _source(node: Node) -> str:
     return best.name if any(node.labels.get(key) for key in best.levels) else HAND_MADE
 
 
-def _proposal(source: str, inferred: Topology, members: Sequence[Node], others: Sequence[Node]) -> Proposal:
-    selector = _pool(members, others)
+def _proposal(
+    source: str, inferred: Topology, members: Sequence[Node], outsiders: Sequence[Node]
+) -> Proposal:
+    selector = _pool(members, outsiders)
     topology = replace(inferred, node_selector=selector, source="bayplan.dev")
     notes = [note for level in topology.levels[:-1] for note in _notes(topology, level, members)]
-    if others:
+    if outsiders:
         covered = len(members)
-        notes.append(f"{covered} of {covered + len(others)} nodes carry these labels")
+        notes.append(f"{covered} of {covered + len(outsiders)} nodes carry these labels")
     return Proposal(topology, source, len(members), tuple(notes))
 
 
-def _pool(members: Sequence[Node], others: Sequence[Node]) -> dict[str, str]:
+def _pool(members: Sequence[Node], outsiders: Sequence[Node]) -> dict[str, str]:
     """The node-pool label that all these nodes share and no other node has, where there is one."""
     values = {node.labels.get(NODE_POOL, "") for node in members}
-    elsewhere = {node.labels.get(NODE_POOL, "") for node in others}
+    elsewhere = {node.labels.get(NODE_POOL, "") for node in outsiders}
     if len(values) == 1 and "" not in values and not values & elsewhere:
         return {NODE_POOL: values.pop()}
     return {}
