@@ -37,11 +37,11 @@ def topology_blind(snapshot: Snapshot, group: PodGroup) -> tuple[Assignment, ...
     """
     taken: dict[str, Resources] = {}
     stocks: dict[str, AvailableDevices] = {}
-    found: list[Assignment] = []
+    assignments: list[Assignment] = []
     for pod_set in resolved_group(group).pod_sets:
         counts = _spread(snapshot, pod_set, taken, stocks)
-        found.extend(Assignment(pod_set.name, node, count) for node, count in counts.items())
-    return tuple(found)
+        assignments.extend(Assignment(pod_set.name, node, count) for node, count in counts.items())
+    return tuple(assignments)
 
 
 def _spread(
@@ -103,8 +103,8 @@ def _free(snapshot: Snapshot, node: Node, used: Resources) -> Resources:
 def _share(node: Node, used: Resources, shape: ResolvedShape) -> float:
     """The mean share of cpu and memory that would be requested with one more pod; 1 where there is none."""
     shares = []
-    for name, least in _UNSTATED.items():
+    for name, default in _UNSTATED.items():
         offered = node.allocatable.get(name, 0)
-        wanted = used.get(name, 0) + (shape.requests.get(name, 0) or least)
-        shares.append(min(1.0, wanted / offered) if offered else 1.0)
+        requested = used.get(name, 0) + (shape.requests.get(name, 0) or default)
+        shares.append(min(1.0, requested / offered) if offered else 1.0)
     return sum(shares) / len(shares)

@@ -52,10 +52,10 @@ def nvlink_domains(nodes: Mapping[str, Node], gpus: Mapping[str, int]) -> tuple[
 
 def rates_of(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> Rates:
     """The rates under a gang on these nodes, the slowest of each kind."""
-    speed, what = min(_inside(snapshot.nodes[name]) for name in nodes)
-    across, told = _across(snapshot, topology, nodes)
+    speed, link_name = min(_inside(snapshot.nodes[name]) for name in nodes)
+    across, note = _across(snapshot, topology, nodes)
     ratio = max(_stated(snapshot, topology, nodes), _cabled(snapshot, topology, nodes))
-    words = f"{what} {speed:g} GB/s, network {across:g} GB/s a GPU{told}"
+    words = f"{link_name} {speed:g} GB/s, network {across:g} GB/s a GPU{note}"
     if ratio > 1:
         words += f", oversubscribed {ratio:g}:1"
     return Rates(Links(speed, across, ratio), words)
@@ -65,8 +65,8 @@ def _inside(node: Node) -> tuple[float, str]:
     """The rate between GPUs of one NVLink domain of the node, and the link's name."""
     family, product = node.labels.get(FAMILY_LABEL, ""), node.labels.get(PRODUCT_LABEL, "").replace("-", " ")
     switched = bool(_NVLINKED.search(product)) or not product
-    told = node.labels.get(INTERCONNECT_LABEL, "")
-    if told == "pcie" or (told != "nvswitch" and ("PCIe" in product or not switched)):
+    interconnect = node.labels.get(INTERCONNECT_LABEL, "")
+    if interconnect == "pcie" or (interconnect != "nvswitch" and ("PCIe" in product or not switched)):
         generation = 5 if family in ("hopper", "blackwell") else 4
         return PCIE[generation], f"PCIe Gen{generation} ×16"
     if family in NVLINK:

@@ -61,11 +61,11 @@ def ended(snapshot: Snapshot, reservation: Reservation, *, well: bool) -> Ended:
 
 def updated(history: History, endings: Iterable[Ended]) -> dict[str, float]:
     """The history after these gangs, in their order; what is as good as untried is left out."""
-    found = dict(history)
+    scores = dict(history)
     for ending in endings:
         for leaf in ending.leaves:
-            found[leaf] = averaged(found.get(leaf, UNTRIED), ending.well)
-    worst = sorted(found.items(), key=lambda item: (item[1], item[0]))[:MOST_LEAVES]
+            scores[leaf] = averaged(scores.get(leaf, UNTRIED), ending.well)
+    worst = sorted(scores.items(), key=lambda item: (item[1], item[0]))[:MOST_LEAVES]
     return {leaf: round(value, 4) for leaf, value in sorted(worst) if value < AS_GOOD}
 
 

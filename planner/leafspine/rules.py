@@ -145,8 +145,8 @@ class _Fabric:
         domain = self._gang.fabric.domain
         inside = {leaf.path for leaf in fabric.inside(domain)} if domain else set()
         rooms = Rooms(space, self._gang, self._settings)
-        every = (rooms.of(leaf, preferred=leaf.path in inside) for leaf in fabric.leaves)
-        self._rooms = [room for room in every if room.nodes]
+        leaf_rooms = (rooms.of(leaf, preferred=leaf.path in inside) for leaf in fabric.leaves)
+        self._rooms = [room for room in leaf_rooms if room.nodes]
 
     def place(self, plain: Outcome) -> Outcome:
         """The placement by the rules; `plain` is the one without them, which serves where they cannot be
@@ -213,7 +213,7 @@ class _Fabric:
                 by_kin[kin] = sorted(self._rooms, key=partial(self._nearness, seed))
             neighbours = islice((room for room in by_kin[kin] if room is not seed), size - 1)
             chosen = (seed, *neighbours)
-            if len(chosen) == size and sum(room.pods for room in chosen) >= self._least():
+            if len(chosen) == size and sum(room.pods for room in chosen) >= self._min_pods():
                 ordered = tuple(sorted(chosen, key=lambda room: room.leaf.path))
                 sets.setdefault(frozenset(room.leaf.path for room in chosen), ordered)
         return iter(sorted(sets.values(), key=self._order))
@@ -223,7 +223,7 @@ class _Fabric:
         hops = self._fabric.hops(seed.leaf, room.leaf) or 2
         return hops, not room.preferred, -room.pods, -room.used
 
-    def _least(self) -> int:
+    def _min_pods(self) -> int:
         """The pods that the largest PodSet has: fewer can never be enough."""
         return max(pod_set.count for pod_set in self._gang.pod_sets)
 
@@ -270,5 +270,5 @@ class _Fabric:
 
 def leaves_for(nodes: int, per_leaf: int) -> int:
     """Leaves that the rules give to so many nodes: 1, 2 or 4, beyond that as few as hold them."""
-    least = -(-nodes // per_leaf)
-    return next((leaves for leaves in (1, 2, 4) if least <= leaves), least)
+    minimum = -(-nodes // per_leaf)
+    return next((leaves for leaves in (1, 2, 4) if minimum <= leaves), minimum)

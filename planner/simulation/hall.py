@@ -65,8 +65,8 @@ class Hall:
 
     def spread(self, taken: Taken) -> Sequence[int]:
         """GPUs in each rack that these are in."""
-        found: dict[int, int] = {}
+        rack_gpus: dict[int, int] = {}
         for node, gpus in taken:
             rack = self.rack(node)
-            found[rack] = found.get(rack, 0) + gpus
-        return list(found.values())
+            rack_gpus[rack] = rack_gpus.get(rack, 0) + gpus
+        return list(rack_gpus.values())

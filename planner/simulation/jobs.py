@@ -79,10 +79,10 @@ def jobs(chance: Chance, *, gpus: int, per_node: int, days: float, load: float) 
     )
 
 
-def _sizes(most: int) -> tuple[list[int], list[float]]:
+def _sizes(max_gpus: int) -> tuple[list[int], list[float]]:
     """The sizes that may occur and their running shares."""
-    small = {size: share * (1 - LARGE_SHARE) for size, share in SMALL.items() if size <= most}
-    allowed = [size for size in LARGE if size <= most]
+    small = {size: share * (1 - LARGE_SHARE) for size, share in SMALL.items() if size <= max_gpus}
+    allowed = [size for size in LARGE if size <= max_gpus]
     large = {size: 100 * LARGE_SHARE / len(allowed) for size in allowed}
     table = {**small, **large} or {1: 1.0}
     return list(table), list(accumulate(table.values()))

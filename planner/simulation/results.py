@@ -94,15 +94,15 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def _wait(runs: Sequence[SimulationRun], low: int, high: int) -> WaitingTime:
-    here = [(run, job) for run in runs for job in run.jobs if low <= job.total <= high]
-    known = [(run, job) for run, job in here if job.number in run.waits]
-    waits = [run.waits[job.number] for run, job in known]
-    never = sum(1 for run, job in known if job.number in run.never)
-    label = _label([job for _, job in known], low, high)
-    return WaitingTime(label, len(waits), mean_of(waits), quantile(waits, 0.9), never)
+    entries = [(run, job) for run in runs for job in run.jobs if low <= job.total <= high]
+    measured = [(run, job) for run, job in entries if job.number in run.waits]
+    waits = [run.waits[job.number] for run, job in measured]
+    never_started = sum(1 for run, job in measured if job.number in run.never)
+    label = _label([job for _, job in measured], low, high)
+    return WaitingTime(label, len(waits), mean_of(waits), quantile(waits, 0.9), never_started)
 
 
-def _label(here: list[Job], low: int, high: int) -> str:
+def _label(jobs: list[Job], low: int, high: int) -> str:
     if high < 1_000_000:
         return f"{low}–{high}"
-    return f"{low}–{max((job.total for job in here), default=low)}"
+    return f"{low}–{max((job.total for job in jobs), default=low)}"

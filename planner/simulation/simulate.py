@@ -104,9 +104,9 @@ class _Simulation:
         for job in self.jobs:
             heapq.heappush(self.events, (job.arrival, job.number, "arrive", job))
         while self.events and self.events[0][0] < self.end:
-            time, _, what, job = heapq.heappop(self.events)
+            time, _, event, job = heapq.heappop(self.events)
             self._advance(time)
-            getattr(self, f"_{what}")(job)
+            getattr(self, f"_{event}")(job)
         self._advance(self.end)
         for job in self.waiting:
             self.run_.waits[job.number] = self.end - job.arrival
@@ -152,14 +152,14 @@ class _Simulation:
         self.floor.give(self.placed.pop(job.number))
         self.strategy.release(job)
         self.not_before[job.number] = self.now + GIVE_UP
-        self._at(self.now + GIVE_UP, "again", job)
+        self._schedule(self.now + GIVE_UP, "again", job)
         self._pass()
 
     def _again(self, job: Job) -> None:
         self._pass()
 
-    def _at(self, time: float, what: str, job: Job) -> None:
-        heapq.heappush(self.events, (time, job.number, what, job))
+    def _schedule(self, time: float, event: str, job: Job) -> None:
+        heapq.heappush(self.events, (time, job.number, event, job))
 
     # -- starting gangs -------------------------------------------------------------------------------------
 
@@ -199,13 +199,13 @@ class _Simulation:
         if taken:
             self.placed[job.number] = placed
             if not before:
-                self._at(self.now + GIVE_UP, "give_up", job)
+                self._schedule(self.now + GIVE_UP, "give_up", job)
         return False
 
     def _start(self, job: Job, placed: Taken) -> None:
         self.run_.waits[job.number] = self.now - job.arrival
         self.running_gpus += job.total
-        self._at(self.now + job.length, "finish", job)
+        self._schedule(self.now + job.length, "finish", job)
         if job.pods > 1:
             self.run_.slowdown[job.number] = _slowdown(job, self.floor, placed)
 

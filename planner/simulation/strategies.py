@@ -84,7 +84,7 @@ class BestFit:
 
     def place(self, job: Job, floor: Hall) -> Taken:
         if job.gpus < floor.per_node:
-            return self._one(job, floor)
+            return self._partial_node(job, floor)
         if in_one_rack(job, floor):
             fitting = [rack for rack, whole in enumerate(floor.whole) if whole >= job.pods]
             tightest = min(fitting, key=lambda rack: floor.whole[rack], default=None)
@@ -101,7 +101,7 @@ class BestFit:
             taken += _whole_nodes(floor, rack, wanted)
         return taken
 
-    def _one(self, job: Job, floor: Hall) -> Taken:
+    def _partial_node(self, job: Job, floor: Hall) -> Taken:
         room = [
             sum(floor.free[node] // job.gpus for node in floor.nodes(rack)) for rack in range(floor.racks)
         ]
@@ -132,17 +132,17 @@ class PodByPod:
         if job.gpus < floor.per_node:
             node = max(range(len(floor.free)), key=lambda n: (floor.free[n], -_turn(n, job, floor)))
             return [(node, job.gpus)] if floor.free[node] >= job.gpus else []
-        rack, there = self._waiting.get(job.number, (-1, 0))
+        rack, placed_count = self._waiting.get(job.number, (-1, 0))
         if rack < 0 and in_one_rack(job, floor):
             first = max(range(len(floor.free)), key=lambda n: (floor.free[n], -_turn(n, job, floor)))
             if floor.free[first] < floor.per_node:
                 return []
             rack = floor.rack(first)
         racks = range(floor.racks) if rack < 0 else (rack,)
-        wanted = job.pods - there
-        taken = [pair for one in racks for pair in _whole_nodes(floor, one, wanted)][:wanted]
+        missing = job.pods - placed_count
+        taken = [pair for candidate in racks for pair in _whole_nodes(floor, candidate, missing)][:missing]
         if taken:
-            self._waiting[job.number] = (rack, there + len(taken))
+            self._waiting[job.number] = (rack, placed_count + len(taken))
         return taken
 
     def release(self, job: Job) -> None:
