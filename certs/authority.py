@@ -122,11 +122,11 @@ def issue(ca: KeyPair, names: Names, now: datetime, validity: timedelta = LEAF_V
 def names_of(certificate: x509.Certificate) -> Names:
     """The subject alternative names that a certificate carries."""
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return Names(())
-    addresses = tuple(str(ip) for ip in found.get_values_for_type(x509.IPAddress))
-    return Names(tuple(found.get_values_for_type(x509.DNSName)), addresses)
+    addresses = tuple(str(ip) for ip in names.get_values_for_type(x509.IPAddress))
+    return Names(tuple(names.get_values_for_type(x509.DNSName)), addresses)
 
 
 def needs_renewal(certificate: x509.Certificate, now: datetime) -> bool:

@@ -65,10 +65,10 @@ class ReloadingContext:
         self._report(f"{self._certificate}: taken up")
         return True
 
-    async def watch(self, every: float = POLL_SECONDS) -> None:
-        """Look at the files for ever, `every` so many seconds."""
+    async def watch(self, interval: float = POLL_SECONDS) -> None:
+        """Look at the files for ever, every `interval` seconds."""
         while True:
-            await asyncio.sleep(every)
+            await asyncio.sleep(interval)
             await asyncio.to_thread(self.reload_if_changed)
 
     def _hand_over(
@@ -94,7 +94,7 @@ class ReloadingContext:
 def _identity(path: Path) -> tuple[int, int, int, int] | None:
     """What changes when the file does, through links; None where it cannot be seen."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

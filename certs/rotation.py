@@ -60,16 +60,16 @@ async def keep(
     rotation: Rotation,
     clock: Callable[[], datetime],
     report: Callable[[str], None],
-    every: timedelta = CHECK_EVERY,
+    interval: timedelta = CHECK_EVERY,
 ) -> None:
-    """Check now and then `every` so often, for ever; what was done or went wrong goes to `report`."""
+    """Check now and then `interval` so often, for ever; what was done or went wrong goes to `report`."""
     while True:
         try:
             for step in await asyncio.to_thread(rotation.check, clock()):
                 report(step)
         except (OSError, CertificateError) as error:
             report(f"certificates not renewed: {error}")
-        await asyncio.sleep(every.total_seconds())
+        await asyncio.sleep(interval.total_seconds())
 
 
 def load(directory: Path) -> Material:

@@ -58,14 +58,14 @@ def _with_other_devices(snapshot: Snapshot, claims: Claims) -> set[str]:
     }
     if old.classes != claims.classes:
         moved |= {pod.node for pod in snapshot.bound if pod.claims}
-    if told := _changed(old.claims, claims.claims):
-        moved |= _homes(snapshot, [old.claims.get(name) for name in told])
-        moved |= _homes(snapshot, [claims.claims.get(name) for name in told])
-    told |= _changed(old.templates, claims.templates)
-    if not told:
+    if changed := _changed(old.claims, claims.claims):
+        moved |= _homes(snapshot, [old.claims.get(name) for name in changed])
+        moved |= _homes(snapshot, [claims.claims.get(name) for name in changed])
+    changed |= _changed(old.templates, claims.templates)
+    if not changed:
         return moved
     return moved | {
-        pod.node for pod in snapshot.bound if pod.claims and not told.isdisjoint(claim_names(pod))
+        pod.node for pod in snapshot.bound if pod.claims and not changed.isdisjoint(claim_names(pod))
     }
 
 

@@ -250,13 +250,17 @@ class Snapshot:
     def with_reservation(self, reservation: Reservation) -> Snapshot:
         """The same cluster with one more reservation, in the place of the gang's former one."""
         former = self.holding(reservation.gang)
-        others = self._others(reservation.gang)
-        return self._with_reservations((*others, reservation), [former] if former else [], [reservation])
+        other_reservations = self._other_reservations(reservation.gang)
+        return self._with_reservations(
+            (*other_reservations, reservation), [former] if former else [], [reservation]
+        )
 
     def without(self, gang: str) -> Snapshot:
         """The same cluster as if the gang held nothing."""
         former = self.holding(gang)
-        return self if former is None else self._with_reservations(self._others(gang), [former], [])
+        return (
+            self if former is None else self._with_reservations(self._other_reservations(gang), [former], [])
+        )
 
     def ended(self, gang: str) -> Snapshot:
         """The same cluster as if the gang had ended: without what it holds, and without its pods."""
@@ -270,7 +274,7 @@ class Snapshot:
                     left = left.without_pod(pod)
         return left
 
-    def _others(self, gang: str) -> tuple[Reservation, ...]:
+    def _other_reservations(self, gang: str) -> tuple[Reservation, ...]:
         if gang not in self.holds.by_gang:
             return self.reservations
         return tuple(r for r in self.reservations if r.gang != gang)

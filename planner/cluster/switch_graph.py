@@ -126,9 +126,9 @@ class LeafSpine:
 
     def inside(self, name: str) -> tuple[Leaf, ...]:
         """The leaves of a domain or under a spine of this name; empty for an unknown name."""
-        own = tuple(leaf for leaf in self.leaves if name in leaf.path or leaf.switch == name)
-        if own or name not in self.graph:
-            return own
+        leaves = tuple(leaf for leaf in self.leaves if name in leaf.path or leaf.switch == name)
+        if leaves or name not in self.graph:
+            return leaves
         return tuple(leaf for leaf in self.leaves if leaf.switch in self.graph[name])
 
     def narrowest(self, switch: Switch, other_switch: Switch) -> float | None:
@@ -137,13 +137,13 @@ class LeafSpine:
 
     def narrowest_among(self, ends: Sequence[Switch]) -> float | None:
         """The narrowest link on the widest ways between all of these, Gb/s; None where none is known."""
-        first, *others = dict.fromkeys(ends)
+        first, *other_ends = dict.fromkeys(ends)
         if first not in self._widest:
             return None
         narrowest = dict[Switch, float]({first: float("inf")})
         for near, far in nx.bfs_edges(self._widest, first):
             narrowest[far] = min(narrowest[near], self._widest.edges[near, far].get("gbps") or 0.0)
-        known = [narrowest[end] for end in others if narrowest.get(end)]
+        known = [narrowest[end] for end in other_ends if narrowest.get(end)]
         return min(known, default=None)
 
     @cached_property
@@ -177,7 +177,7 @@ def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
         graph.add_edge(link.one, link.other, gbps=link.gbps)
     leaves = []
     gpus = {name: gpus_of(node.allocatable) for name, node in tree.cluster.items()}
-    for way, branch in _at(tree.root, leaf_level(topology)):
+    for way, branch in _branches_at(tree.root, leaf_level(topology)):
         if branch.named:
             name, nodes = branch.path[-1], tuple(tree.names(branch))
             switch: Switch = name if name in graph else branch.path
@@ -187,13 +187,15 @@ def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
     return LeafSpine(topology, tuple(leaves), graph, any(link.gbps for link in links), gpus)
 
 
-def _at(branch: Subtree, level: int, way: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Subtree]]:
+def _branches_at(
+    branch: Subtree, level: int, way: tuple[int, ...] = ()
+) -> Iterator[tuple[tuple[int, ...], Subtree]]:
     """The branches of a level with the ways to them, in the order of the tree."""
     if branch.level == level:
         yield way, branch
         return
     for place, child in enumerate(branch.children):
-        yield from _at(child, level, (*way, place))
+        yield from _branches_at(child, level, (*way, place))
 
 
 def _hang(graph: nx.Graph[Switch], path: Domain) -> None:

@@ -105,7 +105,7 @@ def _some_choice_fits(
         total = Counter(demand)
         for alternative, times in zip(alternatives, split, strict=True):
             if times:
-                total.update({group: each * times for group, each in alternative})
+                total.update({group: device_count * times for group, device_count in alternative})
         # Give up early where the claims so far do not fit; with one alternative or at the end nothing is won.
         early = len(alternatives) > 1 and rest
         if early and not _demand_fits(node_devices, allocated, tuple(sorted(total.items())), budget):
@@ -121,8 +121,8 @@ def _splits(count: int, ways: int) -> Iterator[Vector]:
         yield (count,)
         return
     for first in range(count, -1, -1):
-        for others in _splits(count - first, ways - 1):
-            yield (first, *others)
+        for remainder in _splits(count - first, ways - 1):
+            yield (first, *remainder)
 
 
 # -- what a claim comes to ---------------------------------------------------------------------------------
@@ -455,7 +455,7 @@ class _UnionFind:
             item = parent
         return item
 
-    def join(self, item: object, *others: object) -> None:
+    def join(self, item: object, *other_items: object) -> None:
         """Link these."""
-        for other in others:
-            self._parents[self.root(other)] = self.root(item)
+        for other_item in other_items:
+            self._parents[self.root(other_item)] = self.root(item)

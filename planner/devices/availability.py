@@ -53,14 +53,14 @@ class AvailableDevices:
 
     def _upper_bound(self, claim_specs: Sequence[ClaimSpec]) -> int:
         """No more pods than this fit, by the number of devices alone. Claims that take none have no bound."""
-        each = sum(
+        pod_devices = sum(
             min((_taken(request, self.node_devices) for request in choice), default=0)
             for claim_spec in claim_specs
             for choice in claim_spec.choices
         )
         free = self.node_devices.available(self.allocated).bit_count()
-        if each:
-            return free // each
+        if pod_devices:
+            return free // pod_devices
         return 2**63 if self.fits([(claim_spec, 1) for claim_spec in claim_specs]) else 0
 
     def beside(self, claim_specs: Sequence[ClaimSpec], count: int = 1) -> AvailableDevices:

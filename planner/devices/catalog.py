@@ -94,15 +94,18 @@ class Devices:
     def device_request(self, request: ClaimRequest) -> DeviceRequest | None:
         """The request with the selectors of its class; None for a class of which nothing is known."""
         if request.device_class in self.claims.classes:
-            own = self.claims.classes[request.device_class].selectors
+            class_selectors = self.claims.classes[request.device_class].selectors
         elif kind := _CLASSES.get(request.device_class):
             kind = "gpu" if kind == "vfio" and not self.claims.slices else kind
-            own = (f"device.driver == '{DRIVER}'", f"device.attributes['{DRIVER}'].type == '{kind}'")
+            class_selectors = (
+                f"device.driver == '{DRIVER}'",
+                f"device.attributes['{DRIVER}'].type == '{kind}'",
+            )
         else:
             return None
         return DeviceRequest(
             request.device_class,
-            own,
+            class_selectors,
             request.selectors,
             request.count,
             request.admin_access,
@@ -176,16 +179,16 @@ class Devices:
 
     def among(self, chosen: Sequence[NodeKind], pools: set[str], count: int) -> Requirement | None:
         """What keeps to these nodes where others have the pool too, but not such devices in it."""
-        others = [
+        other_kinds = [
             node_kind
             for node_kind in self.node_kinds
             if node_kind not in chosen
             and sum(n for device, n in node_kind.devices.items() if pool_of(device) in pools) >= count
         ]
-        if not others:
+        if not other_kinds:
             return None
         products = frozenset().union(*(node_kind.products for node_kind in chosen))
-        if "" not in products and products.isdisjoint(*(node_kind.products for node_kind in others)):
+        if "" not in products and products.isdisjoint(*(node_kind.products for node_kind in other_kinds)):
             return Requirement(PRODUCT_LABEL, "In", tuple(sorted(products)))
         names = (name for node_kind in chosen for name in node_kind.names)
         return Requirement(NODE_NAME_FIELD, "In", tuple(sorted(names, key=natural)))
@@ -267,8 +270,8 @@ class Devices:
                     counted.update(given)
         standing = self._pending_extended(node, pods, promised, known)
         for name, count in standing.items():
-            for pool, each in self.min_amounts(known[name]).items():
-                amounts[pool] = amounts.get(pool, 0) + each * count
+            for pool, amount in self.min_amounts(known[name]).items():
+                amounts[pool] = amounts.get(pool, 0) + amount * count
         asked = standing + Counter({name: n for name, n in promised.items() if name in known})
         pending = tuple(
             (known[name], count - served[name])
@@ -327,8 +330,8 @@ class Devices:
                     continue
                 if not use.template:
                     shared_seen.add(name)
-                made = self.claims.claims.get(f"{namespace}/{use.made or use.source}")
-                claim = made or self.find(use, namespace)
+                generated = self.claims.claims.get(f"{namespace}/{use.made or use.source}")
+                claim = generated or self.find(use, namespace)
                 if claim is not None:
                     yield pod, use, claim
 

@@ -90,15 +90,15 @@ class Claims:
         """The extended resources that classes name."""
         return [device_class.extended for device_class in self.classes.values() if device_class.extended]
 
-    def beside(self, others: Claims) -> Claims:
+    def beside(self, overrides: Claims) -> Claims:
         """These and the others, which hold where both say something."""
         return Claims(
-            {**self.claims, **others.claims},
-            {**self.templates, **others.templates},
-            {**self.domains, **others.domains},
-            others.slices or self.slices,
-            {**self.classes, **others.classes},
-            others.engine or self.engine,
+            {**self.claims, **overrides.claims},
+            {**self.templates, **overrides.templates},
+            {**self.domains, **overrides.domains},
+            overrides.slices or self.slices,
+            {**self.classes, **overrides.classes},
+            overrides.engine or self.engine,
         )
 
 

@@ -215,8 +215,10 @@ class _Assignment:
                 continue
             values = self._partition.devices[index][1]
             value = values[tie.attribute]
-            others = [self._partition.devices[i][1][tie.attribute] for p, i in chosen if p in tie.parts]
-            if value < 0 or (value in others if tie.distinct else any(value != other for other in others)):
+            tied_values = [self._partition.devices[i][1][tie.attribute] for p, i in chosen if p in tie.parts]
+            if value < 0 or (
+                value in tied_values if tie.distinct else any(value != other for other in tied_values)
+            ):
                 return False
         return True
 

@@ -8,10 +8,10 @@ from planner.request.resolve import PlacementProblem
 from planner.search.place import Outcome
 
 
-def most_pods(problem: PlacementProblem, least: Outcome) -> Outcome:
-    """The placement of the most pods, found by halving; `least`: that of the least, which is there."""
+def most_pods(problem: PlacementProblem, minimum: Outcome) -> Outcome:
+    """The placement of the most pods, found by halving; `minimum`: that of the least, which is there."""
     more = extra_pods(problem.gang)
-    best, low, high = least, 0, more
+    best, low, high = minimum, 0, more
     middle = more  # all of them first, which is the likeliest
     while low < high:
         outcome = place_gang(problem.resized(_counts(problem.gang, middle)))

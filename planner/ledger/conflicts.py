@@ -69,17 +69,17 @@ def in_the_way(wanted: Reservation, planned_on: int, book: Iterable[RecordedRese
 
 def _collide(wanted: Reservation, touched: frozenset[str], other: Reservation, newer: bool) -> bool:
     if wanted.topology == other.topology and (
-        any(_meet(ours, theirs) for ours in wanted.domains for theirs in other.domains)
-        or any(contains(ours, other.domain) for ours in wanted.domains)
-        or any(contains(theirs, wanted.domain) for theirs in other.domains)
+        any(_meet(domain, other_domain) for domain in wanted.domains for other_domain in other.domains)
+        or any(contains(domain, other.domain) for domain in wanted.domains)
+        or any(contains(other_domain, wanted.domain) for other_domain in other.domains)
     ):
         return True
     whole = "domain" in (wanted.mode, other.mode)
     return (whole or newer) and not touched.isdisjoint(other.touched)
 
 
-def _meet(one: Domain, other: Domain) -> bool:
-    return contains(one, other) or contains(other, one)
+def _meet(domain: Domain, other_domain: Domain) -> bool:
+    return contains(domain, other_domain) or contains(other_domain, domain)
 
 
 def placement(reservation: Reservation) -> tuple[object, ...]:

@@ -103,7 +103,7 @@ class SqliteLedger:
         with _transaction(connection, "BEGIN"):
             revision = sqlite_schema.revision(connection)
             if revision != self._known_at:
-                self._known = sqlite_schema.every(connection, self._known)
+                self._known = sqlite_schema.read_all(connection, self._known)
                 self._known_at = revision
         live = (r for r in self._known.values() if r.expires is None or r.expires > now)
         return Book(revision, tuple(live))
@@ -122,10 +122,10 @@ class SqliteLedger:
 
     def _claim(self, connection: sqlite3.Connection, reservation_id: str, owner_uid: str, now: float) -> bool:
         with self._writing(connection, now):
-            there = sqlite_schema.find(connection, reservation_id)
-            if there is not None:
-                sqlite_schema.claim(connection, there, owner_uid)
-        return there is not None
+            reservation = sqlite_schema.find(connection, reservation_id)
+            if reservation is not None:
+                sqlite_schema.claim(connection, reservation, owner_uid)
+        return reservation is not None
 
     def _release(self, connection: sqlite3.Connection, reservation_id: str) -> bool:
         with self._writing(connection, self._latest):

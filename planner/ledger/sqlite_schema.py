@@ -124,7 +124,7 @@ def sweep(connection: sqlite3.Connection, now: float) -> None:
         advance(connection)
 
 
-def every(connection: sqlite3.Connection, known: Mapping[Key, Reservation]) -> dict[Key, Reservation]:
+def read_all(connection: sqlite3.Connection, known: Mapping[Key, Reservation]) -> dict[Key, Reservation]:
     """All reservations in the order of their ids, expired ones too.
 
     Those in `known` (what this gave the last time) are not decoded again: in a large book a change of one

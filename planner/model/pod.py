@@ -146,12 +146,12 @@ Spaces = Mapping[str, Mapping[str, str]]
 """By name the labels of namespaces, of those that are known."""
 
 
-def means(term: PodTerm, own: str, space: str, labels: Mapping[str, str], known: Spaces) -> bool:
-    """Whether a term of a pod in namespace `own` means a pod with these labels in namespace `space`."""
-    if space not in (term.spaces or (() if term.every else (own,))):
+def means(term: PodTerm, pod_space: str, space: str, labels: Mapping[str, str], spaces: Spaces) -> bool:
+    """Whether a term of a pod in namespace `pod_space` means a pod with these labels in namespace `space`."""
+    if space not in (term.spaces or (() if term.every else (pod_space,))):
         if not term.every:
             return False
-        if space in known and not selected(term.among, {NAMESPACE_NAME_LABEL: space, **known[space]}):
+        if space in spaces and not selected(term.among, {NAMESPACE_NAME_LABEL: space, **spaces[space]}):
             return False
     return selected(term.selector, labels)
 

@@ -74,8 +74,8 @@ def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
 
 def joined(first: PodClass, second: PodClass) -> PodClass | None:
     """The two kinds as one, None where something tells them apart."""
-    both = merged((first, second))
-    return both[0] if len(both) == 1 else None
+    merged_kinds = merged((first, second))
+    return merged_kinds[0] if len(merged_kinds) == 1 else None
 
 
 def _as_slices(kind: PodClass) -> PodClass:

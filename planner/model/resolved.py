@@ -87,7 +87,7 @@ class ResolvedPodGroup(PodGroup):
 
 # A plan pays this for each PodSet: reading all fields at once is several times as fast as `asdict`.
 _SHAPE, _POD_SET, _POD_GROUP = (
-    attrgetter(*(one.name for one in fields(record))) for record in (PodShape, PodSet, PodGroup)
+    attrgetter(*(field.name for field in fields(record))) for record in (PodShape, PodSet, PodGroup)
 )
 
 

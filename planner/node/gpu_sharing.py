@@ -93,10 +93,10 @@ def share_named(name: str) -> Share | None:
     """The part that a resource's name stands for, None for every other resource."""
     if not name.startswith((FRACTION + "/", MEMORY + "/")):
         return None
-    what, _, text = name.partition("/")
+    kind, _, text = name.partition("/")
     size, _, devices = text.partition("x")
     count = int(devices or 1)
-    return Share(size, 0, count) if what == FRACTION else Share("", int(size), count)
+    return Share(size, 0, count) if kind == FRACTION else Share("", int(size), count)
 
 
 def share_in(requests: Resources) -> Share | None:

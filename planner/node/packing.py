@@ -46,8 +46,8 @@ def max_pods(
                 else 0
             )
         return room
-    others = (free.get(name, 0) // need for name, need in requests.items() if name != share.name)
-    room = max(0, min(others, default=limit))
+    bounds = (free.get(name, 0) // need for name, need in requests.items() if name != share.name)
+    room = max(0, min(bounds, default=limit))
     return gpus.max_pods(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
 
 

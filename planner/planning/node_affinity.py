@@ -50,8 +50,12 @@ def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
 
 def _alike(group: PodGroup, name: str) -> set[str]:
     """The PodSets of the same shape and constraint, this one included; empty where there is none so named."""
-    own = next((p for p in group.pod_sets if p.name == name), None)
-    return {p.name for p in group.pod_sets if own and (p.shape, p.constraint) == (own.shape, own.constraint)}
+    pod_set = next((p for p in group.pod_sets if p.name == name), None)
+    return {
+        p.name
+        for p in group.pod_sets
+        if pod_set and (p.shape, p.constraint) == (pod_set.shape, pod_set.constraint)
+    }
 
 
 def path_term(levels: Sequence[str], domain: Domain) -> Term:

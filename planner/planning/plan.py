@@ -41,9 +41,9 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
 
 def _elastic(problem: PlacementProblem, outcome: Outcome) -> Answer:
     """The answer to a gang that may have more pods than the least: how many it got."""
-    answer, least = admitted(problem, outcome), problem.gang.size
+    answer, minimum = admitted(problem, outcome), problem.gang.size
     placed = sum(assignment.count for assignment in answer.assignments)
-    extent = f"Elastic: {placed} pods of {least} to {least + extra_pods(problem.gang)} have a place."
+    extent = f"Elastic: {placed} pods of {minimum} to {minimum + extra_pods(problem.gang)} have a place."
     return replace(answer, message=f"{answer.message} {extent}")
 
 

@@ -61,24 +61,26 @@ def _slices(group: PodGroup, pod_set: PodSet) -> list[str | int]:
     return [asked.slice_level, asked.slice_size]
 
 
-def replay(snapshot: Snapshot, group: PodGroup, own: Reservation) -> Answer | None:
+def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Answer | None:
     """The answer that the gang's reservation stands for, or None where it no longer holds."""
     gang = _with_devices(snapshot, group)
-    if own.fingerprint != fingerprint(gang):
+    if reservation.fingerprint != fingerprint(gang):
         return None
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
-    if not own.assignments or not all(_stands(snapshot, sets[a.pod_set], a.node) for a in own.assignments):
+    if not reservation.assignments or not all(
+        _stands(snapshot, sets[a.pod_set], a.node) for a in reservation.assignments
+    ):
         return None
     try:
-        topology = next((t for t in candidates(snapshot, gang) if t.name == own.topology), None)
+        topology = next((t for t in candidates(snapshot, gang) if t.name == reservation.topology), None)
         warnings = topology_request(gang, topology).warnings if topology else ()
     except Refusal:
         return None
-    if topology is None or not _together(snapshot, gang, topology, own):
+    if topology is None or not _together(snapshot, gang, topology, reservation):
         return None
-    where = f" in {'/'.join(own.domain)}" if own.domain else ""
+    where = f" in {'/'.join(reservation.domain)}" if reservation.domain else ""
     message = f"{gang.size} pods keep the place that was reserved for them{where}."
-    answer = answer_of(own, "AlreadyReserved", message)
+    answer = answer_of(reservation, "AlreadyReserved", message)
     return replace(answer, warnings=(*gang.warnings, *warnings))
 
 
@@ -111,15 +113,18 @@ def _stands(snapshot: Snapshot, pod_set: PodSet, name: str) -> bool:
     return node is not None and affinity_allows(pod_set.shape, node)
 
 
-def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, own: Reservation) -> bool:
+def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, reservation: Reservation) -> bool:
     """Whether the placement keeps every required level: the gang's, and each PodSet's own."""
 
     def paths(sets: Collection[str]) -> list[Domain]:
-        names = [a.node for a in own.assignments if a.pod_set in sets]
+        names = [a.node for a in reservation.assignments if a.pod_set in sets]
         return [topology.path(name, snapshot.nodes[name].labels) for name in names]
 
-    every = [pod_set.name for pod_set in group.pod_sets]
-    asked = [(group.constraint.required, every), *((p.constraint.required, [p.name]) for p in group.pod_sets)]
+    set_names = [pod_set.name for pod_set in group.pod_sets]
+    asked = [
+        (group.constraint.required, set_names),
+        *((p.constraint.required, [p.name]) for p in group.pod_sets),
+    ]
     return all(_share(paths(sets), _index(topology, level)) for level, sets in [*asked, *group.within])
 
 
