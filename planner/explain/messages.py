@@ -1,4 +1,4 @@
-"""The planner's words: a reason, the numbers, and what would work, for a reader of kubectl's output."""
+"""Messages of answers: a reason, the numbers, and what would work, written for kubectl's output."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def placed(
     assignments: Sequence[Assignment],
     reserves: Sequence[Domain],
 ) -> str:
-    """Where the gang goes, and what it holds."""
+    """Where the gang is placed, and what it holds."""
     nodes = len({assignment.node for assignment in assignments})
     if len(domain) == len(topology.levels):
         text = f"{pods(group.size)} on node {name_of(domain)}"
@@ -55,9 +55,10 @@ def placed(
 
 
 def too_large(group: PodGroup, result: SearchResult, best: LevelAttempt, ways: Sequence[str]) -> str:
-    """The message to a gang that no domain of its required level, or no cluster as this, can ever hold.
+    """The message to a gang that does not fit any domain of its required level, or the cluster, even when
+    empty.
 
-    `best`: what the best domain holds when empty. `ways`: what would work.
+    `best`: the best attempt in the empty cluster. `ways`: what would work.
     """
     level = result.asked.required
     subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
@@ -74,9 +75,9 @@ def too_large(group: PodGroup, result: SearchResult, best: LevelAttempt, ways: S
 def no_room(
     group: PodGroup, result: SearchResult, best: LevelAttempt, obstacles: dict[str, int], ways: Sequence[str]
 ) -> str:
-    """The message to a gang that fits the empty cluster, and not the cluster as it is.
+    """The message to a gang that fits the empty cluster, but not the cluster as it is.
 
-    `best`: what the best domain holds now. `ways`: what would work now.
+    `best`: the best attempt now. `ways`: what would work now.
     """
     level = result.asked.required
     subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
@@ -96,7 +97,7 @@ def no_room(
 
 
 def _in_the_way(obstacles: dict[str, int]) -> str:
-    """The nodes by cause, the most frequent causes first; the rest as one, so that all are counted."""
+    """Node counts by cause, most frequent first; remaining causes are summed, so that every node counts."""
     named = list(obstacles.items())[:_MOST_CAUSES]
     rest = sum(obstacles.values()) - sum(count for _, count in named)
     parts = [f"{_nodes(count)} {_cause_phrase(cause)}" for cause, count in named]
@@ -111,7 +112,7 @@ def _nodes(count: int) -> str:
 
 
 def _cause_phrase(cause: str) -> str:
-    """A cause as it is said after "12 nodes"."""
+    """A cause worded to follow "12 nodes"."""
     if cause in ("node selector", "node affinity"):
         return f"outside the {cause}"
     if cause.startswith(("taint ", "insufficient ", "NUMA")):
@@ -120,7 +121,9 @@ def _cause_phrase(cause: str) -> str:
 
 
 def fits_no_node(kind: PodClass, lacking: dict[str, int], known: Sequence[str]) -> str:
-    """The message to a pod that no node can ever take; `lacking`: resource to the most that a node has."""
+    """The message to a pod that no node can ever take; `lacking` maps each resource to the largest amount of
+    a node.
+    """
     sets = " and ".join(name for name, _ in kind.parts)
     asked = kind.shape.requests
     if not lacking:
@@ -139,12 +142,14 @@ def fits_no_node(kind: PodClass, lacking: dict[str, int], known: Sequence[str]) 
 
 
 def fits_no_gpu(kind: PodClass, part: str, why: str) -> str:
-    """The message to a pod whose part of a GPU no node can ever give; `why` says what would work."""
+    """The message to a pod that asks for a part of a GPU that no node can ever give; `why` says what would
+    work.
+    """
     return f"One pod of {' and '.join(name for name, _ in kind.parts)} asks for {part}, and {why}"
 
 
 def fits_no_devices(kind: PodClass, causes: dict[str, int]) -> str:
-    """The message to a pod whose claims no node that it may use can ever give; `causes`: nodes by why."""
+    """The message to a pod whose claims no eligible node can ever satisfy; `causes`: node counts by cause."""
     sets = " and ".join(name for name, _ in kind.parts)
     reasons = ", ".join(f"{_nodes(count)} with {cause}" for cause, count in causes.items())
     return (
@@ -154,7 +159,9 @@ def fits_no_devices(kind: PodClass, causes: dict[str, int]) -> str:
 
 
 def fits_no_inside(kind: PodClass, causes: dict[str, int], max_gpus: int) -> str:
-    """The message to a request for a domain inside the host that is larger than any; `max_gpus`: its GPUs."""
+    """The message to a request for a domain inside the host that is larger than any; `max_gpus`: GPUs of the
+    largest.
+    """
     sets = " and ".join(name for name, _ in kind.parts)
     reasons = ", ".join(
         f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items()
@@ -167,7 +174,7 @@ def fits_no_inside(kind: PodClass, causes: dict[str, int], max_gpus: int) -> str
 
 
 def matches_no_node(kind: PodClass, causes: dict[str, int]) -> str:
-    """The message to a pod that may never be on any node, whatever its size."""
+    """The message to a pod that no node accepts, whatever its size."""
     sets = " and ".join(name for name, _ in kind.parts)
     reasons = ", ".join(
         f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items()
@@ -180,7 +187,7 @@ def matches_no_node(kind: PodClass, causes: dict[str, int]) -> str:
 
 
 def _set_prefix(group: PodGroup, result: SearchResult) -> str:
-    """The PodSet's name where its own level is at stake, not the gang's."""
+    """The PodSet's name and a colon where the level that failed is the PodSet's own, else ""."""
     has_own_level = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
     return f"{group.pod_sets[0].name}: " if has_own_level and result.asked.required > ROOT else ""
 
@@ -198,5 +205,5 @@ def _gpus(group: PodGroup) -> str:
 
 
 def name_of(domain: Domain) -> str:
-    """A domain as a person writes it."""
+    """A domain as shown to people."""
     return "/".join(value or "-" for value in domain) or "the whole cluster"

@@ -1,4 +1,4 @@
-"""The planner's words about NUMA: what a kubelet would refuse, what one zone has, and what would work."""
+"""Messages about NUMA: what a kubelet would refuse, how much one zone has, and what would work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMA = "NUMA"
 
 
 def cause(zones: NumaState, kind: PodClass) -> str:
-    """Why the zones' kubelet would refuse one pod of the kind now; "" where it would take it."""
+    """Why the zones' kubelet would refuse one pod of the class now; "" where it would admit it."""
     alignment = alignment_for(kind.shape)
     if zones.max_pods(alignment, 1):
         return ""
@@ -27,7 +27,7 @@ def cause(zones: NumaState, kind: PodClass) -> str:
 
 
 def never(kind: PodClass, hosts: Sequence[NumaState], count: int) -> str:
-    """The message to a pod that no kubelet of `count` nodes with room would take; `hosts`: their zones."""
+    """The message to a pod that none of `count` kubelets with room would admit; `hosts`: their zones."""
     alignment = alignment_for(kind.shape)
     sets = " and ".join(name for name, _ in kind.parts)
     refused = [(zones, misfit(_node(zones), alignment.asks(zones.scope), now=False)) for zones in hosts]
@@ -48,7 +48,7 @@ def never(kind: PodClass, hosts: Sequence[NumaState], count: int) -> str:
 
 
 def amounts(resources: Resources) -> str:
-    """Amounts in words: "4 × nvidia.com/gpu, 48 cpu"; devices first."""
+    """Amounts as text: "4 × nvidia.com/gpu, 48 cpu"; devices first."""
     order = sorted(resources, key=lambda name: ("/" not in name, name))
     return ", ".join(
         f"{show(name, resources[name])} {name}" if name in PINNED else f"{resources[name]} × {name}"
@@ -75,7 +75,7 @@ def _requested(refusal: Misfit) -> Resources:
 
 
 def _worth(zones: NumaState, refusal: Misfit) -> int:
-    """How near a host comes: the share of what is asked for that its best zone has."""
+    """How close a host comes, in thousandths: the share of the scarcest requested amount in its best zone."""
     max_amounts = max_in_one_zone(_node(zones), refusal.zones)
     return min(
         min(1000, 1000 * max_amounts.get(n, 0) // max(1, need)) for n, need in _requested(refusal).items()

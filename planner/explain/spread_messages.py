@@ -1,4 +1,4 @@
-"""The planner's words about spread: which domain is too full for the others to take more."""
+"""Messages about topology spread: which domain is too full for the others to take more."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from planner.search.space import SearchSpace
 
 
 def in_the_way(view: SearchSpace, asked: TopologyRequest) -> str:
-    """A sentence about the constraint for which a domain without room keeps the others from taking more; ""
-    where none does."""
+    """A sentence about the spread constraint that blocks the gang because one domain is full; "" for none."""
     for rule in rules_of(asked.kinds):
         if rule.counted and set(rule.counted) == set(rule.keepers):
             room = _room(view, rule, [asked.kinds[index] for index in rule.counted])
@@ -51,7 +50,7 @@ def _rule_sentence(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> st
 
 
 def _room(view: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[str, int]:
-    """By domain how many pods of these kinds have room there, each node taken for the kind that fits most."""
+    """Pods of these classes that fit, by domain value; each node counts for the class that fits most."""
     room: dict[str, int] = {}
     for leaf, host in zip(view.tree.root.leaves(), hosts(view.content), strict=True):
         value = rule.values.get(leaf.node)

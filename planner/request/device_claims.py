@@ -1,6 +1,6 @@
-"""Gangs with device claims: what these come to in the cluster at hand, before the gang is planned.
+"""Device claims (DRA) of a gang, translated into resource requests and node requirements before planning.
 
-What cannot be told is not counted, and a warning says so; devices that no node can ever give are refused.
+Devices that cannot be counted are left out with a warning. Devices that no node can ever give are refused.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ _MOST_NAMED = 6
 
 
 def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with what its claims ask for among its pods' requests; warnings say what cannot be told.
+    """The gang with its device claims added to its pods' requests; warnings name what is not counted.
 
-    Raises `Refusal` for devices that no node offers. What was worked out before is worked out anew.
+    Raises `Refusal` for devices that no node offers. May be called again on its own result: the requests of
+    an earlier call are replaced.
     """
     notes: dict[str, None] = {}
     reserve = group.reserve
     sets = tuple(_set(devices, pod_set, group.name.partition("/")[0], notes) for pod_set in group.pod_sets)
     slices = any(CLAIMED_MIG in pod_set.shape.requests for pod_set in sets)
     if group.presumed and slices and not any(pod_set.shape.gpus for pod_set in sets):
-        reserve = "nodes"  # a whole host held for a slice would be absurd
+        reserve = "nodes"  # a reservation of the whole host would be far more than one slice needs
     warnings = (*group.warnings, *(note for note in notes if note not in group.warnings))
     return replace(group, pod_sets=sets, reserve=reserve, warnings=warnings)
 
@@ -46,9 +47,10 @@ def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:
 def in_one_clique(
     devices: Devices, topologies: Iterable[Topology], group: ResolvedPodGroup
 ) -> ResolvedPodGroup:
-    """The gang with the pods that claim a ComputeDomain's channel kept in one clique, which is its reach.
+    """The gang with a required clique level for the pods that claim a ComputeDomain's channel.
 
-    A gang that requires a clique or a finer level stays as it is; so does one whose topology has no cliques.
+    Channels work only inside one clique. A gang that already requires a clique or a finer level is returned
+    unchanged, and so is a gang in a topology without cliques.
     """
     namespace = group.name.partition("/")[0]
     claiming = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]
@@ -98,20 +100,20 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
         elif not use.template and (node := devices.node_of(claim)):
             reader.needs.append(
                 Requirement(NODE_NAME_FIELD, "In", (node,))
-            )  # its devices are there, and in use
+            )  # the claim has its devices on this node already
         elif not use.template and pod_set.count > 1:
             reader.note(f"{pod_set.count} pods share the claim {use.source}: its devices are not counted")
             reader.together = True
         else:
             reader.claim(claim, f"{kind} {use.source}")
     constraint = pod_set.constraint
-    if reader.together:  # a device is a node's, so its sharers are on one
+    if reader.together:  # pods that share a claim share its devices, which are on one node
         constraint = replace(constraint, required=HOSTNAME, slice_level="", slice_size=0)
     return replace(pod_set, shape=reader.shape(), constraint=constraint)
 
 
 class _ClaimReader:
-    """What the claims of one PodSet come to, gathered claim by claim."""
+    """Collects, claim by claim, the requests and node requirements of one PodSet."""
 
     def __init__(self, devices: Devices, pod_set: ResolvedPodSet, notes: dict[str, None]) -> None:
         self._devices, self._set, self._notes = devices, pod_set, notes
@@ -121,11 +123,13 @@ class _ClaimReader:
         self.together = False
 
     def note(self, text: str) -> None:
-        """A warning, once."""
+        """Adds a warning, each text once."""
         self._notes[f"{self._set.name}: {text}"] = None
 
     def claim(self, claim: ResourceClaim, source: str) -> None:
-        """One claim: a bundle where slices tell the devices, amounts where only labels do."""
+        """Adds one claim: as a bundle where ResourceSlices list the devices, else as amounts from node
+        labels.
+        """
         if self._devices.claims.slices:
             self._bundle(claim, source)
             return
@@ -148,7 +152,10 @@ class _ClaimReader:
         self._bundles.append(bundle)
 
     def _note_unplanned(self, request: ClaimRequest, source: str) -> None:
-        """Notes what the plan does not know of a request. Raises `Refusal` where no node has so many."""
+        """Adds warnings for a request that is not fully planned.
+
+        Raises `Refusal` where no node has so many devices.
+        """
         want = self._devices.device_request(request)
         if want is None or not self._devices.is_counted(request):
             if request.device_class != CHANNEL_CLASS:
@@ -165,13 +172,13 @@ class _ClaimReader:
             self.note(f"devices that several claims may share ({source}) are planned as if never used up")
 
     def _taken_to_hold(self, text: str, source: str) -> str:
-        """What is said of a selector of which it cannot be told whether devices meet it."""
+        """The warning for a selector that could not be evaluated."""
         if self._devices.claims.engine is None:
             return f"no CEL engine reads the selector {_cut(text)} ({source}): taken to hold"
         return f"the selector {_cut(text)} ({source}) is more than the plan reads: taken to hold"
 
     def _fits_some_node(self, bundles: Sequence[ClaimSpec]) -> bool:
-        """Whether some node can give a pod all of them when nothing runs."""
+        """Whether some empty node can give all these claims to one pod."""
         demands = [(bundle, 1) for bundle in bundles]
         return any(
             AvailableDevices(node_kind.node_devices).fits(demands)
@@ -198,7 +205,10 @@ class _ClaimReader:
     def _first_possible(
         self, request: ClaimRequest, source: str, look: Callable[[ClaimRequest, str], None]
     ) -> None:
-        """One request of a claim; of its alternatives the first that some node can give."""
+        """Reads the first alternative of a request that some node can give.
+
+        Raises the last one's `Refusal`.
+        """
         *choices, last_choice = request, *request.alternatives
         for choice in choices:
             try:
@@ -274,7 +284,10 @@ class _ClaimReader:
         )
 
     def shape(self) -> ResolvedShape:
-        """The pods' shape with all that was gathered. Raises `Refusal` where no node can give all of it."""
+        """The pods' shape with all collected requests.
+
+        Raises `Refusal` where no node can give all of them.
+        """
         if len(self._bundles) > 1 and not self._fits_some_node(self._bundles):
             raise self._misfit_refusal(self._bundles, "its claims")
         shape = self._set.shape
@@ -296,7 +309,10 @@ def _cut(text: str) -> str:
 
 
 def with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
-    """The gang with what its device claims come to in this cluster. Raises `Refusal` for what none offers."""
+    """The gang with its device claims resolved in this cluster.
+
+    Raises `Refusal` for devices that no node offers.
+    """
     gang = resolved_group(group)
     return claimed(snapshot.base.devices, gang) if has_claims(gang) or _stands_in(snapshot, gang) else gang
 
@@ -307,7 +323,7 @@ def has_claims(group: PodGroup) -> bool:
 
 
 def _stands_in(snapshot: Snapshot, group: PodGroup) -> bool:
-    """Whether some extended resource of the gang may be served by claims."""
+    """Whether a DeviceClass may serve an extended resource that the gang requests."""
     if not snapshot.base.claims.slices or not snapshot.base.claims.classes:
         return False
     served = snapshot.base.devices.extended_claims

@@ -1,12 +1,12 @@
-"""What other pods mean for a gang in one snapshot: where pod affinity and anti-affinity let it be. Pure.
+"""Pod affinity and anti-affinity of a gang in one snapshot, as excluded nodes and constraints. Pure.
 
-Looked at are bound pods, those that other gangs have reserved a place for (their labels and anti-affinity are
-in the reservation), and the gang's own PodSets against each other. Anti-affinity keeps away in both
-directions, as kube-scheduler has it. A node without the term's label is in no domain of it: anti-affinity
-lets a pod be there, affinity does not.
+Three kinds of pods count: bound pods, pods that other gangs have reserved a place for (the reservation
+records their labels and anti-affinity), and the gang's own PodSets against each other. Anti-affinity works in
+both directions, as in kube-scheduler. A node without the term's topology label is in no domain: anti-affinity
+allows it, affinity does not.
 
-Affinity wants a pod that is bound already; where none is and the gang's own pods are meant, they and the pods
-that want them are kept in one domain, so that it holds in whatever order they come.
+Affinity needs a matching bound pod. Where there is none and the gang's own pods match, these pods and the
+pods that want them are kept in one domain, so that the term holds in whatever order they are bound.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ APART, NEAR = "pod anti-affinity", "pod affinity"
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Pods of somebody else on a node, `count` alike; `bound`: not only reserved for."""
+    """`count` equal pods of other workloads on a node; `bound`: False for pods that are only reserved for.
+
+    `space`: their namespace. `terms`: their required anti-affinity.
+    """
 
     space: str
     labels: Mapping[str, str]
@@ -41,7 +44,7 @@ class Neighbour:
 
 
 def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with what its neighbours and its own PodSets mean for it; the same where that is nothing."""
+    """The gang with the constraints of pod affinity in this snapshot; unchanged where there are none."""
     terms = any(pod_set.shape.terms for pod_set in group.pod_sets)
     if not terms and not snapshot.bound.with_anti_affinity and not snapshot.holds.with_anti_affinity:
         return group
@@ -66,7 +69,7 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
 
 
 def neighbours_of(snapshot: Snapshot, group: PodGroup) -> Iterator[Neighbour]:
-    """All pods that are no pods of the gang, and those that others have reserved a place for."""
+    """All bound pods that are not the gang's, and all pods that other gangs have reserved a place for."""
     return _neighbours(snapshot, reservation_id(group.name))
 
 
@@ -86,7 +89,7 @@ def _neighbours(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
 
 
 def _waiting(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Assignment, int]]:
-    """The seats of a reservation on each node that no bound pod has taken yet."""
+    """The assignments of a reservation with the number of their pods that are not bound yet."""
     bound_counts = Counter(
         node
         for node in snapshot.bound.carriers.get(reservation.id) or ()
@@ -101,7 +104,7 @@ def _waiting(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Ass
 
 
 def _wary(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
-    """Those with anti-affinity of their own, which are few."""
+    """Only the neighbours that have anti-affinity terms: few, so the common case reads few pods."""
     for pods in snapshot.bound.with_anti_affinity.values():
         for pod in pods:
             if own_id not in carried(pod):
@@ -128,7 +131,7 @@ _Together = dict[str, set[tuple[str, tuple[str, ...]]]]
 def _among(
     space: str, sets: Sequence[PodSet], neighbours: Iterable[Neighbour], spaces: Spaces
 ) -> tuple[_Shuns, _Together, dict[str, list[NodeExclusion]], _InnerTerms]:
-    """What the gang's PodSets mean to each other."""
+    """Affinity and anti-affinity between the gang's own PodSets."""
     inner_terms: _InnerTerms = set()
     shuns: _Shuns = {pod_set.name: set() for pod_set in sets}
     together: _Together = {pod_set.name: set() for pod_set in sets}
@@ -157,9 +160,9 @@ def _among(
 def _barred(
     snapshot: Snapshot, space: str, pod_set: PodSet, neighbours: Iterable[Neighbour], inner_terms: _InnerTerms
 ) -> Iterator[NodeExclusion]:
-    """The nodes from which neighbours keep the pods of a PodSet, or on which alone they want to be.
+    """The nodes that neighbours exclude for a PodSet, and those that its affinity requires.
 
-    `inner_terms`: terms of affinity that the gang's own pods see to.
+    `inner_terms`: affinity terms that the gang's own pods satisfy.
     """
     labels, spaces = pod_set.shape.labels, snapshot.base.spaces
     away: dict[str, set[str]] = {}
@@ -186,13 +189,15 @@ def _barred(
             yield NodeExclusion(_field(key), frozenset(values), APART)
     for term, values in near_domains.items():
         yield NodeExclusion(_field(term.key), frozenset(values), NEAR, inside=True)
-        if term.key != HOSTNAME:  # others may come, but a node without the label is never near them
+        if (
+            term.key != HOSTNAME
+        ):  # a matching pod may come later, but never to a domain of a node without the label
             yield NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, now=False)
 
 
 def _values(snapshot: Snapshot) -> Callable[[str, str], set[str]]:
     def value(name: str, key: str) -> set[str]:
-        """The node's domain of the key, if it is in one."""
+        """The node's value of the topology key as a set: empty where it has none."""
         node = snapshot.nodes.get(name)
         if key == HOSTNAME:
             return {name}

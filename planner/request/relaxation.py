@@ -1,4 +1,4 @@
-"""Preferred levels: first as if they were required, then given up step by step."""
+"""Relaxation of preferred levels: first treated as required, then relaxed step by step."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _MAX_ALONE = 3
 
 
 def relaxations(request: TopologyRequest) -> list[tuple[PodClass, ...]]:
-    """The kinds with their preferred levels made hard, then relaxed step by step up to the required ones.
+    """The pod classes with preferred levels made required, then relaxed stepwise to the required levels.
 
-    As few steps as can be in all; of as many, the later PodSets give way first. Each PodSet is relaxed alone
-    where at most three prefer a level; of more, those with the same levels are relaxed together.
+    Fewer steps come first; among equally many, later PodSets are relaxed first. Up to three PodSets that
+    prefer a level are relaxed independently; of more, those with equal levels are relaxed together, because
+    the number of combinations grows with the power of their number.
     """
     if all(kind.preferred == ROOT for kind in request.kinds):
         return [merged(request.kinds)]

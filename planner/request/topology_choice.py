@@ -1,7 +1,7 @@
-"""Which topology a request means, or why it can mean none.
+"""Which topology a request means, or why there is none.
 
-A request whose keys or node selectors point into two topologies is refused, whichever systems they come
-from: no scheduler can keep such a gang together.
+A request whose keys or node selectors point into two topologies is refused: no scheduler can keep such a gang
+together.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
             raise Refusal(
                 "MultipleTopologies",
                 f"The request points into two topologies: {place} is {level}, a level of {second_name}; "
-                f"the rest means {first_name} (levels {_list(topologies[0].levels)}). One gang has one topology; "
-                f"use the levels of one of them.",
+                f"the rest means {first_name} (levels {_list(topologies[0].levels)}). One gang has one "
+                f"topology; use the levels of one of them.",
             )
         topologies = matching
     if named or levels:
@@ -87,7 +87,7 @@ def _check_pools(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology
 
 
 def _check_nodes(snapshot: Snapshot, pod_set: PodSet, topologies: tuple[Topology, ...]) -> None:
-    """Refuse a selector all of whose nodes are in topologies that the request does not mean."""
+    """Refuses a node selector that only matches nodes of topologies that the request does not mean."""
     shape = pod_set.shape
     if not pod_set.count or not (shape.node_selector or shape.affinity):
         return
@@ -115,7 +115,7 @@ def _two_pools(topology: str, other_topology: str, pod_set: str) -> Refusal:
 
 
 def _points_at(shape: PodShape, topology: Topology) -> bool:
-    """Whether the pod's selector or affinity names this topology's node pool (its keys, with its values)."""
+    """Whether the pod's selector or affinity matches this topology's node-pool labels."""
     wanted = {k: v for k, v in shape.node_selector.items() if k in topology.node_selector}
     if wanted:
         return selects(wanted, topology.node_selector)

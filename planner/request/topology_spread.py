@@ -1,10 +1,10 @@
-"""What hard topology spread constraints come to for a gang in one snapshot. Pure.
+"""Hard topology spread constraints of a gang in one snapshot. Pure.
 
-Source: kube-scheduler's PodTopologySpread. Domains are those of nodes that carry the labels of all of the
-pod's hard constraints and that its node affinity (where asked for, its tolerations too) lets it be on.
-Counted are the pods of its namespace that the selector means, bound or with a place reserved, on such nodes,
-and those of the gang's own PodSets. The rule is held over the whole placement: where it holds for that, pods
-that come one by one can always go to the emptiest domain that still waits for one.
+Source: kube-scheduler's PodTopologySpread. The domains are those of nodes that have the labels of all hard
+constraints of the pod and that its node affinity (and, if requested, its tolerations) allows. Counted are
+matching pods of its namespace on such nodes, bound or reserved for, and the gang's own pods. The rule is kept
+over the whole placement. Then pods that are bound one by one can always go to the emptiest domain that still
+expects one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CAUSE = "topology spread"
 
 
 def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with what its PodSets' spread constraints mean; the same where it has none."""
+    """The gang with its spread constraints resolved in this snapshot; unchanged where it has none."""
     if not any(pod_set.shape.spread for pod_set in group.pod_sets):
         return group
     space = group.name.partition("/")[0]
@@ -50,7 +50,7 @@ def _resolve(
     beside: Iterable[Neighbour],
     shapes: dict[str, ResolvedShape],
 ) -> None:
-    """Adds to the shapes what one constraint of one PodSet means for all of them."""
+    """Adds one constraint of one PodSet to the shapes of all PodSets that it concerns."""
     values = _values(snapshot, keeper.shape, spread)
     nodes = Counter[str]()
     for neighbour in beside:
@@ -78,7 +78,7 @@ def _resolve(
 
 
 def _with(states: tuple[SpreadState, ...], state: SpreadState) -> tuple[SpreadState, ...]:
-    """With one more; of one constraint that several PodSets state there is one."""
+    """Adds a state; a constraint that several PodSets state is kept once."""
     for index, former in enumerate(states):
         if (former.spread, former.there) == (state.spread, state.there):
             merged = replace(
@@ -97,7 +97,7 @@ def _barred(shape: ResolvedShape, bar: NodeExclusion) -> ResolvedShape:
 
 
 def _values(snapshot: Snapshot, shape: PodShape, spread: SpreadConstraint) -> dict[str, str]:
-    """The nodes that a constraint is about, with their domains."""
+    """Nodes that a constraint applies to, with their domain values."""
     keys = {constraint.key for constraint in shape.spread} - {HOSTNAME}
     return {
         node.name: node.name if spread.key == HOSTNAME else node.labels[spread.key]
@@ -115,10 +115,10 @@ def _eligible(node: Node, shape: PodShape, spread: SpreadConstraint, keys: Itera
 
 
 def allowed(spread: SpreadConstraint, domain_counts: Mapping[str, int]) -> int:
-    """The most pods that a domain may have that takes one more, as they lie now, that one aside.
+    """The highest count that a domain may have before it takes one more pod.
 
-    A plan pins the pods to fewer domains than there are, and kube-scheduler counts these alone: where it asks
-    for several (`minDomains`), the fewest is zero to it.
+    A plan pins the pods to fewer domains than there are, and kube-scheduler then counts only these. So with
+    `minDomains` above one the lowest count is taken as zero.
     """
     fewest = 0 if spread.least > 1 else min(domain_counts.values(), default=0)
     return fewest + spread.skew
