@@ -1,7 +1,7 @@
-"""What a placement is worth: the all-reduce of a gang's GPUs, beside that of a topology-blind placement.
+"""The all-reduce time of a gang's GPUs in its placement, compared with a topology-blind placement.
 
-Both by `planner.bandwidth`'s model. Worked out by whoever shows it, never by `plan`, whose answer does not
-depend on it.
+Both by the model of `planner.bandwidth`. Computed by the caller that shows it, never by `plan`, whose answer
+does not depend on it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from planner.request.levels import constraints, resolve
 
 @dataclass(frozen=True, slots=True)
 class GangLayout:
-    """One way to lay the gang out: GPUs in each NVLink domain, the nodes and the links, and the estimate."""
+    """A placement as the model sees it: nodes, GPUs in each NVLink domain, links, and the estimate."""
 
     nodes: int
     gpus: tuple[int, ...]
@@ -45,7 +45,7 @@ class GangLayout:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The placement and the blind one; `blind` is None where it finds room for `blind_pods` pods only."""
+    """The placement and the blind one; `blind` is None where it has room for `blind_pods` pods only."""
 
     here: GangLayout
     blind: GangLayout | None
@@ -66,10 +66,10 @@ class Worth:
 
 
 def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
-    """The worth of an admitted answer; None for one without a place, or with fewer than two whole GPUs.
+    """The comparison for an admitted answer; None without a placement or with fewer than two whole GPUs.
 
-    MIG instances and time slices, which some nodes give as GPUs, have no links and so no worth. `snapshot` is
-    the cluster in which it was planned; what the gang itself holds there is left aside.
+    MIG instances and time slices, which some nodes offer as GPUs, have no links and so no comparison.
+    `snapshot` is the cluster in which the gang was planned; its own reservation there is ignored.
     """
     layout = _answer_layout(snapshot, group, answer)
     if layout is None:
@@ -104,8 +104,10 @@ def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
 
 @dataclass(frozen=True, slots=True)
 class PodDistribution:
-    """A gang in several domains of a level that it prefers to be in one of: `here` and in how many, `best`
-    and in how many at the least, when the cluster is empty."""
+    """A gang spread over several domains of a level that it prefers to be in one domain of.
+
+    `here`: its layout, in `domains` domains. `best`: the layout in the empty cluster, in `least` domains.
+    """
 
     level: str
     domains: int
@@ -115,7 +117,7 @@ class PodDistribution:
 
 
 def placed(group: PodGroup, answer: Answer) -> PodGroup:
-    """The gang as it is placed: an elastic one with the pods that it got."""
+    """The gang as placed: an elastic one with the number of pods that it got."""
     counts: Counter[str] = Counter()
     for assignment in answer.assignments:
         counts[assignment.pod_set] += assignment.count
@@ -126,10 +128,11 @@ def placed(group: PodGroup, answer: Answer) -> PodGroup:
 
 
 def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> PodDistribution | None:
-    """How an admitted gang lies in the level that it, or the first of its PodSets, prefers and did not get.
+    """How an admitted gang is spread over a level that it prefers to be in one domain of.
 
-    None where each got what it prefers, or has no links to speak of. `snapshot` is the cluster in which it
-    was planned; what the gang itself holds there is left aside.
+    The level is that of the gang, or of the first PodSet whose preference was not met. None where every
+    preferred level was met, or the gang has no links. `snapshot` is the cluster in which it was planned; its
+    own reservation there is ignored.
     """
     topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
     if topology is None or not any(constraint.preferred for _, constraint in constraints(group)):
@@ -150,7 +153,7 @@ def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> PodDistributi
 
 
 def _preferred(group: PodGroup) -> list[tuple[frozenset[str], str]]:
-    """Who prefers which level: all PodSets together, and each."""
+    """Preferred levels as (PodSet names, level): of all PodSets together, and of each."""
     all_names = frozenset(pod_set.name for pod_set in group.pod_sets)
     preferences = [(all_names, group.constraint.preferred)]
     preferences += [(frozenset((pod_set.name,)), pod_set.constraint.preferred) for pod_set in group.pod_sets]

@@ -1,6 +1,6 @@
-"""What each leaf of a fabric could give to a gang: its nodes with the most room, within the limits. Pure.
+"""What each leaf of a fabric can give a gang: its nodes with the most room, within the limits. Pure.
 
-Leaves of equal content, to which the gang's labels mean the same, are looked at once.
+Leaves of equal content and equal eligibility are computed once.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _Host = tuple[DomainCapacity, EligibilityMap]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A leaf with the nodes of it that the gang may use and the pods that these hold.
+    """A leaf with its nodes that the gang may use, and the pods that they hold.
 
-    `used`: the share of its GPUs that is in use or held. `preferred`: the gang would like to be there.
-    `gang`: one that holds or uses a node of it, "" for none.
+    `used`: the share of its GPUs in use or held. `preferred`: the gang names it. `gang`: a gang that holds or
+    uses a node of it, "" for none.
     """
 
     leaf: Leaf
@@ -41,7 +41,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What is the same for all leaves of one content: places of nodes, pods, free GPUs."""
+    """Values shared by all leaves of equal content: node places, pods, free GPUs."""
 
     places: tuple[int, ...]
     pods: int
@@ -60,7 +60,7 @@ stale: what is remembered follows from a leaf's capacity and the pods' eligibili
 
 
 class Rooms:
-    """One gang's look at the leaves, in one view of their topology."""
+    """The rooms of all leaves for one gang, in one search space."""
 
     def __init__(self, view: SearchSpace, group: ResolvedPodGroup, settings: Settings) -> None:
         self._view, self._settings = view, settings
@@ -99,7 +99,7 @@ class Rooms:
         return _Seen(tuple(places), pods, sum(_free_gpus(host) for host, _ in hosts))
 
     def _room(self, host: DomainCapacity, match: EligibilityMap) -> int:
-        """Pods of the gang's largest PodSet there that the host could take, at most the PodSet."""
+        """Pods of the gang's largest PodSet that the host could take, at most the PodSet's count."""
         key = (host, match)
         if key not in self._pods:
             self._pods[key] = 0 if host.held else max(self._counts(host, match), default=0)
@@ -117,7 +117,7 @@ class Rooms:
 
 
 def _key(pod_set: ResolvedPodSet) -> Hashable:
-    """All that is looked at in a PodSet; labels are the match's affair."""
+    """Every field of a PodSet that the count depends on; labels are covered by the eligibility map."""
     shape = pod_set.shape
     return (
         pod_set.count,
@@ -136,10 +136,10 @@ def _hosts(content: DomainCapacity, match: EligibilityMap) -> Iterator[_Host]:
 
 
 def _hosts_at(hosts: list[_Host], places: tuple[int, ...]) -> list[_Host]:
-    """The hosts at these places; all where none are named."""
+    """The hosts at these places; all for ()."""
     return [hosts[place] for place in places] if places else hosts
 
 
 def _free_gpus(host: DomainCapacity) -> int:
-    """Whole GPUs that are left, whatever the maker; none where a gang holds the host."""
+    """Free whole GPUs of all vendors; 0 where a gang holds the host."""
     return 0 if host.held else max(0, gpus_of(host.free or {}))
