@@ -1,15 +1,15 @@
-"""Which reservations cannot live side by side. Pure; every ledger asks here.
+"""Which reservations cannot exist together. Pure; every ledger uses it.
 
-In the way of a reservation is any other gang's live reservation that
-- holds a domain of the same topology that is one of ours, lies above one or lies in one (a domain is a path,
-  so this is a common prefix), or whose whole placement lies in a domain of ours;
-- shares a node, by name and whatever the topology, where either of the two holds it whole;
-- shares a node that both only use (mode `nodes`) and came after the revision that ours was planned on: what
-  it takes there was not counted. What was there before was, so those two live side by side.
+A reservation conflicts with any other gang's live reservation that
+- holds a domain of the same topology that equals, contains or lies in one of its own (domains are paths, so
+  one is a prefix of the other), or has its whole placement in one of its domains;
+- shares a node, by name and in any topology, where either of the two holds that node whole;
+- shares a node that both only use (mode `nodes`) and came after the revision that the plan was made on: the
+  plan did not count what it takes there. Earlier ones were counted, so those two may exist together.
 
-A reservation of the same id and fingerprint stays as it is, unless the plan knew it and yet places the gang
-elsewhere: then the former place serves no more (a node went), and the new one replaces it, claimed if that
-was. One of the same id with another fingerprint is replaced too.
+A reservation of the same id and fingerprint is kept, unless the plan knew it and yet places the gang
+elsewhere. The former place is then no longer valid (for example, a node is gone), and the new reservation
+replaces it, claimed if the former was. One of the same id with another fingerprint is replaced too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from planner.model.topology import Domain, contains
 
 @dataclass(frozen=True, slots=True)
 class RecordedReservation:
-    """A reservation in the book, and the revision with which it came (or last moved)."""
+    """A reservation in the book, and the revision at which it was added or last moved."""
 
     reservation: Reservation
     since: int
@@ -31,7 +31,7 @@ class RecordedReservation:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Somebody else is in the way; the first by name."""
+    """Another gang's reservation conflicts; `holder` is the first by name."""
 
     holder: str
 
@@ -39,10 +39,10 @@ class Blocked:
 def judge(
     wanted: Reservation, planned_on: int, book: Iterable[RecordedReservation]
 ) -> Reservation | RecordedReservation | Blocked:
-    """What becomes of a reservation that is asked for, beside the live ones.
+    """The result of a request for a reservation, given the live ones.
 
-    A `Reservation` is to be taken (it is `wanted`, with its owner where it moves); a `RecordedReservation` is
-    in the book already and stays as it is. `book` may leave out what is neither near nor of the same id.
+    A `Reservation` is to be stored (`wanted`, with its owner if the gang moves). A `RecordedReservation` is
+    in the book already and is kept. `book` may omit reservations that neither conflict nor have the same id.
     """
     listed = tuple(book)
     former = next((kept for kept in listed if kept.reservation.id == wanted.id), None)
@@ -56,7 +56,7 @@ def judge(
 
 
 def in_the_way(wanted: Reservation, planned_on: int, book: Iterable[RecordedReservation]) -> str | None:
-    """The name of a gang that holds what `wanted` would take, the first by name; None where it is free."""
+    """The first gang by name whose reservation conflicts with `wanted`; None for no conflict."""
     touched = wanted.touched
     gangs = (
         kept.reservation.gang
@@ -83,7 +83,7 @@ def _meet(domain: Domain, other_domain: Domain) -> bool:
 
 
 def placement(reservation: Reservation) -> tuple[object, ...]:
-    """Where the gang is and what it holds, without the time and the list of nodes in a held domain."""
+    """The parts of a reservation that say where the gang is: without times and derived node lists."""
     return (
         reservation.topology,
         reservation.mode,
@@ -93,7 +93,7 @@ def placement(reservation: Reservation) -> tuple[object, ...]:
 
 
 def moved(former: Reservation, wanted: Reservation) -> Reservation:
-    """The same gang elsewhere: still its owner's, where it had one."""
+    """The reservation at its new place, with the former owner if there was one."""
     if former.state != "claimed":
         return wanted
     return replace(wanted, state=former.state, expires=former.expires, owner_uid=former.owner_uid)

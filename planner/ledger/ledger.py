@@ -1,10 +1,10 @@
-"""The `Ledger` protocol: who holds what, for every replica and every retry.
+"""The `Ledger` protocol: which gang holds what, for all replicas and retries.
 
-Invariants (tests/planner/ledger/test_ledger_machine.py walks them as a state machine):
+Invariants (tests/planner/ledger/test_ledger_machine.py tests them as a state machine):
 1. An exclusively held domain has one holder.
 3. A gang is reserved wholly or not at all.
 4. The same gang asked again gets the same reservation.
-7. A hold that nobody claims expires; a crash loses no reservation and leaks none past its time to live.
+7. A hold that is never claimed expires; a crash loses no reservation and leaks none past its time to live.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Protocol
 from planner.model.reservation import Book, Reservation
 
 
-class Conflict(Exception):  # noqa: N818 - it is an outcome to retry on, not a fault
-    """Somebody else holds a part of what was to be reserved; `holder` is that gang's name."""
+class Conflict(Exception):  # noqa: N818 - an outcome to retry on, not a fault
+    """Another gang holds a part of what was to be reserved; `holder` is its name."""
 
     def __init__(self, holder: str) -> None:
         self.holder = holder
@@ -23,13 +23,13 @@ class Conflict(Exception):  # noqa: N818 - it is an outcome to retry on, not a f
 
 
 class LedgerUnavailable(Exception):  # noqa: N818
-    """The book cannot be read or written now (disk full, database locked); the message says which."""
+    """The book cannot be read or written now (disk full, database locked); the message names the cause."""
 
 
 class Ledger(Protocol):
-    """Where reservations live. Every call is atomic and idempotent; times are seconds since the epoch.
+    """Stores reservations. Every call is atomic and idempotent; times are seconds since the epoch.
 
-    All raise `LedgerUnavailable` when the book cannot be reached.
+    All methods raise `LedgerUnavailable` if the book cannot be reached.
     """
 
     async def book(self, now: float) -> Book:
@@ -37,20 +37,20 @@ class Ledger(Protocol):
         ...
 
     async def reserve(self, reservation: Reservation, planned_on: int, now: float) -> Reservation:
-        """Take the reservation, or raise `Conflict`.
+        """Stores the reservation, or raises `Conflict`.
 
         A conflict is any live reservation of another gang that shares a node or a held domain with this one
         and came after the revision `planned_on`, or that holds such a node or domain whole. The same id and
-        fingerprint again returns what is there, unless the plan knew it (it came at or before `planned_on`)
-        and gives the gang another place: then that replaces it in one step, and a claimed one stays claimed.
+        fingerprint again returns the stored one, unless the plan knew it (it came at or before `planned_on`)
+        and places the gang elsewhere: then the new one replaces it in one step, and stays claimed if it was.
         The same id with another fingerprint replaces it.
         """
         ...
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
-        """The workload exists: the hold no longer expires. False where there is no such reservation."""
+        """Makes the hold permanent because its workload exists. False if there is no such reservation."""
         ...
 
     async def release(self, reservation_id: str) -> bool:
-        """Give it back. False where there was none (already released, or expired)."""
+        """Removes the reservation. False if there is none (already released, or expired)."""
         ...

@@ -1,9 +1,9 @@
-"""A snapshot from what `kubectl get -o yaml` prints.
+"""A snapshot from the output of `kubectl get -o yaml`.
 
-Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, ours), Reservations,
+Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, Bayplan's), Reservations,
 NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices and DeviceClasses, ComputeDomains,
-LimitRanges, ResourceQuotas and Namespaces are read; every other kind is counted and left aside. What cannot
-be used is refused with file, object and field.
+LimitRanges, ResourceQuotas and Namespaces are read; every other kind is counted and ignored. Invalid objects
+are refused with file, object and field.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ class _ClusterObjects:
 
 
 def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None = None) -> Snapshot:
-    """The cluster that these parsed documents describe, each with the name of its file.
+    """The cluster that these parsed documents describe; each comes with the name of its file.
 
-    `engine` evaluates the selectors of device claims; without one the plan takes each to hold, and says so.
-    Raises `InputError` with file, object and field for what is malformed or contradicts itself. Without a
-    Topology object one named "inferred" is made from the nodes' labels.
+    `engine` evaluates the selectors of device claims; without one every selector counts as matching, and the
+    plan warns about it. Raises `InputError` with file, object and field for malformed or contradictory input.
+    Without a Topology object one named "inferred" is made from the nodes' labels.
     """
     result = _ClusterObjects()
     for file, document in documents:
@@ -113,7 +113,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
 
 
 def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mapping[str, object], Where]]:
-    """The single objects in a document: Lists, and lists of them, opened."""
+    """The single objects in a document; Lists and nested Lists are expanded."""
     if document is None:
         return
     if depth > _DEEPEST:
@@ -167,7 +167,7 @@ def _read_node(objects: _ClusterObjects, item: Mapping[str, object], where: Wher
 
 
 def node_from(item: Mapping[str, object], where: Where) -> Node:
-    """A node; one that does not say how many pods it takes is given the kubelet's default, 110.
+    """A node; without a pod limit it gets the kubelet's default, 110.
 
     Raises `InputError` for malformed labels, taints, conditions or quantities.
     """
@@ -216,7 +216,7 @@ def _read_pod(objects: _ClusterObjects, item: Mapping[str, object], where: Where
 
 
 def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
-    """A pod that uses capacity, or None for one that is not bound or has ended. Raises `InputError`."""
+    """A pod that uses capacity; None for a pod that is not bound or has ended. Raises `InputError`."""
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     spec = mapping(item.get("spec"), where.at("spec"))
     status = mapping(item.get("status"), where.at("status"))
@@ -250,7 +250,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
 
 
 def _guards(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
-    """A bound pod's anti-affinity; its affinity was of moment when it was placed."""
+    """A bound pod's anti-affinity. Its affinity only mattered when it was placed."""
     affinity = mapping(spec.get("affinity"), where.at("spec.affinity"))
     if not affinity.get("podAntiAffinity"):
         return ()
@@ -276,7 +276,9 @@ def _read_flavor(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
 
 
 def _pooled(objects: _ClusterObjects) -> list[Topology]:
-    """The topologies, Kueue's with the node labels of the one ResourceFlavor that refers to it."""
+    """The topologies; Kueue's get the node labels of the ResourceFlavor that refers to them, if it is the
+    only one.
+    """
     return [
         replace(t, node_selector=objects.flavors[t.name][0])
         if t.source == "kueue.x-k8s.io" and not t.node_selector and len(objects.flavors.get(t.name, ())) == 1
@@ -286,7 +288,7 @@ def _pooled(objects: _ClusterObjects) -> list[Topology]:
 
 
 def _named_apart(topologies: list[Topology]) -> list[Topology]:
-    """Each topology once by name: equal ones of two kinds are one, others get their kind added."""
+    """Topologies with unique names: equal ones of two kinds become one, others get their kind added."""
     kept: dict[str, Topology] = {}
     for topology in sorted(topologies, key=lambda t: (SOURCES.index(t.source), t.name)):
         same = kept.get(topology.name)
@@ -356,7 +358,7 @@ def _read_config(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
 
 
 def aliased(topology: Topology, settings: Settings) -> Topology:
-    """The topology with those level names of KAI's ConfigMap that name a label of it."""
+    """The topology with the level names of KAI's ConfigMap that refer to one of its labels."""
     named = {name: label for name, label in settings.aliases.items() if label in topology.levels}
     return replace(topology, aliases={**named, **topology.aliases}) if named else topology
 

@@ -1,8 +1,8 @@
-"""Dynamic resource allocation read from objects: claims, their templates, device classes and ResourceSlices.
+"""Dynamic resource allocation objects: claims, their templates, DeviceClasses and ResourceSlices. Pure.
 
 Sources: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
 `exactly`, devices with `basic`); `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only claims;
-class, count and constraints stand in these objects. Pure.
+class, count and constraints are fields of these objects.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from planner.model.quantity import amount
 
 
 def claim_from(item: Mapping[str, object], where: Where) -> ResourceClaim:
-    """What a ResourceClaim, or the template of one, asks for. Raises `InputError` for a malformed one."""
+    """The content of a ResourceClaim or ResourceClaimTemplate. Raises `InputError` for a malformed one."""
     place = where.at("spec")
     spec = mapping(item.get("spec"), place)
     if "spec" in spec:  # a template's spec holds metadata and the claim's spec
@@ -54,7 +54,7 @@ def claim_from(item: Mapping[str, object], where: Where) -> ResourceClaim:
 def _rules(
     devices: Mapping[str, object], requests: Sequence[Mapping[str, object]], where: Where
 ) -> Iterator[DeviceConstraint]:
-    """The constraints, each with the requests, or alternatives of them, that it names; none named is all."""
+    """The constraints with the requests or alternatives that each names; () for all."""
     places = _places(requests, where)
     for index, constraint in enumerate(maps(devices.get("constraints"), where)):
         field_place = where.below(f"[{index}]")
@@ -72,7 +72,7 @@ def _rules(
 
 
 def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str, list[tuple[int, int]]]:
-    """Requests by name, and their alternatives by REQUEST/NAME, as places among requests and alternatives."""
+    """By name (REQUEST or REQUEST/ALTERNATIVE), the indexes of requests and alternatives."""
     result: dict[str, list[tuple[int, int]]] = {}
     for index, request in enumerate(requests):
         name = text(request.get("name"), where)
@@ -149,7 +149,7 @@ def _allocated(item: Mapping[str, object], where: Where) -> tuple[DeviceId, ...]
 
 
 def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: Where) -> tuple[ClaimUse, ...]:
-    """The claims that a pod names in its spec, each with what its status says was made of it."""
+    """The claims that a pod's spec names, each with the claim generated for it by the pod's status."""
     place = where.below("resourceClaims")
     claim_names = {
         text(status_entry.get("name"), place): text(status_entry.get("resourceClaimName"), place)
@@ -167,7 +167,7 @@ def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: W
 
 
 def extended_claim(status: Mapping[str, object], where: Where) -> str:
-    """The claim that was made for a pod's extended resources, by the pod's status; "" for none."""
+    """The claim generated for a pod's extended resources, from its status; "" for none."""
     place = where.at("status.extendedResourceClaimStatus")
     return text(mapping(status.get("extendedResourceClaimStatus"), place).get("resourceClaimName"), place)
 
@@ -184,7 +184,7 @@ def class_from(item: Mapping[str, object], where: Where) -> DeviceClass:
 
 
 def domain_template(item: Mapping[str, object], where: Where) -> str:
-    """The ResourceClaimTemplate that a ComputeDomain makes for its channel. Raises `InputError`."""
+    """The ResourceClaimTemplate that a ComputeDomain generates for its channel. Raises `InputError`."""
     spec = mapping(item.get("spec"), where.at("spec"))
     channel = mapping(spec.get("channel"), where.at("spec.channel"))
     template = mapping(channel.get("resourceClaimTemplate"), where.at("spec.channel.resourceClaimTemplate"))
@@ -264,7 +264,7 @@ def _counters(entry: Mapping[str, object], where: Where) -> Counters:
 
 
 def _sized(size: object, where: Where, field: str, name: object) -> int:
-    """The same as `sized`, of a field whose place is put into words where it is wrong only."""
+    """Like `sized`; formats the field path only for an error, because it runs for every device."""
     try:
         return _bytes(str(size))
     except InputError as error:
@@ -278,7 +278,7 @@ def _equal(
     capacity: tuple[tuple[str, int], ...],
     shareable: bool,
 ) -> Device:
-    """The one device for all that are equal."""
+    """One shared record for all equal devices, to save memory."""
     return Device(driver, attributes, capacity, shareable, complete=True)
 
 
@@ -288,7 +288,7 @@ def _bytes(size: str) -> int:
 
 
 def sized(size: object, where: Where) -> int:
-    """A capacity, or an amount of a counter, in base units. Raises `InputError` for what is no quantity."""
+    """A capacity or counter amount in base units. Raises `InputError` for an invalid quantity."""
     try:
         return _bytes(str(size))
     except InputError as error:

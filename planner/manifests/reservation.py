@@ -1,6 +1,6 @@
 """Reservations as `bayplan.dev/v1alpha1` objects, written and read.
 
-With a gang's pods goes what matters of them to other gangs besides amounts: labels, anti-affinity terms, NUMA
+Besides amounts they contain the pod properties that affect other gangs: labels, anti-affinity terms, NUMA
 alignment, device claims (`ReservedPodTraits`).
 """
 
@@ -36,7 +36,7 @@ _STATES: tuple[str, ...] = get_args(State)
 
 
 def reservation_manifest(reservation: Reservation) -> dict[str, object]:
-    """The object that stands for a reservation; `reservation_from` reads it back unchanged."""
+    """The object for a reservation; `reservation_from` reads it back unchanged."""
     spec: dict[str, object] = {
         "gang": reservation.gang,
         "topology": reservation.topology,

@@ -33,7 +33,10 @@ KNOWN = (LEAF_SPINE_CONFIG, KAI_CONFIG, HISTORY_CONFIG)
 
 
 def with_config(settings: Settings, item: Mapping[str, object], where: Where) -> Settings:
-    """The settings with what a ConfigMap of these names says. Raises `InputError`, naming the field."""
+    """The settings with the content of a ConfigMap of these names.
+
+    Raises `InputError` that names the field.
+    """
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     readers = {LEAF_SPINE_CONFIG: _leaf_spine, HISTORY_CONFIG: _history}
     read = readers.get(str(metadata.get("name")), _kai)
@@ -157,7 +160,7 @@ def quota_from(item: Mapping[str, object], where: Where) -> Quota | None:
 
 
 def _counted(values: object, where: Where, *, up: bool) -> dict[str, int]:
-    """By the quota's names; `cpu` and `memory` alone mean requests."""
+    """By the quota's resource names; plain `cpu` and `memory` mean requests."""
     result: dict[str, int] = {}
     for key, value in mapping(values, where).items():
         resource = next((key.removeprefix(prefix) for prefix in _TRACKED if key.startswith(prefix)), key)

@@ -24,10 +24,10 @@ ADAPTER_KEY = "bayplan.dev/adapter-gbps"
 
 
 def topology_from(item: Mapping[str, object], where: Where) -> Topology:
-    """The topology that an object describes; the hostname is added as last level where it is left out.
+    """The topology in an object; the hostname is added as last level if it is missing.
 
-    Raises `InputError` for no level or more than 16, a level twice, the hostname not last, or a reservable
-    level, node selector, oversubscription or adapter speed that cannot be.
+    Raises `InputError` for no level or more than 16, a repeated level, a hostname that is not last, or an
+    invalid reservable level, node selector, oversubscription or adapter speed.
     """
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     spec = mapping(item.get("spec"), where.at("spec"))
@@ -91,7 +91,7 @@ def _selector(spec: Mapping[str, object], annotations: Mapping[str, str], where:
 def _oversubscription(
     annotations: Mapping[str, str], levels: tuple[str, ...], where: Where
 ) -> dict[str, float]:
-    """`LEVEL=RATIO,…`: between domains of the level the links carry 1/RATIO of what their nodes can send."""
+    """`LEVEL=RATIO,…`: links between domains of the level carry 1/RATIO of what their nodes can send."""
     result: dict[str, float] = {}
     place = where.at(f"metadata.annotations.{OVERSUBSCRIPTION_KEY}")
     for pair in filter(None, annotations.get(OVERSUBSCRIPTION_KEY, "").split(",")):
@@ -119,7 +119,7 @@ def _positive(stated: str, expected: str, where: Where, *, minimum: float) -> fl
 
 
 def links_of(item: Mapping[str, object], where: Where) -> tuple[Link, ...]:
-    """The cables that our own kind lists: `spec.links[] {from, to, gbps}`. Raises `InputError`."""
+    """The cables in our own kind: `spec.links[] {from, to, gbps}`. Raises `InputError`."""
     spec = mapping(item.get("spec"), where.at("spec"))
     result: list[Link] = []
     for index, entry in enumerate(maps(spec.get("links"), where.at("spec.links"))):

@@ -1,7 +1,8 @@
-"""A Topology from the labels that nodes carry: what `bayplan topology propose` writes.
+"""Topology objects proposed from node labels: the output of `bayplan topology propose`.
 
-Nodes are grouped by the source whose labels they carry most (a row of `planner.presets`) and by which of them
-they carry; each group that has a level above the host gets a proposal, for a node pool has one topology.
+Nodes are grouped by the source with most of their labels (a row of `planner.manifests.label_presets`) and by
+the levels of it that they have. Each group with a level above the host gets a proposal, because a node pool
+has one topology.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ API_VERSIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A topology, the source of its labels, how many nodes it covers, and what a person should know of it."""
+    """A topology, the source of its labels, the number of nodes it covers, and notes for its reader."""
 
     topology: Topology
     source: str
@@ -36,7 +37,7 @@ class Proposal:
 
 
 def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:
-    """A proposal for each group of nodes, the largest first; none where no node tells more than its host."""
+    """A proposal for each group of nodes, the largest first; none where labels give only the host."""
     groups = _groups(sorted(nodes, key=lambda node: natural(node.name)))
     inferred = [(source, infer(members), members) for source, members in groups]
     kept = [(source, topology, members) for source, topology, members in inferred if topology.host_index > 0]
@@ -51,7 +52,7 @@ def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:
 
 
 def _groups(nodes: Iterable[Node]) -> list[tuple[str, list[Node]]]:
-    """Nodes by source and level keys, the largest group first; who has a part of another's keys joins it."""
+    """Nodes by source and level keys, the largest group first; a subset of another group's keys joins it."""
     by_keys: dict[tuple[str, frozenset[str]], list[Node]] = {}
     for node in nodes:
         keys = frozenset(infer([node]).levels[:-1])
@@ -92,7 +93,7 @@ def _pool(members: Sequence[Node], outsiders: Sequence[Node]) -> dict[str, str]:
 
 
 def _notes(topology: Topology, level: str, members: Sequence[Node]) -> list[str]:
-    """What is odd about one level: nodes without its label, repeated values, nothing divided."""
+    """Unusual facts about one level: nodes without its label, repeated values, a single domain."""
     depth = topology.index(level) + 1
     paths = {topology.path(node.name, node.labels)[:depth] for node in members if node.labels.get(level)}
     bare = sum(1 for node in members if not node.labels.get(level))
