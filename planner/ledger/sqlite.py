@@ -146,7 +146,7 @@ class SqliteLedger:
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._run, work)
 
     def _run(self, work: _Work[_Result]) -> _Result:
-        """Runs the work on the ledger's thread; errors of SQLite or the file become `LedgerUnavailable`."""
+        """Runs the work; errors of SQLite or the file become `LedgerUnavailable`."""
         try:
             return work(self._connect())
         except sqlite3.Error as error:
