@@ -34,7 +34,8 @@ NVLINK_WORDS = (NVLINK_DOMAIN, "nvlink-domain")
 NUMA_WORDS = ("numa", "numa-node")
 
 
-_MOST = 4096
+_MAX_GPUS = 4096
+"""The bar lists every smaller size; no host has as many GPUs, so the cap keeps the list short."""
 
 
 def inside_host(level: str) -> bool:
@@ -61,7 +62,7 @@ def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
 def nvlink_bar(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> tuple[NodeExclusion, ...]:
     """Excludes nodes whose NVLink domains are too small; `resolved` maps each word to its level key."""
     words = tuple(word for word in NVLINK_WORDS if resolved.get(word) == HOSTNAME)
-    gpus = min(needs(group, pod_set, words), _MOST) if words else 0
+    gpus = min(needs(group, pod_set, words), _MAX_GPUS) if words else 0
     if gpus < 2:
         return ()
     smaller = frozenset(str(size) for size in range(1, gpus))
