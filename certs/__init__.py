@@ -1,1 +1,1 @@
-"""The webhook's certificates: `authority` decides (pure), `rotation` keeps a folder, `reload` serves it."""
+"""The webhook's certificates: `authority` issues them (pure), `rotation` stores, `reload` serves them."""

@@ -1,8 +1,8 @@
-"""A small certificate authority: a CA, the webhook's serving certificate, and when each is due again. Pure.
+"""A small certificate authority: a CA, the webhook's serving certificate, and when each is renewed. Pure.
 
-`now` is always given, as an aware datetime; only the keys come from the system's random source. The numbers
-are those of webhooks in production: CA 365 days, leaf 150, looked at every 12 hours, renewed 15 days ahead,
-and the old and the new CA both trusted while they overlap.
+`now` is always passed in, as an aware datetime; only the keys come from the system's random source. The
+durations are those of webhooks in production: CA 365 days, leaf 150, checked every 12 hours, renewed 15 days
+before the end, and the old and the new CA both trusted while they overlap.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COMMON_NAME_LIMIT = 64  # RFC 5280, ub-common-name
 
 
 class CertificateError(ValueError):
-    """A certificate, key or name that cannot be used; the message says which and why."""
+    """A certificate, key or name that cannot be used; the message names it and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class KeyPair:
 
     @property
     def key_pem(self) -> bytes:
-        """The private key as unencrypted PKCS #8 PEM. Write it nowhere that others can read."""
+        """The private key as unencrypted PKCS #8 PEM. Store it only where nobody else can read it."""
         return self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -65,7 +65,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """All that a serving webhook needs: its CA, its leaf, and every CA that clients should trust now."""
+    """What a serving webhook needs: its CA, its leaf, and every CA that clients should trust now."""
 
     ca: KeyPair | None = None
     leaf: KeyPair | None = None
@@ -75,9 +75,9 @@ class Material:
 def service_names(
     service: str, namespace: str, *, extra: Sequence[str] = (), loopback: bool = False
 ) -> Names:
-    """The names under which a Service is called in its cluster, with `extra` names or addresses.
+    """The DNS names of a Service in its cluster, with `extra` names or addresses.
 
-    `loopback` adds localhost, 127.0.0.1 and ::1. Raises `CertificateError` for what is no DNS name.
+    `loopback` adds localhost, 127.0.0.1 and ::1. Raises `CertificateError` for an invalid DNS name.
     """
     inside = f"{service}.{namespace}"
     named = [f"{inside}.svc", inside, f"{inside}.svc.cluster.local", *extra]
@@ -89,7 +89,7 @@ def service_names(
 
 
 def new_authority(now: datetime) -> KeyPair:
-    """A self-signed CA that may sign leaves only. Its name carries the time, to tell an old from a new."""
+    """A self-signed CA that may sign leaves only. Its name includes the time, to tell CAs apart."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"bayplan CA {now:%Y-%m-%d %H:%M:%S}")
     builder = _builder(name, name, key, now, now + CA_VALIDITY)
@@ -102,7 +102,7 @@ def new_authority(now: datetime) -> KeyPair:
 
 
 def issue(ca: KeyPair, names: Names, now: datetime, validity: timedelta = LEAF_VALIDITY) -> KeyPair:
-    """A serving certificate for `names` that ends with the CA at the latest."""
+    """A serving certificate for `names` that ends no later than the CA."""
     key = ec.generate_private_key(ec.SECP256R1())
     end = min(now + validity, ca.certificate.not_valid_after_utc)
     builder = _builder(_name(names.dns[0]), ca.certificate.subject, key, now, end)
@@ -122,26 +122,26 @@ def issue(ca: KeyPair, names: Names, now: datetime, validity: timedelta = LEAF_V
 def names_of(certificate: x509.Certificate) -> Names:
     """The subject alternative names that a certificate carries."""
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return Names(())
-    addresses = tuple(str(ip) for ip in found.get_values_for_type(x509.IPAddress))
-    return Names(tuple(found.get_values_for_type(x509.DNSName)), addresses)
+    addresses = tuple(str(ip) for ip in names.get_values_for_type(x509.IPAddress))
+    return Names(tuple(names.get_values_for_type(x509.DNSName)), addresses)
 
 
 def needs_renewal(certificate: x509.Certificate, now: datetime) -> bool:
-    """True from `RENEW_AHEAD` before the certificate's end on, and before its beginning."""
+    """True from `RENEW_AHEAD` before the certificate's end, and before its start."""
     return now >= certificate.not_valid_after_utc - RENEW_AHEAD or now < certificate.not_valid_before_utc
 
 
 def renewed(
     material: Material, names: Names, now: datetime, *, known: bool = True
 ) -> tuple[Material, tuple[str, ...]]:
-    """The material as it should be at `now`, and what was done to it in words (nothing: the same material).
+    """The material that should be in use at `now`, and the changes in words (none: the same material).
 
-    A renewed CA is trusted at once but signs the leaf only at the next look, 12 hours later, so that clients
-    have the new bundle by then; at a later one while `known` says that they have it not. A leaf that cannot
-    serve (absent, ended, of other names, of a CA that nobody trusts any more) is made at once.
+    A renewed CA is trusted at once but signs the leaf only at the next check, 12 hours later, so that clients
+    have the new bundle by then; at a later check while `known` says that they do not have it. A leaf that
+    cannot serve (missing, expired, for other names, of a CA that is no longer trusted) is replaced at once.
     """
     done = []
     ca, leaf = material.ca, material.leaf
@@ -161,12 +161,15 @@ def renewed(
 
 
 def bundle_pem(certificates: Iterable[x509.Certificate]) -> bytes:
-    """The certificates one after the other as PEM: what a webhook configuration's `caBundle` holds."""
+    """The certificates concatenated as PEM: the value of a webhook configuration's `caBundle`."""
     return b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in certificates)
 
 
 def read_pair(certificate_pem: bytes, key_pem: bytes) -> KeyPair:
-    """The first certificate and its key. Raises `CertificateError` for a bad one or two that do not match."""
+    """The first certificate and its key.
+
+    Raises `CertificateError` for invalid ones or a pair that does not match.
+    """
     certificate = read_bundle(certificate_pem)[0]
     try:
         key = serialization.load_pem_private_key(key_pem, password=None)
@@ -180,7 +183,7 @@ def read_pair(certificate_pem: bytes, key_pem: bytes) -> KeyPair:
 
 
 def read_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """One or more certificates. Raises `CertificateError` where there is none or one is bad."""
+    """One or more certificates. Raises `CertificateError` for none or an invalid one."""
     try:
         return tuple(x509.load_pem_x509_certificates(pem))
     except ValueError as error:
@@ -192,7 +195,7 @@ def _live(certificates: Iterable[x509.Certificate], now: datetime) -> tuple[x509
 
 
 def _flaw(leaf: KeyPair | None, names: Names, trusted: Sequence[x509.Certificate], now: datetime) -> str:
-    """Why the leaf cannot serve, in words; "" where it can."""
+    """Why the leaf cannot serve, in words; "" if it can."""
     if leaf is None:
         return "there was none"
     former = names_of(leaf.certificate)

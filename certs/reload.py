@@ -1,8 +1,8 @@
-"""A TLS context for a running server that takes up a new certificate without a restart.
+"""A TLS context for a running server that loads a new certificate without a restart.
 
-At each handshake the outer context hands over to the newest good one, made anew from the files whenever they
-change. So a swap is one assignment: a bad pair never gets in, a client CA that went is trusted no more, and
-connections that are open keep what they began with.
+At each handshake the outer context switches to the newest valid inner one, which is rebuilt whenever the
+files change. So a swap is one assignment: an invalid pair is never used, a removed client CA is no longer
+trusted, and open connections keep their context.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _Signature = tuple[tuple[int, int, int, int] | None, ...]
 
 
 class ReloadingContext:
-    """`context` serves `certificate` and `key` as they are on disk; `client_ca` demands client certificates.
+    """`context` serves `certificate` and `key` as they are on disk; `client_ca` requires client certificates.
 
-    `report` is told, in a sentence, of every reload and of every pair that was bad (once each). Raises
-    `OSError` or `ssl.SSLError` where the first pair cannot be loaded.
+    `report` is called with a sentence for every reload and for every invalid pair (once each). Raises
+    `OSError` or `ssl.SSLError` if the first pair cannot be loaded.
     """
 
     def __init__(
@@ -46,29 +46,29 @@ class ReloadingContext:
         self.context.sni_callback = self._hand_over
 
     def reload_if_changed(self) -> bool:
-        """Take up the files if they changed since the last look; True where new ones now serve.
+        """Reloads the files if they changed since the last check; True if new ones are now served.
 
-        A pair that cannot be loaded is reported and the former one goes on serving.
+        A pair that cannot be loaded is reported, and the former one stays in use.
         """
         signature = self._look()
         if signature == self._signature:
             return False
         try:
             fresh = self._build()
-        except OSError as error:  # ssl.SSLError is one
+        except OSError as error:  # includes ssl.SSLError
             self._signature = signature
             self._report(f"{self._certificate}, {self._key}: not taken up, the former pair serves: {error}")
             return False
-        if self._look() != signature:  # replaced while it was read: left for the next look
+        if self._look() != signature:  # replaced while it was read: the next check loads it
             return False
         self._signature, self._current = signature, fresh
         self._report(f"{self._certificate}: taken up")
         return True
 
-    async def watch(self, every: float = POLL_SECONDS) -> None:
-        """Look at the files for ever, `every` so many seconds."""
+    async def watch(self, interval: float = POLL_SECONDS) -> None:
+        """Checks the files every `interval` seconds, without end."""
         while True:
-            await asyncio.sleep(every)
+            await asyncio.sleep(interval)
             await asyncio.to_thread(self.reload_if_changed)
 
     def _hand_over(
@@ -92,9 +92,9 @@ class ReloadingContext:
 
 
 def _identity(path: Path) -> tuple[int, int, int, int] | None:
-    """What changes when the file does, through links; None where it cannot be seen."""
+    """Changes when the file does, through symbolic links; None if it cannot be read."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,8 +1,9 @@
-"""A folder that always holds a valid CA and serving certificate: made, renewed when due, replaced at once.
+"""A folder that always holds a valid CA and serving certificate: created, renewed in time, replaced
+atomically.
 
 The five files are symbolic links through `..data` into one generation's folder, as the kubelet lays out a
-Secret: changing that one link changes all of them at once, so a crash leaves the old set or the new one, and
-whoever watches a mounted Secret can watch this folder the same way.
+Secret. Changing that one link changes all files at once, so a crash leaves the old set or the new one, and a
+program that watches a mounted Secret can watch this folder too.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ _GENERATION = "..generation-"
 
 
 class Rotation:
-    """Keeps `directory` (made where it is missing) serving `names`."""
+    """Keeps the certificates in `directory` (created if missing) valid for `names`."""
 
     def __init__(self, directory: Path, names: Names) -> None:
         self._directory = directory
         self._names = names
 
     def check(self, now: datetime) -> tuple[str, ...]:
-        """Make or renew what is due at `now`; what was done, in words, nothing where all is well.
+        """Creates or renews what is due at `now`; returns the changes in words, none if nothing was due.
 
-        Raises `CertificateError` where what is there cannot be used and `OSError` where it cannot be read or
-        written. Then nothing has changed.
+        Raises `CertificateError` if existing files are invalid and `OSError` if they cannot be read or
+        written. In both cases nothing has changed.
         """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(self._directory):
@@ -60,20 +61,23 @@ async def keep(
     rotation: Rotation,
     clock: Callable[[], datetime],
     report: Callable[[str], None],
-    every: timedelta = CHECK_EVERY,
+    interval: timedelta = CHECK_EVERY,
 ) -> None:
-    """Check now and then `every` so often, for ever; what was done or went wrong goes to `report`."""
+    """Checks every `interval`, without end; changes and errors go to `report`."""
     while True:
         try:
             for step in await asyncio.to_thread(rotation.check, clock()):
                 report(step)
         except (OSError, CertificateError) as error:
             report(f"certificates not renewed: {error}")
-        await asyncio.sleep(every.total_seconds())
+        await asyncio.sleep(interval.total_seconds())
 
 
 def load(directory: Path) -> Material:
-    """What the folder holds; a missing pair is None. Raises `CertificateError` naming a file that is bad."""
+    """The content of the folder; None for a missing pair.
+
+    Raises `CertificateError` that names an invalid file.
+    """
     bundle = directory / CA_BUNDLE
     try:
         trusted = read_bundle(bundle.read_bytes()) if bundle.exists() else ()
@@ -99,7 +103,7 @@ def _load_pair(certificate: Path, key: Path) -> KeyPair | None:
 
 
 def _replace(directory: Path, material: Material) -> None:
-    """Write a new generation, point to it, and remove the former ones."""
+    """Writes a new generation, links to it, and removes former ones."""
     if material.ca is None or material.leaf is None:
         raise ValueError("only complete material is written")
     generation = Path(tempfile.mkdtemp(prefix=_GENERATION, dir=directory))
@@ -114,13 +118,13 @@ def _replace(directory: Path, material: Material) -> None:
         if _target(directory / name) != f"{_CURRENT}/{name}":
             _link(directory / name, f"{_CURRENT}/{name}")
     _sync_directory(directory)
-    for former in directory.glob(f"{_GENERATION}*"):  # the last one, and what a crash left
+    for former in directory.glob(f"{_GENERATION}*"):  # the previous generation, and leftovers of a crash
         if former != generation:
             shutil.rmtree(former, ignore_errors=True)
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """A new file that had this mode from its first moment, on disk when this returns."""
+    """Writes a file that has this mode from its creation; on disk when this returns."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -129,7 +133,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 
 
 def _link(path: Path, target: str) -> None:
-    """Make `path` a link to `target` in one step, whatever it was before."""
+    """Makes `path` a link to `target` in one step, replacing what was there."""
     temporary = path.with_name(f"..new-{path.name.lstrip('.')}")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)
@@ -150,7 +154,7 @@ def _sync_directory(directory: Path) -> None:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """One process at a time; the lock goes with the process."""
+    """One process at a time; the lock is released when the process ends."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,6 +1,6 @@
-"""What a placement is worth: the time of an all-reduce in it, beside a topology-blind placement.
+"""The all-reduce time of a placement, compared with a topology-blind placement.
 
-- `comparison`: the two beside each other; `baseline`: what kube-scheduler alone would do
+- `comparison`: both side by side; `baseline`: where kube-scheduler alone would place the gang
 - `model`, `links`: the cost model, and the rates of a cluster's links
 
 Begin with `comparison`.

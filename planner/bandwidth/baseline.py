@@ -1,10 +1,10 @@
 """Where a gang's pods would go without a plan: one after another, as kube-scheduler scores nodes.
 
-The rule: a node that takes the pod (labels, taints, resources, no second pod of a PodSet where hosts or
-domains must differ) with the least of its cpu and memory requested, counting the pod (NodeResourcesFit,
-LeastAllocated, its default; GPUs are no part of that score). Among equals kube-scheduler takes one by chance;
-here a hash of the node's name decides, so that the same input gives the same answer. No level is looked at,
-no gang, and no domain that another gang holds whole: such a scheduler knows of none of them.
+The rule: of the nodes that accept the pod (labels, taints, resources, no second pod of a PodSet where hosts
+or domains must differ), the one with the lowest share of cpu and memory requested, counting the pod
+(NodeResourcesFit with LeastAllocated, its default; GPUs are not part of that score). Among equals
+kube-scheduler picks one at random; here a hash of the node's name decides, so that the same input gives the
+same answer. Levels, gangs and held domains are ignored, because such a scheduler does not know them.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _UNSTATED = {"cpu": 100, "memory": 200 * 2**20}
 
 
 def topology_blind(snapshot: Snapshot, group: PodGroup) -> tuple[Assignment, ...]:
-    """A place for each pod of the gang; fewer pods than the gang has where there is none for some.
+    """The placement of the gang's pods; fewer pods where some have no node.
 
-    `snapshot` must not hold the gang itself.
+    `snapshot` must not contain the gang itself.
     """
     taken: dict[str, Resources] = {}
     stocks: dict[str, AvailableDevices] = {}
-    found: list[Assignment] = []
+    assignments: list[Assignment] = []
     for pod_set in resolved_group(group).pod_sets:
         counts = _spread(snapshot, pod_set, taken, stocks)
-        found.extend(Assignment(pod_set.name, node, count) for node, count in counts.items())
-    return tuple(found)
+        assignments.extend(Assignment(pod_set.name, node, count) for node, count in counts.items())
+    return tuple(assignments)
 
 
 def _spread(
@@ -50,7 +50,7 @@ def _spread(
     taken: dict[str, Resources],
     stocks: dict[str, AvailableDevices],
 ) -> dict[str, int]:
-    """Pods of one PodSet by node; what they take is added to `taken`, and of devices to `stocks`, by node."""
+    """Pod counts of one PodSet by node; adds the used amounts to `taken` and devices to `stocks`."""
     shape, counts = pod_set.shape, dict[str, int]()
     queue: list[tuple[float, int, str]] = []
     for name, node in snapshot.nodes.items():
@@ -84,7 +84,7 @@ def _spread(
 def _room(
     snapshot: Snapshot, node: Node, used: Resources, shape: ResolvedShape, stocks: dict[str, AvailableDevices]
 ) -> int:
-    """Whether the node has room for one more pod; its devices for claims are looked up once."""
+    """Whether the node has room for one more pod; its devices are looked up once."""
     if (
         (shape.claim_specs or shape.extended_claims)
         and node.name not in stocks
@@ -101,10 +101,10 @@ def _free(snapshot: Snapshot, node: Node, used: Resources) -> Resources:
 
 
 def _share(node: Node, used: Resources, shape: ResolvedShape) -> float:
-    """The mean share of cpu and memory that would be requested with one more pod; 1 where there is none."""
+    """The mean share of cpu and memory requested with one more pod; 1 where the node offers none."""
     shares = []
-    for name, least in _UNSTATED.items():
+    for name, default in _UNSTATED.items():
         offered = node.allocatable.get(name, 0)
-        wanted = used.get(name, 0) + (shape.requests.get(name, 0) or least)
-        shares.append(min(1.0, wanted / offered) if offered else 1.0)
+        requested = used.get(name, 0) + (shape.requests.get(name, 0) or default)
+        shares.append(min(1.0, requested / offered) if offered else 1.0)
     return sum(shares) / len(shares)

@@ -1,7 +1,7 @@
-"""What a placement is worth: the all-reduce of a gang's GPUs, beside that of a topology-blind placement.
+"""The all-reduce time of a gang's GPUs in its placement, compared with a topology-blind placement.
 
-Both by `planner.bandwidth`'s model. Worked out by whoever shows it, never by `plan`, whose answer does not
-depend on it.
+Both by the model of `planner.bandwidth`. Computed by the caller that shows it, never by `plan`, whose answer
+does not depend on it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from planner.request.levels import constraints, resolve
 
 @dataclass(frozen=True, slots=True)
 class GangLayout:
-    """One way to lay the gang out: GPUs in each NVLink domain, the nodes and the links, and the estimate."""
+    """A placement as the model sees it: nodes, GPUs in each NVLink domain, links, and the estimate."""
 
     nodes: int
     gpus: tuple[int, ...]
@@ -45,7 +45,7 @@ class GangLayout:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The placement and the blind one; `blind` is None where it finds room for `blind_pods` pods only."""
+    """The placement and the blind one; `blind` is None where it has room for `blind_pods` pods only."""
 
     here: GangLayout
     blind: GangLayout | None
@@ -66,24 +66,28 @@ class Worth:
 
 
 def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
-    """The worth of an admitted answer; None for one without a place, or with fewer than two whole GPUs.
+    """The comparison for an admitted answer; None without a placement or with fewer than two whole GPUs.
 
-    MIG instances and time slices, which some nodes give as GPUs, have no links and so no worth. `snapshot` is
-    the cluster in which it was planned; what the gang itself holds there is left aside.
+    MIG instances and time slices, which some nodes offer as GPUs, have no links and so no comparison.
+    `snapshot` is the cluster in which the gang was planned; its own reservation there is ignored.
     """
-    here = _here(snapshot, group, answer)
-    if here is None:
+    layout = _answer_layout(snapshot, group, answer)
+    if layout is None:
         return None
     snapshot = snapshot.without(group.name)
     blind = topology_blind(snapshot, group)
-    there = sum(assignment.count for assignment in blind)
-    whole = there == group.size
-    return Worth(here, _layout(snapshot, _topology(snapshot, answer), group, blind) if whole else None, there)
+    blind_count = sum(assignment.count for assignment in blind)
+    all_placed = blind_count == group.size
+    return Worth(
+        layout,
+        _layout(snapshot, _topology(snapshot, answer), group, blind) if all_placed else None,
+        blind_count,
+    )
 
 
-def _here(snapshot: Snapshot, group: PodGroup, answer: Answer) -> GangLayout | None:
-    each = _gpus(group)
-    if sum(each.get(a.pod_set, 0) * a.count for a in answer.assignments) < 2:
+def _answer_layout(snapshot: Snapshot, group: PodGroup, answer: Answer) -> GangLayout | None:
+    pod_gpus = _gpus(group)
+    if sum(pod_gpus.get(a.pod_set, 0) * a.count for a in answer.assignments) < 2:
         return None
     if any(divided(snapshot.nodes[a.node].labels) for a in answer.assignments):
         return None
@@ -100,8 +104,10 @@ def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
 
 @dataclass(frozen=True, slots=True)
 class PodDistribution:
-    """A gang in several domains of a level that it prefers to be in one of: `here` and in how many, `best`
-    and in how many at the least, when the cluster is empty."""
+    """A gang spread over several domains of a level that it prefers to be in one domain of.
+
+    `here`: its layout, in `domains` domains. `best`: the layout in the empty cluster, in `least` domains.
+    """
 
     level: str
     domains: int
@@ -111,62 +117,67 @@ class PodDistribution:
 
 
 def placed(group: PodGroup, answer: Answer) -> PodGroup:
-    """The gang as it is placed: an elastic one with the pods that it got."""
+    """The gang as placed: an elastic one with the number of pods that it got."""
     counts: Counter[str] = Counter()
-    for one in answer.assignments:
-        counts[one.pod_set] += one.count
-    sets = (replace(one, count=counts.get(one.name, one.count), most=0) for one in group.pod_sets)
+    for assignment in answer.assignments:
+        counts[assignment.pod_set] += assignment.count
+    sets = (
+        replace(pod_set, count=counts.get(pod_set.name, pod_set.count), most=0) for pod_set in group.pod_sets
+    )
     return replace(group, pod_sets=tuple(sets))
 
 
 def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> PodDistribution | None:
-    """How an admitted gang lies in the level that it, or the first of its PodSets, prefers and did not get.
+    """How an admitted gang is spread over a level that it prefers to be in one domain of.
 
-    None where each got what it prefers, or has no links to speak of. `snapshot` is the cluster in which it
-    was planned; what the gang itself holds there is left aside.
+    The level is that of the gang, or of the first PodSet whose preference was not met. None where every
+    preferred level was met, or the gang has no links. `snapshot` is the cluster in which it was planned; its
+    own reservation there is ignored.
     """
     topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
-    if topology is None or not any(one.preferred for _, one in constraints(group)):
+    if topology is None or not any(constraint.preferred for _, constraint in constraints(group)):
         return None
     for names, preferred in _preferred(group):
         level = resolve(topology, preferred)
         domains = _domains(snapshot, topology, level, names, answer) if level else 0
         if domains < 2:
             continue
-        here = _here(snapshot, group, answer)
+        layout = _answer_layout(snapshot, group, answer)
         best = when_empty(snapshot.without(group.name), placed(group, answer))
-        ideal = _here(snapshot, group, best)
-        if here is not None and ideal is not None:
+        ideal = _answer_layout(snapshot, group, best)
+        if layout is not None and ideal is not None:
             return PodDistribution(
-                level, domains, here, _domains(snapshot, topology, level, names, best), ideal
+                level, domains, layout, _domains(snapshot, topology, level, names, best), ideal
             )
     return None
 
 
 def _preferred(group: PodGroup) -> list[tuple[frozenset[str], str]]:
-    """Who prefers which level: all PodSets together, and each."""
-    every = frozenset(one.name for one in group.pod_sets)
-    found = [(every, group.constraint.preferred)]
-    found += [(frozenset((one.name,)), one.constraint.preferred) for one in group.pod_sets]
-    return [(names, level) for names, level in found if level]
+    """Preferred levels as (PodSet names, level): of all PodSets together, and of each."""
+    all_names = frozenset(pod_set.name for pod_set in group.pod_sets)
+    preferences = [(all_names, group.constraint.preferred)]
+    preferences += [(frozenset((pod_set.name,)), pod_set.constraint.preferred) for pod_set in group.pod_sets]
+    return [(names, level) for names, level in preferences if level]
 
 
 def _domains(
     snapshot: Snapshot, topology: Topology, level: str, names: frozenset[str], answer: Answer
 ) -> int:
     depth = topology.index(level) + 1
-    nodes = {one.node for one in answer.assignments if one.pod_set in names}
+    nodes = {assignment.node for assignment in answer.assignments if assignment.pod_set in names}
     return len({topology.path(name, snapshot.nodes[name].labels)[:depth] for name in nodes})
 
 
 def _layout(
     snapshot: Snapshot, topology: Topology, group: PodGroup, assignments: Iterable[Assignment]
 ) -> GangLayout:
-    each = _gpus(group)
+    pod_gpus = _gpus(group)
     gpus: dict[str, int] = {}
-    for one in assignments:
-        if each[one.pod_set]:
-            gpus[one.node] = gpus.get(one.node, 0) + each[one.pod_set] * one.count
+    for assignment in assignments:
+        if pod_gpus[assignment.pod_set]:
+            gpus[assignment.node] = (
+                gpus.get(assignment.node, 0) + pod_gpus[assignment.pod_set] * assignment.count
+            )
     domains = nvlink_domains(snapshot.nodes, gpus)
     rates = rates_of(snapshot, topology, list(gpus))
     return GangLayout(len(gpus), domains, rates, all_reduce(domains, GB, rates.links))

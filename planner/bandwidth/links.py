@@ -1,9 +1,10 @@
-"""The links under a gang's GPUs: which share an NVLink domain, how fast the links in and between these are.
+"""The links under a gang's GPUs: which share an NVLink domain, and the rates within and between domains.
 
 An NVLink domain is the partition that `nvidia.com/gpu.clique` names (a whole NVL72), else the host, or the
-parts of a host that `gpu.topology/nvlink-domain-size` tells. Rates are nominal, GB/s a GPU and direction, by
-GPU family, product and interconnect label; what no label tells is assumed, and the words say so. The network
-is the narrowest link that the Topology lists, else its `bayplan.dev/adapter-gbps`, else NDR (HDR for Ampere).
+parts of a host of size `gpu.topology/nvlink-domain-size`. Rates are nominal, in GB/s per GPU and direction,
+by GPU family, product and interconnect label. Where a label is missing a rate is assumed, and the words say
+so. The network rate is the narrowest link that the Topology lists, else its `bayplan.dev/adapter-gbps`, else
+NDR (HDR for Ampere).
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ _GENERATION = {"ampere": "NVLink 3", "hopper": "NVLink 4", "blackwell": "NVLink 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The links of a placement, and the words that say what they are and what was assumed."""
+    """The links of a placement, and words that name them and any assumption."""
 
     links: Links
     words: str
 
 
 def nvlink_domains(nodes: Mapping[str, Node], gpus: Mapping[str, int]) -> tuple[int, ...]:
-    """GPUs in each NVLink domain, largest first, for `gpus` GPUs on each of these nodes."""
+    """GPUs in each NVLink domain, largest first, for `gpus`: GPUs by node name."""
     shared: dict[str, int] = {}
     inside: list[int] = []
     for name, count in gpus.items():
@@ -51,11 +52,11 @@ def nvlink_domains(nodes: Mapping[str, Node], gpus: Mapping[str, int]) -> tuple[
 
 
 def rates_of(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> Rates:
-    """The rates under a gang on these nodes, the slowest of each kind."""
-    speed, what = min(_inside(snapshot.nodes[name]) for name in nodes)
-    across, told = _across(snapshot, topology, nodes)
+    """The rates under a gang on these nodes: the slowest of each kind."""
+    speed, link_name = min(_inside(snapshot.nodes[name]) for name in nodes)
+    across, note = _across(snapshot, topology, nodes)
     ratio = max(_stated(snapshot, topology, nodes), _cabled(snapshot, topology, nodes))
-    words = f"{what} {speed:g} GB/s, network {across:g} GB/s a GPU{told}"
+    words = f"{link_name} {speed:g} GB/s, network {across:g} GB/s a GPU{note}"
     if ratio > 1:
         words += f", oversubscribed {ratio:g}:1"
     return Rates(Links(speed, across, ratio), words)
@@ -65,8 +66,8 @@ def _inside(node: Node) -> tuple[float, str]:
     """The rate between GPUs of one NVLink domain of the node, and the link's name."""
     family, product = node.labels.get(FAMILY_LABEL, ""), node.labels.get(PRODUCT_LABEL, "").replace("-", " ")
     switched = bool(_NVLINKED.search(product)) or not product
-    told = node.labels.get(INTERCONNECT_LABEL, "")
-    if told == "pcie" or (told != "nvswitch" and ("PCIe" in product or not switched)):
+    interconnect = node.labels.get(INTERCONNECT_LABEL, "")
+    if interconnect == "pcie" or (interconnect != "nvswitch" and ("PCIe" in product or not switched)):
         generation = 5 if family in ("hopper", "blackwell") else 4
         return PCIE[generation], f"PCIe Gen{generation} ×16"
     if family in NVLINK:
@@ -75,7 +76,7 @@ def _inside(node: Node) -> tuple[float, str]:
 
 
 def _across(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> tuple[float, str]:
-    """The network's rate a GPU, and where it is known from."""
+    """The network rate per GPU, GB/s, and its source in words."""
     spine = leaf_spine(snapshot, topology)
     if spine is not None and spine.cabled:
         ends = [name if name in spine.graph else spine.switch_of(name) for name in nodes]
@@ -90,7 +91,7 @@ def _across(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> tup
 
 
 def _stated(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> float:
-    """The largest oversubscription that the Topology states between the domains that the nodes are in."""
+    """The largest oversubscription that the Topology states between the nodes' domains."""
     paths = [topology.path(name, snapshot.nodes[name].labels) for name in nodes]
     spanned = (level for level in range(len(topology.levels)) if _differ(paths, level))
     return max((topology.oversubscription.get(topology.levels[level], 1.0) for level in spanned), default=1.0)
@@ -101,7 +102,7 @@ def _differ(paths: Iterable[Domain], level: int) -> bool:
 
 
 def _cabled(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> float:
-    """The largest ratio, over the leaves of a gang on several, of the cables down to nodes to those up."""
+    """The largest ratio of cable speed down to nodes and up, over the leaves of a gang on several."""
     spine = leaf_spine(snapshot, topology)
     leaves = {spine.switch_of(name) for name in nodes} if spine is not None else set()
     if spine is None or not spine.cabled or len(leaves) < 2:

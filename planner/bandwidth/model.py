@@ -1,9 +1,9 @@
-"""What a placement is worth: the time of an all-reduce by a stated model, beside a topology-blind placement.
+"""The cost model of a placement: the time of an all-reduce.
 
-The model is the hierarchical ring all-reduce of S bytes over g GPUs in each of m NVLink domains:
-T = 2S(g−1)/(g·B_in) + 2(S/g)(m−1)/(m·B_out) + latency, with B in bytes a second and GPU, one way. A placement
-without a shared NVLink domain is a flat ring on the network: 2S(n−1)/(n·B_out). Figures are nominal link
-rates; latencies are NCCL's for its Simple protocol. It is an estimate, and every answer names the model.
+The model is the hierarchical ring all-reduce of S bytes over g GPUs in each of m NVLink domains: T =
+2S(g−1)/(g·B_in) + 2(S/g)(m−1)/(m·B_out) + latency, with B in bytes a second per GPU, one way. A placement
+without a shared NVLink domain is a flat ring on the network: 2S(n−1)/(n·B_out). Rates are nominal; latencies
+are NCCL's for its Simple protocol. It is an estimate, and every answer names the model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BASE, _NVLINK_HOP, _NETWORK_HOP = 8.4e-6, 3.4e-6, 14e-6
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Rates in GB/s a GPU, one way; `oversubscription` divides the network's (1 is non-blocking)."""
+    """Rates in GB/s per GPU, one way; `oversubscription` divides the network's (1 is non-blocking)."""
 
     inside: float = NVLINK["hopper"]
     across: float = NETWORK["ndr"]
@@ -42,13 +42,13 @@ class Links:
 
     @property
     def effective_across(self) -> float:
-        """The network's rate after oversubscription."""
+        """The network rate after oversubscription, GB/s."""
         return self.across / self.oversubscription
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds for one all-reduce, its bus bandwidth in GB/s, and the model that says so."""
+    """Seconds for one all-reduce, its bus bandwidth in GB/s, and the name of the model."""
 
     seconds: float
     bus_bandwidth: float
@@ -56,10 +56,10 @@ class Estimate:
 
 
 def all_reduce(gpus_by_domain: Sequence[int], size: float = GB, links: Links | None = None) -> Estimate:
-    """The estimate for `size` bytes over GPUs in NVLink domains of these sizes (GPUs in each).
+    """The estimate for `size` bytes over NVLink domains with these numbers of GPUs.
 
-    Unequal domains are bound by the smallest, whose GPUs carry the largest share across. Raises `ValueError`
-    for no GPU, a negative number of them, or a size below zero.
+    Unequal domains are limited by the smallest, whose GPUs carry the largest share across. Raises
+    `ValueError` for no GPU, a negative number of them, or a size below zero.
     """
     domains = [gpus for gpus in gpus_by_domain if gpus]
     if not domains or min(domains) < 0 or size < 0:

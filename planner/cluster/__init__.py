@@ -1,11 +1,11 @@
-"""A cluster at one moment: nodes in trees, what is on them, free capacity by domain. All of it immutable.
+"""A cluster at one moment, immutable: nodes in topology trees, pods and reservations, free capacity.
 
-- `snapshot`: the moment, and the way to the next: with a pod, a node, a reservation, other hardware
-- `infrastructure`: what lasts from one snapshot to the next; `hardware_update`: other words about it
+- `snapshot`: the cluster at one moment, and the next snapshot after a change
+- `infrastructure`: what consecutive snapshots share; `hardware_update`: NUMA zones, claims and settings
 - `tree`: the domains of one topology; `switch_graph`: its switches and links
-- `occupancy`: bound pods and holds by node; `persistent_map`: a mapping that shares what has not changed
-- `capacity`, `capacity_cache`: what a domain holds, as a value: equal domains are looked at once
-- `plan_cache`: what one plan works out and a later plan can use again; what makes each entry stale
+- `occupancy`: bound pods and holds by node; `persistent_map`: an immutable mapping with cheap changes
+- `capacity`, `capacity_cache`: what a domain holds, as a value: equal domains are computed once
+- `plan_cache`: results that later plans can reuse, and when each entry becomes stale
 - `census`: domains counted for people
 
 Used by others: `Snapshot`, `snapshot`, `Infrastructure`, `with_hardware`, `TopologyTree`, `Subtree`,

@@ -1,16 +1,16 @@
-"""What is free in a domain at one moment, as a value: equal capacities are one object, wherever they are.
+"""Free capacity of a domain at one moment, as a value: equal capacities are one object.
 
-A tree says where domains are, its capacity what is free in them. Capacities never change. When a node does,
-those on the way from it up to the root are made anew and all others shared; so what a plan worked out about a
-capacity serves every later plan, and 500 equal racks are looked at once.
+A tree says where domains are; its capacity says what is free in them. Capacities never change. When a node
+changes, the capacities from it up to the root are rebuilt and all others are shared. A result computed for a
+capacity is therefore valid for every later plan, and 500 equal racks are computed once.
 
-Example: racks r1 and r2 have a free node of 4 GPUs and one that is full, r3 two free nodes. There are two
-host capacities (free, full), two rack capacities, and one of the block: children (A, A, B), with A the same
-object.
+Example: racks r1 and r2 have a free node of 4 GPUs and a full node, r3 has two free nodes. There are two host
+capacities (free, full), two rack capacities, and one capacity of the block: children (A, A, B), with A the
+same object.
 
-Long rows of children are divided into chunks, and these into chunks again while there are many. A root with
-700 blocks would otherwise be walked from end to end for every plan; so only the chunks with the change are
-looked at anew, and each other chunk beside them once: what was worked out about it still holds.
+Long rows of children are divided into chunks, and these into chunks again while there are many. Without
+chunks every plan would walk a root with 700 blocks from end to end. With them a plan looks at the chunks that
+changed, and at each other chunk once.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ MAX_CORES = 4095
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class DomainCapacity:
-    """A domain's capacity. `size`: its nodes. `opened`: not pristine. `gang`: one that touches it, "" none.
+    """Free capacity of a domain; equal ones are one object (`CapacityPool`).
 
-    `worth`: free devices in 4096ths, the rest being free cores. Of a host `free` is what is left of it,
-    `held` the gang that holds it whole, `taints`, `cordoned` and `ready` whom it takes, `gpus` its GPUs as
-    pods see them that share one; others have children. Where these are many, `chunks` are capacities of
-    several neighbours each; such a one has `is_chunk`, and the domain's level.
+    `size`: number of nodes. `opened`: not pristine. `gang`: a gang that touches the domain, "" for none.
+    `worth`: free devices in units of 4096, plus free cores. Hosts only: `free` is the remaining amounts,
+    `held` the gang that holds the host whole, `taints`, `cordoned` and `ready` its condition, `gpus` its GPUs
+    for pods that share one. All other domains have `children`; where these are many, `chunks` are capacities
+    of several neighbours each. A chunk has `is_chunk` and the level of the domain that it belongs to.
     """
 
     level: int
@@ -66,7 +67,7 @@ class DomainCapacity:
 
     @property
     def coarsest(self) -> int:
-        """The level of the coarsest domains that lie whole in here."""
+        """The level of the coarsest domains that are whole inside this capacity."""
         return self.level + self.is_chunk
 
 
@@ -79,7 +80,7 @@ def hosts(capacity: DomainCapacity) -> Iterator[DomainCapacity]:
 
 
 def worth_of(free: Resources) -> int:
-    """What free amounts are worth: devices first, then cores."""
+    """One number to compare free amounts: devices first, then cores."""
     devices = sum(
         amount
         for name, amount in free.items()
@@ -97,10 +98,10 @@ WIDE, CHUNK = 24, 12
 
 
 def chunked(row: Sequence[Item], join: Callable[[tuple[Item, ...]], Item]) -> tuple[Item, ...]:
-    """The row's chunks, few enough to be looked at one by one; () where the row itself is short enough.
+    """The chunks of a row, few enough to visit one by one; () where the row itself is short enough.
 
-    `join` makes one of several neighbours, of chunks too. Chunks begin at fixed places, so that two rows of
-    one length are divided alike.
+    `join` makes one capacity of several neighbours, which may be chunks. Chunks begin at fixed indexes, so
+    rows of equal length are divided alike and their equal chunks are shared.
     """
     if len(row) <= WIDE:
         return ()

@@ -1,9 +1,8 @@
-"""Every capacity once (`CapacityPool`), and the capacities of whole trees from change to change
+"""One object for equal capacities (`CapacityPool`), and the capacities of trees after changes
 (`CapacityIndex`).
 
-When a node changes, the capacities on the way from it up to the root are made anew and all others are kept.
-With 64 blocks of 8 racks of 18 nodes, that is a host, a rack, a block and the root: 91 children are looked
-at, not 9,216 nodes.
+When a node changes, only the capacities from it up to the root are rebuilt. In 64 blocks of 8 racks of 18
+nodes these are a host, a rack, a block and the root: 91 children are visited, not 9,216 nodes.
 """
 
 from __future__ import annotations
@@ -25,14 +24,16 @@ from planner.node.nvlink import stated_size
 
 
 class CapacityPool:
-    """Every `DomainCapacity` that is in use, each once: equal ones are one object.
+    """Every `DomainCapacity` in use, equal ones as one object.
 
-    Weak references: a capacity is forgotten when no snapshot and no cached result holds it, so the pool needs
-    no bound of its own.
+    Holds weak references: a capacity is dropped when no snapshot and no cached result uses it, so the pool
+    needs no bound.
     """
 
     def __init__(self) -> None:
-        self.lock = RLock()  # reentrant: building a tree's capacity asks for that of each domain
+        self.lock = (
+            RLock()
+        )  # reentrant: building the capacity of a tree asks for the capacities of its domains
         self._capacities: WeakValueDictionary[object, DomainCapacity] = WeakValueDictionary()
 
     def host(
@@ -48,7 +49,7 @@ class CapacityPool:
         numa_state: NumaState | None = None,
         available_devices: AvailableDevices | None = None,
     ) -> DomainCapacity:
-        """The capacity of a host of these; `node` says its taints, cordon and readiness."""
+        """The capacity of a host with these amounts; `node` gives its taints, cordon and readiness."""
         amounts = tuple(sorted(free.items()))
         nvlink_size = stated_size(node)
         key = (
@@ -98,7 +99,7 @@ class CapacityPool:
             return capacity
 
     def deeper(self, host: DomainCapacity) -> DomainCapacity:
-        """The same host one level deeper."""
+        """The same host capacity, one level deeper."""
         key = ("deeper", host)
         with self.lock:
             capacity = self._capacities.get(key)
@@ -108,10 +109,10 @@ class CapacityPool:
 
 
 class CapacityIndex:
-    """The capacities of trees at one moment, worked out when they are asked for.
+    """The capacities of trees at one moment, computed on demand.
 
-    After a change there is another `CapacityIndex`: it has the roots of before, and the nodes that have
-    changed since, which are looked at when somebody asks. So ten events between two plans cost one rebuild.
+    A change gives another `CapacityIndex`: it keeps the former roots and the names of the nodes that changed
+    since, and rebuilds when a capacity is asked for. So ten events between two plans cost one rebuild.
     """
 
     __slots__ = ("_pool", "_roots")
@@ -121,7 +122,7 @@ class CapacityIndex:
         self._roots = roots or {}
 
     def of(self, tree: TopologyTree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:
-        """The capacity of a whole tree; `host` makes that of one host."""
+        """The capacity of a whole tree; `host` makes the capacity of one host."""
         with self._pool.lock:
             known = self._roots.get(tree.lasting)
             if known is None:
@@ -134,7 +135,7 @@ class CapacityIndex:
             return capacity
 
     def after(self, stirred: Set[str]) -> CapacityIndex:
-        """After something has changed on these nodes, or they have come or gone."""
+        """The index after these nodes have changed, come or gone."""
         with self._pool.lock:
             roots = {
                 tree: (root, capacity, before | stirred)
@@ -148,7 +149,7 @@ _Root = tuple[Subtree, DomainCapacity, frozenset[str]]
 
 
 def build(pool: CapacityPool, branch: Subtree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:
-    """The capacity of a branch from those of its hosts."""
+    """The capacity of a branch, built from its hosts."""
     if branch.node:
         return host(branch)
     return pool.domain(branch, tuple([build(pool, child, host) for child in branch.children]))
@@ -162,7 +163,7 @@ def rebuild(
     places: Sequence[Place],
     host: Callable[[Subtree], DomainCapacity],
 ) -> DomainCapacity:
-    """The capacity of what a former branch with the old one has become, with changed hosts at `places`."""
+    """The capacity of a branch, from that of its former version and the changed hosts at `places`."""
     if branch.node:
         return host(branch)
     if former is branch and not places:
@@ -198,7 +199,7 @@ def _renewed(
     places: Sequence[Place],
     host: Callable[[Subtree], DomainCapacity],
 ) -> DomainCapacity:
-    """The capacity of a child that is new in its parent, or not as it was."""
+    """The capacity of a child that is new in its parent or has changed."""
     index, known = parent.find(child.key)
     if not known:
         return build(pool, child, host)

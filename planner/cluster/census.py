@@ -1,4 +1,4 @@
-"""A topology counted domain by domain: nodes, GPUs in all and free, and who holds what."""
+"""A topology counted domain by domain: nodes, total and free GPUs, and the gangs that hold them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from planner.model.topology import Domain
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """One domain: `level` is its label key ("" for the whole topology), `gpus` whole GPUs in all.
+    """One domain: `level` is its label key ("" for the whole topology), `gpus` the total of whole GPUs.
 
-    `free`: GPUs that another gang could be given now (none of nodes that are cordoned, not ready or held
-    whole). `pristine`: nothing runs in it and nobody holds a part. `holders`: gangs that hold or use a part.
+    `free`: GPUs that another gang could get now, without nodes that are cordoned, not ready or held whole.
+    `pristine`: nothing runs in the domain and no gang holds a part of it. `holders`: gangs that hold or use a
+    part.
     """
 
     level: str
@@ -98,7 +99,7 @@ def _host(
 
 
 def gpus_of(amounts: Resources) -> int:
-    """Whole GPUs among these amounts, whatever the maker."""
+    """Whole GPUs of all vendors among these amounts."""
     return sum(amounts.get(name, 0) for name in GPU_RESOURCES)
 
 

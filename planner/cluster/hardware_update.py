@@ -1,4 +1,4 @@
-"""A snapshot with other NUMA zones, claims, limits and settings: its nodes and their places stay."""
+"""A snapshot with changed NUMA zones, claims, limits or settings; nodes and their places in trees stay."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
 
 
 def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
-    """Give it what follows from nodes and topologies alone, and of the devices what the claims leave."""
+    """Copies to the new record what depends on nodes and topologies only, and devices that did not change."""
     known, index = base.index, changed.index
     index.trees, index.wide_trees, index.divided = known.trees, known.wide_trees, known.divided
     if known.node_devices is not None:
@@ -48,29 +48,29 @@ def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
 
 
 def _with_other_devices(snapshot: Snapshot, claims: Claims) -> set[str]:
-    """Nodes whose devices, or the devices of whose pods, are others with these claims."""
+    """Names of nodes whose devices, or whose pods' devices, change with these claims."""
     old = snapshot.base.claims
     if bool(old.slices) != bool(claims.slices):
-        return set(snapshot.nodes)  # without any slice, labels tell the devices
+        return set(snapshot.nodes)  # without ResourceSlices, node labels define the devices
     before, after = old.slices.by_node, claims.slices.by_node
     moved = {
         name for name in {*before, *after} if before.get(name) != after.get(name) and name in snapshot.nodes
     }
     if old.classes != claims.classes:
         moved |= {pod.node for pod in snapshot.bound if pod.claims}
-    if told := _changed(old.claims, claims.claims):
-        moved |= _homes(snapshot, [old.claims.get(name) for name in told])
-        moved |= _homes(snapshot, [claims.claims.get(name) for name in told])
-    told |= _changed(old.templates, claims.templates)
-    if not told:
+    if changed := _changed(old.claims, claims.claims):
+        moved |= _homes(snapshot, [old.claims.get(name) for name in changed])
+        moved |= _homes(snapshot, [claims.claims.get(name) for name in changed])
+    changed |= _changed(old.templates, claims.templates)
+    if not changed:
         return moved
     return moved | {
-        pod.node for pod in snapshot.bound if pod.claims and not told.isdisjoint(claim_names(pod))
+        pod.node for pod in snapshot.bound if pod.claims and not changed.isdisjoint(claim_names(pod))
     }
 
 
 def _homes(snapshot: Snapshot, claims: Iterable[ResourceClaim | None]) -> set[str]:
-    """The nodes whose devices these claims have been given."""
+    """Names of the nodes whose devices are allocated to these claims."""
     node_devices = snapshot.base.node_devices
     homes = {node_devices.node_of(device) for claim in claims if claim for device in claim.allocated}
     return {name for name in homes if name in snapshot.nodes}

@@ -1,7 +1,7 @@
-"""What does not change between plans: topologies, nodes, and the trees that they make.
+"""What consecutive snapshots share: topologies, nodes, and the trees built from them.
 
-Built once and shared by every snapshot; with a node changed, new or gone there is another one, which shares
-all that the node does not touch.
+Built once. After a node has changed there is another `Infrastructure`, which shares everything that does not
+depend on that node.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ NO_TOPOLOGY = Topology("none", (HOSTNAME,), source="none")
 
 @dataclass(slots=True, eq=False)
 class InfrastructureIndex:
-    """What an `Infrastructure` has worked out about itself so far; None is what nobody has asked for yet.
+    """Values that an `Infrastructure` has computed so far; None is not computed yet.
 
-    The one part that is written after the record is made: by the record itself on the first look, or by the
-    record that it follows (`with_node`, `with_hardware`), where the change makes no difference to the value.
+    The only part that is written after the record is made: by the record itself on first use, or by the
+    record that it was made from (`with_node`, `with_hardware`), where the change does not affect the value.
     """
 
     trees: dict[str, TopologyTree] | None = None
@@ -57,9 +57,9 @@ class InfrastructureIndex:
 
 @dataclass(frozen=True)
 class Infrastructure:
-    """What does not change between plans: topologies, nodes, links, and the trees that they make.
+    """What consecutive snapshots share: topologies, nodes, links, and the trees built from them.
 
-    `capacities` and `plan_cache` are shared by all that follow from one cluster.
+    `capacities` and `plan_cache` are shared by all records that descend from one cluster.
     """
 
     topologies: tuple[Topology, ...]
@@ -80,7 +80,7 @@ class Infrastructure:
 
     @cached_property
     def derived(self) -> DerivedValues:
-        """What others worked out from these nodes and topologies alone."""
+        """Values that other packages derived from these nodes and topologies alone."""
         return DerivedValues()
 
     @property
@@ -92,13 +92,13 @@ class Infrastructure:
 
     @property
     def aligns(self) -> bool:
-        """Whether any node's kubelet refuses pods that its NUMA zones cannot take."""
+        """Whether the kubelet of any node refuses pods that its NUMA zones cannot align."""
         if self.index.aligns is None:
             self.index.aligns = any(self.aligned(node) for node in self.nodes.values())
         return self.index.aligns
 
     def aligned(self, node: Node) -> NumaNode | None:
-        """The node's NUMA zones, where its kubelet refuses what cannot be aligned to them."""
+        """The node's NUMA zones, where its kubelet refuses pods that it cannot align."""
         if not self.numa and GPUS_LABEL not in node.labels:
             return None
         return aligned(node, self.numa.get(node.name))
@@ -121,7 +121,7 @@ class Infrastructure:
 
     @property
     def wide_trees(self) -> dict[str, TopologyTree]:
-        """The tree of each topology over all nodes; those that do not belong to it are bare hosts."""
+        """The tree of each topology over all nodes; nodes outside the topology are hosts without parents."""
         if self.index.wide_trees is None:
             self.index.wide_trees = self._grow_wide_trees()
         return self.index.wide_trees
@@ -136,13 +136,13 @@ class Infrastructure:
 
     @property
     def empty(self) -> CapacityIndex:
-        """The trees' capacities when the cluster is empty."""
+        """The capacities of the trees when the cluster is empty."""
         if self.index.empty is None:
             self.index.empty = CapacityIndex(self.capacities)
         return self.index.empty
 
     def empty_capacity(self, tree: TopologyTree) -> DomainCapacity:
-        """The capacity of a tree in the empty cluster: no pods, no reservations, every node ready."""
+        """The capacity of a tree in the empty cluster: no pods, no reservations, all nodes ready."""
 
         def host_capacity(branch: Subtree) -> DomainCapacity:
             node = tree.cluster[branch.node]
@@ -158,7 +158,7 @@ class Infrastructure:
 
     @property
     def devices(self) -> Devices:
-        """The nodes' devices, for those who ask for them by claim."""
+        """The nodes' devices, for pods that request them by claim."""
         if self.index.devices is None:
             self.index.devices = Devices.of(self.nodes.values(), self.claims, self.node_devices)
         return self.index.devices
@@ -171,11 +171,11 @@ class Infrastructure:
         return self.index.node_devices
 
     def unallocated_devices(self, node: Node) -> AvailableDevices | None:
-        """The node's devices when no claim has any; None where slices offer none."""
+        """The node's devices before any allocation; None where it has no ResourceSlices."""
         return unallocated_devices(node, self.node_devices) if self.claims.slices else None
 
     def offers(self, node: Node) -> Resources:
-        """What the node gives, with the devices that only claims can reach."""
+        """The node's allocatable amounts, with devices that only claims can request."""
         if not self.claims.slices:
             return node.allocatable if node.allocatable.get(GPU) else offered(node, None)
         node_devices = self.node_devices.of(node.name)
@@ -184,9 +184,9 @@ class Infrastructure:
         return {name: amount for name, amount in offers.items() if name not in gone} if gone else offers
 
     def with_node(self, node: Node) -> Infrastructure:
-        """The same nodes with this one in the place of the one of its name, or besides them.
+        """The same nodes with this one added, or in place of the node of the same name.
 
-        What was worked out of the others goes over; of the trees only the way to this node is made anew.
+        Values of other nodes are kept; of the trees only the path to this node is rebuilt.
         """
         return self._changed(self.nodes.get(node.name), node)
 
@@ -196,7 +196,10 @@ class Infrastructure:
         return self if node is None else self._changed(node, None)
 
     def _changed(self, old: Node | None, new: Node | None) -> Infrastructure:
-        """With the new node in the place of the old one; where one of them is None, one more or one less."""
+        """With the new node in place of the old one.
+
+        None for `old` adds a node, None for `new` removes one.
+        """
         name = (new or old).name  # type: ignore[union-attr]
         nodes = self.nodes if isinstance(self.nodes, PersistentMap) else PersistentMap(self.nodes, natural)
         changed = replace(self, nodes=nodes.changed(name, new))
@@ -207,7 +210,7 @@ class Infrastructure:
         return changed
 
     def _hand_over_trees(self, changed: Infrastructure, old: Node | None, new: Node | None) -> bool:
-        """Give it the trees that there are, with the new node; False where they have to be grown anew."""
+        """Copies the trees with the new node; False where they must be rebuilt."""
         known = self.index
         if known.trees is not None:
             changed.index.trees = _trees_after(known.trees, changed, old, new, wide=False)
@@ -219,7 +222,7 @@ class Infrastructure:
         return True
 
     def _hand_over(self, changed: Infrastructure, old: Node | None, new: Node | None) -> None:
-        """Give it what was worked out of all nodes, where these two make no difference to it."""
+        """Copies values of all nodes that do not differ between the old and the new node."""
         known, index = self.index, changed.index
         index.node_devices = known.node_devices
         if known.devices is not None and self._devices_of(old) == self._devices_of(new):
@@ -230,7 +233,7 @@ class Infrastructure:
             index.aligns = known.aligns
 
     def _devices_of(self, node: Node | None) -> tuple[object, str]:
-        """All that `devices` looks at in a node."""
+        """All fields of a node that `devices` reads."""
         if node is None:
             return None, ""
         devices = self.node_devices.of(node.name) if self.claims.slices else labelled_devices(node)
@@ -245,7 +248,7 @@ def _trees_after(
     *,
     wide: bool,
 ) -> dict[str, TopologyTree] | None:
-    """The trees after a node has changed; None where they have to be grown anew."""
+    """The trees after a node has changed; None where they must be rebuilt."""
     if old and new and old.labels == new.labels:
         return {name: tree.over(changed.nodes) for name, tree in trees.items()}
     topologies = belongs(new, changed.topologies) if new else []
@@ -262,7 +265,7 @@ def _trees_after(
 def _with(
     tree: TopologyTree, cluster: Mapping[str, Node], name: str, member: Node | None
 ) -> TopologyTree | None:
-    """The tree with a member in the place of the node of this name, None where it has to be grown anew."""
+    """The tree with the new node in place of the old one; None where it must be rebuilt."""
     is_member = name in tree.places
     if not is_member and member is None:
         return tree.over(cluster)
@@ -275,7 +278,7 @@ def _with(
 
 
 def bare(node: Node) -> Node:
-    """The node as a host and nothing more."""
+    """The node as a host without level labels."""
     return replace(node, labels={HOSTNAME: node.labels.get(HOSTNAME) or node.name})
 
 
@@ -285,7 +288,7 @@ def ordered(nodes: Iterable[Node]) -> dict[str, Node]:
 
 
 def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
-    """The node without pods, cordon and passing taints, and what it gives then beside these offers."""
+    """The node without pods, cordon and temporary taints; and `offers` with its pending resources added."""
     taints = tuple(taint for taint in node.taints if taint.key not in PASSING_TAINTS)
     amounts = dict(offers)
     add(amounts, node.pending)

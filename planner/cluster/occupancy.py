@@ -1,4 +1,4 @@
-"""Who is on which node: bound pods, and what gangs hold. Immutable; a change gives another, cheaply."""
+"""What occupies each node: bound pods, and reservations of gangs. Immutable, with cheap changes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ _NOTHING: Resources = {}
 
 @dataclass(frozen=True, slots=True)
 class Pods(Collection[BoundPod]):
-    """Bound pods by node. `carriers`: the nodes on which pods carry a reservation's id, by id.
-    `with_anti_affinity`: those pods, by node, that have anti-affinity of their own."""
+    """Bound pods by node.
+
+    `carriers`: by reservation id, the nodes with pods that carry the id. `with_anti_affinity`: by node, the
+    pods that have anti-affinity.
+    """
 
     by_node: PersistentMap[str, tuple[BoundPod, ...]] = field(default_factory=PersistentMap)
     carriers: PersistentMap[str, frozenset[str]] = field(default_factory=PersistentMap)
@@ -26,7 +29,7 @@ class Pods(Collection[BoundPod]):
 
     @staticmethod
     def of(pods: Iterable[BoundPod]) -> Pods:
-        """These pods."""
+        """An index of these pods."""
         by_node: dict[str, list[BoundPod]] = {}
         carriers: dict[str, set[str]] = {}
         for pod in pods:
@@ -54,7 +57,7 @@ class Pods(Collection[BoundPod]):
         return self.by_node.get(node, ()) or ()
 
     def with_pod(self, pod: BoundPod) -> Pods:
-        """With this pod, in the place of one of its name on the same node."""
+        """With this pod, in place of a pod of the same name on the same node."""
         pods = (*(other for other in self.on(pod.node) if other.name != pod.name), pod)
         return self._with(pod.node, pods)
 
@@ -90,7 +93,7 @@ Held = tuple[str, Domain]
 
 
 def held_by(reservation: Reservation) -> list[Held]:
-    """What a reservation holds whole."""
+    """What a reservation holds whole, as (topology name, domain)."""
     return [(reservation.topology, domain) for domain in reservation.domains]
 
 
@@ -99,11 +102,11 @@ Hold = tuple[Reservation, Resources]
 
 
 def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, int]:
-    """What pods on one node use that is not already reserved there for them.
+    """Amounts that pods on one node use beyond what is reserved for them there.
 
-    A pod that carries a reservation's id is covered by what that reservation uses on this very node, and by
-    no more: a gang's pod on another node than the reserved one, one pod too many, or one of another namespace
-    that copied the id (anybody can write an annotation) uses capacity like any other.
+    A pod that carries a reservation's id is covered by what that reservation uses on this node, and by no
+    more. So a gang's pod on another node than the reserved one, a surplus pod, or a pod of another namespace
+    that copied the id (anybody can write an annotation) uses capacity like any other pod.
     """
     reserved_here = {
         reservation.id: (reservation.gang.partition("/")[0], uses) for reservation, uses in holds
@@ -133,8 +136,9 @@ def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, in
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """Reservations by gang, the gangs by reservation id, and by node those that touch it (by gang's name).
-    `with_anti_affinity`: those of them, by gang, whose pods have anti-affinity. `by_domain`: gangs by the
+    """Reservations by gang, gangs by reservation id, and reservations by node (then by gang name).
+
+    `with_anti_affinity`: by gang, the reservations whose pods have anti-affinity. `by_domain`: gangs by the
     domain that they hold whole.
     """
 
@@ -150,7 +154,10 @@ class Holds:
         added: Iterable[Reservation],
         touched: Callable[[Reservation], frozenset[str]],
     ) -> Holds:
-        """Without and with these. `touched`: every node that a reservation keeps from others."""
+        """Without the removed and with the added reservations.
+
+        `touched`: every node that a reservation blocks.
+        """
         gangs: dict[str, Reservation | None] = {}
         with_terms: dict[str, Reservation | None] = {}
         ids: dict[str, str | None] = {}
@@ -184,7 +191,7 @@ class Holds:
     def _domains(
         self, removed: Iterable[Reservation], added: Iterable[Reservation]
     ) -> dict[Held, tuple[str, ...] | None]:
-        """By domain who holds it whole, without and with these."""
+        """Gangs by the domain that they hold whole, after the change."""
         domains: dict[Held, tuple[str, ...]] = {}
         for reservation in removed:
             for domain in held_by(reservation):
@@ -196,7 +203,7 @@ class Holds:
         return {domain: gangs or None for domain, gangs in domains.items()}
 
     def over(self, node: str, domains: Iterable[Held]) -> Holds:
-        """After a node has come, gone or moved: it is in these domains now, and who holds one holds it."""
+        """After a node was added, removed or moved: a gang that holds one of its domains holds it too."""
         former_gangs = {reservation.gang for reservation, _ in self.on(node)}
         gangs = {reservation.gang for reservation, _ in self.on(node) if node in reservation.touched}
         gangs.update(gang for domain in domains for gang in self.by_domain.get(domain, ()))
@@ -207,7 +214,7 @@ class Holds:
         return replace(self, by_node=self.by_node.changed(node, holds or None))
 
     def on(self, node: str) -> tuple[Hold, ...]:
-        """What touches a node."""
+        """The reservations that touch a node."""
         return self.by_node.get(node, ()) or ()
 
 
@@ -216,7 +223,7 @@ def _gang(hold: Hold) -> NaturalKey:
 
 
 def used_by(reservation: Reservation) -> dict[str, dict[str, int]]:
-    """What a gang uses, by node and resource."""
+    """Amounts that a gang uses, by node and resource."""
     requests = dict(reservation.requests)
     used: dict[str, dict[str, int]] = {}
     for assignment in reservation.assignments:

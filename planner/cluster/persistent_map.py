@@ -1,10 +1,11 @@
-"""A mapping that is never changed: with one more entry it is another one, which shares nearly all with it.
+"""An immutable mapping with cheap changes: the changed mapping shares nearly all entries with the former one.
 
-Three layers: a base (a dict), over it a middle layer of changes, over that the latest changes. A change
-copies the top layer alone; when a layer has grown full it is merged into the one below. Example: of 100,000
-pods by node the top has up to 62 changes (16 + their number to the power of 1/3), the middle layer up to
-2,170 (2/3). A change copies 31 entries on average; every 62 changes the middle layer is copied, every 2,170
-the base. That is about 100 entries a change, and a look-up is at most three; a dict alone would copy 100,000.
+Three layers: a base (a dict), a middle layer of changes, and the latest changes on top. A change copies the
+top layer only; a layer that is full is merged into the layer below. Example: for 100,000 pods by node the top
+holds up to 62 changes (16 + the number of entries to the power of 1/3), the middle layer up to 2,170 (power
+2/3). A change copies 31 entries on average; the middle layer is copied every 62 changes, the base every
+2,170. That is about 100 entries a change, and a lookup tries at most three dicts. A single dict would copy
+100,000.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ look-up each time."""
 
 
 class PersistentMap(Mapping[K, V], Generic[K, V]):
-    """An immutable mapping with cheap changes. Entries keep their order; a replaced one keeps its place.
+    """An immutable mapping with cheap changes. A replaced entry keeps its place in the order.
 
-    New ones come last; with an `order`, entries are in the order of that key instead. A None among `_changes`
-    takes the entry out of the base. `layer` is 1 for the whole mapping, 2 for its middle layer.
+    New entries come last; with an `order`, entries are sorted by that key instead. None in `_changes` removes
+    an entry of the base. `layer` is 1 for the whole mapping, 2 for its middle layer.
     """
 
     __slots__ = ("_base", "_changes", "_layer", "_length", "_max_changes", "_order", "_sorted")
@@ -40,7 +41,10 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         self._rest_on(base if base is not None else {})
 
     def _rest_on(self, entries: Mapping[K, V]) -> None:
-        """Start over these entries, with no changes. `layer / 3` is the power that sizes this layer."""
+        """Uses these entries as base, with no changes.
+
+        `layer / 3` is the power that gives this layer's size.
+        """
         self._length = len(entries)
         self._changes: dict[K, V | None] = {}
         self._max_changes = 16 + int(self._length ** (self._layer / 3))
@@ -52,7 +56,7 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         return self.updated({key: value})
 
     def updated(self, changes: Mapping[K, V | None]) -> PersistentMap[K, V]:
-        """This mapping with all these entries; None takes one out."""
+        """This mapping with all these entries; None removes an entry."""
         if not changes:
             return self
         changed_map: PersistentMap[K, V] = PersistentMap.__new__(PersistentMap)
@@ -72,7 +76,7 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         return changed_map
 
     def _merge(self) -> None:
-        """Put the changes into a new layer below. Only called on a mapping that nobody else has seen yet."""
+        """Merges the changes into a new layer below. Called only before another object sees this mapping."""
         if isinstance(self._base, PersistentMap):
             self._base, self._changes = self._base.updated(self._changes), {}
             return

@@ -1,9 +1,9 @@
-"""What the cluster looked like at one moment: nodes, what is used on them, and who holds what.
+"""The cluster at one moment: nodes, what pods use on them, and which gangs hold them.
 
-Static apart from moving: `Infrastructure` (topologies, nodes, their trees) is built once and shared; a
-snapshot adds what changes from one reservation or pod to the next. The invariant kept here: on every node,
-for every resource, used plus reserved is what `taken` says, nothing counted twice. A bound pod that carries
-the id of a reservation in the book is accounted for by what that reservation uses on the pod's node.
+`Infrastructure` (topologies, nodes, their trees) is built once and shared; a snapshot adds what changes with
+pods and reservations. The invariant kept here: on every node, for every resource, `taken` is used plus
+reserved, and nothing counts twice. A bound pod that carries the id of a reservation in the book is covered by
+what that reservation uses on the pod's node.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ each name settle most nodes without a look at the details."""
 
 @dataclass(slots=True, eq=False)
 class SnapshotIndex:
-    """What a `Snapshot` has worked out about itself so far; None is what nobody has asked for yet.
+    """Values that a `Snapshot` has computed so far; None is not computed yet.
 
-    The one part that is written after the record is made: by the record itself on the first look, or by
-    `Snapshot.evolve` with what is carried over from the snapshot before. `latest` is a hint, see there.
+    The only part that is written after the record is made: by the record itself on first use, or by
+    `Snapshot.evolve`, which carries values over. `latest` is a hint, explained there.
     """
 
     bound: Pods | None = None
@@ -56,11 +56,11 @@ class SnapshotIndex:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A moment of the cluster. Immutable to its users: each change gives another snapshot.
+    """The cluster at one moment. Immutable to its users: each change gives another snapshot.
 
-    `pods`: what uses capacity. `reservations`: what gangs hold. `revision`: the book's. A snapshot made by a
-    change shares with the former one all that the change did not touch; a plan on it is the same as on a
-    snapshot made anew.
+    `pods`: pods that use capacity. `reservations`: what gangs hold. `revision`: the ledger book's. A changed
+    snapshot shares with the former one everything that the change does not affect; a plan on it equals a plan
+    on a snapshot built from scratch.
     """
 
     base: Infrastructure
@@ -101,11 +101,11 @@ class Snapshot:
 
     @cached_property
     def derived(self) -> DerivedValues:
-        """What others worked out from this snapshot alone."""
+        """Values that other packages derived from this snapshot alone."""
         return DerivedValues()
 
     def capacity(self, tree: TopologyTree) -> DomainCapacity:
-        """The capacity of a tree now."""
+        """The free capacity of a tree at this moment."""
         return self._capacity.of(tree, lambda branch: self._host_capacity(branch, tree.cluster[branch.node]))
 
     def _host_capacity(self, branch: Subtree, node: Node) -> DomainCapacity:
@@ -128,7 +128,7 @@ class Snapshot:
         )
 
     def free_on(self, node: Node) -> tuple[Resources, SharedGpus | None, AvailableDevices | None]:
-        """What is left of a node, of its GPUs for those who share one, and of its devices for claims."""
+        """Remaining amounts of a node, its GPUs for pods that share one, and its devices for claims."""
         used, gpus, available_devices = self._settled_on(node)
         free = {name: amount - used.get(name, 0) for name, amount in self.base.offers(node).items()}
         return free, gpus, available_devices
@@ -156,9 +156,9 @@ class Snapshot:
         )
 
     def taken_on(self, node: str) -> dict[str, int]:
-        """What bound pods use on a node and gangs have reserved there, by resource.
+        """Amounts that bound pods use and gangs have reserved on a node, by resource.
 
-        A GPU of which a part is taken counts as one.
+        A GPU that is taken in part counts as one.
         """
         known = self.nodes.get(node)
         return self._settled_on(known)[0] if known else self._promised_on(node)
@@ -183,7 +183,7 @@ class Snapshot:
         return taken, gpus, available_devices
 
     def _devices_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
-        """The devices of ResourceSlices, and what is promised on the node with those that cannot be given."""
+        """The node's devices from ResourceSlices; and the promised amounts, unavailable devices included."""
         if (
             not self.bound.on(node.name)
             and not self.holds.on(node.name)
@@ -199,7 +199,7 @@ class Snapshot:
         return self.base.devices.available_now(node, self.bound.on(node.name), promised, claim_specs)
 
     def _used_on(self, node: str) -> dict[str, int]:
-        """What bound pods use on a node beyond what their gangs' reservations account for there."""
+        """Amounts that bound pods use on a node beyond their gangs' reservations there."""
         pods: Iterable[BoundPod] = self.bound.on(node)
         if any(pod.claims for pod in pods):
             pods = self.base.devices.counted(pods)
@@ -207,7 +207,7 @@ class Snapshot:
 
     @cached_property
     def used(self) -> dict[str, dict[str, int]]:
-        """By node and resource: what bound pods use that no reservation in the book accounts for."""
+        """By node and resource: amounts of bound pods that no reservation in the book covers."""
         used = {node: self._used_on(node) for node in self.bound.by_node}
         return {node: amounts for node, amounts in used.items() if amounts}
 
@@ -220,7 +220,7 @@ class Snapshot:
 
     @cached_property
     def opened(self) -> frozenset[str]:
-        """Nodes that are not pristine: a gang touches them, or a pod that is no DaemonSet's."""
+        """Names of nodes that are not pristine: a gang touches them, or a pod that is no DaemonSet's."""
         return frozenset(self.holds.by_node).union(pod.node for pod in self.bound if not pod.daemon)
 
     @cached_property
@@ -239,7 +239,7 @@ class Snapshot:
         return {node: holds[-1][0].gang for node, holds in self.holds.by_node.items()}
 
     def held_nodes(self, reservation: Reservation) -> frozenset[str]:
-        """What a reservation touches now: its nodes, and those that have since joined its domains."""
+        """Every node that a reservation blocks now: its own nodes, and nodes added to its domains since."""
         tree = self.base.trees.get(reservation.topology)
         branches = (tree.branch(domain) for domain in reservation.domains) if tree else ()
         joined = (name for branch in branches if branch and tree for name in tree.names(branch))
@@ -261,15 +261,19 @@ class Snapshot:
         return snapshot
 
     def with_reservation(self, reservation: Reservation) -> Snapshot:
-        """The same cluster with one more reservation, in the place of the gang's former one."""
+        """The same cluster with one more reservation, in place of an earlier one of the same gang."""
         former = self.holding(reservation.gang)
-        others = self._others(reservation.gang)
-        return self._with_reservations((*others, reservation), [former] if former else [], [reservation])
+        other_reservations = self._other_reservations(reservation.gang)
+        return self._with_reservations(
+            (*other_reservations, reservation), [former] if former else [], [reservation]
+        )
 
     def without(self, gang: str) -> Snapshot:
         """The same cluster as if the gang held nothing."""
         former = self.holding(gang)
-        return self if former is None else self._with_reservations(self._others(gang), [former], [])
+        return (
+            self if former is None else self._with_reservations(self._other_reservations(gang), [former], [])
+        )
 
     def ended(self, gang: str) -> Snapshot:
         """The same cluster as if the gang had ended: without what it holds, and without its pods."""
@@ -283,7 +287,7 @@ class Snapshot:
                     left = left.without_pod(pod)
         return left
 
-    def _others(self, gang: str) -> tuple[Reservation, ...]:
+    def _other_reservations(self, gang: str) -> tuple[Reservation, ...]:
         if gang not in self.holds.by_gang:
             return self.reservations
         return tuple(r for r in self.reservations if r.gang != gang)
@@ -295,7 +299,7 @@ class Snapshot:
         added: Sequence[Reservation],
         revision: int | None = None,
     ) -> Snapshot:
-        """The same cluster with these reservations, which differ from the present ones by so much."""
+        """The same cluster with these reservations; `removed` and `added` are the differences."""
         stirred: set[str] = set()
         for reservation in (*removed, *added):
             stirred |= self.held_nodes(reservation)
@@ -304,12 +308,12 @@ class Snapshot:
         return self.evolve(reservations=reservations, revision=revision, holds=holds, stirred=stirred)
 
     def with_claims(self, claims: Claims) -> Snapshot:
-        """The same cluster with these device claims besides."""
+        """The same cluster with these device claims added."""
         base = replace(self.base, claims=self.base.claims.beside(claims))
         return Snapshot(base, self.bound, self.reservations, self.revision)
 
     def with_pod(self, pod: BoundPod) -> Snapshot:
-        """The same cluster with this pod bound, in the place of one of its name on the same node."""
+        """The same cluster with this pod bound, in place of a pod of the same name on the same node."""
         return self.evolve(bound=self.bound.with_pod(pod), stirred={pod.node})
 
     def without_pod(self, pod: BoundPod) -> Snapshot:
@@ -317,17 +321,17 @@ class Snapshot:
         return self.evolve(bound=self.bound.without_pod(pod), stirred={pod.node})
 
     def with_node(self, node: Node) -> Snapshot:
-        """The same cluster with this node new or changed; cheap while its place in the topologies stays."""
+        """The same cluster with this node added or changed; cheap while its topology labels stay."""
         if self.base.nodes.get(node.name) == node:
             return self
         return self._with_base(self.base.with_node(node), node.name)
 
     def without_node(self, name: str) -> Snapshot:
-        """The same cluster without this node; its pods count again if it comes back."""
+        """The same cluster without this node; its pods count again if it is added again."""
         return self if name not in self.base.nodes else self._with_base(self.base.without_node(name), name)
 
     def _with_base(self, base: Infrastructure, node: str) -> Snapshot:
-        """After a node has changed, come or gone. What holds its domain holds it too."""
+        """The snapshot after node changes. A gang that holds a node's domain holds the node too."""
         if base.index.trees is None:
             return Snapshot(base, self.bound, self.reservations, self.revision)
         holds = self.holds.over(node, _domains_of(base, node))
@@ -335,9 +339,9 @@ class Snapshot:
 
     @property
     def latest(self) -> Snapshot:
-        """This cluster with the book that was last put into it: the next book differs little from that one.
+        """This cluster with the book that was applied last: the next book differs little from it.
 
-        A hint that saves work: a thread that sees an older one only compares more reservations.
+        A hint that saves work: a thread that sees an older one compares more reservations.
         """
         return self.index.latest or self
 
@@ -351,10 +355,10 @@ class Snapshot:
         reservations: tuple[Reservation, ...] | None = None,
         revision: int | None = None,
     ) -> Snapshot:
-        """The next snapshot: this one but for what is given, and for the nodes that are `stirred` by it.
+        """The next snapshot: this one with the given changes; `stirred`: the nodes that they affect.
 
-        The one place that carries over what was worked out. `holds` must be those of `reservations`, and
-        `base`, where it is given, must have nodes of the same names and places but for those stirred.
+        The only place that carries computed values over. `holds` must match `reservations`. `base` must have
+        nodes of the same names and places, except for the stirred ones.
         """
         snapshot = Snapshot(
             self.base if base is None else base,
@@ -367,10 +371,10 @@ class Snapshot:
         return snapshot
 
     def fabric(self, topology: str) -> nx.Graph[Domain | str]:
-        """The topology as a graph: domains (their paths) under each other, and the switches' cables.
+        """The topology as a graph: domains (their paths) below each other, and the switches' cables.
 
-        Vertices carry `level` (the label key, "" for the root) and edges of the tree `kind` "within"; an edge
-        of the cabling joins names, with `kind` "link" and `gbps`. Raises `KeyError` for an unknown name.
+        Vertices have `level` (the label key, "" for the root). Tree edges have `kind` "within". Cable edges
+        join names and have `kind` "link" and `gbps`. Raises `KeyError` for an unknown topology.
         """
         tree = self.base.trees[topology]
         graph: nx.Graph[Domain | str] = nx.Graph()
@@ -400,7 +404,7 @@ def _grow_graph(graph: nx.Graph[Domain | str], tree: TopologyTree, subtree: Subt
 
 
 def _sharing(node: Node, offers: dict[tuple[tuple[str, int], ...], Resources]) -> Node:
-    """The node, with the one mapping of what it gives that its equals share."""
+    """The node with one `allocatable` mapping shared by all equal nodes, to save memory."""
     shared = offers.setdefault(tuple(sorted(node.allocatable.items())), node.allocatable)
     return node if shared is node.allocatable else replace(node, allocatable=shared)
 
@@ -420,7 +424,7 @@ def snapshot(
     spaces: Mapping[str, Mapping[str, str]] | None = None,
     settings: Settings = DEFAULTS,
 ) -> Snapshot:
-    """A snapshot of these things, in whatever order they come. Without a topology every node is a host."""
+    """A snapshot of these objects, in any order. Without a topology every node is a host below the root."""
     offers: dict[tuple[tuple[str, int], ...], Resources] = {}
     by_name = ordered(_sharing(node, offers) for node in nodes)
     known = tuple(sorted(topologies, key=lambda t: natural(t.name))) or (NO_TOPOLOGY,)

@@ -1,7 +1,7 @@
-"""A leaf-spine fabric as a graph: switches and the cables between them, hops, and the narrowest link.
+"""A leaf-spine fabric as a graph: switches and cables, hop counts, and the narrowest link.
 
 Leaves are the domains of the topology's leaf level. Cables come from the Topology's links; a leaf without any
-hangs under the domains above it, whose cables have no known speed (0).
+is connected to the domains above it, by cables of unknown speed (0).
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ Switch = str | Domain
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A leaf switch with its nodes: `switch` is its vertex in the graph, `path` its domain, which lies in the
-    tree at `way`. `gpus`: those of its nodes. `places`: which nodes of the domain these are, () for all."""
+    """A leaf switch with its nodes.
+
+    `switch`: its vertex in the graph. `path`: its domain, found in the tree at the child indexes `way`.
+    `gpus`: GPUs of its nodes. `places`: which nodes of the domain belong to it, () for all.
+    """
 
     path: Domain
     switch: Switch
@@ -45,8 +48,10 @@ class Leaf:
 
 @dataclass(frozen=True)
 class LeafSpine:
-    """A topology's leaves and the graph between them. `cabled`: some link's speed is known. `gpus`: by node
-    name."""
+    """The leaves of a topology and the graph between them.
+
+    `cabled`: some link has a known speed. `gpus`: by node name.
+    """
 
     topology: Topology
     leaves: tuple[Leaf, ...]
@@ -55,7 +60,7 @@ class LeafSpine:
     gpus: Mapping[str, int]
 
     def faster(self, gbps: float) -> LeafSpine:
-        """The fabric without links slower than this, leaves without any link left, and nodes behind them."""
+        """The fabric without slower links, and without the leaves and nodes that then have no link."""
         slower = bisect_left(self.speeds, gbps)
         if not slower:
             return self
@@ -65,7 +70,7 @@ class LeafSpine:
 
     @cached_property
     def speeds(self) -> list[float]:
-        """The speeds of links that are known, each once, rising."""
+        """The distinct known link speeds, ascending, Gb/s."""
         speeds: Iterable[tuple[Switch, Switch, float]] = self.graph.edges(data="gbps")
         return sorted({speed for _, _, speed in speeds if speed > 0})
 
@@ -102,7 +107,7 @@ class LeafSpine:
         return {node: leaf.switch for leaf in self.leaves for node in leaf.nodes}
 
     def kin(self, leaf: Leaf) -> frozenset[Switch]:
-        """The switches that a leaf is cabled to; leaves of equal kin are equally far from all others."""
+        """The switches that a leaf is cabled to; leaves with equal kin are equally far from all others."""
         return self._kin[leaf.switch]
 
     def hops(self, leaf: Leaf, other_leaf: Leaf) -> int:
@@ -126,24 +131,24 @@ class LeafSpine:
 
     def inside(self, name: str) -> tuple[Leaf, ...]:
         """The leaves of a domain or under a spine of this name; empty for an unknown name."""
-        own = tuple(leaf for leaf in self.leaves if name in leaf.path or leaf.switch == name)
-        if own or name not in self.graph:
-            return own
+        leaves = tuple(leaf for leaf in self.leaves if name in leaf.path or leaf.switch == name)
+        if leaves or name not in self.graph:
+            return leaves
         return tuple(leaf for leaf in self.leaves if leaf.switch in self.graph[name])
 
     def narrowest(self, switch: Switch, other_switch: Switch) -> float | None:
-        """The narrowest link on the widest way between two switches, Gb/s; None where it is unknown."""
+        """The narrowest link on the widest path between two switches, Gb/s; None where it is unknown."""
         return self.narrowest_among((switch, other_switch))
 
     def narrowest_among(self, ends: Sequence[Switch]) -> float | None:
-        """The narrowest link on the widest ways between all of these, Gb/s; None where none is known."""
-        first, *others = dict.fromkeys(ends)
+        """The narrowest link on the widest paths between all these switches, Gb/s; None where unknown."""
+        first, *other_ends = dict.fromkeys(ends)
         if first not in self._widest:
             return None
         narrowest = dict[Switch, float]({first: float("inf")})
         for near, far in nx.bfs_edges(self._widest, first):
             narrowest[far] = min(narrowest[near], self._widest.edges[near, far].get("gbps") or 0.0)
-        known = [narrowest[end] for end in others if narrowest.get(end)]
+        known = [narrowest[end] for end in other_ends if narrowest.get(end)]
         return min(known, default=None)
 
     @cached_property
@@ -152,7 +157,7 @@ class LeafSpine:
 
 
 def leaf_level(topology: Topology) -> int:
-    """The index of the level whose domains are leaves: one that is called so, else the one above the host."""
+    """The index of the level whose domains are leaves: the level named leaf, else the one above the host."""
     above = topology.levels[: topology.host_index]
     named = [place for place, key in enumerate(above) if key.endswith(_LEAF_WORDS)]
     return named[-1] if named else topology.host_index - 1
@@ -163,7 +168,7 @@ _LEAF_SPINES: DerivedSection[str, LeafSpine] = DerivedSection("leaf-spine graphs
 
 
 def leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
-    """The fabric of a topology, worked out once; None for one that knows only hosts."""
+    """The fabric of a topology, computed once; None for a topology with only the host level."""
     if topology.levels[:1] == (HOSTNAME,):
         return None
     return snapshot.base.derived.get(_LEAF_SPINES, topology.name, lambda: _build(snapshot, topology))
@@ -177,7 +182,7 @@ def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
         graph.add_edge(link.one, link.other, gbps=link.gbps)
     leaves = []
     gpus = {name: gpus_of(node.allocatable) for name, node in tree.cluster.items()}
-    for way, branch in _at(tree.root, leaf_level(topology)):
+    for way, branch in _branches_at(tree.root, leaf_level(topology)):
         if branch.named:
             name, nodes = branch.path[-1], tuple(tree.names(branch))
             switch: Switch = name if name in graph else branch.path
@@ -187,17 +192,19 @@ def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
     return LeafSpine(topology, tuple(leaves), graph, any(link.gbps for link in links), gpus)
 
 
-def _at(branch: Subtree, level: int, way: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Subtree]]:
-    """The branches of a level with the ways to them, in the order of the tree."""
+def _branches_at(
+    branch: Subtree, level: int, way: tuple[int, ...] = ()
+) -> Iterator[tuple[tuple[int, ...], Subtree]]:
+    """The branches of a level with their child indexes from the root, in tree order."""
     if branch.level == level:
         yield way, branch
         return
     for place, child in enumerate(branch.children):
-        yield from _at(child, level, (*way, place))
+        yield from _branches_at(child, level, (*way, place))
 
 
 def _hang(graph: nx.Graph[Switch], path: Domain) -> None:
-    """Put a leaf under the domains above it."""
+    """Connects a leaf to the domains above it."""
     graph.add_node(path)
     while path:
         graph.add_edge(path, path[:-1], gbps=0.0)
@@ -205,7 +212,7 @@ def _hang(graph: nx.Graph[Switch], path: Domain) -> None:
 
 
 def closeness(spine: LeafSpine, leaves: Sequence[Leaf]) -> float:
-    """The mean hops between leaves, 0 for one."""
+    """The mean hop count between leaves; 0 for one leaf."""
     pairs = [
         spine.hops(leaf, other_leaf)
         for place, leaf in enumerate(leaves)

@@ -48,10 +48,10 @@ that many values; beyond it the nodes that come and go still pass through few.""
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Subtree:
-    """A domain. `level` -1 is the root; `key` its order among its siblings; `size` its nodes.
+    """A domain. `level` -1 is the root; `key` its sort key among siblings; `size` its number of nodes.
 
-    `path` is the domain's path of label values, `named` False where its own level's label is absent. A host
-    has no children and the `node`'s name.
+    `path`: the label values from the coarsest level down. `named`: False where its own level's label is
+    missing. A host has no children and has the `node`'s name.
     """
 
     level: int
@@ -70,10 +70,12 @@ class Subtree:
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Where the nodes of each child start among the branch's."""
+        """The index, among the branch's nodes, of each child's first node."""
         if len(self._starts) != len(self.children):
             starts = tuple(accumulate([child.size for child in self.children[:-1]], initial=0))
-            object.__setattr__(self, "_starts", starts)  # the one write to a frozen record: its own memo
+            object.__setattr__(
+                self, "_starts", starts
+            )  # the only write to a frozen record: a memo of a value that follows from its fields
         return self._starts
 
     def leaf(self, index: int) -> Subtree:
@@ -86,7 +88,7 @@ class Subtree:
         return branch
 
     def leaves_at(self, indexes: Iterable[int]) -> Iterator[Subtree]:
-        """The hosts with these indexes; only where the parent changes is a host searched from the root."""
+        """The hosts with these indexes. Searched from the root only where the parent changes."""
         parent, start = self, self.size
         for index in indexes:
             if not 0 <= index - start < parent.size:
@@ -94,7 +96,7 @@ class Subtree:
             yield parent.children[index - start]
 
     def above(self, index: int) -> tuple[Subtree, int]:
-        """The domain right above the host with this index, and the index of its first host."""
+        """The domain directly above the host with this index, and the index of that domain's first host."""
         branch, start = self, 0
         while branch.children[0].children:
             child_index = branch.child_of(index - start)
@@ -109,11 +111,11 @@ class Subtree:
             yield from child.leaves()
 
     def child_of(self, index: int) -> int:
-        """Which child holds the node with this index among the branch's."""
+        """The index of the child that holds the host with this index."""
         return bisect_right(self.starts, index) - 1
 
     def find(self, key: SortKey) -> tuple[int, bool]:
-        """The index among the children where this key is, or would be, and whether it is there."""
+        """The index among the children where this key is or would be inserted; whether it is present."""
         index = bisect_left(self.children, key, key=_key_of)
         return index, index < len(self.children) and self.children[index].key == key
 
@@ -123,7 +125,7 @@ class Subtree:
         return Subtree(self.level, self.path, self.key, self.named, whole, children)
 
     def with_child(self, index: int, child: Subtree | None, *, instead: bool) -> Subtree:
-        """The same domain with this child at the index, `instead` of the one there; None for none."""
+        """The same domain with this child at the index, `instead` of the former one there; None for none."""
         former = self.children[index].size if instead else 0
         new = (child,) if child else ()
         children = (*self.children[:index], *new, *self.children[index + instead :])
@@ -134,7 +136,7 @@ _key_of: Callable[[Subtree], SortKey] = attrgetter("key")
 
 
 class Row(Sequence[Node]):
-    """The nodes of a branch in order, each looked up when it is asked for: a change copies no list."""
+    """The nodes of a branch in order, looked up on access, so a change copies no list."""
 
     __slots__ = ("_branch", "_cluster")
 
@@ -159,10 +161,10 @@ class Row(Sequence[Node]):
 
 @dataclass(frozen=True, eq=False)
 class TopologyTree:
-    """A topology over its nodes. `places` says where each is; `cluster` has every node of it, by name.
+    """A topology over its nodes. `places` gives each node's place; `cluster` its nodes by name.
 
-    `lasting` is the identity that a tree shares with those that follow from it by changes: caches are keyed
-    by it. `clashing`: two nodes carry one hostname label, so that a change needs a new tree.
+    `lasting`: the identity that a tree shares with the trees made from it by changes; caches use it as key.
+    `clashing`: two nodes have the same hostname label, so a change needs a new tree.
     """
 
     topology: Topology
@@ -179,7 +181,7 @@ class TopologyTree:
 
     @property
     def index(self) -> Mapping[str, Place]:
-        """Where each node is, by its name."""
+        """The index of each node, by name."""
         return self.places
 
     @cached_property
@@ -193,9 +195,10 @@ class TopologyTree:
         return tuple(levels)
 
     def repeats(self, key: str) -> bool:
-        """Whether two domains of this level carry one value, as rack 1 of each zone.
+        """Whether two domains of this level have the same label value, such as rack 1 of each zone.
 
-        Kubernetes' rules over the label mean both at once. False for the hostname and for what is no level.
+        Kubernetes' rules over that label treat them as one domain. False for the hostname and for a key that
+        is no level.
         """
         if key == HOSTNAME or key not in self.topology.levels:
             return False
@@ -211,7 +214,7 @@ class TopologyTree:
         return [leaf.node for leaf in branch.leaves()]
 
     def over(self, cluster: Mapping[str, Node]) -> TopologyTree:
-        """The same places with these nodes, of the same names."""
+        """The same tree over these nodes, which have the same names."""
         return self._become(cluster, self.root, self.places)
 
     def ancestor(self, name: str, level: int) -> Subtree:
@@ -220,13 +223,14 @@ class TopologyTree:
 
     @property
     def leads(self) -> bool:
-        """Whether `places` lead to the nodes; in a tree with further levels (rules/label_levels.py) they do
-        not."""
+        """Whether `places` are valid paths to the nodes; not so in a tree with added levels
+        (search/rules/label_levels.py).
+        """
         name = next(iter(self.places), None)
         return name is None or len(self.places[name]) == len(self.topology.levels)
 
     def way(self, name: str) -> Iterator[Subtree]:
-        """The branches that hold a node of the tree, from the root down to its host."""
+        """The branches that hold a node, from the root down to its host."""
         place, branch = self.places[name], self.root
         yield branch
         while branch.children:
@@ -234,7 +238,7 @@ class TopologyTree:
             yield branch
 
     def place_of(self, member: Node) -> Place:
-        """Where the labels of a node put it."""
+        """The place that a node's labels give it."""
         return _place(self.topology.path(member.name, member.labels), self.topology.host_index)
 
     def without(self, name: str, cluster: Mapping[str, Node]) -> TopologyTree:
@@ -244,11 +248,11 @@ class TopologyTree:
         return self._become(cluster, root, self.places.changed(name, None))
 
     def anew(self, name: str, cluster: Mapping[str, Node]) -> TopologyTree:
-        """The tree in which all branches that hold this node are new ones, at the same place."""
+        """The tree with new branch objects on the path to this node, at the same place."""
         return self._become(cluster, _anew(self.root, self.places[name]), self.places)
 
     def with_member(self, member: Node, cluster: Mapping[str, Node]) -> TopologyTree | None:
-        """The tree with one node more, at the place that its labels tell; None where another is there."""
+        """The tree with one more node, at the place of its labels; None where another node is there."""
         path = self.topology.path(member.name, member.labels)
         place = _place(path, self.topology.host_index)
         root = _grafted(self.root, path, place, member.name)
@@ -263,7 +267,7 @@ class TopologyTree:
 
 
 def key_at(place: Place, branch: Subtree) -> SortKey:
-    """Which child of a branch the way to a place goes through."""
+    """The sort key of the child that the path to a place goes through."""
     return _key(place[branch.level + 1])
 
 
@@ -279,7 +283,7 @@ def _down(branch: Subtree, domain: Domain) -> Subtree | None:
 
 
 def _pruned(branch: Subtree, place: Place) -> Subtree | None:
-    """The branch without the host at this place; None where nothing is left of it."""
+    """The branch without the host at this place; None where it is then empty."""
     if branch.node:
         return None
     index, _ = branch.find(key_at(place, branch))
@@ -295,7 +299,7 @@ def _anew(branch: Subtree, place: Place) -> Subtree:
 
 
 def _grafted(branch: Subtree, path: Domain, place: Place, name: str) -> Subtree | None:
-    """The branch with a host at this place; None where there is one."""
+    """The branch with a host added at this place; None where there is a host already."""
     if branch.node:
         return None
     depth = branch.level + 1
@@ -310,7 +314,7 @@ def _grafted(branch: Subtree, path: Domain, place: Place, name: str) -> Subtree 
 
 
 def _chain(path: Domain, place: Place, depth: int, name: str) -> Subtree:
-    """The branch of this depth that holds one host and nothing more."""
+    """A branch of this level that holds one host only."""
     host = len(path) - 1
     branch = Subtree(host, path, _key(place[host]), True, 1, node=name)
     for level in range(host - 1, depth - 1, -1):
@@ -333,9 +337,9 @@ def _key(value: str) -> SortKey:
 
 
 def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node]) -> TopologyTree:
-    """The tree of these nodes; a node's host value is its own, so that no two nodes share a host.
+    """The tree of these nodes; each node has its own host domain.
 
-    The labels of `members` say where a node is, `cluster` what it is otherwise.
+    `members` gives the labels that place a node, `cluster` the node itself.
     """
     host = topology.host_index
     clashing, paths = _paths(topology, members)
@@ -364,13 +368,15 @@ def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node
 
 
 def _paths(topology: Topology, nodes: Iterable[Node]) -> tuple[bool, list[tuple[Domain, str]]]:
-    """Each node's path, and whether two would have had the same."""
+    """Each node's path, and whether two nodes would have had the same one."""
     taken: set[Domain] = set()
     paths: list[tuple[Domain, str]] = []
     clashing = False
     for node in sorted(nodes, key=lambda node: natural(node.name)):
         path = topology.path(node.name, node.labels)
-        if path in taken:  # two nodes with one hostname label would share a host; the node's name tells them
+        if (
+            path in taken
+        ):  # two nodes with the same hostname label would share a host; the node's name separates them
             clashing, path = True, (*path[:-1], node.name)
         taken.add(path)
         paths.append((path, node.name))
@@ -378,11 +384,11 @@ def _paths(topology: Topology, nodes: Iterable[Node]) -> tuple[bool, list[tuple[
 
 
 def belongs(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
-    """The topologies that a node is part of; each scheduler's own are looked at by themselves.
+    """The topologies that a node is part of; each scheduler's topologies are considered separately.
 
-    Those whose node selector picks it; where none does, those without a selector all of whose level labels
-    (the hostname aside) it carries; where there is none either, those of which it carries the most labels, so
-    that it still serves their coarser levels.
+    Those whose node selector matches it. Otherwise those without a selector whose level labels it carries all
+    (the hostname aside). Otherwise those of which it carries the most labels, so that it still counts in
+    their coarser levels.
     """
     by_source: dict[str, list[Topology]] = {}
     for topology in topologies:

@@ -1,10 +1,10 @@
-"""Which devices of a node a set of ResourceClaims can have at the same time (DRA).
+"""Which devices of a node can be allocated to a set of ResourceClaims at the same time (DRA).
 
-- `slices`, `node_devices`: the devices that ResourceSlices offer, and those of one node
-- `claims`, `catalog`, `selectors`: claims, DeviceClasses, and which devices a selector means
-- `availability`: the devices of a node that are free; `bound_claims`: what bound pods have
-- `allocator`: which claims find devices of their own together; `partitions`: devices that share counters
-- `pools`: devices that are plain amounts, since nothing is known of them but their number
+- `slices`, `node_devices`: the devices in ResourceSlices, and the devices of one node
+- `claims`, `catalog`, `selectors`: claims, DeviceClasses, and which devices a selector matches
+- `availability`: the free devices of a node; `bound_claims`: the devices of bound pods
+- `allocator`: which claims can be allocated together; `partitions`: devices that share counters
+- `pools`: devices counted as plain amounts, where nothing but their number is known
 
 Used by others: `AvailableDevices`, `Devices`, `Claims`, `Slices`, and the names of `pools`.
 

@@ -70,8 +70,10 @@ class DeviceGroup:
 
 @lru_cache(maxsize=65_536)
 def fits(node_devices: NodeDevices, allocated: int, wanted: Wanted, plugin_gpus: int) -> bool:
-    """Whether all these claims, and so many GPUs of the device plugin, can have devices of their own that are
-    not allocated. Cached: equal nodes share their `NodeDevices`, and plans ask the same again and again."""
+    """Whether all these claims, and so many GPUs of the device plugin, can be allocated distinct devices.
+
+    Cached: equal nodes share their `NodeDevices`, and plans ask the same questions repeatedly.
+    """
     claims: Counter[tuple[Demand, ...]] = Counter()
     for claim_spec, count in wanted:
         for alternatives in _alternative_demands(node_devices, claim_spec):
@@ -79,7 +81,7 @@ def fits(node_devices: NodeDevices, allocated: int, wanted: Wanted, plugin_gpus:
     demand: Counter[DeviceGroup] = Counter()
     if plugin_gpus:
         demand[DeviceGroup((node_devices.whole_gpus(),), (1,))] = plugin_gpus
-    # Those with the fewest alternatives first: they leave the least to try.
+    # Claims with the fewest alternatives first, so that the fewest combinations are tried.
     ordered = sorted(claims.items(), key=lambda item: len(item[0]))
     try:
         return all(claims) and _some_choice_fits(
@@ -96,17 +98,17 @@ def _some_choice_fits(
     demand: Counter[DeviceGroup],
     budget: WorkBudget,
 ) -> bool:
-    """Whether some choice among the claims' alternatives fits beside the demand; cheap alternatives first."""
+    """Whether some choice of the claims' alternatives fits with the demand; cheap ones first."""
     if not claims:
         return _demand_fits(node_devices, allocated, tuple(sorted(demand.items())), budget)
     (alternatives, count), rest = claims[0], claims[1:]
     for split in _splits(count, len(alternatives)):
-        budget.spend(1 + len(alternatives) // 16)  # a step is about what trying one device costs
+        budget.spend(1 + len(alternatives) // 16)  # a step costs about as much as trying one device
         total = Counter(demand)
         for alternative, times in zip(alternatives, split, strict=True):
             if times:
-                total.update({group: each * times for group, each in alternative})
-        # Give up early where the claims so far do not fit; with one alternative or at the end nothing is won.
+                total.update({group: device_count * times for group, device_count in alternative})
+        # Stop early where the claims so far do not fit; useless with one alternative or for the last claim.
         early = len(alternatives) > 1 and rest
         if early and not _demand_fits(node_devices, allocated, tuple(sorted(total.items())), budget):
             continue
@@ -116,13 +118,13 @@ def _some_choice_fits(
 
 
 def _splits(count: int, ways: int) -> Iterator[Vector]:
-    """Each way to divide a count among so many alternatives, the first alternatives preferred."""
+    """Every way to divide a count among so many alternatives, preferring the first ones."""
     if ways == 1:
         yield (count,)
         return
     for first in range(count, -1, -1):
-        for others in _splits(count - first, ways - 1):
-            yield (first, *others)
+        for remainder in _splits(count - first, ways - 1):
+            yield (first, *remainder)
 
 
 # -- what a claim comes to ---------------------------------------------------------------------------------
@@ -130,8 +132,11 @@ def _splits(count: int, ways: int) -> Iterator[Vector]:
 
 @lru_cache(maxsize=16_384)
 def _alternative_demands(node_devices: NodeDevices, claim_spec: ClaimSpec) -> tuple[tuple[Demand, ...], ...]:
-    """For each part of the claim that no constraint ties to another, its demands, one of which must be met;
-    those that not even the empty node meets are left out."""
+    """For each independent part of the claim, its alternative demands.
+
+    Parts are independent where no constraint links them. One alternative of each must be met. Demands that
+    even the empty node does not meet are left out.
+    """
     linked = [
         sorted({request for request, _ in constraint.requests})
         for constraint in claim_spec.constraints
@@ -154,8 +159,8 @@ def _alternative_demands(node_devices: NodeDevices, claim_spec: ClaimSpec) -> tu
 def _alternatives(node_devices: NodeDevices, claim_spec: ClaimSpec, request: int) -> list[tuple[int, ...]]:
     """A request's alternatives, merged where no choice between them is needed.
 
-    Those that take one device each become one entry, any of their devices; an alternative that takes more of
-    devices that such an entry has is never better and left out.
+    Alternatives of one device each become a single entry: any of their devices. An alternative that takes
+    more of the same devices than such an entry is never better and is left out.
     """
     choice = claim_spec.choices[request]
     taking = [
@@ -184,7 +189,7 @@ def _alternatives(node_devices: NodeDevices, claim_spec: ClaimSpec, request: int
 
 
 def _any_of(node_devices: NodeDevices, choice: Sequence[DeviceRequest], places: Sequence[int]) -> int:
-    """The devices that any of these alternatives may have."""
+    """The devices that any of these alternatives can use."""
     mask = 0
     for place in places:
         mask |= node_devices.matching(choice[place])[1]
@@ -194,7 +199,7 @@ def _any_of(node_devices: NodeDevices, choice: Sequence[DeviceRequest], places: 
 def _demand(
     node_devices: NodeDevices, claim_spec: ClaimSpec, chosen: Mapping[int, tuple[int, ...]]
 ) -> Demand | None:
-    """What these requests come to, each with its chosen alternatives; None where they never fit here."""
+    """The demand of these requests, each with its chosen alternative; None where it never fits this node."""
     alternative = {request: claim_spec.choices[request][places[0]] for request, places in chosen.items()}
     constraints = [
         (
@@ -221,7 +226,7 @@ def _demand(
         (constraint.attribute, constraint.distinct, tied)
         for constraint, requests in constraints
         if (tied := [request for request in requests if request in taking])
-        # Where no two of the devices share a value, any of them are distinct: nothing is tied.
+        # Where all devices have different values, any of them are distinct: no tie is needed.
         and not (
             constraint.distinct
             and _all_differ(node_devices, [masks[request] for request in tied], constraint.attribute)
@@ -233,7 +238,7 @@ def _demand(
         own_ties = [
             (attribute, distinct, tuple(sorted(map(requests.index, tied))))
             for attribute, distinct, tied in ties
-            # A tie over a single device says nothing.
+            # A tie over a single device has no effect.
             if tied[0] in requests and sum(counts[requests.index(request)] for request in tied) > 1
         ]
         if own_ties:
@@ -246,8 +251,10 @@ def _demand(
 
 
 def _feasible(node_devices: NodeDevices, demands: Sequence[Demand]) -> list[Demand]:
-    """The demands that the node meets when nothing is allocated, those of the fewest devices first. One that
-    cannot be told within the steps is kept."""
+    """The demands that the empty node meets, those with the fewest devices first.
+
+    A demand that could not be decided within the steps is kept.
+    """
     steps_left, feasible = MAX_STEPS, []
     for demand in sorted(demands, key=_device_count):
         fit, steps = _solve(node_devices, 0, demand) if steps_left > 0 else (None, 0)
@@ -262,10 +269,9 @@ def _device_count(demand: Demand) -> int:
 
 
 def _undominated(demands: Sequence[Demand]) -> tuple[Demand, ...]:
-    """The demands without those that are never better than another. All that ask for one single device become
-    one demand, for any of their devices."""
+    """The demands that no other demand dominates; demands for one single device become one demand."""
     if () in demands:
-        return ((),)  # an alternative that takes nothing beats all others
+        return ((),)  # an alternative that takes no device is better than all others
     any_of = 0
     for demand in demands:
         if _is_single(demand) and demand[0][1] == 1:
@@ -283,14 +289,14 @@ def _is_single(demand: Demand) -> bool:
 
 
 def _with_attribute(node_devices: NodeDevices, attribute: str) -> int:
-    """The devices that have a value of the attribute; others never meet a constraint over it."""
+    """The devices that have the attribute; others never meet a constraint on it."""
     return sum(
         1 << index for index, device in enumerate(node_devices.devices) if device.value(attribute) is not None
     )
 
 
 def _all_differ(node_devices: NodeDevices, masks: Sequence[int], attribute: str) -> bool:
-    """Whether no two of the devices have the same value of the attribute."""
+    """Whether all devices have different values of the attribute."""
     union = 0
     for mask in masks:
         union |= mask
@@ -299,12 +305,12 @@ def _all_differ(node_devices: NodeDevices, masks: Sequence[int], attribute: str)
 
 
 def free_to_share(node_devices: NodeDevices, mask: int) -> bool:
-    """Whether some of the devices may be given to several claims; such a request never runs out here."""
+    """Whether some of the devices are shareable; such a request never runs out on this node."""
     return any(node_devices.devices[index].device.shareable for index in bits(mask))
 
 
 def _linked(requests: Sequence[int], links: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The requests in groups; those that are linked, directly or through others, are in one group."""
+    """The requests in groups: those that a constraint links, directly or through others, are in one group."""
     groups: list[list[int]] = [[request] for request in requests]
     for linked in links:
         touched = [group for group in groups if any(request in group for request in linked)]
@@ -318,10 +324,9 @@ def _linked(requests: Sequence[int], links: Sequence[Sequence[int]]) -> list[lis
 
 
 def _demand_fits(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
-    """Whether all of it has devices of its own. Raises `BudgetEnded`.
+    """Whether the whole demand can be allocated distinct devices. Raises `BudgetEnded`.
 
-    The budget is spent as if nothing were cached, so that the answer does not depend on what was asked
-    before.
+    The budget is charged as if nothing were cached, so that the answer does not depend on earlier questions.
     """
     fit, steps = _solve(node_devices, allocated, demand)
     budget.spend(steps + 1)
@@ -332,7 +337,7 @@ def _demand_fits(node_devices: NodeDevices, allocated: int, demand: Demand, budg
 
 @lru_cache(maxsize=65_536)
 def _solve(node_devices: NodeDevices, allocated: int, demand: Demand) -> tuple[bool | None, int]:
-    """Whether the demand fits (None: not told within `MAX_STEPS`), and the steps that it took to tell."""
+    """Whether the demand fits (None: not decided within `MAX_STEPS`), and the steps that this took."""
     budget = WorkBudget(MAX_STEPS)
     try:
         fit = _covers(node_devices, allocated, demand, budget)
@@ -342,8 +347,10 @@ def _solve(node_devices: NodeDevices, allocated: int, demand: Demand) -> tuple[b
 
 
 def _covers(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
-    """Add up what the partitions hold until all is covered: a frontier of what is still wanted, from
-    partition to partition."""
+    """Adds up what the partitions hold until the demand is covered.
+
+    Keeps the minimal remaining demands from partition to partition.
+    """
     free = node_devices.available(allocated)
     groups = [(_restricted_to(group, free), number) for group, number in demand]
     if not all(_has_enough(group, number) for group, number in groups):
@@ -355,7 +362,7 @@ def _covers(node_devices: NodeDevices, allocated: int, demand: Demand, budget: W
     caps = [tuple(min(n, partition.max_items(i)) for i, n in enumerate(wanted)) for partition in partitions]
     frontier = {wanted}
     for place, (partition, cap) in enumerate(zip(partitions, caps, strict=True)):
-        # Of each group no more than this can still come from the partitions behind; more missing is hopeless.
+        # The later partitions hold at most this many of each group; a larger remainder can be dropped.
         later = tuple(map(sum, zip(*caps[place + 1 :], strict=True))) or (0,) * len(wanted)
         largest, steps = largest_counts(partition, cap)
         budget.spend(steps + len(frontier) * len(largest or ()))
@@ -383,7 +390,7 @@ def _has_enough(group: DeviceGroup, number: int) -> bool:
 def _partitions(
     node_devices: NodeDevices, allocated: int, free: int, groups: Sequence[DeviceGroup]
 ) -> list[Partition]:
-    """The devices that are asked for; those that a counter or a tied value links are in one partition."""
+    """The requested devices, in groups that share no counter and no tied attribute with each other."""
     asked = 0
     for group in groups:
         for mask in group.masks:
@@ -396,7 +403,7 @@ def _partitions(
         for attribute, distinct, parts in group.ties:
             for part in parts:
                 for index in bits(group.masks[part]):
-                    # Devices that must differ may have any value: all of them are linked through None.
+                    # Devices that must differ may have any value, so all of them are linked, through None.
                     value = None if distinct else node_devices.devices[index].value(attribute)
                     links.join(("device", index), ("value", attribute, value))
     members: dict[object, list[int]] = {}
@@ -414,7 +421,7 @@ def _partition(
     counters_left: Sequence[int],
     groups: Sequence[DeviceGroup],
 ) -> Partition:
-    """These devices with counters, values and bits numbered from 0, so that equal partitions are equal."""
+    """These devices with counters, values and bits renumbered from 0, so that equal partitions are equal."""
     counters: dict[int, int] = {}
     values: dict[object, int] = {}
     devices = []
@@ -444,18 +451,18 @@ def _partition(
 
 
 class _UnionFind:
-    """Which things are linked, directly or through others."""
+    """Groups of linked items, direct or indirect."""
 
     def __init__(self) -> None:
         self._parents: dict[object, object] = {}
 
     def root(self, item: object) -> object:
-        """The one that stands for all that are linked to the item."""
+        """The representative of the item's group."""
         while (parent := self._parents.get(item, item)) != item:
             item = parent
         return item
 
-    def join(self, item: object, *others: object) -> None:
-        """Link these."""
-        for other in others:
-            self._parents[self.root(other)] = self.root(item)
+    def join(self, item: object, *other_items: object) -> None:
+        """Links these items."""
+        for other_item in other_items:
+            self._parents[self.root(other_item)] = self.root(item)

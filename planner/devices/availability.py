@@ -1,9 +1,9 @@
-"""A node's devices at one moment, as a value: which claims they still serve beside those that are promised.
+"""A node's devices at one moment, as a value: which claims they can still serve besides the promised ones.
 
-Claims fit where each can be given devices of its own: there is a real assignment of requests to devices, in
-whatever order the scheduler comes to them. Source: `resource.k8s.io` as its allocator reads it (alternatives,
-`All`, match and distinct attributes, counters, taints). The scheduler allocates pod by pod, the first devices
-that serve; so it may end with fewer claims than are possible, as it may with shared GPUs.
+Claims fit where each can be allocated distinct devices: there is a real assignment of requests to devices.
+Source: the allocator of `resource.k8s.io` (alternatives, `All`, match and distinct attributes, counters,
+taints). kube-scheduler allocates pod by pod, the first devices that serve. It may therefore place fewer
+claims than are possible, as with shared GPUs.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from planner.model.claim_spec import UNKNOWN, ClaimSpec, DeviceRequest
 
 @dataclass(frozen=True, slots=True)
 class AvailableDevices:
-    """`allocated`: a mask of the devices that claims have. `pending`: claims that are promised, without any
-    yet.
+    """A node's devices at one moment.
 
-    `shared_with_plugin`: the device plugin gives the same GPUs, and pods have `plugin_gpus` of them from it.
+    `allocated`: bit mask of the devices that claims have. `pending`: promised claims without devices so far.
+    `shared_with_plugin`: the device plugin manages the same GPUs, and pods have `plugin_gpus` of them from
+    it.
     """
 
     node_devices: NodeDevices
@@ -32,7 +33,7 @@ class AvailableDevices:
     plugin_gpus: int = 0
 
     def fits(self, more: Iterable[tuple[ClaimSpec, int]], plugin_gpus: int = 0) -> bool:
-        """Whether these claims, and so many GPUs more from the plugin, fit beside what is pending."""
+        """Whether these claims, and so many more GPUs from the plugin, fit with the pending claims."""
         wanted: Counter[ClaimSpec] = Counter(dict(self.pending))
         for claim_spec, count in more:
             wanted[claim_spec] += count
@@ -40,8 +41,10 @@ class AvailableDevices:
         return fits(self.node_devices, self.allocated, _ordered(wanted), gpus)
 
     def max_pods(self, claim_specs: Sequence[ClaimSpec], limit: int, plugin_gpus: int = 0) -> int:
-        """How many pods with such claims each fit together, at most `limit`. A binary search: what fits for
-        some number of pods fits for every smaller one."""
+        """How many pods with such claims fit together, at most `limit`.
+
+        A binary search: what fits for some number of pods fits for every smaller one.
+        """
         low, high = 0, min(limit, self._upper_bound(claim_specs))
         while low < high:
             middle = (low + high + 1) // 2
@@ -52,19 +55,21 @@ class AvailableDevices:
         return low
 
     def _upper_bound(self, claim_specs: Sequence[ClaimSpec]) -> int:
-        """No more pods than this fit, by the number of devices alone. Claims that take none have no bound."""
-        each = sum(
+        """An upper bound of the pods that fit, by device counts alone; very large where claims take no
+        device.
+        """
+        pod_devices = sum(
             min((_taken(request, self.node_devices) for request in choice), default=0)
             for claim_spec in claim_specs
             for choice in claim_spec.choices
         )
         free = self.node_devices.available(self.allocated).bit_count()
-        if each:
-            return free // each
+        if pod_devices:
+            return free // pod_devices
         return 2**63 if self.fits([(claim_spec, 1) for claim_spec in claim_specs]) else 0
 
     def beside(self, claim_specs: Sequence[ClaimSpec], count: int = 1) -> AvailableDevices:
-        """The same with so many pods more whose claims are pending."""
+        """The same devices with the claims of so many more pods pending."""
         wanted = Counter(dict(self.pending))
         for claim_spec in claim_specs:
             wanted[claim_spec] += count
@@ -73,7 +78,7 @@ class AvailableDevices:
         )
 
     def missing(self, claim_specs: Sequence[ClaimSpec]) -> str:
-        """Which claims of a pod have no devices here, in words after "insufficient"; "" where all have."""
+        """The claims of a pod that lack devices here, worded to follow "insufficient"; "" for none."""
         if not claim_specs or self.fits([(claim_spec, 1) for claim_spec in claim_specs]):
             return ""
         for claim_spec in claim_specs:
@@ -82,7 +87,7 @@ class AvailableDevices:
         return f"devices for its claims together (they need {'; '.join(spec.words for spec in claim_specs)})"
 
     def _has(self, claim_spec: ClaimSpec) -> str:
-        """In words, how many devices there are for the request of the claim that has the fewest."""
+        """How many devices match the scarcest request of the claim, in words."""
         free = self.node_devices.available(self.allocated)
         short: list[tuple[int, str]] = []
         for place, choice in enumerate(claim_spec.choices):
@@ -111,7 +116,7 @@ class AvailableDevices:
 
 
 def max_with_one_value(node_devices: NodeDevices, mask: int, attribute: str, distinct: bool) -> int:
-    """The most of these devices with one value of the attribute; if distinct, how many values there are."""
+    """The most devices that share one value of the attribute; if `distinct`, the number of values."""
     values = Counter(value for index in bits(mask) if (value := node_devices.devices[index].value(attribute)))
     return len(values) if distinct else max(values.values(), default=0)
 

@@ -1,4 +1,4 @@
-"""What the claims of bound pods are called, and what their devices amount to on a node."""
+"""Names of the claims of bound pods, and the amounts of their devices on a node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG
 
 
 def unallocated_devices(node: Node, by_name: NodeDevicesByName) -> AvailableDevices | None:
-    """The node's devices when no claim has any; None where its drivers offer none."""
+    """The node's devices before any allocation; None where its drivers offer none."""
     node_devices = by_name.of(node.name)
     if node_devices is None:
         return None
@@ -20,7 +20,7 @@ def unallocated_devices(node: Node, by_name: NodeDevicesByName) -> AvailableDevi
 
 
 def pool_amounts(pools: Counter[str]) -> Counter[str]:
-    """These amounts by pool, and the MIG slices of all profiles together as a pool of their own."""
+    """These amounts by pool, with the MIG slices of all profiles also summed as one pool."""
     amounts = Counter({name: count for name, count in pools.items() if count})
     slices = sum(count for name, count in pools.items() if name.startswith(CLAIMED_MIG + "/"))
     if slices:

@@ -1,14 +1,12 @@
-"""What claims come to on the nodes of a cluster: a `ClaimSpec` that a node's devices serve, or amounts of
-pools.
+"""Claims matched to the devices of a cluster's nodes: as a `ClaimSpec`, or as amounts of pools.
 
-A pod names claims, a claim requests devices of a class that meet selectors, and nodes offer devices. Here the
-three are brought together, for gangs before they are planned (`request/device_claims.py`) and wherever bound
-pods are counted.
+A pod names claims, a claim requests devices of a class that match selectors, and nodes offer devices. This
+module combines the three, for gangs before they are planned (`request/device_claims.py`) and for bound pods.
 
 With ResourceSlices: a claim for 2 × `gpu.nvidia.com` is one unit of the resource `claims/DIGEST` (its
-`ClaimSpec`), which `AvailableDevices` serves or not; beside it stand 2 of the pool `gpu.nvidia.com`, the
-least that it takes wherever it finds its devices, so that amounts alone can rule out a node or a domain
-quickly. Without ResourceSlices, labels tell how many devices a node has, and a claim is the amount of a pool.
+`ClaimSpec`), which `AvailableDevices` can serve or not. Beside it stand 2 of the pool `gpu.nvidia.com`, the
+minimum that the claim takes on any node, so that amounts alone can rule out a node or a domain quickly.
+Without ResourceSlices, labels give the number of a node's devices, and a claim is an amount of a pool.
 """
 
 from __future__ import annotations
@@ -51,9 +49,11 @@ IMPLICIT = "deviceclass.resource.kubernetes.io/"
 
 @dataclass(slots=True)
 class Devices:
-    """Every node's devices, and what the cluster's `claims` mean on them; equal nodes are looked at once.
+    """The devices of all nodes, and what the cluster's `claims` request of them; equal nodes are computed
+    once.
 
-    The memos are bounded by the claims of the cluster; with other claims there is another `Devices`.
+    The memos need no bound of their own: they hold an entry per claim, and changed claims make a new
+    `Devices`.
     """
 
     claims: Claims
@@ -70,39 +70,42 @@ class Devices:
         return Devices(claims, node_devices, node_kinds)
 
     def with_claims(self, claims: Claims, node_devices: NodeDevicesByName) -> Devices:
-        """The same devices, where only what claims ask of them has changed."""
+        """The same devices with other claims, where only claims have changed."""
         return Devices(claims, node_devices, self.node_kinds)
 
     def find(self, use: ClaimUse, namespace: str) -> ResourceClaim | None:
-        """The claim that a pod means, None where the cluster does not show it."""
+        """The claim that a pod refers to; None where the cluster's objects do not contain it."""
         known = self.claims.templates if use.template else self.claims.claims
         return known.get(f"{namespace}/{use.source}")
 
     def node_of(self, claim: ResourceClaim) -> str:
-        """The node whose devices the claim has been given, "" for none, or where that cannot be told."""
+        """The node whose devices are allocated to the claim; "" for none or where it is unknown."""
         return next(
             (node for device_id in claim.allocated if (node := self.node_devices.node_of(device_id))), ""
         )
 
     def is_channel(self, use: ClaimUse, namespace: str) -> bool:
-        """Whether it is the template of a ComputeDomain's channel, which is no GPU."""
+        """Whether the claim is a ComputeDomain's channel, which is no GPU."""
         return use.template and any(
             template == use.source and domain.startswith(f"{namespace}/")
             for domain, template in self.claims.domains.items()
         )
 
     def device_request(self, request: ClaimRequest) -> DeviceRequest | None:
-        """The request with the selectors of its class; None for a class of which nothing is known."""
+        """The request with the selectors of its class; None for an unknown class."""
         if request.device_class in self.claims.classes:
-            own = self.claims.classes[request.device_class].selectors
+            class_selectors = self.claims.classes[request.device_class].selectors
         elif kind := _CLASSES.get(request.device_class):
             kind = "gpu" if kind == "vfio" and not self.claims.slices else kind
-            own = (f"device.driver == '{DRIVER}'", f"device.attributes['{DRIVER}'].type == '{kind}'")
+            class_selectors = (
+                f"device.driver == '{DRIVER}'",
+                f"device.attributes['{DRIVER}'].type == '{kind}'",
+            )
         else:
             return None
         return DeviceRequest(
             request.device_class,
-            own,
+            class_selectors,
             request.selectors,
             request.count,
             request.admin_access,
@@ -111,8 +114,10 @@ class Devices:
         )
 
     def is_counted(self, request: ClaimRequest) -> bool:
-        """Whether the devices of a request are counted: not a ComputeDomain's channels, nor devices that are
-        not one node's, nor a class of which nothing is known."""
+        """Whether the devices of a request are counted.
+
+        Not counted: a ComputeDomain's channels, devices that belong to no single node, and unknown classes.
+        """
         for alternative in (request, *request.alternatives):
             device_request = self.device_request(alternative)
             if alternative.device_class == CHANNEL_CLASS or device_request is None:
@@ -122,7 +127,7 @@ class Devices:
         return True
 
     def _is_not_node_local(self, device_request: DeviceRequest) -> bool:
-        """Whether it asks for a ComputeDomain's channels, or for devices that are not one node's."""
+        """Whether it requests a ComputeDomain's channels, or devices that belong to no single node."""
         not_node_local = self.claims.slices.not_node_local
         return any(CHANNEL_DRIVER in text for text in device_request.expressions) or any(
             all(meets_selector(self.claims.engine, text, device) for text in device_request.expressions)
@@ -130,7 +135,7 @@ class Devices:
         )
 
     def claim_spec(self, claim: ResourceClaim) -> ClaimSpec | None:
-        """What the claim asks for of the devices that slices offer; None where nothing of it is counted."""
+        """The claim's requests for devices in ResourceSlices; None where none of them is counted."""
         places = [place for place, request in enumerate(claim.requests) if self.is_counted(request)]
         choices = [
             [
@@ -151,7 +156,7 @@ class Devices:
         return claim_spec_of(choices, constraints) if choices else None
 
     def matching(self, device_request: DeviceRequest, node_kind: NodeKind) -> Counter[Device]:
-        """The devices of such a node that match, or may: a selector that is not understood is granted."""
+        """The devices of such a node that match; a selector that cannot be evaluated counts as matching."""
         return Counter(
             {
                 device: count
@@ -161,12 +166,12 @@ class Devices:
         )
 
     def kinds_with(self, device_request: DeviceRequest) -> list[tuple[NodeKind, Counter[Device]]]:
-        """The kinds of nodes that have such devices, with these."""
+        """The kinds of nodes that have such devices, each with the count of every matching device."""
         kinds = [(node_kind, self.matching(device_request, node_kind)) for node_kind in self.node_kinds]
         return [(node_kind, devices) for node_kind, devices in kinds if devices]
 
     def not_understood(self, device_request: DeviceRequest, devices: Iterable[Device]) -> list[str]:
-        """The expressions whose truth for some of these devices cannot be told."""
+        """The expressions that cannot be evaluated for some of these devices."""
         known, engine = list(devices), self.claims.engine
         return [
             text
@@ -175,23 +180,26 @@ class Devices:
         ]
 
     def among(self, chosen: Sequence[NodeKind], pools: set[str], count: int) -> Requirement | None:
-        """What keeps to these nodes where others have the pool too, but not such devices in it."""
-        others = [
+        """A requirement for these nodes; None where no other node has `count` devices in the pools.
+
+        Amounts of pools alone would let a pod onto the other nodes, whose devices do not match.
+        """
+        other_kinds = [
             node_kind
             for node_kind in self.node_kinds
             if node_kind not in chosen
             and sum(n for device, n in node_kind.devices.items() if pool_of(device) in pools) >= count
         ]
-        if not others:
+        if not other_kinds:
             return None
         products = frozenset().union(*(node_kind.products for node_kind in chosen))
-        if "" not in products and products.isdisjoint(*(node_kind.products for node_kind in others)):
+        if "" not in products and products.isdisjoint(*(node_kind.products for node_kind in other_kinds)):
             return Requirement(PRODUCT_LABEL, "In", tuple(sorted(products)))
         names = (name for node_kind in chosen for name in node_kind.names)
         return Requirement(NODE_NAME_FIELD, "In", tuple(sorted(names, key=natural)))
 
     def offered(self) -> list[str]:
-        """What there is to claim, in words: products and profiles."""
+        """What can be claimed, as text: products and profiles."""
         words = {
             " ".join(str(value) for name in ("profile", "productName") if (value := device.attribute(name)))
             or str(device.attribute("type") or device.driver)
@@ -202,7 +210,7 @@ class Devices:
 
     @property
     def extended_claims(self) -> Mapping[str, ClaimSpec]:
-        """By extended resource the claim for one unit of it, where no device plugin gives it."""
+        """By extended resource, the claim for one unit of it, where no device plugin serves it."""
         if self._extended_claims is None:
             self._extended_claims = _extended_claims(self.claims) if self.claims.slices else {}
         return self._extended_claims
@@ -210,7 +218,7 @@ class Devices:
     # -- the least that a claim takes ----------------------------------------------------------------------
 
     def min_amounts(self, claim_spec: ClaimSpec) -> dict[str, int]:
-        """The least that a claim takes of each pool, wherever it finds its devices."""
+        """The minimum that a claim takes of each pool, whichever devices it gets."""
         amounts = self._min_amounts.get(claim_spec)
         if amounts is None:
             taken: Counter[str] = Counter()
@@ -238,7 +246,7 @@ class Devices:
     # -- nodes ---------------------------------------------------------------------------------------------
 
     def available(self, node: Node) -> AvailableDevices | None:
-        """The node's devices when no claim has any."""
+        """The node's devices before any allocation; None where it has none in ResourceSlices."""
         return unallocated_devices(node, self.node_devices)
 
     def available_now(
@@ -267,8 +275,8 @@ class Devices:
                     counted.update(given)
         standing = self._pending_extended(node, pods, promised, known)
         for name, count in standing.items():
-            for pool, each in self.min_amounts(known[name]).items():
-                amounts[pool] = amounts.get(pool, 0) + each * count
+            for pool, amount in self.min_amounts(known[name]).items():
+                amounts[pool] = amounts.get(pool, 0) + amount * count
         asked = standing + Counter({name: n for name, n in promised.items() if name in known})
         pending = tuple(
             (known[name], count - served[name])
@@ -284,8 +292,7 @@ class Devices:
     def _pending_extended(
         self, node: Node, pods: Sequence[BoundPod], promised: Resources, known: dict[str, ClaimSpec]
     ) -> Counter[str]:
-        """Claims in the place of extended resources that still have no devices; their specs are put into
-        `known`."""
+        """Claims for extended resources that have no devices so far; adds their specs to `known`."""
         specs: Counter[str] = Counter()
         for resource, claim_spec in self.extended_claims.items():
             if promised.get(resource) and not node.allocatable.get(resource):
@@ -299,14 +306,14 @@ class Devices:
         return specs
 
     def _has_extended_devices(self, pod: BoundPod, node: str) -> bool:
-        """Whether the claim that was made for a pod's extended resources has its devices on this node."""
+        """Whether the claim made for a pod's extended resources has its devices on this node."""
         claim = self.claims.claims.get(f"{pod.name.partition('/')[0]}/{pod.extended_claim}")
         return claim is not None and self._allocated_amounts(claim, node) is not None
 
     # -- bound pods ----------------------------------------------------------------------------------------
 
     def counted(self, pods: Iterable[BoundPod]) -> list[BoundPod]:
-        """One node's pods, their claims' devices among their requests; a shared claim counts once."""
+        """One node's pods with their claims' devices added to their requests; a shared claim counts once."""
         taken: dict[str, Counter[str]] = {}
         known = list(pods)
         for pod, use, claim in self._claims_on(known):
@@ -317,7 +324,7 @@ class Devices:
         ]
 
     def _claims_on(self, pods: Iterable[BoundPod]) -> Iterator[tuple[BoundPod, ClaimUse, ResourceClaim]]:
-        """The claims that one node's pods have, as they were made for them; each shared one once."""
+        """The claims of one node's pods, as generated for them; each shared one once."""
         shared_seen: set[str] = set()
         for pod in pods:
             namespace = pod.name.partition("/")[0]
@@ -327,8 +334,8 @@ class Devices:
                     continue
                 if not use.template:
                     shared_seen.add(name)
-                made = self.claims.claims.get(f"{namespace}/{use.made or use.source}")
-                claim = made or self.find(use, namespace)
+                generated = self.claims.claims.get(f"{namespace}/{use.made or use.source}")
+                claim = generated or self.find(use, namespace)
                 if claim is not None:
                     yield pod, use, claim
 
@@ -356,14 +363,14 @@ class Devices:
         return taken
 
     def _claim_spec_of_pod(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> ClaimSpec | None:
-        """A bound pod's claim; claims that were made from one template are worked out once."""
+        """A bound pod's claim; claims generated from one template are resolved once."""
         key = (use.template, f"{pod.name.partition('/')[0]}/{use.source}")
         if key not in self._claim_specs:
             self._claim_specs[key] = self.claim_spec(self.find(use, key[1].partition("/")[0]) or claim)
         return self._claim_specs[key]
 
     def _allocated_amounts(self, claim: ResourceClaim, node: str) -> dict[str, int] | None:
-        """The devices that the claim has been given on this node, as amounts of pools; None for none."""
+        """The devices allocated to the claim on this node, as amounts of pools; None for none."""
         devices = [
             self.node_devices.device(device_id)
             for device_id in claim.allocated
@@ -374,9 +381,11 @@ class Devices:
 
 
 def _extended_claims(claims: Claims) -> dict[str, ClaimSpec]:
-    """Of two classes for one resource the younger is used, of equally old ones the first by name."""
+    """The claim for each extended resource; of two classes the newer one, then the first by name."""
     by_name = sorted(claims.classes.items(), key=lambda item: item[0], reverse=True)
-    by_age = sorted(by_name, key=lambda item: item[1].created)  # stable; the last entry for a resource stays
+    by_age = sorted(
+        by_name, key=lambda item: item[1].created
+    )  # the sort is stable: the last entry for a resource wins
     by_resource = {device_class.extended: name for name, device_class in by_age if device_class.extended}
     by_resource |= {IMPLICIT + name: name for name in claims.classes}
     return {

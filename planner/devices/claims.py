@@ -1,8 +1,8 @@
-"""Devices asked for by claim (dynamic resource allocation): what ResourceClaims and their templates ask for.
+"""Dynamic resource allocation: ResourceClaims, their templates and DeviceClasses as records. Pure.
 
 Source: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
 `exactly`); NVIDIA's device classes; `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only
-claims; the class, the count and the constraints stand in these objects. Pure.
+claims; class, count and constraints are fields of these objects.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ CLAIM_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "Compute
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """`count` devices of a class; -1 for all that the node has.
+    """`count` devices of a class; -1 for all devices of the node.
 
-    `selectors`: CEL expressions that each of them must meet. `alternatives`: others, in order of preference.
-    `admin_access`: it only looks at devices (`adminAccess`), and takes none. `tolerations`: of device taints.
-    `capacity_requests`: capacities that each device must have, in base units (`capacity.requests`).
+    `selectors`: CEL expressions that each device must meet. `alternatives`: further choices, in order of
+    preference. `admin_access`: observes devices and takes none (`adminAccess`). `tolerations`: of device
+    taints. `capacity_requests`: minimum capacity of each device, in base units (`capacity.requests`).
     """
 
     device_class: str
@@ -47,10 +47,10 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True)
 class ResourceClaim:
-    """A ResourceClaim or ResourceClaimTemplate. Of alternatives (`firstAvailable`) the first comes first.
+    """A ResourceClaim or ResourceClaimTemplate.
 
-    `allocated`: the devices that a claim has been given, with their driver, pool and name. `constraints`:
-    what its devices must have in common, or must not.
+    `allocated`: the devices allocated to a claim, with driver, pool and name. `constraints`: attributes that
+    its devices must share, or must not.
     """
 
     requests: tuple[ClaimRequest, ...]
@@ -60,9 +60,9 @@ class ResourceClaim:
 
 @dataclass(frozen=True, slots=True)
 class DeviceClass:
-    """What a class asks of its devices, and the extended resource that they serve as, "" for none of its own.
+    """What a class requires of its devices, and the extended resource that they also serve, "" for none.
 
-    `created`: of two classes for one resource the younger holds.
+    `created`: of two classes for one resource the newer is used.
     """
 
     selectors: tuple[str, ...] = ()
@@ -72,10 +72,10 @@ class DeviceClass:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the cluster says, by NAMESPACE/NAME. `domains`: each ComputeDomain's template.
+    """The cluster's claim objects by NAMESPACE/NAME. `domains`: the template of each ComputeDomain.
 
-    `slices`: what the ResourceSlices offer. `classes`: each DeviceClass, by its name. `engine`: what
-    evaluates selectors; without one no selector is understood, and each is taken to hold.
+    `slices`: the devices in ResourceSlices. `classes`: DeviceClasses by name. `engine`: evaluates selectors;
+    without one every selector counts as matching.
     """
 
     claims: Mapping[str, ResourceClaim]
@@ -87,18 +87,18 @@ class Claims:
 
     @property
     def extended(self) -> list[str]:
-        """The extended resources that classes name."""
+        """The extended resources that DeviceClasses serve."""
         return [device_class.extended for device_class in self.classes.values() if device_class.extended]
 
-    def beside(self, others: Claims) -> Claims:
-        """These and the others, which hold where both say something."""
+    def beside(self, overrides: Claims) -> Claims:
+        """The union of both; `overrides` wins where both have an entry."""
         return Claims(
-            {**self.claims, **others.claims},
-            {**self.templates, **others.templates},
-            {**self.domains, **others.domains},
-            others.slices or self.slices,
-            {**self.classes, **others.classes},
-            others.engine or self.engine,
+            {**self.claims, **overrides.claims},
+            {**self.templates, **overrides.templates},
+            {**self.domains, **overrides.domains},
+            overrides.slices or self.slices,
+            {**self.classes, **overrides.classes},
+            overrides.engine or self.engine,
         )
 
 

@@ -1,9 +1,7 @@
-"""A node's devices as claims see them: which requests they match, what they share, which counters they
-consume.
+"""The devices of one node for claims: matching requests, shared devices, consumed counters.
 
-Nodes with the same devices in the same order share one `NodeDevices`, whatever the devices are called, so
-that equal nodes are looked at once. Sets of devices are bit masks: bit i is device i, in the order of
-`devices`.
+Nodes with the same devices in the same order share one `NodeDevices`, whatever the devices' names, so that
+equal nodes are computed once. Sets of devices are bit masks: bit i is device i, in the order of `devices`.
 """
 
 from __future__ import annotations
@@ -32,8 +30,11 @@ _NO_EFFECT = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class NodeDevice:
-    """One device of a node. `unique_attributes`: attributes that tell it from its equals, with a number in
-    the place of the value: equal numbers are equal values. `consumes_counters`: of the node's counters."""
+    """One device of a node.
+
+    `unique_attributes`: attributes that distinguish it from equal devices, with values as numbers: equal
+    numbers are equal values. `consumes_counters`: of the node's counters.
+    """
 
     device: Device
     unique_attributes: tuple[tuple[str, int], ...] = ()
@@ -41,7 +42,7 @@ class NodeDevice:
     taints: tuple[Taint, ...] = ()
 
     def value(self, attribute: str) -> tuple[str, Value] | None:
-        """What stands for the value of an attribute (by its full name), None where the device has none."""
+        """A value that stands for the attribute (by its full name) in comparisons; None where absent."""
         for name, number in self.unique_attributes:
             if name == attribute:
                 return "", number
@@ -51,10 +52,10 @@ class NodeDevice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeDevices:
-    """The devices of equal nodes, and what their counters hold. `pools`: how many devices each pool has.
+    """The devices of equal nodes, and the amounts of their counters. `pools`: device count by pool.
 
-    `_matching` and `_available` remember answers; both are bounded by the requests and the masks that occur,
-    and go with the last snapshot that has such nodes.
+    `_matching` and `_available` cache answers. Their size is bounded by the requests and masks in use, and
+    they are freed with the last snapshot that has such nodes.
     """
 
     devices: tuple[NodeDevice, ...]
@@ -70,8 +71,9 @@ class NodeDevices:
         return (1 << len(self.devices)) - 1
 
     def matching(self, request: DeviceRequest) -> tuple[int, int]:
-        """The devices that match a request, or may (a selector that is not understood is granted); and those
-        of them whose taints it tolerates."""
+        """The devices that match a request (an expression that cannot be evaluated counts as matching), and
+        those of them with tolerated taints.
+        """
         masks = self._matching.get(request)
         if masks is None:
             selected = allowed = 0
@@ -88,7 +90,7 @@ class NodeDevices:
         return request.count if request.count != UNKNOWN else selected.bit_count() or len(self.devices) + 1
 
     def counters_left(self, busy: int) -> list[int]:
-        """What is left of each counter beside the devices in use."""
+        """The remaining amount of each counter besides the devices in use."""
         left = list(self.counters)
         for place in bits(busy):
             for counter, amount in self.devices[place].consumes_counters:
@@ -96,7 +98,7 @@ class NodeDevices:
         return left
 
     def available(self, busy: int) -> int:
-        """The devices that are not in use, and for which the counters have enough."""
+        """The devices that are not in use and for which the counters suffice."""
         mask = self._available.get(busy)
         if mask is None:
             left, mask = self.counters_left(busy), 0
@@ -115,13 +117,13 @@ class NodeDevices:
         )
 
     def unavailable_by_pool(self, busy: int) -> dict[str, int]:
-        """By pool, the devices that cannot be given beside those in use, these included."""
+        """Devices that cannot be allocated besides those in use, by pool; those in use count too."""
         shut = self.all & ~self.available(busy)
         return pools_of(self.devices[place].device for place in bits(shut)) if shut else {}
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The places of the bits of a mask, ascending."""
+    """The bit positions set in a mask, ascending."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -129,7 +131,7 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def meets(device: Device, request: DeviceRequest, engine: SelectorEngine | None) -> bool:
-    """Whether a device matches a request, or may."""
+    """Whether a device matches a request; an expression that cannot be evaluated counts as matching."""
     if not all(meets_selector(engine, text, device) is not False for text in request.expressions):
         return False
     capacity = dict(device.capacity)
@@ -146,10 +148,10 @@ def _tolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> 
 
 
 class NodeDevicesByName:
-    """The devices of each node that has ResourceSlices, and which of them claims have been given.
+    """By node name, the devices in ResourceSlices, and which of them are allocated.
 
-    `former`: that of the claims before. What follows from ResourceSlices alone is shared with it where they
-    are the same; both then fill in the same dictionaries, to the same values.
+    `former`: the instance for the former claims. Where ResourceSlices are unchanged, both share what follows
+    from them alone, and fill the same dictionaries with the same values.
     """
 
     def __init__(self, claims: Claims, former: NodeDevicesByName | None = None) -> None:
@@ -164,7 +166,7 @@ class NodeDevicesByName:
         self._allocated: dict[str, int] | None = None
 
     def of(self, node: str) -> NodeDevices | None:
-        """The node's devices, None where its drivers offer nothing."""
+        """The node's devices; None where its drivers offer none."""
         if node not in self._by_node:
             slices = self._claims.slices.by_node.get(node)
             self._by_node[node] = self._shared(slices) if slices else None
@@ -181,7 +183,7 @@ class NodeDevicesByName:
         return self._equal[key]
 
     def allocated(self, node: str) -> int:
-        """The mask of the node's devices that claims have been given."""
+        """The mask of the node's devices that are allocated to claims."""
         if self._allocated is None:
             self._allocated = {}
             for claim in self._claims.claims.values():
@@ -199,7 +201,7 @@ class NodeDevicesByName:
         return node_devices.devices[place] if node_devices is not None and place is not None else None
 
     def node_of(self, device_id: DeviceId) -> str:
-        """The node of a device, "" where none is known. Most drivers call a node's pool by the node."""
+        """The node of a device, "" where it is unknown. Most drivers name a node's pool after the node."""
         driver, pool, _ = device_id
         by_node = self._claims.slices.by_node
         if pool in by_node and self._place(pool, device_id) is not None:
@@ -218,7 +220,7 @@ class NodeDevicesByName:
 
 
 def _usable(slices: NodeSlices) -> dict[DeviceId, Offer]:
-    """The devices in their order, without those that consume counters which no slice has."""
+    """The devices in order, without those that consume counters which no slice defines."""
     counters = slices.counters()
     usable = [
         (device_id, offer)
@@ -229,8 +231,10 @@ def _usable(slices: NodeSlices) -> dict[DeviceId, Offer]:
 
 
 def _canonical(slices: NodeSlices) -> tuple[tuple[NodeDevice, ...], tuple[int, ...]]:
-    """The devices and counters in a form that is the same for equal nodes: the names of counters and the
-    values of unique attributes become numbers, in the order in which they first occur."""
+    """The devices and counters in a form that is identical for equal nodes.
+
+    Names of counters and values of unique attributes become numbers, in order of first occurrence.
+    """
     numbers: dict[tuple[str, Value], int] = {}
     counters: dict[tuple[DeviceId, str], int] = {}
     amounts: list[int] = []
@@ -260,8 +264,11 @@ def _canonical(slices: NodeSlices) -> tuple[tuple[NodeDevice, ...], tuple[int, .
 
 @dataclass(frozen=True, slots=True)
 class NodeKind:
-    """Nodes with the same devices: how many of each a node has, the nodes' names, their GPU products, and
-    `node_devices` where the devices are known from ResourceSlices."""
+    """Nodes with the same devices.
+
+    `devices`: how many of each a node has. `names`: the nodes' names. `products`: their GPU products.
+    `node_devices`: set where the devices are known from ResourceSlices.
+    """
 
     devices: Counter[Device]
     names: tuple[str, ...]
@@ -270,7 +277,7 @@ class NodeKind:
 
 
 def kinds_by_slices(nodes: Iterable[Node], by_name: NodeDevicesByName) -> tuple[NodeKind, ...]:
-    """The kinds of nodes by the devices in their ResourceSlices."""
+    """Nodes grouped by the devices in their ResourceSlices."""
     nodes_by_devices: dict[NodeDevices, list[Node]] = {}
     for node in nodes:
         if node_devices := by_name.of(node.name):
@@ -282,7 +289,7 @@ def kinds_by_slices(nodes: Iterable[Node], by_name: NodeDevicesByName) -> tuple[
 
 
 def kinds_by_labels(nodes: Iterable[Node]) -> tuple[NodeKind, ...]:
-    """The kinds of nodes by the devices that their labels and allocatable amounts tell."""
+    """Nodes grouped by the devices that labels and allocatable amounts describe."""
     nodes_by_devices: dict[frozenset[tuple[Device, int]], list[Node]] = {}
     for node in nodes:
         if devices := labelled_devices(node):

@@ -1,13 +1,12 @@
-"""What one partition of a node's devices can give: devices that share counters, or values that a tie looks
-at.
+"""What one partition of a node's devices can hold: devices that share counters or tied attribute values.
 
-No partition's devices touch another's counters, and devices that a claim ties together lie in one partition.
-So each is packed by itself, and equal ones are looked at once.
+Partitions share no counters, and devices that a claim ties together are in one partition. So each partition
+is packed by itself, and equal ones are computed once.
 
 Example: a GPU that MIG divides on demand is one partition. It offers `3g` instances a0, a1 and `1g` instances
 b0 … b6, all of which consume its counter "memory slices" (8 in all: 4 for a `3g`, 1 for a `1g`). Asked for
-items `3g` and `1g` with caps (2, 7), the largest counts are (2, 0), (1, 4) and (0, 7): of anything less one
-of these is more. Eight such GPUs are eight equal partitions, and this is worked out once.
+items `3g` and `1g` with caps (2, 7), the largest counts are (2, 0), (1, 4) and (0, 7): every other possible
+count is below one of these. Eight such GPUs are eight equal partitions, computed once.
 """
 
 from __future__ import annotations
@@ -29,7 +28,9 @@ Vector = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class AttributeTie:
-    """Devices of these parts of an item have the same value of an attribute, or (`distinct`) no two have."""
+    """Devices of these parts of an item have the same value of an attribute, or (`distinct`) all different
+    ones.
+    """
 
     attribute: int
     distinct: bool
@@ -38,7 +39,9 @@ class AttributeTie:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What is given wholly or not at all: of each part so many devices of a mask, and ties between parts."""
+    """Devices that are allocated together or not at all: a count from the mask of each part, and ties between
+    parts.
+    """
 
     masks: tuple[int, ...]
     counts: tuple[int, ...]
@@ -52,24 +55,30 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """`devices`: of each what it consumes of the partition's counters, and the number of its value of each
-    attribute (-1: it has none). `counters_left`: what is left of each counter. `items`: what may be asked
-    for, masks over these devices."""
+    """A partition's devices and the items requested of it.
+
+    `devices`: for each, what it consumes of the partition's counters and the number of its value of each
+    attribute (-1: none). `counters_left`: the remaining amount of each counter. `items`: what may be
+    requested; masks over these devices.
+    """
 
     devices: tuple[tuple[CounterUse, Vector], ...]
     counters_left: Vector
     items: tuple[Item, ...]
 
     def max_items(self, place: int) -> int:
-        """No more of an item than this fits here; counters and ties left aside."""
+        """An upper bound of how many of an item fit here; ignores counters and ties."""
         item = self.items[place]
         return min(mask.bit_count() // count for mask, count in zip(item.masks, item.counts, strict=True))
 
 
 @lru_cache(maxsize=16_384)
 def largest_counts(partition: Partition, caps: Vector) -> tuple[tuple[Vector, ...] | None, int]:
-    """The numbers of items that fit together and to which none can be added, each at most its cap; and the
-    steps that it took (None: not told within `MAX_STEPS`). A search upwards from nothing, one item a time."""
+    """The counts of items that fit together and to which none can be added, each at most its cap.
+
+    Also the steps that this took; counts are None if `MAX_STEPS` ended the search. Searches upwards from
+    nothing, adding one item at a time.
+    """
     zero, budget = (0,) * len(caps), WorkBudget(MAX_STEPS)
     largest, seen, stack = [], {zero}, [zero]
     try:
@@ -91,7 +100,7 @@ def largest_counts(partition: Partition, caps: Vector) -> tuple[tuple[Vector, ..
 
 
 def minimal_remainders(remainders: Iterable[Vector]) -> set[Vector]:
-    """The remainders (what is still wanted) that no other one is within: (1, 0) makes (2, 1) superfluous."""
+    """The remaining demands without those that exceed another: (1, 0) makes (2, 1) superfluous."""
     kept: list[Vector] = []
     for remainder in sorted(remainders, key=lambda vector: (sum(vector), vector)):
         if not any(all(map(int.__le__, other, remainder)) for other in kept):
@@ -100,7 +109,7 @@ def minimal_remainders(remainders: Iterable[Vector]) -> set[Vector]:
 
 
 def fits_together(partition: Partition, counts: Vector, budget: WorkBudget) -> bool:
-    """Whether the partition holds so many of each item together. Raises `BudgetEnded`."""
+    """Whether the partition holds these counts of items together. Raises `BudgetEnded`."""
     fit, steps = _solve(partition, counts)
     budget.spend(steps + 1)
     if fit is None:
@@ -110,7 +119,7 @@ def fits_together(partition: Partition, counts: Vector, budget: WorkBudget) -> b
 
 @lru_cache(maxsize=65_536)
 def _solve(partition: Partition, counts: Vector) -> tuple[bool | None, int]:
-    """Whether it fits (None: not told within `MAX_STEPS`), and the steps that it took to tell."""
+    """Whether they fit (None: not decided within `MAX_STEPS`), and the steps that this took."""
     if any(count > partition.max_items(place) for place, count in enumerate(counts) if count):
         return False, 0
     assignment = _Assignment(partition, counts)
@@ -122,15 +131,16 @@ def _solve(partition: Partition, counts: Vector) -> tuple[bool | None, int]:
 
 
 class _Assignment:
-    """A depth-first search that gives each item its devices, the largest items first.
+    """A depth-first search that assigns devices to items, the largest items first.
 
-    What has failed is remembered by (items left, devices used): the counters follow from the devices used.
+    Failed states are remembered by (remaining items, devices used); the counters follow from the devices
+    used.
     """
 
     def __init__(self, partition: Partition, counts: Vector) -> None:
         self._partition = partition
         masks = [mask for item in partition.items for mask in item.masks]
-        # Devices of one kind consume the same, have the same values and serve the same: one of them is tried.
+        # Equal devices (same counters, values and uses) are interchangeable: only one of them is tried.
         self._kinds = [
             (device, tuple(mask >> index & 1 for mask in masks))
             for index, device in enumerate(partition.devices)
@@ -140,7 +150,7 @@ class _Assignment:
         self._order = sorted(
             wanted, key=lambda place: (-partition.items[place].size, -sum(minima[place]), place)
         )
-        # What all items from each one on consume of the counters at the least; the last entry is nothing.
+        # The minimum that the items from each index on consume of the counters; the last entry is zero.
         self._still_needed = [(0,) * len(partition.counters_left)]
         for place in reversed(self._order):
             self._still_needed.append(tuple(map(int.__add__, self._still_needed[-1], minima[place])))
@@ -149,7 +159,7 @@ class _Assignment:
         self.budget = WorkBudget(MAX_STEPS)
 
     def _min_consumption(self, item: Item) -> Vector:
-        """What the item consumes of each counter at the least, whichever devices it has."""
+        """The minimum that the item consumes of each counter, whichever devices it gets."""
         consumed = [dict(uses) for uses, _ in self._partition.devices]
         return tuple(
             sum(
@@ -160,10 +170,10 @@ class _Assignment:
         )
 
     def complete(self, place: int, used: int, lowest: int, left: Vector) -> bool:
-        """Whether all items from this one on have devices beside those used. Raises `BudgetEnded`.
+        """Whether all items from this one on can be assigned unused devices. Raises `BudgetEnded`.
 
-        Of an item of one device that equals the item before it no device below `lowest` is tried: which of
-        two equal items has which device makes no difference.
+        For an item of one device that equals the item before it, devices below `lowest` are not tried:
+        swapping the devices of equal items makes no difference.
         """
         if place == len(self._order):
             return True
@@ -215,8 +225,10 @@ class _Assignment:
                 continue
             values = self._partition.devices[index][1]
             value = values[tie.attribute]
-            others = [self._partition.devices[i][1][tie.attribute] for p, i in chosen if p in tie.parts]
-            if value < 0 or (value in others if tie.distinct else any(value != other for other in others)):
+            tied_values = [self._partition.devices[i][1][tie.attribute] for p, i in chosen if p in tie.parts]
+            if value < 0 or (
+                value in tied_values if tie.distinct else any(value != other for other in tied_values)
+            ):
                 return False
         return True
 

@@ -33,42 +33,42 @@ DRIVER = "gpu.nvidia.com"
 
 
 def is_claimed(resource: str) -> bool:
-    """Whether the resource is one of those that claims ask for."""
+    """Whether the resource is a pool that claims request."""
     return resource == CLAIMED_GPU or resource.startswith(CLAIMED_MIG)
 
 
 def plugin_name(resource: str) -> str:
-    """The resource under which the device plugin gives what claims call `resource`."""
+    """The extended resource of the device plugin for the same devices as the pool `resource`."""
     if resource == CLAIMED_GPU:
         return GPU
     return MIG_PREFIX + resource.removeprefix(CLAIMED_MIG + "/").replace("+", ".")
 
 
 def on_node(requests: Resources, offers: Resources) -> Resources:
-    """The requests as this node counts them: what is claimed comes from its own pool, or the plugin's."""
+    """The requests as this node counts them: claimed devices come from its own pool, or from the plugin's."""
     if not any(is_claimed(name) and name not in offers for name in requests):
         return requests
     amounts: dict[str, int] = {}
     for name, count in requests.items():
         if is_claimed(name) and name not in offers:
             if name == CLAIMED_MIG:
-                continue  # the plugin's slices are counted by profile
+                continue  # the plugin counts slices by profile
             name = plugin_name(name)
         amounts[name] = amounts.get(name, 0) + count
     return amounts
 
 
 def has(offers: Resources, resource: str) -> int:
-    """How much of a resource there is, claims counted as `on_node` does."""
+    """The amount of a resource, with claims counted as in `on_node`."""
     known = resource in offers or not is_claimed(resource)
     return offers.get(resource if known else plugin_name(resource), 0)
 
 
 def offered(node: Node, pools: Mapping[str, int] | None) -> Resources:
-    """What the node gives, with the pools of devices that only claims can reach.
+    """The node's allocatable amounts, with the pools of devices that only claims can request.
 
-    `pools`: the devices of its ResourceSlices; None where no node has any, and labels tell. Where some node
-    has a ResourceSlice, a node without one has no driver for claims.
+    `pools`: the devices in its ResourceSlices; None where no node has any, so that labels are used. Where
+    some node has a ResourceSlice, a node without one has no DRA driver.
     """
     if pools is None:
         plugin = node.allocatable.get(GPU, 0)
@@ -80,7 +80,7 @@ def offered(node: Node, pools: Mapping[str, int] | None) -> Resources:
 
 
 def pools_of(devices: Iterable[Device]) -> dict[str, int]:
-    """How many of them there are by pool, slices by their profile and together."""
+    """Device count by pool; slices count under their profile and under the pool of all profiles."""
     amounts: Counter[str] = Counter()
     for device in devices:
         if name := pool_of(device):
@@ -91,7 +91,7 @@ def pools_of(devices: Iterable[Device]) -> dict[str, int]:
 
 
 def plugged(node: Node, name: str) -> bool:
-    """Whether the device plugin gives the same devices."""
+    """Whether the device plugin manages the same devices."""
     return node.allocatable.get(plugin_name(name), 0) > 0
 
 
@@ -105,7 +105,7 @@ def labelled_gpus(node: Node) -> int:
 
 
 def pool_of(device: Device) -> str:
-    """The resource that a device counts as, "" where it is no GPU."""
+    """The resource that counts a device; "" for a device that is no GPU."""
     if device.driver != DRIVER:
         return ""
     kind = device.attribute("type")
@@ -115,7 +115,7 @@ def pool_of(device: Device) -> str:
 
 
 def labelled_devices(node: Node) -> Counter[Device]:
-    """The devices for claims that a node's labels and allocatable amounts tell, where no slices are known."""
+    """The devices that a node's labels and allocatable amounts describe, without ResourceSlices."""
     devices: Counter[Device] = Counter()
     if gpus := node.allocatable.get(GPU, 0) or labelled_gpus(node):
         devices[Device(DRIVER, (("type", "gpu"), *_labelled(node)), _memory(node))] = gpus

@@ -1,10 +1,9 @@
-"""Whether a device meets a selector of a request or class: CEL, evaluated by an engine that is handed in.
+"""Whether a device meets a selector of a request or class: CEL, evaluated by an engine passed in.
 
-Source: `resource.k8s.io` CELDeviceSelector. The planner has no CEL of its own; whoever reads a cluster gives
-it an engine (`webhook.functions.device_selectors`). An answer has three values: True, False, and None
-where it cannot be told, because the expression does not compile, costs too much, or asks for what is not
-known of the device. What cannot be told is taken to hold, and the plan says so. Without an engine nothing can
-be told.
+Source: `resource.k8s.io` CELDeviceSelector. The planner has no CEL of its own; the caller that reads a
+cluster passes an engine (`webhook.functions.device_selectors`). The result is True, False, or None where it
+is unknown: the expression does not compile, costs too much, or reads what is not known of the device. An
+unknown result counts as a match, and the plan warns about it. Without an engine every result is unknown.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ Selector = Callable[[Device], bool | None]
 
 
 class SelectorEngine(Protocol):
-    """What evaluates device selectors. Answers are remembered by engine, so it is hashable and lasts."""
+    """Evaluates device selectors. Results are cached by engine, so an engine is hashable and long-lived."""
 
     def __hash__(self) -> int: ...
 
     def compile(self, expression: str) -> Selector:
-        """The selector of an expression. Never raises: of one that is unsound nothing can be told."""
+        """The compiled selector of an expression. Never raises: an invalid one evaluates to None."""
         ...
 
 
 @lru_cache(maxsize=65_536)  # expressions times kinds of devices; equal devices of all nodes are one kind
 def meets_selector(engine: SelectorEngine | None, expression: str, device: Device) -> bool | None:
-    """Whether the device meets the expression; None where that cannot be told."""
+    """Whether the device meets the expression; None where that is unknown."""
     return None if engine is None else engine.compile(expression)(device)

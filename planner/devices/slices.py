@@ -1,9 +1,9 @@
-"""ResourceSlices: the devices that drivers offer, node by node.
+"""ResourceSlices: the devices that drivers offer on each node.
 
-Source: `resource.k8s.io` ResourceSlice (v1, v1beta2; v1beta1 with `basic`). A pool's devices, and counters
-that they share, may stand in several slices; only those of the newest generation count. NVIDIA's driver
-writes the counters of all GPUs into one slice and each GPU's devices into another (Kubernetes 1.35 and later;
-before, both stood in one).
+Source: `resource.k8s.io` ResourceSlice (v1, v1beta2; v1beta1 with `basic`). A pool's devices and their shared
+counters may be in several slices; only slices of the newest generation count. NVIDIA's driver writes the
+counters of all GPUs into one slice and each GPU's devices into another (Kubernetes 1.35 and later; before,
+one slice had both).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planner.model.labels import Taint
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version attribute: a semantic version, which a string of the same text is not equal to."""
+    """A version attribute: a semantic version, which never equals a string with the same text."""
 
     text: str
 
@@ -39,7 +39,7 @@ nodes with equal hardware are looked at once; which devices have the same value 
 class Device:
     """A device that a driver offers: attributes by name, capacities in base units.
 
-    Names are the driver's own ("productName"); others come with their domain.
+    Names of the driver's own attributes have no domain ("productName"); all others include it.
     """
 
     driver: str
@@ -51,7 +51,7 @@ class Device:
     """Whether it has no other attributes, save those that tell it from its equals (`SINGLE`)."""
 
     def attribute(self, name: str) -> Value | None:
-        """An attribute, None where it has none of that name."""
+        """The value of an attribute; None where the device lacks it."""
         return dict(self.attributes).get(name)
 
 
@@ -69,10 +69,10 @@ Counters = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One device as a slice offers it: its kind, and what is its own.
+    """One device as a slice lists it: the device, and what distinguishes it from equal ones.
 
-    `unique_attributes`: those that tell it from its equals, by full name. `consumes_counters`: by counter set
-    what it consumes of the counters that several devices share.
+    `unique_attributes`: attributes that differ between equal devices, by full name. `consumes_counters`: by
+    counter set, what it consumes of counters that several devices share.
     """
 
     device: Device
@@ -83,7 +83,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One ResourceSlice. `node` "" where it is not one node's. `counters`: by counter set."""
+    """One ResourceSlice. `node`: "" for devices that belong to no single node. `counters`: by counter set."""
 
     node: str
     driver: str
@@ -95,17 +95,19 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class NodeSlices:
-    """What a node's drivers offer, slice by slice. What they come to together is put together when asked for:
-    of most nodes nobody asks anew when some claim has changed."""
+    """The slices of one node's drivers.
+
+    Combined only on access: when a claim changes, most nodes are never asked for.
+    """
 
     slices: tuple[Slice, ...] = ()
 
     def offers(self) -> dict[DeviceId, Offer]:
-        """The devices."""
+        """The devices of all slices."""
         return {(s.driver, s.pool, name): offer for s in self.slices for name, offer in s.offers.items()}
 
     def counters(self) -> dict[DeviceId, Counters]:
-        """The counters that devices share, by driver, pool and counter set."""
+        """The shared counters, by driver, pool and counter set."""
         return {
             (s.driver, s.pool, name): counters for s in self.slices for name, counters in s.counters.items()
         }
@@ -113,8 +115,10 @@ class NodeSlices:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """All that slices offer, by node. `not_node_local`: kinds of devices that are not one node's; they are
-    not counted."""
+    """All ResourceSlices, by node.
+
+    `not_node_local`: kinds of devices that belong to no single node; they are not counted.
+    """
 
     by_node: Mapping[str, NodeSlices] = field(default_factory=dict)
     not_node_local: frozenset[Device] = frozenset()
@@ -127,7 +131,7 @@ NO_SLICES = Slices()
 
 
 def gathered(slices: Iterable[Slice]) -> Slices:
-    """What these slices offer together; those of older generations of a pool are left out."""
+    """These slices combined, without older generations of a pool."""
     known = list(slices)
     newest: dict[tuple[str, str], int] = {}
     for piece in known:

@@ -1,8 +1,8 @@
-"""The nearest requests that have a place: small changes to a request, each searched before it is told. Pure.
+"""Similar requests that have a placement: small changes, each searched before it is suggested. Pure.
 
-A change is made to the request as it came, with all its wishes, and not to what a search made of it: so what
-is told is admitted when it is asked for, by leaf-spine rules, slices and policies too. All searches for one
-list share a budget; what could not be tried within it is not told.
+A change is applied to the request as it was received, with slices, policies and leaf-spine rules, so a
+suggestion is admitted when it is submitted. All searches for one list share a budget; a change that could not
+be searched within it is not suggested.
 """
 
 from __future__ import annotations
@@ -60,8 +60,11 @@ class Shortfall:
 
 
 def alternatives(problem: PlacementProblem, tight: Shortfall) -> tuple[Alternative, ...]:
-    """What is nearest to the request and admitted, now or in the empty cluster: fewer pods, a coarser level;
-    else other slices or slower links; else what would make room; else smaller pods."""
+    """The nearest requests that are admitted, now or in the empty cluster.
+
+    Fewer pods and a coarser level; without these, other slices and slower links. Then, if not one pod fits
+    now, the room that the end of another gang makes. Only if there is none of these, smaller pods.
+    """
     budget = _budget()
     ways = [*_fewer(problem, tight.names, tight.fits, budget), *_coarser(problem, tight, budget)]
     ways = ways or [*_other_slices(problem, tight, budget), *slower_links(problem)]
@@ -72,17 +75,17 @@ def alternatives(problem: PlacementProblem, tight: Shortfall) -> tuple[Alternati
 
 
 def has_place(problem: PlacementProblem) -> bool:
-    """Whether the request is admitted as it is, so far as can be told within the budget of alternatives."""
+    """Whether the request is admitted unchanged, as far as the budget allows to tell."""
     return _placed(problem, _budget()) is not None
 
 
 def fewer_pods(problem: PlacementProblem, names: Sequence[str], fits: int) -> tuple[Alternative, ...]:
-    """The most pods of these PodSets, up to `fits`, that are admitted."""
+    """The largest numbers of pods of these PodSets, up to `fits`, that are admitted."""
     return tuple(_fewer(problem, names, fits, _budget()))
 
 
 def slower_links(problem: PlacementProblem) -> Iterator[Alternative]:
-    """The fastest links between nodes with which it is admitted, where it asks for faster ones."""
+    """The fastest links between nodes with which the request is admitted, if it asks for faster ones."""
     asked, budget = problem.asked, _budget()
     fabrics = (leaf_spine(problem.snapshot, topology) for topology in problem.snapshot.topologies)
     speeds = {speed for fabric in fabrics if fabric for speed in fabric.speeds if speed < asked.fabric.gbps}
@@ -98,7 +101,7 @@ def _budget() -> WorkBudget:
 
 
 def _placed(problem: PlacementProblem, budget: WorkBudget) -> Outcome | None:
-    """The placement of a changed request; None where it has none, or none that the budget finds."""
+    """The placement of a changed request; None where the search finds none within the budget."""
     outcome = place_gang(problem, budget)
     return None if outcome.best is None else outcome
 
@@ -108,14 +111,17 @@ def _placed(problem: PlacementProblem, budget: WorkBudget) -> Outcome | None:
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """Fewer pods of these PodSets, in steps of a slice each. Of a single one its number of steps is counted;
-    of several the pods of the first, which is the largest, and of the others as large a share."""
+    """Fewer pods of these PodSets, in steps of one slice.
+
+    A single PodSet is counted in steps. Several are reduced in proportion: the count is that of the first,
+    the largest.
+    """
 
     pod_sets: tuple[PodSet, ...]
     steps: tuple[int, ...]
 
     def counts(self, number: int) -> dict[str, int]:
-        """The pods of each; one slice at least."""
+        """Pod counts by PodSet name; at least one slice each."""
         if len(self.pod_sets) == 1:
             return {self.pod_sets[0].name: number * self.steps[0]}
         widest = self.pod_sets[0].count
@@ -128,7 +134,7 @@ class _Reduction:
 def _fewer(
     problem: PlacementProblem, names: Sequence[str], fits: int, budget: WorkBudget
 ) -> Iterator[Alternative]:
-    """The most pods with a place: fewer of one PodSet, the largest that helps; else fewer of each."""
+    """The most pods that have a placement: fewer of one PodSet, the largest that helps, else of each."""
     asked = problem.asked
     sets = sorted((s for s in asked.pod_sets if s.name in names), key=lambda pod_set: -pod_set.count)
     size = sum(pod_set.count for pod_set in sets)
@@ -139,21 +145,24 @@ def _fewer(
             yield _fewer_words(problem, counts)
             return
     if len(sets) > 1:
-        each = _Reduction(tuple(sets), tuple(_step(asked, pod_set) for pod_set in sets))
-        counts = _largest_count(problem, sets[0].count - 1, each, budget)
+        reduction = _Reduction(tuple(sets), tuple(_step(asked, pod_set) for pod_set in sets))
+        counts = _largest_count(problem, sets[0].count - 1, reduction, budget)
         if counts:
             yield _fewer_words(problem, counts)
 
 
 def _step(group: PodGroup, pod_set: PodSet) -> int:
-    """Pods that come and go together: a slice."""
+    """Pods that are added or removed together: one slice."""
     return max(1, pod_set.constraint.slice_size or group.constraint.slice_size)
 
 
 def _largest_count(
     problem: PlacementProblem, high: int, reduction: _Reduction, budget: WorkBudget
 ) -> dict[str, int]:
-    """The pods of the largest number up to `high` that has a place, where all below it have; {} for none."""
+    """Pod counts at the largest step up to `high` that is placed; {} for none.
+
+    Binary search, so it assumes that every smaller step is placed too.
+    """
     low, middle = 0, high
     while low < high:
         if _placed(problem.resized(reduction.counts(middle)), budget):
@@ -166,10 +175,10 @@ def _largest_count(
 
 def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternative:
     sets = problem.asked.pod_sets
-    whose = {pod_set.name: f" of {pod_set.name}" if _several(problem.asked) else "" for pod_set in sets}
+    suffixes = {pod_set.name: f" of {pod_set.name}" if _several(problem.asked) else "" for pod_set in sets}
     parts = [
         f"{'a minimum of ' if pod_set.most > pod_set.count else ''}{pods(counts[pod_set.name])}"
-        f"{whose[pod_set.name]}"
+        f"{suffixes[pod_set.name]}"
         for pod_set in sets
         if counts.get(pod_set.name, pod_set.count) != pod_set.count
     ]
@@ -180,7 +189,9 @@ def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternati
 
 
 def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
-    """The finest coarser level at which it has a place, or none; of one PodSet where that is at fault."""
+    """The finest coarser level at which the request is placed, or no level; of one PodSet if that is the
+    cause.
+    """
     asked, topology, required = problem.asked, tight.tried.tree.topology, _strictest(tight)
     culprits = tight.names if _is_own(asked, tight) else ()
     if required == ROOT:
@@ -189,35 +200,35 @@ def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) ->
     outcome = _placed(loose, budget)
     if outcome is None:
         return
-    whose = f" of {' and '.join(culprits)}" if culprits and _several(asked) else ""
+    suffix = f" of {' and '.join(culprits)}" if culprits and _several(asked) else ""
     finest = required if _inside_host(asked, culprits) else required - 1
     if not culprits:
         finest = _level_of(outcome, topology)
     for level in range(finest, ROOT, -1):
         tighter = _required_at(problem, topology.levels[level], culprits)
-        # Where nothing else is wished, the placement that was found shows that the level serves.
+        # With no other wishes the placement already found shows that this level works.
         if (not culprits and not asked.wishes) or _placed(tighter, budget):
-            yield Alternative(f"required at {topology.levels[level]}{whose}", tighter.asked)
+            yield Alternative(f"required at {topology.levels[level]}{suffix}", tighter.asked)
             return
-    yield Alternative(f"no required level{whose}", loose.asked)
+    yield Alternative(f"no required level{suffix}", loose.asked)
 
 
 def _level_of(outcome: Outcome, topology: Topology) -> int:
-    """The finest level in a domain of which the whole placement is."""
+    """The index of the finest level at which one domain holds the whole placement."""
     assert outcome.best is not None, "only a placement is in a domain"
     domain = common_domain([host.path for host in hosts_of(outcome.best)])
     return topology.index(outcome.best.tree.topology.levels[len(domain) - 1]) if domain else ROOT
 
 
 def _inside_host(group: PodGroup, names: Sequence[str]) -> bool:
-    """Whether a level inside the host is asked for, to which the host itself is coarser."""
+    """Whether the request asks for a level inside the host; the host is then the coarser level."""
     return any(
         inside_host(pod_set.constraint.required) for pod_set in group.pod_sets if pod_set.name in names
     )
 
 
 def _strictest(tight: Shortfall) -> int:
-    """The finest level that is required of what has no place."""
+    """The finest level that the failed request requires."""
     return max([tight.tried.asked.required, *(kind.required for kind in tight.tried.asked.kinds)])
 
 
@@ -229,13 +240,15 @@ def _several(group: PodGroup) -> bool:
     return sum(1 for pod_set in group.pod_sets if pod_set.count) > 1
 
 
-def _required_at(problem: PlacementProblem, level: str, own: Sequence[str]) -> PlacementProblem:
-    """The request with this required level, "" for none: the PodSets' of these names, or the gang's alone."""
+def _required_at(problem: PlacementProblem, level: str, names: Sequence[str]) -> PlacementProblem:
+    """The request with this required level ("" for none): of the named PodSets, or of the gang alone."""
     asked = problem.asked
-    if own:
-        sets = tuple(_requiring(one, level) if one.name in own else one for one in asked.pod_sets)
-        within = tuple(rule for rule in asked.within if not set(rule[1]) & set(own))
-        return problem.changed(replace(asked, pod_sets=sets, within=within))
+    if names:
+        sets = tuple(
+            _requiring(pod_set, level) if pod_set.name in names else pod_set for pod_set in asked.pod_sets
+        )
+        rules = tuple(rule for rule in asked.within if not set(rule[1]) & set(names))
+        return problem.changed(replace(asked, pod_sets=sets, within=rules))
     sets = tuple(_requiring(pod_set, "") for pod_set in asked.pod_sets)
     constraint = replace(asked.constraint, required=level)
     return problem.changed(replace(asked, pod_sets=sets, within=(), policy="", constraint=constraint))
@@ -249,7 +262,7 @@ def _requiring(pod_set: ResolvedPodSet, level: str) -> ResolvedPodSet:
 
 
 def _other_slices(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
-    """Slices within a coarser level, or none."""
+    """Slices within a coarser level, or no slices."""
     asked, topology = problem.asked, tight.tried.tree.topology
     named = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
     finest = max((topology.index(resolve(topology, level)) for level in named), default=ROOT)
@@ -272,12 +285,14 @@ def _sliced_at(group: ResolvedPodGroup, topology: Topology, level: int) -> Resol
     return replace(
         group,
         constraint=changed(group.constraint),
-        pod_sets=tuple(replace(one, constraint=changed(one.constraint)) for one in group.pod_sets),
+        pod_sets=tuple(
+            replace(pod_set, constraint=changed(pod_set.constraint)) for pod_set in group.pod_sets
+        ),
     )
 
 
 def _room(problem: PlacementProblem, budget: WorkBudget) -> Iterator[Alternative]:
-    """The end of one gang, the smallest that helps, or a reservation of single nodes."""
+    """The end of the smallest other gang that makes room, or a reservation of single nodes."""
     asked, snapshot = problem.asked, problem.snapshot
     by_size = sorted(snapshot.reservations, key=lambda held: (len(held.touched), natural(held.gang)))
     for reservation in by_size[:_MAX_RELEASED]:
@@ -292,7 +307,7 @@ def _room(problem: PlacementProblem, budget: WorkBudget) -> Iterator[Alternative
 
 
 def _smaller(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
-    """As many pods, which ask for no more of what they lack than the most that a node of theirs has."""
+    """The same number of pods, asking for no more of a lacking resource than the largest amount on a node."""
     space = search_space(problem.snapshot, tight.tried.tree, now=problem.now)
     offers: dict[str, dict[str, int]] = {}
     for kind in tight.tried.asked.kinds:

@@ -1,4 +1,4 @@
-"""The answer to a gang that has no place now: will it ever, how close did it come, and what would work."""
+"""The answer to a gang without a placement: can it ever fit, how close it came, and what would work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ALONE_BUDGET = 200_000
 
 
 def diagnose(problem: PlacementProblem, outcome: Outcome) -> Answer:
-    """The queued or rejected answer to a problem whose `outcome` is that it has no place now."""
+    """The queued or rejected answer to a problem whose `outcome` has no placement."""
     searched = outcome.problem
     if searched.refusal:
         return messages.refused(searched, searched.refusal)
@@ -79,12 +79,12 @@ def _with(message: str, more: str) -> str:
 
 
 def closest_of(results: Sequence[SearchResult]) -> SearchResult:
-    """The topology in which the gang comes closest to a place; the first of equals."""
+    """The topology in which most of the gang fits; the first of equals."""
     return max(results, key=lambda result: (best_attempt(result).fits, -results.index(result)))
 
 
 def _never(problem: PlacementProblem, outcome: Outcome, closest: SearchResult) -> tuple[str, str]:
-    """The reason and the message for a gang that has no place in the empty cluster either."""
+    """Reason and message for a gang that does not fit the empty cluster either."""
     spaces = [search_space(outcome.problem.snapshot, result.tree, now=False) for result in outcome.results]
     in_the_way = spread_messages.in_the_way(spaces[0], outcome.results[0].asked)
     in_same_tree = next(
@@ -102,7 +102,9 @@ def _never(problem: PlacementProblem, outcome: Outcome, closest: SearchResult) -
 
 
 def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGroup, SearchResult]:
-    """The PodSet that has no domain of its own required level even alone; the whole gang where none is."""
+    """The PodSet that alone does not fit one domain of its own required level; the whole gang if there is
+    none.
+    """
     gang, space = problem.gang, search_space(problem.snapshot, result.tree, now=problem.now)
     for kind in relaxations(result.asked)[-1]:
         if kind.required <= result.asked.required:
@@ -117,7 +119,7 @@ def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGrou
 
 
 def _pod_never(kind: PodClass, views: Sequence[SearchSpace]) -> tuple[str, str] | None:
-    """Why not even one pod of the kind has a node in the empty cluster; None where it has."""
+    """Why not even one pod of the class fits a node of the empty cluster; None where one fits."""
     causes: Counter[str] = Counter()
     for view in views[:1] if len({len(v.tree.nodes) for v in views}) == 1 else views:
         causes.update(causes_for(view, kind))
@@ -148,7 +150,7 @@ def _pod_never(kind: PodClass, views: Sequence[SearchSpace]) -> tuple[str, str] 
 
 
 def _inside(views: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, int]) -> int:
-    """The GPUs of the largest domain inside a node: NVLink domain, or NUMA node where that was asked for."""
+    """GPUs of the largest domain inside a node: an NVLink domain, or a NUMA node if requested."""
     shape = kind.shape
     nodes = [
         (node, view.base.numa.get(node.name))
@@ -162,7 +164,7 @@ def _inside(views: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, i
 
 
 def _devices(views: Sequence[SearchSpace]) -> list[str]:
-    """Every device that some node has."""
+    """Every device resource that some node has."""
     return sorted(
         {
             name
@@ -175,11 +177,11 @@ def _devices(views: Sequence[SearchSpace]) -> list[str]:
 
 
 def best_attempt(tried: SearchResult) -> LevelAttempt:
-    """What was tried at the required level (the last, coarsest one)."""
+    """The attempt at the required level: the last and coarsest."""
     return tried.attempts[-1] if tried.attempts else LevelAttempt("", (), 0, 0)
 
 
 def tight_of(part: PodGroup, result: SearchResult) -> Shortfall:
-    """What has no place, by what was tried for it."""
+    """The part of the gang that does not fit, from the attempts made for it."""
     fits = max((attempt.fits for attempt in result.attempts), default=0)
     return Shortfall(tuple(p.name for p in part.pod_sets if p.count), result, fits)

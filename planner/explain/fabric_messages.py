@@ -1,4 +1,4 @@
-"""The planner's words about the hard leaf-spine rules: the speed of links, the limits of a leaf."""
+"""Messages about the hard leaf-spine rules: the speed of links, the limits of a leaf."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.request.resolve import PlacementProblem
 
 
 def no_place(problem: PlacementProblem, outcome: FabricOutcome) -> Answer:
-    """The answer to a gang that has no place by these rules; `problem`: the request as it came."""
+    """The answer to a gang that these rules leave no placement; `problem`: the request as received."""
     match outcome.shortage:
         case LinksTooSlow() as shortage:
             return _too_slow(problem, outcome, shortage)

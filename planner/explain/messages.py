@@ -1,4 +1,4 @@
-"""The planner's words: a reason, the numbers, and what would work, for a reader of kubectl's output."""
+"""Messages of answers: a reason, the numbers, and what would work, written for kubectl's output."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def placed(
     assignments: Sequence[Assignment],
     reserves: Sequence[Domain],
 ) -> str:
-    """Where the gang goes, and what it holds."""
+    """Where the gang is placed, and what it holds."""
     nodes = len({assignment.node for assignment in assignments})
     if len(domain) == len(topology.levels):
         text = f"{pods(group.size)} on node {name_of(domain)}"
@@ -55,39 +55,40 @@ def placed(
 
 
 def too_large(group: PodGroup, result: SearchResult, best: LevelAttempt, ways: Sequence[str]) -> str:
-    """The message to a gang that no domain of its required level, or no cluster as this, can ever hold.
+    """The message to a gang that does not fit any domain of its required level, or the cluster, even when
+    empty.
 
-    `best`: what the best domain holds when empty. `ways`: what would work.
+    `best`: the best attempt in the empty cluster. `ways`: what would work.
     """
     level = result.asked.required
-    what = f"{_whose(group, result)}{pods(group.size)}{_gpus(group)}"
+    subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the whole cluster", group, best, "even when empty")
     else:
         key = short(result.tree.topology.levels[level])
-        what += f" required in one {key}"
+        subject += f" required in one {key}"
         have = _has_room(f"the largest {key}, {name_of(best.domain)},", group, best, "even when empty")
     would = f"Would work: {', or '.join(ways)}." if ways else "No smaller request fits either."
-    return f"{what} can never fit: {have}. {would}"
+    return f"{subject} can never fit: {have}. {would}"
 
 
 def no_room(
     group: PodGroup, result: SearchResult, best: LevelAttempt, obstacles: dict[str, int], ways: Sequence[str]
 ) -> str:
-    """The message to a gang that fits the empty cluster, and not the cluster as it is.
+    """The message to a gang that fits the empty cluster, but not the cluster as it is.
 
-    `best`: what the best domain holds now. `ways`: what would work now.
+    `best`: the best attempt now. `ways`: what would work now.
     """
     level = result.asked.required
-    what = f"{_whose(group, result)}{pods(group.size)}{_gpus(group)}"
+    subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the cluster", group, best, "now")
     else:
         key = short(result.tree.topology.levels[level])
-        what += f" required in one {key}"
-        where = f"the best {key}, {name_of(best.domain)}," if best.domain else f"the best {key}"
-        have = _has_room(where, group, best, "now")
-    text = f"{what} fit{'s' if group.size == 1 else ''} the empty cluster but not now: {have}"
+        subject += f" required in one {key}"
+        place = f"the best {key}, {name_of(best.domain)}," if best.domain else f"the best {key}"
+        have = _has_room(place, group, best, "now")
+    text = f"{subject} fit{'s' if group.size == 1 else ''} the empty cluster but not now: {have}"
     if obstacles:
         text += f"; in the way: {_in_the_way(obstacles)}"
     return (
@@ -96,10 +97,10 @@ def no_room(
 
 
 def _in_the_way(obstacles: dict[str, int]) -> str:
-    """The nodes by cause, the most frequent causes first; the rest as one, so that all are counted."""
+    """Node counts by cause, most frequent first; remaining causes are summed, so that every node counts."""
     named = list(obstacles.items())[:_MOST_CAUSES]
     rest = sum(obstacles.values()) - sum(count for _, count in named)
-    parts = [f"{_nodes(count)} {_said(cause)}" for cause, count in named]
+    parts = [f"{_nodes(count)} {_cause_phrase(cause)}" for cause, count in named]
     if rest:
         more = len(obstacles) - _MOST_CAUSES
         parts.append(f"{_nodes(rest)} for {'another reason' if more == 1 else f'{more} other reasons'}")
@@ -110,8 +111,8 @@ def _nodes(count: int) -> str:
     return f"{count} node{'' if count == 1 else 's'}"
 
 
-def _said(cause: str) -> str:
-    """A cause as it is said after "12 nodes"."""
+def _cause_phrase(cause: str) -> str:
+    """A cause worded to follow "12 nodes"."""
     if cause in ("node selector", "node affinity"):
         return f"outside the {cause}"
     if cause.startswith(("taint ", "insufficient ", "NUMA")):
@@ -120,69 +121,83 @@ def _said(cause: str) -> str:
 
 
 def fits_no_node(kind: PodClass, lacking: dict[str, int], known: Sequence[str]) -> str:
-    """The message to a pod that no node can ever take; `lacking`: resource to the most that a node has."""
-    whose = " and ".join(name for name, _ in kind.parts)
+    """The message to a pod that no node can ever take; `lacking` maps each resource to the largest amount of
+    a node.
+    """
+    sets = " and ".join(name for name, _ in kind.parts)
     asked = kind.shape.requests
     if not lacking:
         amounts = ", ".join(f"{show(name, asked[name])} {name}" for name in sorted(asked) if name != "pods")
-        return f"One pod of {whose} asks for {amounts}, and no node has all of that together. Ask for less."
+        return f"One pod of {sets} asks for {amounts}, and no node has all of that together. Ask for less."
     parts = [
-        f"{show(name, asked[name])} {name}, and the most that any node it may use has is {show(name, most)}"
-        for name, most in lacking.items()
+        f"{show(name, asked[name])} {name}, and the most that any node it may use has is "
+        f"{show(name, max_amount)}"
+        for name, max_amount in lacking.items()
     ]
-    text = f"One pod of {whose} asks for {'; '.join(parts)}: all of a pod's resources come from one node."
-    name, most = next(iter(lacking.items()))
-    if most:
-        return f"{text} Would work: {show(name, most)} or less a pod."
+    text = f"One pod of {sets} asks for {'; '.join(parts)}: all of a pod's resources come from one node."
+    name, max_amount = next(iter(lacking.items()))
+    if max_amount:
+        return f"{text} Would work: {show(name, max_amount)} or less a pod."
     return f"{text} The cluster has: {listed(known) or 'no devices'}."
 
 
 def fits_no_gpu(kind: PodClass, part: str, why: str) -> str:
-    """The message to a pod whose part of a GPU no node can ever give; `why` says what would work."""
+    """The message to a pod that asks for a part of a GPU that no node can ever give; `why` says what would
+    work.
+    """
     return f"One pod of {' and '.join(name for name, _ in kind.parts)} asks for {part}, and {why}"
 
 
 def fits_no_devices(kind: PodClass, causes: dict[str, int]) -> str:
-    """The message to a pod whose claims no node that it may use can ever give; `causes`: nodes by why."""
-    whose = " and ".join(name for name, _ in kind.parts)
-    why = ", ".join(f"{_nodes(count)} with {cause}" for cause, count in causes.items())
+    """The message to a pod whose claims no eligible node can ever satisfy; `causes`: node counts by cause."""
+    sets = " and ".join(name for name, _ in kind.parts)
+    reasons = ", ".join(f"{_nodes(count)} with {cause}" for cause, count in causes.items())
     return (
-        f"No node that a pod of {whose} may use has what it claims: {why}. "
+        f"No node that a pod of {sets} may use has what it claims: {reasons}. "
         "Would work: fewer devices or constraints in one pod's claims."
     )
 
 
-def fits_no_inside(kind: PodClass, causes: dict[str, int], most: int) -> str:
-    """The message to a request for a domain inside the host that is larger than any; `most`: its GPUs."""
-    whose = " and ".join(name for name, _ in kind.parts)
-    why = ", ".join(f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items())
-    ways = [f"{most} GPUs or fewer together"] if most else []
+def fits_no_inside(kind: PodClass, causes: dict[str, int], max_gpus: int) -> str:
+    """The message to a request for a domain inside the host that is larger than any; `max_gpus`: GPUs of the
+    largest.
+    """
+    sets = " and ".join(name for name, _ in kind.parts)
+    reasons = ", ".join(
+        f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items()
+    )
+    ways = [f"{max_gpus} GPUs or fewer together"] if max_gpus else []
     return (
-        f"{whose}: no node has such a domain for all of it: {why}. "
+        f"{sets}: no node has such a domain for all of it: {reasons}. "
         f"Would work: {', or '.join([*ways, f'required at {HOSTNAME}'])}."
     )
 
 
 def matches_no_node(kind: PodClass, causes: dict[str, int]) -> str:
-    """The message to a pod that may never be on any node, whatever its size."""
-    whose = " and ".join(name for name, _ in kind.parts)
-    why = ", ".join(f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items())
-    why = why or "the cluster has no nodes for it"
+    """The message to a pod that no node accepts, whatever its size."""
+    sets = " and ".join(name for name, _ in kind.parts)
+    reasons = ", ".join(
+        f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items()
+    )
+    reasons = reasons or "the cluster has no nodes for it"
     return (
-        f"No node takes a pod of {whose}: {why}. Would work: selectors and tolerations that some node meets."
+        f"No node takes a pod of {sets}: {reasons}. "
+        "Would work: selectors and tolerations that some node meets."
     )
 
 
-def _whose(group: PodGroup, result: SearchResult) -> str:
-    """The PodSet's name where its own level is at stake, not the gang's."""
+def _set_prefix(group: PodGroup, result: SearchResult) -> str:
+    """The PodSet's name and a colon where the level that failed is the PodSet's own, else ""."""
     has_own_level = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
     return f"{group.pod_sets[0].name}: " if has_own_level and result.asked.required > ROOT else ""
 
 
-def _has_room(where: str, group: PodGroup, best: LevelAttempt, when: str) -> str:
-    each = {pod_set.shape.gpus for pod_set in group.pod_sets if pod_set.count}
-    gpus = f" ({best.fits * min(each)} GPUs)" if len(each) == 1 and best.fits and min(each) else ""
-    return f"{where} has room for {best.fits} of {pods(group.size)}{gpus} {when}"
+def _has_room(place: str, group: PodGroup, best: LevelAttempt, when: str) -> str:
+    pod_gpus = {pod_set.shape.gpus for pod_set in group.pod_sets if pod_set.count}
+    gpus = (
+        f" ({best.fits * min(pod_gpus)} GPUs)" if len(pod_gpus) == 1 and best.fits and min(pod_gpus) else ""
+    )
+    return f"{place} has room for {best.fits} of {pods(group.size)}{gpus} {when}"
 
 
 def _gpus(group: PodGroup) -> str:
@@ -190,5 +205,5 @@ def _gpus(group: PodGroup) -> str:
 
 
 def name_of(domain: Domain) -> str:
-    """A domain as a person writes it."""
+    """A domain as shown to people."""
     return "/".join(value or "-" for value in domain) or "the whole cluster"

@@ -1,4 +1,4 @@
-"""What keeps a gang's pods away from nodes: each node that takes none, counted by its first cause."""
+"""What keeps a gang's pods away from nodes: each unusable node, counted by its first cause."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ FITS = ""
 
 @dataclass(frozen=True, slots=True)
 class _Partly:
-    """A reservable domain that the gang cannot have whole, with the nodes in it that would take a pod."""
+    """A reservable domain that the gang cannot hold whole, with the number of its nodes that would take a
+    pod.
+    """
 
     way: ChildPath
     gangs: tuple[str, ...]
@@ -51,9 +53,9 @@ _Counts = tuple[dict[str, int], tuple[_Partly, ...]]
 
 
 class _Tally:
-    """Counts by cause, worked out from the hosts up and remembered by content.
+    """Counts by cause, computed from the hosts up; equal domains are computed once.
 
-    `whole`: the gang would hold reservable domains whole, so that those which others hold a part of are lost.
+    `whole`: the gang would hold reservable domains whole, so domains that other gangs hold in part are lost.
     """
 
     def __init__(
@@ -85,10 +87,10 @@ class _Tally:
         causes: Counter[str] = Counter()
         partly: list[_Partly] = []
         inside = match.inside(len(content.children))
-        for place, (child, its) in enumerate(zip(content.children, inside, strict=True)):
-            more, lost = self.of(child, its)
-            causes.update(more)
-            partly += [_Partly((place, *one.way), one.gangs, one.nodes) for one in lost]
+        for place, (child, child_match) in enumerate(zip(content.children, inside, strict=True)):
+            child_causes, child_parts = self.of(child, child_match)
+            causes.update(child_causes)
+            partly += [_Partly((place, *part.way), part.gangs, part.nodes) for part in child_parts]
         if content.level == self._reservable and content.named and content.gang and causes[FITS]:
             gangs = {host.gang for host in hosts(content) if host.gang}
             partly.append(_Partly((), tuple(sorted(gangs, key=natural)), causes.pop(FITS)))
@@ -116,16 +118,18 @@ class _Tally:
 
 
 def obstacles(group: PodGroup, view: SearchSpace, asked: TopologyRequest) -> dict[str, int]:
-    """Nodes left out, by cause, most frequent first: "taint KEY", "cordoned", "insufficient RESOURCE" …"""
+    """Counts of unusable nodes by cause, most frequent first: "taint KEY", "cordoned", "insufficient
+    RESOURCE" …
+    """
     topology = view.tree.topology
     whole = group.size > 1 and asked.required < topology.host_index
     shared = group.reserve != "domain"
     causes, partly = _tally(view, asked.kinds, asked.required, shared=shared, whole=whole)
-    found = {cause: count for cause, count in causes.items() if cause != FITS}
-    for one in partly:
-        branch, _ = view.at(one.way)
-        found[_partly_held(topology.levels[branch.level], branch, one.gangs)] = one.nodes
-    return dict(sorted(found.items(), key=lambda item: (-item[1], natural(item[0]))))
+    counts = {cause: count for cause, count in causes.items() if cause != FITS}
+    for part in partly:
+        branch, _ = view.at(part.way)
+        counts[_partly_held(topology.levels[branch.level], branch, part.gangs)] = part.nodes
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], natural(item[0]))))
 
 
 def _partly_held(level: str, branch: Subtree, gangs: Sequence[str]) -> str:
@@ -135,7 +139,7 @@ def _partly_held(level: str, branch: Subtree, gangs: Sequence[str]) -> str:
 
 
 def causes_for(view: SearchSpace, kind: PodClass) -> dict[str, int]:
-    """For one kind of pods alone, all nodes by cause; those of `FITS` take one."""
+    """All nodes counted by cause for one pod class; `FITS` counts those that take a pod."""
     return _tally(view, (kind,), ROOT, shared=True, whole=False)[0]
 
 
@@ -168,7 +172,7 @@ def _tally(
 def short_of(
     free: Resources, kind: PodClass, gpus: SharedGpus | None = None, stock: AvailableDevices | None = None
 ) -> str:
-    """The resource that keeps one pod from fitting, the scarcest kind (devices) first; "" where it fits."""
+    """The resource that one pod lacks, devices first; "" where the pod fits."""
     if max_pods(free, kind.shape, gpus, 1, stock):
         return ""
     requests, bundles = requests_on(kind.shape, free)
@@ -185,17 +189,17 @@ def short_of(
 
 
 def misaligned(zones: NumaState | None, kind: PodClass) -> str:
-    """Why the host's kubelet would refuse one pod that has room there, "" where it would not."""
+    """Why the host's kubelet would refuse a pod that fits by amounts; "" where it would not."""
     return numa_messages.cause(zones, kind) if zones is not None else ""
 
 
 def largest(views: Sequence[SearchSpace], kind: PodClass, resource: str) -> int:
-    """The most of a resource that any node which the pod may be on has."""
+    """The largest amount of a resource on any node that the pod may use."""
     return max((has(host.free or {}, resource) for host in usable(views, kind)), default=0)
 
 
 def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]:
-    """The hosts that the pod may be on, capacity aside; equal ones once."""
+    """The hosts that the pod may use, capacity aside; equal hosts once."""
     return [
         host
         for view in views
@@ -205,14 +209,14 @@ def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]
 
 
 def _hosts(content: DomainCapacity, match: EligibilityMap) -> list[tuple[DomainCapacity, EligibilityMap]]:
-    """The hosts with their matches; equal ones once."""
+    """The hosts with their eligibility; equal pairs once."""
     seen: dict[tuple[DomainCapacity, EligibilityMap], None] = {}
 
     def walk(content: DomainCapacity, match: EligibilityMap) -> None:
         if (content, match) not in seen:
             seen[content, match] = None
-            for child, its in zip(content.children, match.inside(len(content.children)), strict=True):
-                walk(child, its)
+            for child, child_match in zip(content.children, match.inside(len(content.children)), strict=True):
+                walk(child, child_match)
 
     walk(content, match)
-    return [(one, its) for one, its in seen if one.free is not None]
+    return [(host, host_match) for host, host_match in seen if host.free is not None]

@@ -1,4 +1,4 @@
-"""The planner's words about spread: which domain is too full for the others to take more."""
+"""Messages about topology spread: which domain is too full for the others to take more."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from planner.search.space import SearchSpace
 
 
 def in_the_way(view: SearchSpace, asked: TopologyRequest) -> str:
-    """A sentence about the constraint for which a domain without room keeps the others from taking more; ""
-    where none does."""
+    """A sentence about the spread constraint that blocks the gang because one domain is full; "" for none."""
     for rule in rules_of(asked.kinds):
         if rule.counted and set(rule.counted) == set(rule.keepers):
-            room = _room(view, rule, [asked.kinds[at] for at in rule.counted])
-            if said := _said(rule, room, sum(asked.kinds[at].count for at in rule.counted)):
-                return said
+            room = _room(view, rule, [asked.kinds[index] for index in rule.counted])
+            if sentence := _rule_sentence(
+                rule, room, sum(asked.kinds[index].count for index in rule.counted)
+            ):
+                return sentence
     return ""
 
 
-def _said(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> str:
-    spread, there = rule.spread, rule.there
-    if not there:
+def _rule_sentence(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> str:
+    spread, counts = rule.spread, rule.there
+    if not counts:
         return ""
-    few = len(there) < spread.least
-    emptiest = min(there, key=lambda value: (there[value] + room.get(value, 0), natural(value)))
-    lowest = 0 if few else there[emptiest] + room.get(emptiest, 0)
+    below_minimum = len(counts) < spread.least
+    emptiest = min(counts, key=lambda value: (counts[value] + room.get(value, 0), natural(value)))
+    lowest = 0 if below_minimum else counts[emptiest] + room.get(emptiest, 0)
     ceiling = lowest + spread.skew
-    if sum(min(room.get(value, 0), max(0, ceiling - n)) for value, n in there.items()) >= wanted:
+    if sum(min(room.get(value, 0), max(0, ceiling - n)) for value, n in counts.items()) >= wanted:
         return ""
     key = short(spread.key)
     why = (
-        f"there are {len(there)} of the {spread.least} domains that minDomains asks for"
-        if few
-        else f"{key} {emptiest} has {there[emptiest]} such pods and room for {room.get(emptiest, 0)}"
+        f"there are {len(counts)} of the {spread.least} domains that minDomains asks for"
+        if below_minimum
+        else f"{key} {emptiest} has {counts[emptiest]} such pods and room for {room.get(emptiest, 0)}"
     )
     return (
         f"Topology spread over {spread.key} (maxSkew {spread.skew}): {why}, so that no {key} may have more "
@@ -49,18 +50,18 @@ def _said(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> str:
 
 
 def _room(view: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[str, int]:
-    """By domain how many pods of these kinds have room there, each node taken for the kind that fits most."""
-    found: dict[str, int] = {}
+    """Pods of these classes that fit, by domain value; each node counts for the class that fits most."""
+    room: dict[str, int] = {}
     for leaf, host in zip(view.tree.root.leaves(), hosts(view.content), strict=True):
         value = rule.values.get(leaf.node)
         if value is None or host.held or host.free is None:
             continue
         node = view.tree.cluster[leaf.node]
-        able = [
+        pod_counts = [
             max_pods(host.free, kind.shape, host.gpus, kind.count)
             for kind in kinds
             if not label_obstacle(kind.shape, node, linked=kind.linked)
             and not condition_obstacle(kind.shape, host)
         ]
-        found[value] = found.get(value, 0) + max(able, default=0)
-    return found
+        room[value] = room.get(value, 0) + max(pod_counts, default=0)
+    return room

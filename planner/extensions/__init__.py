@@ -1,7 +1,7 @@
 """Requests beyond constraints, each a loop over problems: equal parts, elastic gangs, leaf-spine rules.
 
-- `place`: which extension serves a gang; all others are left to the search alone
-- `equal_parts`: the same number of pods in each domain; `elastic`: as many pods as have a place
+- `place`: which extension handles a gang; all other gangs go to the search directly
+- `equal_parts`: the same number of pods in each domain; `elastic`: as many pods as fit
 
 Begin with `place`.
 """

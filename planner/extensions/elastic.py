@@ -1,4 +1,4 @@
-"""Elastic gangs: as many pods as have a place, from the least to the most that were asked for."""
+"""Elastic gangs: as many pods as fit, between the minimum and the maximum requested."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from planner.request.resolve import PlacementProblem
 from planner.search.place import Outcome
 
 
-def most_pods(problem: PlacementProblem, least: Outcome) -> Outcome:
-    """The placement of the most pods, found by halving; `least`: that of the least, which is there."""
+def most_pods(problem: PlacementProblem, minimum: Outcome) -> Outcome:
+    """The placement with the most pods, by binary search; `minimum`: the placement of the minimum."""
     more = extra_pods(problem.gang)
-    best, low, high = least, 0, more
-    middle = more  # all of them first, which is the likeliest
+    best, low, high = minimum, 0, more
+    middle = more  # the maximum first: it is the most frequent result
     while low < high:
         outcome = place_gang(problem.resized(_counts(problem.gang, middle)))
         if outcome.best is not None:
@@ -24,12 +24,12 @@ def most_pods(problem: PlacementProblem, least: Outcome) -> Outcome:
 
 
 def extra_pods(group: PodGroup) -> int:
-    """The pods that an elastic gang may have above the least."""
+    """The number of pods that an elastic gang may have above its minimum."""
     return sum(max(0, pod_set.most - pod_set.count) for pod_set in group.pod_sets)
 
 
 def _counts(group: PodGroup, extra: int) -> dict[str, int]:
-    """The pods of each PodSet with so many pods more, given to the elastic sets in order, in whole slices."""
+    """Pod counts with so many extra pods, given to the elastic sets in order, in whole slices."""
     counts: dict[str, int] = {}
     for pod_set in group.pod_sets:
         more = min(extra, max(0, pod_set.most - pod_set.count))

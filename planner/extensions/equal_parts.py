@@ -20,8 +20,8 @@ from planner.search.place import Outcome, assignments_of, hosts_of, place
 def in_equal_parts(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
     """A placement with equal parts of the largest PodSet.
 
-    More domains than the fewest are taken if only they can hold equal parts; where none can, the placement is
-    as without the wish, and a note says so.
+    Uses more than the fewest domains only if no equal parts fit in fewer. Where none fit, the placement
+    ignores the wish, and a warning says so.
     """
     plain = place(problem, budget)
     if plain.best is None:
@@ -53,7 +53,7 @@ def _parts(outcome: Outcome, pod_set: str) -> dict[Domain, int]:
 def shares(
     snapshot: Snapshot, topology: Topology, assignments: Iterable[Assignment], pod_set: str
 ) -> dict[Domain, int]:
-    """Pods of a PodSet in each domain of the reservable level, in the order of the assignments."""
+    """Pods of a PodSet by domain of the reservable level, in the order of the assignments."""
     counts: dict[Domain, int] = {}
     for assignment in assignments:
         if assignment.pod_set == pod_set:
@@ -64,7 +64,7 @@ def shares(
 
 
 def _sliced(problem: PlacementProblem, name: str, level: str, size: int) -> PlacementProblem:
-    """The problem with the PodSet of this name in slices of a level."""
+    """The problem with the named PodSet in slices of a level."""
     sets = tuple(
         replace(pod_set, constraint=replace(pod_set.constraint, slice_level=level, slice_size=size))
         if pod_set.name == name

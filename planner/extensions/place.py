@@ -1,4 +1,4 @@
-"""The placement of any gang: by the rules of the extension that it asks for, else by the search alone."""
+"""The placement of any gang: by the extension that it requests, else by the search alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.search.place import Outcome, place
 
 
 def place_gang(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
-    """Where the gang goes, with all that it asks for; `budget` as `place` has it."""
+    """The placement of the gang with all its wishes; `budget` as in `place`."""
     if problem.gang.fabric:
         return in_fabric(problem, budget)
     if problem.gang.balanced:

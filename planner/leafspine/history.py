@@ -1,7 +1,7 @@
-"""How past gangs ended, leaf by leaf: nod-ai's historicalPerformance, an exponential moving average.
+"""How past gangs ended, by leaf: nod-ai's historicalPerformance, an exponential moving average.
 
-1 is a leaf in which every gang has ended well, 0 one in which none has. A leaf without history counts as 1:
-nothing has gone wrong there, so where there is no history at all the weight decides nothing.
+1 is a leaf in which every gang ended well, 0 one in which none did. A leaf without history counts as 1. So
+without any history all leaves are equal and the weight has no effect.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ History = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A gang is over: the leaves that it was in, and whether it ended well."""
+    """A gang that has ended: the leaves that it used, and whether it ended well."""
 
     leaves: tuple[str, ...]
     well: bool
 
 
 def key_of(topology: str, path: Domain) -> str:
-    """A leaf's name in the history: its topology and its whole path, since names repeat across parents."""
+    """A leaf's key in the history: topology name and whole path, since names repeat across parents."""
     return "/".join((topology, *(value or "-" for value in path)))
 
 
 def ended(snapshot: Snapshot, reservation: Reservation, *, well: bool) -> Ended:
-    """What the gang of this reservation leaves behind; no leaf where its topology has none or is gone."""
+    """The record of this reservation's gang; no leaf where its topology has none or no longer exists."""
     topology = next((t for t in snapshot.topologies if t.name == reservation.topology), None)
     if topology is None or topology.levels[0] == HOSTNAME:
         return Ended((), well)
@@ -60,15 +60,15 @@ def ended(snapshot: Snapshot, reservation: Reservation, *, well: bool) -> Ended:
 
 
 def updated(history: History, endings: Iterable[Ended]) -> dict[str, float]:
-    """The history after these gangs, in their order; what is as good as untried is left out."""
-    found = dict(history)
+    """The history after these gangs, in their order; leaves nearly as good as new ones are dropped."""
+    scores = dict(history)
     for ending in endings:
         for leaf in ending.leaves:
-            found[leaf] = averaged(found.get(leaf, UNTRIED), ending.well)
-    worst = sorted(found.items(), key=lambda item: (item[1], item[0]))[:MOST_LEAVES]
+            scores[leaf] = averaged(scores.get(leaf, UNTRIED), ending.well)
+    worst = sorted(scores.items(), key=lambda item: (item[1], item[0]))[:MOST_LEAVES]
     return {leaf: round(value, 4) for leaf, value in sorted(worst) if value < AS_GOOD}
 
 
 def averaged(before: float, ended_well: bool) -> float:
-    """The average after one more gang has ended, 0 to 1."""
+    """The moving average after one more gang, 0 to 1."""
     return (1 - WEIGHT) * before + WEIGHT * (1.0 if ended_well else 0.0)

@@ -1,6 +1,6 @@
-"""What each leaf of a fabric could give to a gang: its nodes with the most room, within the limits. Pure.
+"""What each leaf of a fabric can give a gang: its nodes with the most room, within the limits. Pure.
 
-Leaves of equal content, to which the gang's labels mean the same, are looked at once.
+Leaves of equal content and equal eligibility are computed once.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _Host = tuple[DomainCapacity, EligibilityMap]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A leaf with the nodes of it that the gang may use and the pods that these hold.
+    """A leaf with its nodes that the gang may use, and the pods that they hold.
 
-    `used`: the share of its GPUs that is in use or held. `preferred`: the gang would like to be there.
-    `gang`: one that holds or uses a node of it, "" for none.
+    `used`: the share of its GPUs in use or held. `preferred`: the gang names it. `gang`: a gang that holds or
+    uses a node of it, "" for none.
     """
 
     leaf: Leaf
@@ -41,7 +41,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What is the same for all leaves of one content: places of nodes, pods, free GPUs."""
+    """Values shared by all leaves of equal content: node places, pods, free GPUs."""
 
     places: tuple[int, ...]
     pods: int
@@ -60,14 +60,16 @@ stale: what is remembered follows from a leaf's capacity and the pods' eligibili
 
 
 class Rooms:
-    """One gang's look at the leaves, in one view of their topology."""
+    """The rooms of all leaves for one gang, in one search space."""
 
     def __init__(self, view: SearchSpace, group: ResolvedPodGroup, settings: Settings) -> None:
         self._view, self._settings = view, settings
-        self._sets = [one for one in group.pod_sets if one.count]
-        kinds = [PodClass(((one.name, one.count),), one.count, one.shape) for one in self._sets]
+        self._sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
+        kinds = [
+            PodClass(((pod_set.name, pod_set.count),), pod_set.count, pod_set.shape) for pod_set in self._sets
+        ]
         self._match = view.match(kinds)
-        self._each = max((one.shape.gpus for one in self._sets), default=0)
+        self._max_gpus = max((pod_set.shape.gpus for pod_set in self._sets), default=0)
         self._pods: dict[_Host, int] = {}
         limits = (settings.nodes_per_leaf, settings.gpus_per_leaf)
         key = (tuple(map(_key, self._sets)), limits, view.now)
@@ -81,7 +83,7 @@ class Rooms:
         key = (content, match, leaf.places)
         seen = self._seen.get(key)
         if seen is None:
-            seen = self._seen[key] = self._look(_those(list(_hosts(content, match)), leaf.places))
+            seen = self._seen[key] = self._look(_hosts_at(list(_hosts(content, match)), leaf.places))
         nodes = tuple([leaf.nodes[place] for place in seen.places])
         used = (leaf.gpus - seen.free) / leaf.gpus if leaf.gpus else 0.0
         return Room(leaf, nodes, seen.pods, used, preferred, content.gang)
@@ -91,13 +93,13 @@ class Rooms:
         places: list[int] = []
         pods = gpus = 0
         for count, place in rooms[: self._settings.nodes_per_leaf]:
-            if count and gpus + count * self._each <= self._settings.gpus_per_leaf:
+            if count and gpus + count * self._max_gpus <= self._settings.gpus_per_leaf:
                 places.append(place)
-                pods, gpus = pods + count, gpus + count * self._each
+                pods, gpus = pods + count, gpus + count * self._max_gpus
         return _Seen(tuple(places), pods, sum(_free_gpus(host) for host, _ in hosts))
 
     def _room(self, host: DomainCapacity, match: EligibilityMap) -> int:
-        """Pods of the gang's largest PodSet there that the host could take, at most the PodSet."""
+        """Pods of the gang's largest PodSet that the host could take, at most the PodSet's count."""
         key = (host, match)
         if key not in self._pods:
             self._pods[key] = 0 if host.held else max(self._counts(host, match), default=0)
@@ -105,17 +107,20 @@ class Rooms:
 
     def _counts(self, host: DomainCapacity, match: EligibilityMap) -> Iterator[int]:
         assert host.free is not None, "only hosts are asked"
-        for one, why in zip(self._sets, match.why, strict=True):
-            if why or condition_obstacle(one.shape, host, passing=self._view.now):
+        for pod_set, obstacle in zip(self._sets, match.why, strict=True):
+            if obstacle or condition_obstacle(pod_set.shape, host, passing=self._view.now):
                 continue
-            yield min(one.count, max_pods(host.free, one.shape, host.gpus, one.count, host.available_devices))
+            yield min(
+                pod_set.count,
+                max_pods(host.free, pod_set.shape, host.gpus, pod_set.count, host.available_devices),
+            )
 
 
-def _key(one: ResolvedPodSet) -> Hashable:
-    """All that is looked at in a PodSet; labels are the match's affair."""
-    shape = one.shape
+def _key(pod_set: ResolvedPodSet) -> Hashable:
+    """Every field of a PodSet that the count depends on; labels are covered by the eligibility map."""
+    shape = pod_set.shape
     return (
-        one.count,
+        pod_set.count,
         tuple(sorted(shape.requests.items())),
         shape.tolerations,
         bool(shape.claims),
@@ -126,15 +131,15 @@ def _key(one: ResolvedPodSet) -> Hashable:
 def _hosts(content: DomainCapacity, match: EligibilityMap) -> Iterator[_Host]:
     if content.free is not None:
         yield content, match
-    for child, its in zip(content.children, match.inside(len(content.children)), strict=True):
-        yield from _hosts(child, its)
+    for child, child_match in zip(content.children, match.inside(len(content.children)), strict=True):
+        yield from _hosts(child, child_match)
 
 
-def _those(hosts: list[_Host], places: tuple[int, ...]) -> list[_Host]:
-    """The hosts at these places; all where none are named."""
+def _hosts_at(hosts: list[_Host], places: tuple[int, ...]) -> list[_Host]:
+    """The hosts at these places; all for ()."""
     return [hosts[place] for place in places] if places else hosts
 
 
 def _free_gpus(host: DomainCapacity) -> int:
-    """Whole GPUs that are left, whatever the maker; none where a gang holds the host."""
+    """Free whole GPUs of all vendors; 0 where a gang holds the host."""
     return 0 if host.held else max(0, gpus_of(host.free or {}))

@@ -1,9 +1,9 @@
-"""nod-ai's leaf-spine rules, as its interface promises them: few nodes on one leaf, more on adjacent ones.
+"""nod-ai's leaf-spine rules, as its interface defines them: few nodes on one leaf, more on adjacent ones.
 
-With at most `maxNodesPerLeaf` nodes (4) of a gang in a leaf, up to 4 nodes are one leaf, up to 8 two adjacent
-ones, up to 16 four; beyond, as few as hold it. Sets of leaves are ordered by the strategy and each is given
-to the planner until one holds the gang. The rules are soft: where no such set has room, the plan is made
-without them and says so. The least bandwidth is hard, and so are the limits that a ConfigMap states
+With at most `maxNodesPerLeaf` nodes (4) of a gang in a leaf, up to 4 nodes use one leaf, up to 8 two adjacent
+ones, up to 16 four; a larger gang uses as few as hold it. Sets of leaves are ordered by the strategy, and the
+search is restricted to each set in turn until the gang is placed. The rules are soft: if no set has room, the
+plan ignores them and says so. The minimum bandwidth is hard, and so are limits that a ConfigMap states
 (docs/decisions/0050).
 """
 
@@ -33,15 +33,17 @@ _MAX_TRIES = 48
 
 @dataclass(frozen=True, slots=True)
 class LinksTooSlow:
-    """No leaf has links as fast as asked; `fastest`: gigabits a second that one has."""
+    """No leaf has links as fast as requested; `fastest`: the fastest, Gb/s."""
 
     fastest: float
 
 
 @dataclass(frozen=True, slots=True)
 class LeafLimits:
-    """No place within the limits that a ConfigMap states for one leaf of `fabric`; `pods`: no more of the
-    gang have room in all leaves together."""
+    """No placement within the limits that a ConfigMap sets for one leaf of `fabric`.
+
+    `pods`: the most pods of the gang that all leaves together hold.
+    """
 
     fabric: LeafSpine
     pods: int
@@ -49,13 +51,13 @@ class LeafLimits:
 
 @dataclass(frozen=True, slots=True)
 class FabricOutcome(Outcome):
-    """No place, because of the hard one of the rules that `shortage` tells."""
+    """No placement, because of the hard rule in `shortage`."""
 
     shortage: LinksTooSlow | LeafLimits | None = None
 
 
 def in_fabric(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
-    """The placement that follows the gang's `FabricWish`; `budget` as `place` has it."""
+    """The placement that follows the gang's `FabricWish`; `budget` as in `place`."""
     if problem.refusal:
         return Outcome(problem)
     try:
@@ -78,8 +80,10 @@ def in_fabric(problem: PlacementProblem, budget: WorkBudget | None = None) -> Ou
 
 
 def could_ever(problem: PlacementProblem, fabric: LeafSpine) -> bool:
-    """Whether the gang may have a place within the limits once others have gone. Where that is not known for
-    sure (PodSets of several shapes, nodes that are out of order now), it may."""
+    """Whether the gang may have a placement within the limits after others have ended.
+
+    True where that is not certain: PodSets of several shapes, nodes that are not ready now.
+    """
     nodes = problem.snapshot.nodes
     unavailable = any(nodes[n].cordoned or not nodes[n].ready for leaf in fabric.leaves for n in leaf.nodes)
     if unavailable or len(problem.gang.pod_sets) > 1:
@@ -89,7 +93,7 @@ def could_ever(problem: PlacementProblem, fabric: LeafSpine) -> bool:
 
 
 def _fabrics(problem: PlacementProblem) -> tuple[list[LeafSpine], PlacementProblem]:
-    """The fabrics that the request may mean. Raises `Refusal` where its domain is in another topology."""
+    """The fabrics that the request may use. Raises `Refusal` where its domain is in another topology."""
     snapshot, domain = problem.snapshot, problem.gang.fabric.domain
     allowed = [request.topology for request in problem.requests]
     by_topology = {
@@ -128,13 +132,13 @@ def _fast_enough(
 
 
 def _among(problem: PlacementProblem, fabrics: Sequence[LeafSpine]) -> PlacementProblem:
-    """The problem, kept to the nodes of these fabrics where they are not all that the gang could use."""
+    """The problem, restricted to the nodes of these fabrics where the gang could use others too."""
     nodes = [name for fabric in fabrics for leaf in fabric.leaves for name in leaf.nodes]
     return problem if len(nodes) >= len(problem.snapshot.nodes) else problem.restricted_to(nodes)
 
 
 class _Fabric:
-    """One gang on one fabric."""
+    """The placement of one gang on one fabric."""
 
     def __init__(self, problem: PlacementProblem, fabric: LeafSpine, budget: WorkBudget | None) -> None:
         base = problem.snapshot.base
@@ -145,12 +149,11 @@ class _Fabric:
         domain = self._gang.fabric.domain
         inside = {leaf.path for leaf in fabric.inside(domain)} if domain else set()
         rooms = Rooms(space, self._gang, self._settings)
-        every = (rooms.of(leaf, preferred=leaf.path in inside) for leaf in fabric.leaves)
-        self._rooms = [room for room in every if room.nodes]
+        leaf_rooms = (rooms.of(leaf, preferred=leaf.path in inside) for leaf in fabric.leaves)
+        self._rooms = [room for room in leaf_rooms if room.nodes]
 
     def place(self, plain: Outcome) -> Outcome:
-        """The placement by the rules; `plain` is the one without them, which serves where they cannot be
-        kept."""
+        """The placement by the rules; `plain`: the one without them, used where they cannot be kept."""
         if self._gang.fabric.strategy == "distributed":
             spread = self._distributed()
             if spread is None and self._settings.limited:
@@ -172,7 +175,7 @@ class _Fabric:
         return plain.noting(f"leaf-spine rules: no {rule} adjacent leaves have room for {hosts} nodes")
 
     def anywhere(self) -> Outcome | None:
-        """The placement over the nodes of all leaves that the limits leave; None where they leave none."""
+        """The placement over all nodes within the limits; None where the limits leave none."""
         nodes = [name for room in self._rooms for name in room.nodes]
         return self._placed_in(nodes) if nodes else None
 
@@ -180,7 +183,7 @@ class _Fabric:
         return place(self._problem.restricted_to(nodes, one_per_node=one_per_node), self._budget)
 
     def _within_limits(self) -> Outcome:
-        """The placement over all leaves within the limits that a ConfigMap states; or why there is none."""
+        """The placement over all leaves within the limits of a ConfigMap; or why there is none."""
         outcome = self.anywhere()
         if outcome is not None and outcome.best is not None:
             return outcome.noting(
@@ -190,7 +193,7 @@ class _Fabric:
         return FabricOutcome(self._problem, shortage=LeafLimits(self._fabric, pods))
 
     def _may_hold(self, room: Room) -> bool:
-        """Whether the gang could hold the leaf, where it holds each that it uses: nobody else is there."""
+        """Whether no other gang is on the leaf, where the gang would hold each leaf that it uses."""
         topology = self._fabric.topology
         if self._gang.reserve != "domain" or topology.reservable_index != len(room.leaf.path) - 1:
             return True
@@ -199,12 +202,12 @@ class _Fabric:
     # -- sets of leaves -------------------------------------------------------------------------------------
 
     def _sets_from(self, rule: int) -> Iterator[tuple[Room, ...]]:
-        """Sets of as many leaves as the rule has it, then of more, up to four times as many."""
+        """Sets with the number of leaves that the rule gives, then with more, up to four times as many."""
         for size in range(rule, min(len(self._rooms), 4 * rule) + 1):
             yield from self._sets(size)
 
     def _sets(self, size: int) -> Iterator[tuple[Room, ...]]:
-        """Sets of so many leaves, each around another leaf, in the order of the strategy."""
+        """Sets of so many leaves, each around a different leaf, in the order of the strategy."""
         sets: dict[frozenset[tuple[str, ...]], tuple[Room, ...]] = {}
         by_kin: dict[frozenset[Switch], list[Room]] = {}
         for seed in self._rooms:
@@ -213,22 +216,26 @@ class _Fabric:
                 by_kin[kin] = sorted(self._rooms, key=partial(self._nearness, seed))
             neighbours = islice((room for room in by_kin[kin] if room is not seed), size - 1)
             chosen = (seed, *neighbours)
-            if len(chosen) == size and sum(room.pods for room in chosen) >= self._least():
+            if len(chosen) == size and sum(room.pods for room in chosen) >= self._min_pods():
                 ordered = tuple(sorted(chosen, key=lambda room: room.leaf.path))
                 sets.setdefault(frozenset(room.leaf.path for room in chosen), ordered)
         return iter(sorted(sets.values(), key=self._order))
 
     def _nearness(self, seed: Room, room: Room) -> tuple[int, bool, int, float]:
-        """How soon a leaf joins the seed's set; the seed's kin, itself among them, are two hops away."""
+        """The order in which leaves join the seed's set, nearest first.
+
+        The seed itself counts as two hops away, like leaves of the same kin, so preference and room decide
+        among them.
+        """
         hops = self._fabric.hops(seed.leaf, room.leaf) or 2
         return hops, not room.preferred, -room.pods, -room.used
 
-    def _least(self) -> int:
-        """The pods that the largest PodSet has: fewer can never be enough."""
+    def _min_pods(self) -> int:
+        """The size of the largest PodSet: a set of leaves for fewer pods is never enough."""
         return max(pod_set.count for pod_set in self._gang.pod_sets)
 
     def _order(self, rooms: tuple[Room, ...]) -> tuple[object, ...]:
-        """Preferred leaves first; then by hops, or by the weighted score; then by name."""
+        """The sort key of leaves: preferred first; then by hops, or by the weighted score; then by name."""
         hops = closeness(self._fabric, [room.leaf for room in rooms])
         outside = sum(not room.preferred for room in rooms)
         names_ = tuple(room.leaf.path for room in rooms)
@@ -241,7 +248,7 @@ class _Fabric:
         return (outside, -score, hops, names_)
 
     def _score(self, rooms: Sequence[Room], hops: float) -> float:
-        """The weighted sum of what is available (1 where it suffices), close, in use already, and proved."""
+        """The weighted sum of availability (1 where it suffices), closeness, utilization and history."""
         weights, count = self._settings.weights, len(rooms)
         name, history = self._fabric.topology.name, self._settings.history
         proved = (history.get(key_of(name, room.leaf.path), UNTRIED) for room in rooms)
@@ -255,7 +262,7 @@ class _Fabric:
     # -- distributed ----------------------------------------------------------------------------------------
 
     def _distributed(self) -> Outcome | None:
-        """One pod a node, over as many leaves as there are, in turns; preferred and emptier leaves first."""
+        """One pod per node, over as many leaves as possible in turn; preferred and emptier leaves first."""
         rooms = sorted(self._rooms, key=lambda room: (not room.preferred, room.used, room.leaf.path))
         depth = max((len(room.nodes) for room in rooms), default=0)
         turns = [room.nodes[turn] for turn in range(depth) for room in rooms if turn < len(room.nodes)]
@@ -269,6 +276,6 @@ class _Fabric:
 
 
 def leaves_for(nodes: int, per_leaf: int) -> int:
-    """Leaves that the rules give to so many nodes: 1, 2 or 4, beyond that as few as hold them."""
-    least = -(-nodes // per_leaf)
-    return next((leaves for leaves in (1, 2, 4) if least <= leaves), least)
+    """Number of leaves for so many nodes by the rules: 1, 2 or 4; above that the fewest that hold them."""
+    minimum = -(-nodes // per_leaf)
+    return next((leaves for leaves in (1, 2, 4) if minimum <= leaves), minimum)

@@ -1,8 +1,8 @@
-"""How full and how broken up the domains just above the hosts are, GPUs counted: what nod-ai's gauges show.
+"""Utilization and fragmentation of the domains just above the hosts, by GPUs: the values of nod-ai's gauges.
 
-For each leaf (the level that is called so, else the one above the hosts): GPUs in all; `allocated`, requested
-by bound pods or reserved for gangs; `unavailable`, these and the rest of nodes that a gang holds whole;
-`partly`, nodes of whose GPUs some are allocated and some are not (nod-ai's fragmentation, over all nodes).
+A leaf is a domain of the level named leaf, else of the level above the host. For each leaf: its GPUs;
+`allocated`, requested by bound pods or reserved for gangs; `unavailable`, these and the rest of nodes that a
+gang holds whole; `partly`, nodes with both allocated and free GPUs (nod-ai's fragmentation, over all nodes).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.model.topology import HOSTNAME, Domain
 
 @dataclass(frozen=True, slots=True)
 class DomainUse:
-    """One leaf, counted. Ratios are 0 where there is nothing to count."""
+    """The counts of one leaf. Ratios are 0 where it has no GPUs or nodes."""
 
     topology: str
     path: Domain
@@ -30,12 +30,12 @@ class DomainUse:
 
     @property
     def allocation(self) -> float:
-        """The share of its GPUs that pods requested or gangs reserved."""
+        """The share of its GPUs that bound pods request or gangs reserve."""
         return self.allocated / self.gpus if self.gpus else 0.0
 
     @property
     def utilization(self) -> float:
-        """The share of its GPUs that no other gang can be given, for they are allocated or held."""
+        """The share of its GPUs that no other gang can get, because they are allocated or held."""
         return self.unavailable / self.gpus if self.gpus else 0.0
 
     @property
@@ -45,7 +45,7 @@ class DomainUse:
 
 
 def domain_uses(snapshot: Snapshot) -> Iterator[DomainUse]:
-    """Every named leaf of every topology that knows more than hosts, in the order of the trees."""
+    """Every named leaf of every topology with more than the host level, in tree order."""
     for topology in snapshot.topologies:
         if topology.levels[0] == HOSTNAME:
             continue

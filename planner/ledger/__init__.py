@@ -1,8 +1,8 @@
-"""Who holds what: the protocol of a ledger, when two reservations conflict, and a ledger in one SQLite file.
+"""Reservations in a ledger: its protocol, conflicts between reservations, and a ledger in one SQLite file.
 
-- `ledger`: the Protocol, which the ledger in the API server keeps too, and its errors
-- `conflicts`: which reservations cannot live side by side; pure
-- `sqlite`, `sqlite_schema`: the ledger on disk, the planner's only I/O
+- `ledger`: the Protocol (the ledger in the API server implements it too) and its errors
+- `conflicts`: which reservations cannot exist together; pure
+- `sqlite`, `sqlite_schema`: the ledger on disk, the only I/O of the planner
 
 Begin with `ledger`, then `conflicts`.
 """

@@ -1,12 +1,12 @@
-"""Which reservations cannot live side by side. Pure; every ledger asks here.
+"""Which reservations cannot exist together. Pure; every ledger uses it.
 
-In the way of a reservation is any other gang's live reservation that
-- holds a domain of the same topology that is one of ours, lies above one or lies in one (a domain is a path,
-  so this is a common prefix), or whose whole placement lies in a domain of ours;
-- shares a node, by name and whatever the topology, where either of the two holds it whole;
-- shares a node that both only use (mode `nodes`), came after the revision that ours was planned on, and
-  together with all that came there since takes more than our plan leaves free. What our plan has counted
-  (what was in the book before, and what the same replica was about to reserve) is not in the way.
+A reservation conflicts with any other gang's live reservation that
+- holds a domain of the same topology that equals, contains or lies in one of its own (domains are paths, so
+  one is a prefix of the other), or has its whole placement in one of its domains;
+- shares a node, by name and in any topology, where either of the two holds that node whole;
+- shares a node that both only use (mode `nodes`), came after the revision that the plan was made on, and
+  takes, with all that came there since, more than the plan leaves free. What the plan has counted does not
+  conflict: what was in the book before, and what the same replica was about to reserve.
 
 What a plan leaves free on its nodes is its `Headroom`. A node is missing there where amounts alone do not say
 whether pods fit (NUMA zones, parts of GPUs, claimed devices), and so is a resource that the node does not
@@ -16,9 +16,9 @@ have: what came since is in the way then, and the gang is planned again. So are 
     since revision 5 three gangs came to dgx-1, of 2, 2 and 3 GPUs:   7 <= 7, all live side by side
     since revision 5 a fourth came, of 1 GPU:                         8 >  7, the newer ones are in the way
 
-A reservation of the same id and fingerprint stays as it is, unless the plan knew it and yet places the gang
-elsewhere: then the former place serves no more (a node went), and the new one replaces it, claimed if that
-was. One of the same id with another fingerprint is replaced too.
+A reservation of the same id and fingerprint is kept, unless the plan knew it and yet places the gang
+elsewhere. The former place is then no longer valid (for example, a node is gone), and the new reservation
+replaces it, claimed if the former was. One of the same id with another fingerprint is replaced too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NO_HEADROOM: Headroom = {}
 
 @dataclass(frozen=True, slots=True)
 class RecordedReservation:
-    """A reservation in the book, and the revision with which it came (or last moved)."""
+    """A reservation in the book, and the revision at which it was added or last moved."""
 
     reservation: Reservation
     since: int
@@ -58,7 +58,7 @@ class RecordedReservation:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Somebody else is in the way; the first by name."""
+    """Another gang's reservation conflicts; `holder` is the first by name."""
 
     holder: str
 
@@ -69,10 +69,10 @@ def judge(
     book: Iterable[RecordedReservation],
     headroom: Headroom = NO_HEADROOM,
 ) -> Reservation | RecordedReservation | Blocked:
-    """What becomes of a reservation that is asked for, beside the live ones.
+    """The result of a request for a reservation, given the live ones.
 
-    A `Reservation` is to be taken (it is `wanted`, with its owner where it moves); a `RecordedReservation` is
-    in the book already and stays as it is. `book` may leave out what is neither near nor of the same id.
+    A `Reservation` is to be stored (`wanted`, with its owner if the gang moves). A `RecordedReservation` is
+    in the book already and is kept. `book` may omit reservations that neither conflict nor have the same id.
     """
     listed = tuple(book)
     former = next((kept for kept in listed if kept.reservation.id == wanted.id), None)
@@ -109,9 +109,9 @@ def in_the_way(
 def _excludes(wanted: Reservation, touched: frozenset[str], other: Reservation) -> bool:
     """Whether one of the two holds whole what the other holds or uses."""
     if wanted.topology == other.topology and (
-        any(_meet(ours, theirs) for ours in wanted.domains for theirs in other.domains)
-        or any(contains(ours, other.domain) for ours in wanted.domains)
-        or any(contains(theirs, wanted.domain) for theirs in other.domains)
+        any(_meet(domain, other_domain) for domain in wanted.domains for other_domain in other.domains)
+        or any(contains(domain, other.domain) for domain in wanted.domains)
+        or any(contains(other_domain, wanted.domain) for other_domain in other.domains)
     ):
         return True
     return "domain" in (wanted.mode, other.mode) and not touched.isdisjoint(other.touched)
@@ -153,12 +153,12 @@ def _within(taken: Resources, free: Resources) -> bool:
     return all(amount <= free.get(resource, 0) for resource, amount in taken.items() if amount)
 
 
-def _meet(one: Domain, other: Domain) -> bool:
-    return contains(one, other) or contains(other, one)
+def _meet(domain: Domain, other_domain: Domain) -> bool:
+    return contains(domain, other_domain) or contains(other_domain, domain)
 
 
 def placement(reservation: Reservation) -> tuple[object, ...]:
-    """Where the gang is and what it holds, without the time and the list of nodes in a held domain."""
+    """The parts of a reservation that say where the gang is: without times and derived node lists."""
     return (
         reservation.topology,
         reservation.mode,
@@ -168,7 +168,7 @@ def placement(reservation: Reservation) -> tuple[object, ...]:
 
 
 def moved(former: Reservation, wanted: Reservation) -> Reservation:
-    """The same gang elsewhere: still its owner's, where it had one."""
+    """The reservation at its new place, with the former owner if there was one."""
     if former.state != "claimed":
         return wanted
     return replace(wanted, state=former.state, expires=former.expires, owner_uid=former.owner_uid)

@@ -1,10 +1,10 @@
-"""The `Ledger` protocol: who holds what, for every replica and every retry.
+"""The `Ledger` protocol: which gang holds what, for all replicas and retries.
 
-Invariants (tests/planner/ledger/test_ledger_machine.py walks them as a state machine):
+Invariants (tests/planner/ledger/test_ledger_machine.py tests them as a state machine):
 1. An exclusively held domain has one holder.
 3. A gang is reserved wholly or not at all.
 4. The same gang asked again gets the same reservation.
-7. A hold that nobody claims expires; a crash loses no reservation and leaks none past its time to live.
+7. A hold that is never claimed expires; a crash loses no reservation and leaks none past its time to live.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from planner.ledger.conflicts import NO_HEADROOM, Headroom
 from planner.model.reservation import Book, Reservation
 
 
-class Conflict(Exception):  # noqa: N818 - it is an outcome to retry on, not a fault
-    """Somebody else holds a part of what was to be reserved; `holder` is that gang's name."""
+class Conflict(Exception):  # noqa: N818 - an outcome to retry on, not a fault
+    """Another gang holds a part of what was to be reserved; `holder` is its name."""
 
     def __init__(self, holder: str) -> None:
         self.holder = holder
@@ -24,13 +24,13 @@ class Conflict(Exception):  # noqa: N818 - it is an outcome to retry on, not a f
 
 
 class LedgerUnavailable(Exception):  # noqa: N818
-    """The book cannot be read or written now (disk full, database locked); the message says which."""
+    """The book cannot be read or written now (disk full, database locked); the message names the cause."""
 
 
 class Ledger(Protocol):
-    """Where reservations live. Every call is atomic and idempotent; times are seconds since the epoch.
+    """Stores reservations. Every call is atomic and idempotent; times are seconds since the epoch.
 
-    All raise `LedgerUnavailable` when the book cannot be reached.
+    All methods raise `LedgerUnavailable` if the book cannot be reached.
     """
 
     async def book(self, now: float) -> Book:
@@ -52,9 +52,9 @@ class Ledger(Protocol):
         ...
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
-        """The workload exists: the hold no longer expires. False where there is no such reservation."""
+        """Makes the hold permanent because its workload exists. False if there is no such reservation."""
         ...
 
     async def release(self, reservation_id: str) -> bool:
-        """Give it back. False where there was none (already released, or expired)."""
+        """Removes the reservation. False if there is none (already released, or expired)."""
         ...

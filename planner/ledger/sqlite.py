@@ -1,9 +1,9 @@
-"""The embedded ledger: a book of reservations in one SQLite file, for one replica and the command line.
+"""The embedded ledger: reservations in one SQLite file, for one replica and the command line.
 
-Every write is one transaction (BEGIN IMMEDIATE, WAL, synchronous=FULL), so a process that is killed at any
-point leaves the book either before the change or after it, and of two processes that want one rack exactly
-one gets it. SQLite blocks, so all calls run on one thread of the ledger's own and the event loop never waits.
-A call whose awaiter is cancelled still finishes: what it reserved is a hold, and expires.
+Every write is one transaction (BEGIN IMMEDIATE, WAL, synchronous=FULL). So a process that is killed at any
+point leaves the book as it was before the change or after it, and of two processes that want one rack exactly
+one gets it. SQLite calls block, so all of them run on one thread of the ledger's own and the event loop never
+waits. A cancelled call still finishes: what it reserved is a hold and expires.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ _ADVICE = {
 
 
 class SqliteLedger:
-    """`planner.ledger.ledger.Ledger` in the SQLite file at `path`, made where there is none (or `:memory:`).
+    """The `Ledger` in the SQLite file at `path`, created if missing (or `:memory:`).
 
-    Opening waits for nobody longer than `busy_seconds`, nor does any call. Raises `LedgerUnavailable` where
-    the file cannot be opened, is no database or not ours, is damaged, or was written by a newer version.
+    Opening and every call wait for other processes at most `busy_seconds`. Raises `LedgerUnavailable` if the
+    file cannot be opened, is no database, is not a Bayplan ledger, is damaged, or was written by a newer
+    version.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> None:
@@ -61,7 +62,7 @@ class SqliteLedger:
         self._busy_seconds = busy_seconds
         self._latest = float("-inf")
         self._known: dict[sqlite_schema.Key, Reservation] = {}
-        self._known_at = -1  # no revision
+        self._known_at = -1  # no revision read so far
         self._closed = False
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
@@ -77,9 +78,9 @@ class SqliteLedger:
     ) -> Reservation:
         """Take the reservation, whole or not at all, or raise `Conflict` with the holder's name.
 
-        What is in the way, and what becomes of a reservation of the same id, `planner.ledger.conflicts` says.
-        A former reservation is replaced in one step, and where there is a conflict it stays. Raises
-        `ValueError` for mode `none`, which reserves nothing.
+        `planner.ledger.conflicts` defines what conflicts and what replaces a reservation of the same id. A
+        former reservation is replaced in one step; on a conflict it stays. Raises `ValueError` for mode
+        `none`, which reserves nothing.
         """
         if reservation.mode == "none":
             raise ValueError(f"reservation {reservation.id}: mode none reserves nothing")
@@ -88,15 +89,15 @@ class SqliteLedger:
         )
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
-        """The workload exists: the hold no longer expires. False where none is live."""
+        """Makes the hold permanent because its workload exists. False if there is no live one."""
         return await self._call(lambda connection: self._claim(connection, reservation_id, owner_uid, now))
 
     async def release(self, reservation_id: str) -> bool:
-        """Give it back. False where there was none, or it expired before the latest time that was told."""
+        """Removes the reservation. False if there is none, or if it expired before the latest known time."""
         return await self._call(lambda connection: self._release(connection, reservation_id))
 
     async def close(self) -> None:
-        """Finish what is under way and close the file. Calls after this raise `LedgerUnavailable`."""
+        """Finishes running calls and closes the file. Later calls raise `LedgerUnavailable`."""
         if not self._closed:
             self._closed = True
             await asyncio.get_running_loop().run_in_executor(self._worker, self._disconnect)
@@ -107,7 +108,7 @@ class SqliteLedger:
         with _transaction(connection, "BEGIN"):
             revision = sqlite_schema.revision(connection)
             if revision != self._known_at:
-                self._known = sqlite_schema.every(connection, self._known)
+                self._known = sqlite_schema.read_all(connection, self._known)
                 self._known_at = revision
         live = (r for r in self._known.values() if r.expires is None or r.expires > now)
         return Book(revision, tuple(live))
@@ -131,10 +132,10 @@ class SqliteLedger:
 
     def _claim(self, connection: sqlite3.Connection, reservation_id: str, owner_uid: str, now: float) -> bool:
         with self._writing(connection, now):
-            there = sqlite_schema.find(connection, reservation_id)
-            if there is not None:
-                sqlite_schema.claim(connection, there, owner_uid)
-        return there is not None
+            reservation = sqlite_schema.find(connection, reservation_id)
+            if reservation is not None:
+                sqlite_schema.claim(connection, reservation, owner_uid)
+        return reservation is not None
 
     def _release(self, connection: sqlite3.Connection, reservation_id: str) -> bool:
         with self._writing(connection, self._latest):
@@ -142,7 +143,7 @@ class SqliteLedger:
 
     @contextmanager
     def _writing(self, connection: sqlite3.Connection, now: float) -> Iterator[None]:
-        """A write transaction in which expired holds are gone already."""
+        """A write transaction that begins by removing expired holds."""
         self._latest = max(self._latest, now)
         with _transaction(connection, "BEGIN IMMEDIATE"):
             sqlite_schema.sweep(connection, now)
@@ -154,7 +155,7 @@ class SqliteLedger:
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._run, work)
 
     def _run(self, work: _Work[_Result]) -> _Result:
-        """Do the work; what SQLite or the file cannot do becomes `LedgerUnavailable`."""
+        """Runs the work; errors of SQLite or the file become `LedgerUnavailable`."""
         try:
             return work(self._connect())
         except sqlite3.Error as error:
@@ -169,7 +170,7 @@ class SqliteLedger:
         return f"{advice} ({error}{waited})" if advice else str(error)
 
     def _connect(self) -> sqlite3.Connection:
-        """The connection, opened anew after an error; a file that vanished is never made again."""
+        """The connection, reopened after an error; a file that was deleted meanwhile is never recreated."""
         if self._connection is None:
             self._connection = _open(self._path, self._busy_seconds, create=self._inode is None)
             self._inode = _inode(self._path)
@@ -198,7 +199,7 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 
 def _open(path: str, busy_seconds: float, *, create: bool) -> sqlite3.Connection:
-    """A connection to a book of our schema; raises `sqlite3.Error` or `LedgerUnavailable`."""
+    """A connection to a ledger of this schema; raises `sqlite3.Error` or `LedgerUnavailable`."""
     uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(
         uri, uri=path != MEMORY, timeout=busy_seconds, isolation_level=None, check_same_thread=False
@@ -219,7 +220,7 @@ def _open(path: str, busy_seconds: float, *, create: bool) -> sqlite3.Connection
 
 
 def _write_ahead(connection: sqlite3.Connection, busy_seconds: float) -> None:
-    """Switch to WAL. SQLite does not wait for others here by itself, so two first starts could collide."""
+    """Switches to WAL. SQLite's busy timeout does not cover this, so two first starts could collide."""
     deadline = time.monotonic() + busy_seconds
     while True:
         try:
@@ -233,7 +234,7 @@ def _write_ahead(connection: sqlite3.Connection, busy_seconds: float) -> None:
 
 
 def _check_is_ours(connection: sqlite3.Connection, path: str) -> None:
-    """Refuse, before anything is written, what is not an empty file or an undamaged book of this version."""
+    """Raises, before any write, unless the file is empty or an undamaged ledger of this version."""
     version = _pragma(connection, "user_version")
     empty = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
     if not empty and _pragma(connection, "application_id") != sqlite_schema.APPLICATION_ID:

@@ -1,7 +1,7 @@
-"""The book of reservations as SQLite tables: schema, rows to reservations and back, and who is near.
+"""The book of reservations as SQLite tables: the schema, rows to reservations and back, and range queries.
 
 The tables themselves keep invariant 1: no two rows can hold one domain (`held_domain`'s key), nor one node
-whole (`held_node_whole`). What conflicts beyond that, `planner.ledger.conflicts` says. Everything here runs
+whole (`held_node_whole`). `planner.ledger.conflicts` decides all further conflicts. Everything here runs
 inside a transaction that `planner.ledger.sqlite` has begun.
 """
 
@@ -69,14 +69,14 @@ SCHEMA = (
 _COLUMNS = "id, fingerprint, state, created, expires, owner_uid, document"
 
 
-_SEPARATOR = "\x1f"  # in no label value; a path ends with it, so that rack-10 does not lie in rack-1
+_SEPARATOR = "\x1f"  # never in a label value; ends every path, so that rack-10 is not inside rack-1
 
 
-_AFTER = "\x20"  # the next character: the end of the range of paths that begin alike
+_AFTER = "\x20"  # the next character: the end of the range of paths with a common prefix
 
 
-# Who may be in the way, by the indexes: all that `conflicts.judge` looks for and little more,
-# so a large book costs no more. CROSS JOIN keeps SQLite at our few domains and nodes first.
+# Candidates for a conflict, by the indexes: all that `conflicts.judge` needs and few others,
+# so that the cost does not grow with the book. CROSS JOIN makes SQLite start at our few domains and nodes.
 _NEAR = """
     SELECT :id AS id
     UNION
@@ -104,7 +104,7 @@ Key = tuple[str, int, str, float | None, str]
 
 
 class Unreadable(sqlite3.DatabaseError):
-    """A row that does not decode: the file was edited or damaged."""
+    """A row that cannot be decoded: the file was edited or is damaged."""
 
 
 def revision(connection: sqlite3.Connection) -> int:
@@ -113,28 +113,28 @@ def revision(connection: sqlite3.Connection) -> int:
 
 
 def advance(connection: sqlite3.Connection) -> int:
-    """Count one more change; the new revision."""
+    """Increments the revision and returns it."""
     connection.execute("UPDATE ledger SET revision = revision + 1")
     return revision(connection)
 
 
 def sweep(connection: sqlite3.Connection, now: float) -> None:
-    """Forget the holds that nobody claimed in time."""
+    """Removes expired holds."""
     if connection.execute("DELETE FROM reservation WHERE expires <= ?", (now,)).rowcount:
         advance(connection)
 
 
-def every(connection: sqlite3.Connection, known: Mapping[Key, Reservation]) -> dict[Key, Reservation]:
+def read_all(connection: sqlite3.Connection, known: Mapping[Key, Reservation]) -> dict[Key, Reservation]:
     """All reservations in the order of their ids, expired ones too.
 
-    Those in `known` (what this gave the last time) are not decoded again: in a large book a change of one
-    reservation costs little.
+    Those in `known` (the former result) are not decoded again, so that one change in a large book costs
+    little.
     """
     return _read(connection, "TRUE", {}, known)
 
 
 def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | None:
-    """The reservation of that id."""
+    """The reservation with this id, or None."""
     row = connection.execute(f"SELECT {_COLUMNS} FROM reservation WHERE id = ?", (reservation_id,)).fetchone()
     return None if row is None else _reservation(row)
 
@@ -142,9 +142,9 @@ def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | N
 def near(
     connection: sqlite3.Connection, wanted: Reservation, known: Mapping[Key, Reservation]
 ) -> list[RecordedReservation]:
-    """Every reservation that could be in the way of `wanted`, and the one of its id: what `judge` asks for.
+    """Every reservation that could conflict with `wanted`, and the one of its id: the input of `judge`.
 
-    Whether it is in the way, `planner.ledger.conflicts` says. `known` as in `every`.
+    `known` as in `read_all`.
     """
     held = _held_domains(wanted)
     bindings = {
@@ -164,7 +164,9 @@ def _read(
     bindings: Mapping[str, object],
     known: Mapping[Key, Reservation],
 ) -> dict[Key, Reservation]:
-    """The reservations of a condition in the order of their ids; those in `known` are not decoded again."""
+    """The reservations that match a condition, in the order of their ids; those in `known` are not decoded
+    again.
+    """
     columns = "id, since, state, expires, owner_uid"
     keys = connection.execute(
         f"SELECT {columns} FROM reservation WHERE {where} ORDER BY id", bindings
@@ -178,7 +180,7 @@ def _read(
 
 
 def insert(connection: sqlite3.Connection, reservation: Reservation) -> None:
-    """Write the reservation with all that it holds, in place of any former one of the same id."""
+    """Writes the reservation with everything it holds, in place of any former one of the same id."""
     delete(connection, reservation.id)
     since = advance(connection)
     connection.execute(
@@ -220,7 +222,7 @@ def claim(connection: sqlite3.Connection, reservation: Reservation, owner_uid: s
 
 
 def delete(connection: sqlite3.Connection, reservation_id: str) -> bool:
-    """Remove the reservation and all that it holds. False where there was none."""
+    """Removes the reservation and everything it holds. False if there is none."""
     removed = connection.execute("DELETE FROM reservation WHERE id = ?", (reservation_id,)).rowcount > 0
     if removed:
         advance(connection)
@@ -236,12 +238,12 @@ def _path(domain: Domain) -> str:
 
 
 def _above(domain: Domain) -> list[str]:
-    """The paths of the domain and of every domain that holds it, the whole topology included."""
+    """The paths of the domain and of every domain that contains it, the whole topology included."""
     return [_path(domain[:depth]) for depth in range(len(domain) + 1)]
 
 
 def _within(domain: Domain) -> tuple[str, str]:
-    """The range, end excluded, of the paths of the domain and of all that lie in it."""
+    """The range (end excluded) of the paths of the domain and of all domains inside it."""
     path = _path(domain)
     return path, path[:-1] + _AFTER if path else chr(0x10FFFF)
 

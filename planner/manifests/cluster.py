@@ -1,9 +1,9 @@
-"""A snapshot from what `kubectl get -o yaml` prints.
+"""A snapshot from the output of `kubectl get -o yaml`.
 
-Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, ours), Reservations,
+Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, Bayplan's), Reservations,
 NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices and DeviceClasses, ComputeDomains,
-LimitRanges, ResourceQuotas and Namespaces are read; every other kind is counted and left aside. What cannot
-be used is refused with file, object and field.
+LimitRanges, ResourceQuotas and Namespaces are read; every other kind is counted and ignored. Invalid objects
+are refused with file, object and field.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _DEEPEST = 32
 
 
 @dataclass(slots=True)
-class _Found:
+class _ClusterObjects:
     nodes: dict[str, tuple[Node, Where]] = field(default_factory=dict)
     pods: dict[str, BoundPod] = field(default_factory=dict)
     topologies: list[Topology] = field(default_factory=list)
@@ -82,13 +82,13 @@ class _Found:
 
 
 def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None = None) -> Snapshot:
-    """The cluster that these parsed documents describe, each with the name of its file.
+    """The cluster that these parsed documents describe; each comes with the name of its file.
 
-    `engine` evaluates the selectors of device claims; without one the plan takes each to hold, and says so.
-    Raises `InputError` with file, object and field for what is malformed or contradicts itself. Without a
-    Topology object one named "inferred" is made from the nodes' labels.
+    `engine` evaluates the selectors of device claims; without one every selector counts as matching, and the
+    plan warns about it. Raises `InputError` with file, object and field for malformed or contradictory input.
+    Without a Topology object one named "inferred" is made from the nodes' labels.
     """
-    result = _Found()
+    result = _ClusterObjects()
     for file, document in documents:
         for item, where in _objects(document, Where(file), 0):
             _read_object(result, item, where)
@@ -113,7 +113,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
 
 
 def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mapping[str, object], Where]]:
-    """The single objects in a document: Lists, and lists of them, opened."""
+    """The single objects in a document; Lists and nested Lists are expanded."""
     if document is None:
         return
     if depth > _DEEPEST:
@@ -143,31 +143,31 @@ def _name(document: Mapping[str, object], kind: str, where: Where) -> Where:
     return Where(where.file, f"{kind} {namespace + '/' if namespace else ''}{name}".rstrip())
 
 
-def _read_object(found: _Found, item: Mapping[str, object], where: Where) -> None:
+def _read_object(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     kind = str(item["kind"])
     group, _, version = text(item.get("apiVersion"), where.at("apiVersion")).rpartition("/")
     reader = _READERS.get((group, kind))
     if reader is None or not version:
-        found.ignored[kind] += 1
+        objects.ignored[kind] += 1
         return
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     if not text(metadata.get("name"), where.at("metadata.name")):
         raise InputError("the object has no name", where.at("metadata.name"))
-    reader(found, item, where)
+    reader(objects, item, where)
 
 
-def _read_node(found: _Found, item: Mapping[str, object], where: Where) -> None:
+def _read_node(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     node = node_from(item, where)
-    if node.name in found.nodes:
-        first = found.nodes[node.name][1]
+    if node.name in objects.nodes:
+        first = objects.nodes[node.name][1]
         raise InputError(
             f"two nodes have this name (the other is in {first.file})", where.at("metadata.name")
         )
-    found.nodes[node.name] = (node, where)
+    objects.nodes[node.name] = (node, where)
 
 
 def node_from(item: Mapping[str, object], where: Where) -> Node:
-    """A node; one that does not say how many pods it takes is given the kubelet's default, 110.
+    """A node; without a pod limit it gets the kubelet's default, 110.
 
     Raises `InputError` for malformed labels, taints, conditions or quantities.
     """
@@ -206,17 +206,17 @@ def _ready(status: Mapping[str, object], where: Where) -> bool:
     return all(c.get("status") == "True" for c in conditions if c.get("type") == "Ready")
 
 
-def _read_pod(found: _Found, item: Mapping[str, object], where: Where) -> None:
+def _read_pod(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     pod = pod_from(item, where)
     if pod is None:
         return
-    if pod.name in found.pods:
+    if pod.name in objects.pods:
         raise InputError("two pods have this name", where.at("metadata.name"))
-    found.pods[pod.name] = pod
+    objects.pods[pod.name] = pod
 
 
 def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
-    """A pod that uses capacity, or None for one that is not bound or has ended. Raises `InputError`."""
+    """A pod that uses capacity; None for a pod that is not bound or has ended. Raises `InputError`."""
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     spec = mapping(item.get("spec"), where.at("spec"))
     status = mapping(item.get("status"), where.at("status"))
@@ -250,43 +250,45 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
 
 
 def _guards(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
-    """A bound pod's anti-affinity; its affinity was of moment when it was placed."""
+    """A bound pod's anti-affinity. Its affinity only mattered when it was placed."""
     affinity = mapping(spec.get("affinity"), where.at("spec.affinity"))
     if not affinity.get("podAntiAffinity"):
         return ()
     return tuple(term for term in terms_of(affinity, labels, where.at("spec.affinity")) if not term.attracts)
 
 
-def _read_topology(found: _Found, item: Mapping[str, object], where: Where) -> None:
+def _read_topology(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     topology = topology_from(item, where)
-    for known in found.topologies:
+    for known in objects.topologies:
         if known.name == topology.name and known.source == topology.source:
             raise InputError("two Topologies of one kind have this name", where.at("metadata.name"))
-    found.topologies.append(topology)
+    objects.topologies.append(topology)
     if links := links_of(item, where):
-        found.links[topology.name] = links
+        objects.links[topology.name] = links
 
 
-def _read_flavor(found: _Found, item: Mapping[str, object], where: Where) -> None:
+def _read_flavor(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     spec = mapping(item.get("spec"), where.at("spec"))
     name = text(spec.get("topologyName"), where.at("spec.topologyName"))
     labels = texts(spec.get("nodeLabels"), where.at("spec.nodeLabels"))
     if name:
-        found.flavors.setdefault(name, []).append(labels)
+        objects.flavors.setdefault(name, []).append(labels)
 
 
-def _pooled(found: _Found) -> list[Topology]:
-    """The topologies, Kueue's with the node labels of the one ResourceFlavor that refers to it."""
+def _pooled(objects: _ClusterObjects) -> list[Topology]:
+    """The topologies; Kueue's get the node labels of the ResourceFlavor that refers to them, if it is the
+    only one.
+    """
     return [
-        replace(t, node_selector=found.flavors[t.name][0])
-        if t.source == "kueue.x-k8s.io" and not t.node_selector and len(found.flavors.get(t.name, ())) == 1
+        replace(t, node_selector=objects.flavors[t.name][0])
+        if t.source == "kueue.x-k8s.io" and not t.node_selector and len(objects.flavors.get(t.name, ())) == 1
         else t
-        for t in found.topologies
+        for t in objects.topologies
     ]
 
 
 def _named_apart(topologies: list[Topology]) -> list[Topology]:
-    """Each topology once by name: equal ones of two kinds are one, others get their kind added."""
+    """Topologies with unique names: equal ones of two kinds become one, others get their kind added."""
     kept: dict[str, Topology] = {}
     for topology in sorted(topologies, key=lambda t: (SOURCES.index(t.source), t.name)):
         same = kept.get(topology.name)
@@ -298,48 +300,48 @@ def _named_apart(topologies: list[Topology]) -> list[Topology]:
     return list(kept.values())
 
 
-def _read_reservation(found: _Found, item: Mapping[str, object], where: Where) -> None:
+def _read_reservation(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     reservation = reservation_from(item, where)
-    if reservation.gang in found.reservations:
+    if reservation.gang in objects.reservations:
         raise InputError(f"two reservations are for {reservation.gang}", where.at("spec.gang"))
-    found.reservations[reservation.gang] = reservation
+    objects.reservations[reservation.gang] = reservation
 
 
-def _read_numa(found: _Found, item: Mapping[str, object], where: Where) -> None:
+def _read_numa(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     numa = numa_from(item, where)
-    found.numa[numa.name] = numa
+    objects.numa[numa.name] = numa
 
 
-def _read_claim(found: _Found, item: Mapping[str, object], where: Where) -> None:
-    kept = found.claims if item["kind"] == "ResourceClaim" else found.templates
+def _read_claim(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
+    kept = objects.claims if item["kind"] == "ResourceClaim" else objects.templates
     kept[_key(item, where)] = once(item, where, claim_from)
 
 
-def _read_slice(found: _Found, item: Mapping[str, object], where: Where) -> None:
-    found.slices.append(once(item, where, slice_from))
+def _read_slice(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
+    objects.slices.append(once(item, where, slice_from))
 
 
-def _read_class(found: _Found, item: Mapping[str, object], where: Where) -> None:
+def _read_class(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     name = mapping(item.get("metadata"), where.at("metadata"))["name"]
-    found.classes[str(name)] = class_from(item, where)
+    objects.classes[str(name)] = class_from(item, where)
 
 
-def _read_domain(found: _Found, item: Mapping[str, object], where: Where) -> None:
-    found.domains[_key(item, where)] = domain_template(item, where)
+def _read_domain(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
+    objects.domains[_key(item, where)] = domain_template(item, where)
 
 
-def _read_limit_range(found: _Found, item: Mapping[str, object], where: Where) -> None:
-    found.bounds[_key(item, where)] = bounds_from(item, where)
+def _read_limit_range(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
+    objects.bounds[_key(item, where)] = bounds_from(item, where)
 
 
-def _read_quota(found: _Found, item: Mapping[str, object], where: Where) -> None:
+def _read_quota(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     if quota := quota_from(item, where):
-        found.quotas[_key(item, where)] = quota
+        objects.quotas[_key(item, where)] = quota
 
 
-def _read_space(found: _Found, item: Mapping[str, object], where: Where) -> None:
+def _read_space(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     metadata = mapping(item.get("metadata"), where.at("metadata"))
-    found.spaces[str(metadata["name"])] = texts(metadata.get("labels"), where.at("metadata.labels"))
+    objects.spaces[str(metadata["name"])] = texts(metadata.get("labels"), where.at("metadata.labels"))
 
 
 def _key(item: Mapping[str, object], where: Where) -> str:
@@ -348,20 +350,20 @@ def _key(item: Mapping[str, object], where: Where) -> str:
     return f"{namespace}/{metadata['name']}"
 
 
-def _read_config(found: _Found, item: Mapping[str, object], where: Where) -> None:
+def _read_config(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     if mapping(item.get("metadata"), where.at("metadata")).get("name") in KNOWN:
-        found.settings = with_config(found.settings, item, where)
+        objects.settings = with_config(objects.settings, item, where)
     else:
-        found.ignored["ConfigMap"] += 1
+        objects.ignored["ConfigMap"] += 1
 
 
 def aliased(topology: Topology, settings: Settings) -> Topology:
-    """The topology with those level names of KAI's ConfigMap that name a label of it."""
+    """The topology with the level names of KAI's ConfigMap that refer to one of its labels."""
     named = {name: label for name, label in settings.aliases.items() if label in topology.levels}
     return replace(topology, aliases={**named, **topology.aliases}) if named else topology
 
 
-_Reader = Callable[[_Found, Mapping[str, object], Where], None]
+_Reader = Callable[[_ClusterObjects, Mapping[str, object], Where], None]
 
 
 _READERS: dict[tuple[str, str], _Reader] = {

@@ -1,8 +1,8 @@
-"""Dynamic resource allocation read from objects: claims, their templates, device classes and ResourceSlices.
+"""Dynamic resource allocation objects: claims, their templates, DeviceClasses and ResourceSlices. Pure.
 
 Sources: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
 `exactly`, devices with `basic`); `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only claims;
-class, count and constraints stand in these objects. Pure.
+class, count and constraints are fields of these objects.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from planner.model.quantity import amount
 
 
 def claim_from(item: Mapping[str, object], where: Where) -> ResourceClaim:
-    """What a ResourceClaim, or the template of one, asks for. Raises `InputError` for a malformed one."""
+    """The content of a ResourceClaim or ResourceClaimTemplate. Raises `InputError` for a malformed one."""
     place = where.at("spec")
     spec = mapping(item.get("spec"), place)
     if "spec" in spec:  # a template's spec holds metadata and the claim's spec
@@ -54,32 +54,32 @@ def claim_from(item: Mapping[str, object], where: Where) -> ResourceClaim:
 def _rules(
     devices: Mapping[str, object], requests: Sequence[Mapping[str, object]], where: Where
 ) -> Iterator[DeviceConstraint]:
-    """The constraints, each with the requests, or alternatives of them, that it names; none named is all."""
+    """The constraints with the requests or alternatives that each names; () for all."""
     places = _places(requests, where)
-    for index, one in enumerate(maps(devices.get("constraints"), where)):
+    for index, constraint in enumerate(maps(devices.get("constraints"), where)):
         field_place = where.below(f"[{index}]")
-        named = strings(one.get("requests"), field_place.below("requests"))
+        named = strings(constraint.get("requests"), field_place.below("requests"))
         for name in named:
             if name not in places:
                 raise InputError(
                     f"no request of the claim is named {name!r}; there are {', '.join(places) or 'none'}",
                     field_place.below("requests"),
                 )
-        whose = {place for name in named for place in places[name]}
+        named_places = {place for name in named for place in places[name]}
         for key, distinct in (("matchAttribute", False), ("distinctAttribute", True)):
-            if attribute := text(one.get(key), field_place.below(f"{key}")):
-                yield DeviceConstraint(attribute, distinct, tuple(sorted(whose)))
+            if attribute := text(constraint.get(key), field_place.below(f"{key}")):
+                yield DeviceConstraint(attribute, distinct, tuple(sorted(named_places)))
 
 
 def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str, list[tuple[int, int]]]:
-    """Requests by name, and their alternatives by REQUEST/NAME, as places among requests and alternatives."""
+    """By name (REQUEST or REQUEST/ALTERNATIVE), the indexes of requests and alternatives."""
     result: dict[str, list[tuple[int, int]]] = {}
     for index, request in enumerate(requests):
         name = text(request.get("name"), where)
-        others = maps(request.get("firstAvailable"), where)
-        result[name] = [(index, place) for place in range(max(1, len(others)))]
-        for place, other in enumerate(others):
-            result[f"{name}/{text(other.get('name'), where)}"] = [(index, place)]
+        alternatives = maps(request.get("firstAvailable"), where)
+        result[name] = [(index, place) for place in range(max(1, len(alternatives)))]
+        for place, alternative in enumerate(alternatives):
+            result[f"{name}/{text(alternative.get('name'), where)}"] = [(index, place)]
     return result
 
 
@@ -87,12 +87,12 @@ def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
     exactly = mapping(request.get("exactly"), where.below("exactly"))
     place = where.below("firstAvailable")
     alternatives = [
-        _devices(one, where.at(f"{place.field}[{index}]"))
-        for index, one in enumerate(maps(request.get("firstAvailable"), place))
+        _devices(alternative, where.at(f"{place.field}[{index}]"))
+        for index, alternative in enumerate(maps(request.get("firstAvailable"), place))
     ]
     if alternatives and not exactly:
-        first, *others = alternatives
-        return replace(first, alternatives=tuple(others))
+        preferred, *later_alternatives = alternatives
+        return replace(preferred, alternatives=tuple(later_alternatives))
     return _devices(exactly or request, where)
 
 
@@ -106,7 +106,7 @@ def _devices(wanted: Mapping[str, object], where: Where) -> ClaimRequest:
         expressions(wanted.get("selectors"), where.below("selectors")),
         admin_access=wanted.get("adminAccess") is True,
         tolerations=tuple(_tolerations(wanted, where.below("tolerations"))),
-        capacity_requests=_least(wanted, where.below("capacity.requests")),
+        capacity_requests=_min_capacity(wanted, where.below("capacity.requests")),
     )
 
 
@@ -118,9 +118,9 @@ def _tolerations(wanted: Mapping[str, object], where: Where) -> Iterator[Tolerat
         yield Toleration(key, operator or "Equal", value, effect)
 
 
-def _least(wanted: Mapping[str, object], where: Where) -> tuple[tuple[str, int], ...]:
-    asked = mapping(mapping(wanted.get("capacity"), where).get("requests"), where)
-    return tuple(sorted((str(name), sized(size, where.below(f"{name}"))) for name, size in asked.items()))
+def _min_capacity(request: Mapping[str, object], where: Where) -> tuple[tuple[str, int], ...]:
+    requests = mapping(mapping(request.get("capacity"), where).get("requests"), where)
+    return tuple(sorted((str(name), sized(size, where.below(f"{name}"))) for name, size in requests.items()))
 
 
 def expressions(selectors: object, where: Where) -> tuple[str, ...]:
@@ -149,9 +149,9 @@ def _allocated(item: Mapping[str, object], where: Where) -> tuple[DeviceId, ...]
 
 
 def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: Where) -> tuple[ClaimUse, ...]:
-    """The claims that a pod names in its spec, each with what its status says was made of it."""
+    """The claims that a pod's spec names, each with the claim generated for it by the pod's status."""
     place = where.below("resourceClaims")
-    made = {
+    claim_names = {
         text(status_entry.get("name"), place): text(status_entry.get("resourceClaimName"), place)
         for status_entry in maps(status.get("resourceClaimStatuses"), place)
     }
@@ -160,12 +160,14 @@ def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: W
         template = text(entry.get("resourceClaimTemplateName"), place)
         source = template or text(entry.get("resourceClaimName"), place)
         if source:
-            result.append(ClaimUse(source, bool(template), made.get(text(entry.get("name"), place), "")))
+            result.append(
+                ClaimUse(source, bool(template), claim_names.get(text(entry.get("name"), place), ""))
+            )
     return tuple(result)
 
 
 def extended_claim(status: Mapping[str, object], where: Where) -> str:
-    """The claim that was made for a pod's extended resources, by the pod's status; "" for none."""
+    """The claim generated for a pod's extended resources, from its status; "" for none."""
     place = where.at("status.extendedResourceClaimStatus")
     return text(mapping(status.get("extendedResourceClaimStatus"), place).get("resourceClaimName"), place)
 
@@ -182,7 +184,7 @@ def class_from(item: Mapping[str, object], where: Where) -> DeviceClass:
 
 
 def domain_template(item: Mapping[str, object], where: Where) -> str:
-    """The ResourceClaimTemplate that a ComputeDomain makes for its channel. Raises `InputError`."""
+    """The ResourceClaimTemplate that a ComputeDomain generates for its channel. Raises `InputError`."""
     spec = mapping(item.get("spec"), where.at("spec"))
     channel = mapping(spec.get("channel"), where.at("spec.channel"))
     template = mapping(channel.get("resourceClaimTemplate"), where.at("spec.channel.resourceClaimTemplate"))
@@ -199,9 +201,11 @@ def slice_from(item: Mapping[str, object], where: Where) -> Slice:
         for index, device in enumerate(maps(spec.get("devices"), where.at("spec.devices"))):
             place = where.at(f"spec.devices[{index}]")
             offers[text(device.get("name"), place)] = _offer(device, driver, place)
-        for index, one in enumerate(maps(spec.get("sharedCounters"), where.at("spec.sharedCounters"))):
+        for index, counter_set in enumerate(
+            maps(spec.get("sharedCounters"), where.at("spec.sharedCounters"))
+        ):
             place = where.at(f"spec.sharedCounters[{index}]")
-            counters[text(one.get("name"), place)] = _counters(one, place)
+            counters[text(counter_set.get("name"), place)] = _counters(counter_set, place)
     return Slice(
         text(spec.get("nodeName"), where.at("spec.nodeName")),
         driver,
@@ -219,12 +223,12 @@ def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
     attributes: dict[str, Value] = {}
     marks: dict[str, Value] = {}
     for name, typed in mapping(basic.get("attributes"), where.below("attributes")).items():
-        own = own_name(name, driver)
+        full_name = own_name(name, driver)
         if (value := _value(typed, name, where)) is not None:
-            if own.rpartition("/")[2] in SINGLE:
-                marks[own if "/" in own else f"{driver}/{own}"] = value
+            if full_name.rpartition("/")[2] in SINGLE:
+                marks[full_name if "/" in full_name else f"{driver}/{full_name}"] = value
             else:
-                attributes[own] = value
+                attributes[full_name] = value
     capacity = {}
     for name, stated in mapping(basic.get("capacity"), where.below("capacity")).items():
         size = stated.get("value") if isinstance(stated, Mapping) else stated
@@ -251,16 +255,16 @@ def _taints(basic: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
     return tuple(sorted(taints, key=lambda taint: (taint.key, taint.value, taint.effect)))
 
 
-def _counters(one: Mapping[str, object], where: Where) -> Counters:
+def _counters(entry: Mapping[str, object], where: Where) -> Counters:
     result = []
-    for name, stated in mapping(one.get("counters"), where).items():
+    for name, stated in mapping(entry.get("counters"), where).items():
         size = stated.get("value") if isinstance(stated, Mapping) else stated
         result.append((str(name), _sized(size, where, "counters", name)))
     return tuple(sorted(result))
 
 
 def _sized(size: object, where: Where, field: str, name: object) -> int:
-    """The same as `sized`, of a field whose place is put into words where it is wrong only."""
+    """Like `sized`; formats the field path only for an error, because it runs for every device."""
     try:
         return _bytes(str(size))
     except InputError as error:
@@ -274,7 +278,7 @@ def _equal(
     capacity: tuple[tuple[str, int], ...],
     shareable: bool,
 ) -> Device:
-    """The one device for all that are equal."""
+    """One shared record for all equal devices, to save memory."""
     return Device(driver, attributes, capacity, shareable, complete=True)
 
 
@@ -284,7 +288,7 @@ def _bytes(size: str) -> int:
 
 
 def sized(size: object, where: Where) -> int:
-    """A capacity, or an amount of a counter, in base units. Raises `InputError` for what is no quantity."""
+    """A capacity or counter amount in base units. Raises `InputError` for an invalid quantity."""
     try:
         return _bytes(str(size))
     except InputError as error:

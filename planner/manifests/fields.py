@@ -1,4 +1,4 @@
-"""Reading untyped documents: each helper takes what is there or says which field is wrong."""
+"""Typed reading of untyped documents: each helper returns the value or an error that names the field."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class CachedDocument(dict[str, object]):
-    """A document that keeps what was read from it, for who reads the same one again and again."""
+    """A document that caches what was read from it, for documents that are read repeatedly."""
 
     __slots__ = ("value",)
 
@@ -21,7 +21,7 @@ class CachedDocument(dict[str, object]):
 
 
 def once(item: Mapping[str, object], where: Where, read: Callable[[Mapping[str, object], Where], T]) -> T:
-    """What is read from a document, only once where it is a `CachedDocument` one."""
+    """The result of `read`, cached if the document is a `CachedDocument`."""
     if not isinstance(item, CachedDocument):
         return read(item, where)
     if item.value is None:
@@ -88,7 +88,7 @@ def integer(value: object, where: Where) -> int:
 
 
 def kind_of(value: object) -> str:
-    """What a person calls the value: "the string 'x'", "a list", "null"."""
+    """A value as shown to people: "the string 'x'", "a list", "null"."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""Parts of GPUs as KAI Scheduler's annotations and labels state them: fractions, memory, GPU groups.
+"""GPU shares from KAI Scheduler's annotations and labels: fractions, memory, GPU groups.
 
-KAI marks each shared GPU with a pod of its own, which asks for that GPU whole and carries the label
-`runai-gpu-group`, as the pods do that share it. Which parts fit side by side: `planner.node.gpu_sharing`.
+KAI marks each shared GPU with a pod of its own, which requests that whole GPU and has the label
+`runai-gpu-group`, like the pods that share it. Which shares fit together: `planner.node.gpu_sharing`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ RESERVATION_SPACES = ("kai-resource-reservation", "runai-reservation")
 
 
 def share_asked(annotations: Mapping[str, object], where: Where) -> Share | None:
-    """The part that a pod's annotations ask for, None where they ask for none. `where` names them.
+    """The share that a pod's annotations request; None for none. `where` is their location.
 
-    Raises `InputError`, with the field and the valid values, for what KAI would refuse.
+    Raises `InputError`, with the field and the valid values, for annotations that KAI would refuse.
     """
 
     def said(key: str) -> str:
@@ -66,7 +66,7 @@ def _wrong(where: Where, key: str, message: str) -> InputError:
 
 
 def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
-    """The GPUs on which KAI put a pod, by its labels."""
+    """The GPU groups that KAI assigned to a pod, from its labels."""
     first = labels.get(GROUP_LABEL, "")
     more = (value for key, value in labels.items() if key.startswith(GROUP_LABEL + "/"))
     return tuple(dict.fromkeys(group for group in (first, *sorted(more)) if group))
@@ -75,9 +75,9 @@ def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
 def shared_by(
     requests: dict[str, int], namespace: str, labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """The GPUs that a bound pod shares, or marks as shared; its requests then say so, by the part's name.
+    """The GPUs that a bound pod shares, or reserves for sharing; adds the share to its requests.
 
-    An annotation that KAI would have refused is none: other programs may have written it.
+    Annotations that KAI would have refused are ignored: other programs may have written them.
     """
     groups = groups_of(labels)
     if groups and namespace in RESERVATION_SPACES:

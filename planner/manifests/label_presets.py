@@ -1,7 +1,7 @@
-"""The sources of topology labels, a row each: label keys coarse to fine.
+"""Known sources of topology labels, one row each: label keys coarse to fine.
 
-From the documentation of the sources themselves (GPU feature discovery, Topograph, the clouds). Their numbers
-run in different directions; here every row runs from coarse to fine. The hostname is added to each.
+From the documentation of the sources (GPU feature discovery, Topograph, the clouds). They number levels in
+different directions; here every row runs from coarse to fine. The hostname is added to each.
 """
 
 from __future__ import annotations
@@ -90,26 +90,26 @@ _WORDS = ("region", "zone", "datacenter", "superpod", "spine", "block", "row", "
 
 
 def infer(nodes: Iterable[Node]) -> Topology:
-    """The topology that the nodes' labels tell: region and zone, the best carried source, clique, host.
+    """The topology in the nodes' labels: region and zone, the best matching source, clique, host.
 
     Levels that no node carries are left out. The source is the one with the most labels over all nodes; ties
-    go to the earlier row. Without any source, keys that end in a word such as "rack" are taken.
+    go to the earlier row. Without any source, keys that end in a word such as "rack" are used.
     """
     carried: Counter[str] = Counter()
     for node in nodes:
         carried.update(key for key, value in node.labels.items() if value)
     source = max(PRESETS, key=lambda preset: sum(carried[level] for level in preset.levels))
-    own = [level for level in source.levels if carried[level]] or _hand_made(carried)
+    source_levels = [level for level in source.levels if carried[level]] or _hand_made(carried)
     levels = [
         *(level for level in GENERIC if carried[level]),
-        *own,
+        *source_levels,
         *((CLIQUE_LABEL,) if carried[CLIQUE_LABEL] else ()),
     ]
     return Topology(INFERRED, (*levels, HOSTNAME), source="inferred from labels")
 
 
 def _hand_made(carried: Counter[str]) -> list[str]:
-    """For each word the key that most nodes carry of those that end in it."""
+    """For each word, the most frequent label key that ends in it."""
     result: list[str] = []
     for word in _WORDS:
         keys = [k for k in carried if re.fullmatch(rf"(.*[^a-z])?{word}", k) and k not in GENERIC]

@@ -1,9 +1,9 @@
-"""NUMA alignment read from objects: what of a pod is aligned, and the zones and policy of a node.
+"""NUMA alignment from objects: the aligned requests of a pod, and the zones and policy of a node.
 
-Sources: the kubelet's CPU, Memory and Device Manager; NodeResourceTopology. Devices are always aligned; cpu,
-memory and huge pages only for a Guaranteed pod whose resources are stated by container, and a container's
-CPUs only where they are whole, for others run on the shared ones. Under the scope `pod` all of it is asked
-for at once, of the init containers only what goes beyond.
+Sources: the kubelet's CPU, Memory and Device Manager; NodeResourceTopology. Devices are always aligned. cpu,
+memory and huge pages are aligned only for a Guaranteed pod with container resources, and CPUs only in whole
+numbers, because other containers run on the shared CPUs. Under the scope `pod` everything is requested
+together; init containers add only what exceeds the containers' requests.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ def alignment_of(spec: Mapping[str, object], where: Where) -> Alignment:
 
 
 def is_guaranteed(spec: Mapping[str, object], where: Where) -> bool:
-    """Whether every container has cpu and memory, above zero, requests equal to limits."""
-    found = [container for container, _ in _containers(spec, where)]
-    return bool(found) and all(_pinned(container, where) for container in found)
+    """Whether every container has cpu and memory requests above zero that equal its limits."""
+    containers = [container for container, _ in _containers(spec, where)]
+    return bool(containers) and all(_pinned(container, where) for container in containers)
 
 
 @lru_cache(maxsize=4096)
-def _alignment(found: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
-    """One record for all pods that ask for the same, for there are many of them."""
-    asks = tuple(AlignedRequest(name, dict(amounts), stays) for name, stays, amounts in found)
+def _alignment(containers: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
+    """One shared record for all pods with the same requests, because there are many of them."""
+    asks = tuple(AlignedRequest(name, dict(amounts), stays) for name, stays, amounts in containers)
     total: dict[str, int] = {}
     for ask in asks:
         for name, amount in ask.requests.items():
@@ -62,7 +62,7 @@ def _alignment(found: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
 
 
 def _containers(spec: Mapping[str, object], where: Where) -> Iterator[tuple[Mapping[str, object], bool]]:
-    """Init containers, then containers, as the kubelet admits them; whether each keeps what it gets."""
+    """Init containers, then containers, in the kubelet's order; True for those that keep their resources."""
     for container in maps(spec.get("initContainers"), where.at("initContainers")):
         yield container, container.get("restartPolicy") == "Always"
     for container in maps(spec.get("containers"), where.at("containers")):
@@ -150,7 +150,7 @@ def _zone(zone: Mapping[str, object], where: Where) -> Zone:
 
 
 def check_labels(labels: Mapping[str, str], where: Where) -> None:
-    """Raises `InputError` for a value of these labels that cannot be."""
+    """Raises `InputError` for an invalid value of these labels."""
     allowed = {
         POLICY_LABEL: ("none", "best-effort", RESTRICTED, SINGLE),
         SCOPE_LABEL: ("container", "pod"),

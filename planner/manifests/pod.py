@@ -1,9 +1,8 @@
-"""What one pod asks of a node, read from its spec: the effective request and where it may go.
+"""The scheduling fields of a pod's spec: its effective request and its node constraints.
 
 Effective request by the kubelet's rule: per resource max(sum of the containers and sidecars, max over the
-init containers of (that container and the sidecars started before it)), and the pod's overhead. Where a
-limit is given and no request, the request is the limit. `spec.resources` (pod level) overrides for the
-resources it names.
+init containers of (that container and the sidecars started before it)), plus the pod's overhead. A limit
+without a request sets the request. `spec.resources` (pod level) overrides the resources that it names.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ def shape_of(
     annotations: Mapping[str, object] | None = None,
     noted: Where | None = None,
 ) -> PodShape:
-    """The shape of a pod with this spec, which `where` names; `labels` and `annotations` (`noted` names them)
-    are the pod's own.
+    """The shape of a pod with this spec.
 
-    Raises `InputError`, which names the field, for what is malformed.
+    `where`: the location of the spec; `noted`: that of `annotations`. Raises `InputError` that names a
+    malformed field.
     """
     spec = mapping(pod_spec, where)
     affinity = mapping(spec.get("affinity"), where.below("affinity"))
@@ -59,7 +58,7 @@ def shape_of(
 
 
 def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int]:
-    """What the scheduler counts for the pod, in base units, with `pods: 1`; zero amounts are left out."""
+    """The request that the scheduler counts, in base units, with `pods: 1`; zero amounts are left out."""
     total: dict[str, int] = {}
     for index, container in enumerate(maps(spec.get("containers"), where.below("containers"))):
         _add(total, _container_request(container, where.below(f"containers[{index}]")))
@@ -86,9 +85,9 @@ def _container_request(container: Mapping[str, object], where: Where) -> dict[st
     requests = quantity.amounts(resources.get("requests"), where.below("resources.requests"), up=True)
     for name, amount in requests.items():
         if amount > limits.get(name, amount):
-            stated, most = (quantity.show(name, size) for size in (amount, limits[name]))
+            stated, limit = (quantity.show(name, size) for size in (amount, limits[name]))
             raise InputError(
-                f"{stated} is more than the limit of {most}; use {most} or less",
+                f"{stated} is more than the limit of {limit}; use {limit} or less",
                 where.below(f"resources.requests.{name}"),
             )
     return {**limits, **requests}

@@ -1,10 +1,10 @@
 """Required pod affinity and anti-affinity, and hard spread constraints, read from a pod's spec. Pure.
 
-Source: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
-labelSelector selects (none where it has no selector) in its namespaces: the pod's own where neither
-`namespaces` nor `namespaceSelector` says otherwise. A namespace whose labels are not known is meant by every
-selector, unless that is over `kubernetes.io/metadata.name` alone. `matchLabelKeys` and
-`mismatchLabelKeys` add the pod's own values of those labels it has.
+Source: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term matches the pods that its
+labelSelector selects (none without a selector) in its namespaces: the pod's own where neither `namespaces`
+nor `namespaceSelector` is set. A namespace with unknown labels matches every selector, unless that only reads
+`kubernetes.io/metadata.name`. `matchLabelKeys` and `mismatchLabelKeys` add the pod's own values of those
+labels.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ def _term(entry: Mapping[str, object], labels: Mapping[str, str], place: Where, 
 
 
 def _selected(entry: Mapping[str, object], labels: Mapping[str, str], place: Where) -> Term:
-    """The labelSelector of an entry, with the pod's own values of the labels that are to match, or not to."""
+    """The labelSelector of an entry, with requirements for `matchLabelKeys` and `mismatchLabelKeys`."""
     selected = mapping(entry.get("labelSelector"), place.below("labelSelector"))
-    own = (
+    label_requirements = (
         Requirement(name, operator, (labels[name],))
         for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
         for name in strings(entry.get(field), place.below(f"{field}"))
         if name in labels
     )
-    return (*selector_from(selected, place.below("labelSelector")), *own)
+    return (*selector_from(selected, place.below("labelSelector")), *label_requirements)
 
 
 def spreads_of(
     spec: Mapping[str, object], labels: Mapping[str, str], where: Where
 ) -> tuple[SpreadConstraint, ...]:
-    """The hard spread constraints of a pod with these labels; `where` names the list. Raises `InputError`.
+    """The hard spread constraints of a pod with these labels; `where` is the list. Raises `InputError`.
 
-    `ScheduleAnyway` is a preference of kube-scheduler's and no constraint: it is checked and left out.
+    `ScheduleAnyway` entries are preferences: they are validated and left out.
     """
     result: list[SpreadConstraint] = []
     for index, entry in enumerate(maps(spec.get("topologySpreadConstraints"), where)):
@@ -95,7 +95,7 @@ def _spread(entry: Mapping[str, object], labels: Mapping[str, str], place: Where
 
 
 def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], place: Where) -> str:
-    """A field's word, the first of the valid ones where it is left out."""
+    """The value of a field with fixed choices; the first choice if it is missing."""
     word = text(entry.get(field), place.below(f"{field}")) or valid[0]
     if word not in valid:
         raise InputError(f"{word!r} is no {field}; use one of {', '.join(valid)}", place.below(f"{field}"))
@@ -103,7 +103,7 @@ def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], pla
 
 
 def _namespaces(entry: Mapping[str, object], place: Where) -> tuple[tuple[str, ...], Term | None]:
-    """The namespaces that a term names, and the selector of others; neither means the pod's own."""
+    """The namespaces that a term names, and its namespace selector; neither means the pod's own."""
     spaces = strings(entry.get("namespaces"), place.below("namespaces"))
     if entry.get("namespaceSelector") is None:
         return spaces, None

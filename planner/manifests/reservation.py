@@ -1,6 +1,6 @@
 """Reservations as `bayplan.dev/v1alpha1` objects, written and read.
 
-With a gang's pods goes what matters of them to other gangs besides amounts: labels, anti-affinity terms, NUMA
+Besides amounts they contain the pod properties that affect other gangs: labels, anti-affinity terms, NUMA
 alignment, device claims (`ReservedPodTraits`).
 """
 
@@ -36,7 +36,7 @@ _STATES: tuple[str, ...] = get_args(State)
 
 
 def reservation_manifest(reservation: Reservation) -> dict[str, object]:
-    """The object that stands for a reservation; `reservation_from` reads it back unchanged."""
+    """The object for a reservation; `reservation_from` reads it back unchanged."""
     spec: dict[str, object] = {
         "gang": reservation.gang,
         "topology": reservation.topology,
@@ -70,8 +70,8 @@ def reservation_manifest(reservation: Reservation) -> dict[str, object]:
 
 
 def _traits_of(reservation: Reservation, pod_set: str) -> dict[str, object]:
-    found = next((traits for name, traits in reservation.traits if name == pod_set), None)
-    return {"traits": traits_json(found)} if found else {}
+    traits = next((traits for name, traits in reservation.traits if name == pod_set), None)
+    return {"traits": traits_json(traits)} if traits else {}
 
 
 def reservation_from(document: Mapping[str, object], where: Where) -> Reservation:
@@ -149,8 +149,8 @@ def _assignments(spec: Mapping[str, object], where: Where) -> list[Assignment]:
 def _traits(spec: Mapping[str, object], where: Where) -> Iterator[tuple[str, ReservedPodTraits]]:
     for index, entry in enumerate(maps(spec.get("requests"), where.at("spec.requests"))):
         place = where.at(f"spec.requests[{index}].traits")
-        if found := traits_from(mapping(entry.get("traits"), place), place):
-            yield text(entry.get("podSet"), place), found
+        if traits := traits_from(mapping(entry.get("traits"), place), place):
+            yield text(entry.get("podSet"), place), traits
 
 
 def _requests(spec: Mapping[str, object], where: Where) -> list[tuple[str, dict[str, int]]]:
@@ -225,7 +225,7 @@ def _want_from(data: Mapping[str, object], where: Where) -> DeviceRequest:
     for toleration in sequence(data.get("tolerations"), where):
         key, operator, value, effect = (*strings(toleration, where), "", "", "", "")[:4]
         tolerations.append(Toleration(key, operator, value, effect))
-    least = mapping(data.get("capacity"), where)
+    capacity = mapping(data.get("capacity"), where)
     return DeviceRequest(
         text(data.get("class"), where),
         strings(data.get("classSelectors"), where),
@@ -233,7 +233,7 @@ def _want_from(data: Mapping[str, object], where: Where) -> DeviceRequest:
         integer(data.get("count"), where),
         data.get("adminAccess") is True,
         tuple(tolerations),
-        tuple(sorted((str(name), integer(size, where)) for name, size in least.items())),
+        tuple(sorted((str(name), integer(size, where)) for name, size in capacity.items())),
     )
 
 

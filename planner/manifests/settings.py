@@ -33,7 +33,10 @@ KNOWN = (LEAF_SPINE_CONFIG, KAI_CONFIG, HISTORY_CONFIG)
 
 
 def with_config(settings: Settings, item: Mapping[str, object], where: Where) -> Settings:
-    """The settings with what a ConfigMap of these names says. Raises `InputError`, naming the field."""
+    """The settings with the content of a ConfigMap of these names.
+
+    Raises `InputError` that names the field.
+    """
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     readers = {LEAF_SPINE_CONFIG: _leaf_spine, HISTORY_CONFIG: _history}
     read = readers.get(str(metadata.get("name")), _kai)
@@ -55,8 +58,8 @@ def _leaf_spine(settings: Settings, config: Mapping[str, object], where: Where) 
     return replace(
         settings,
         weights=_weights(weights, where) if weights else settings.weights,
-        nodes_per_leaf=_most(limits, "maxNodesPerLeaf", settings.nodes_per_leaf, where),
-        gpus_per_leaf=_most(limits, "maxGPUsPerLeaf", settings.gpus_per_leaf, where),
+        nodes_per_leaf=_limit(limits, "maxNodesPerLeaf", settings.nodes_per_leaf, where),
+        gpus_per_leaf=_limit(limits, "maxGPUsPerLeaf", settings.gpus_per_leaf, where),
         limited=settings.limited or bool(limits),
     )
 
@@ -77,11 +80,11 @@ def _weights(stated: Mapping[str, object], where: Where) -> dict[str, float]:
     for name in stated:
         if name not in WEIGHTS:
             raise InputError(f"{name!r} is no weight; use {', '.join(WEIGHTS)}", where)
-    found = {name: _number(stated.get(name, 0.0), f"scoringWeights.{name}", where) for name in WEIGHTS}
-    total = sum(found.values())
+    weights = {name: _number(stated.get(name, 0.0), f"scoringWeights.{name}", where) for name in WEIGHTS}
+    total = sum(weights.values())
     if not 0 < total < float("inf"):
         raise InputError("scoringWeights: at least one weight must be above zero", where)
-    return {name: weight / total for name, weight in found.items()}
+    return {name: weight / total for name, weight in weights.items()}
 
 
 def _number(value: object, name: str, where: Where) -> float:
@@ -92,7 +95,7 @@ def _number(value: object, name: str, where: Where) -> float:
     return float(value)
 
 
-def _most(limits: Mapping[str, object], name: str, default: int, where: Where) -> int:
+def _limit(limits: Mapping[str, object], name: str, default: int, where: Where) -> int:
     value = limits.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"topologyConstraints.{name}: expected a whole number of 1 or more", where)
@@ -157,7 +160,7 @@ def quota_from(item: Mapping[str, object], where: Where) -> Quota | None:
 
 
 def _counted(values: object, where: Where, *, up: bool) -> dict[str, int]:
-    """By the quota's names; `cpu` and `memory` alone mean requests."""
+    """By the quota's resource names; plain `cpu` and `memory` mean requests."""
     result: dict[str, int] = {}
     for key, value in mapping(values, where).items():
         resource = next((key.removeprefix(prefix) for prefix in _TRACKED if key.startswith(prefix)), key)

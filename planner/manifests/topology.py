@@ -24,10 +24,10 @@ ADAPTER_KEY = "bayplan.dev/adapter-gbps"
 
 
 def topology_from(item: Mapping[str, object], where: Where) -> Topology:
-    """The topology that an object describes; the hostname is added as last level where it is left out.
+    """The topology in an object; the hostname is added as last level if it is missing.
 
-    Raises `InputError` for no level or more than 16, a level twice, the hostname not last, or a reservable
-    level, node selector, oversubscription or adapter speed that cannot be.
+    Raises `InputError` for no level or more than 16, a repeated level, a hostname that is not last, or an
+    invalid reservable level, node selector, oversubscription or adapter speed.
     """
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     spec = mapping(item.get("spec"), where.at("spec"))
@@ -91,35 +91,35 @@ def _selector(spec: Mapping[str, object], annotations: Mapping[str, str], where:
 def _oversubscription(
     annotations: Mapping[str, str], levels: tuple[str, ...], where: Where
 ) -> dict[str, float]:
-    """`LEVEL=RATIO,…`: between domains of the level the links carry 1/RATIO of what their nodes can send."""
+    """`LEVEL=RATIO,…`: links between domains of the level carry 1/RATIO of what their nodes can send."""
     result: dict[str, float] = {}
     place = where.at(f"metadata.annotations.{OVERSUBSCRIPTION_KEY}")
     for pair in filter(None, annotations.get(OVERSUBSCRIPTION_KEY, "").split(",")):
         level, _, ratio = pair.strip().partition("=")
         if level not in levels:
             raise InputError(f"{level!r} is none of the levels {', '.join(levels)}", place)
-        result[level] = _positive(ratio, "a ratio from 1 up, as in LEVEL=7", place, least=1.0)
+        result[level] = _positive(ratio, "a ratio from 1 up, as in LEVEL=7", place, minimum=1.0)
     return result
 
 
 def _adapter(annotations: Mapping[str, str], where: Where) -> float:
     stated = annotations.get(ADAPTER_KEY, "")
     place = where.at(f"metadata.annotations.{ADAPTER_KEY}")
-    return _positive(stated, "gigabits a second, as in 400", place, least=1.0) if stated else 0.0
+    return _positive(stated, "gigabits a second, as in 400", place, minimum=1.0) if stated else 0.0
 
 
-def _positive(stated: str, what: str, where: Where, *, least: float) -> float:
+def _positive(stated: str, expected: str, where: Where, *, minimum: float) -> float:
     try:
         number = float(stated)
     except ValueError:
         number = 0.0
-    if not least <= number < 1e6:
-        raise InputError(f"{stated!r} is not {what}", where)
+    if not minimum <= number < 1e6:
+        raise InputError(f"{stated!r} is not {expected}", where)
     return number
 
 
 def links_of(item: Mapping[str, object], where: Where) -> tuple[Link, ...]:
-    """The cables that our own kind lists: `spec.links[] {from, to, gbps}`. Raises `InputError`."""
+    """The cables in our own kind: `spec.links[] {from, to, gbps}`. Raises `InputError`."""
     spec = mapping(item.get("spec"), where.at("spec"))
     result: list[Link] = []
     for index, entry in enumerate(maps(spec.get("links"), where.at("spec.links"))):
@@ -127,8 +127,8 @@ def links_of(item: Mapping[str, object], where: Where) -> tuple[Link, ...]:
         speed = entry.get("gbps", 0)
         if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0 <= speed < 1e9:
             raise InputError(f"expected gigabits a second, found {kind_of(speed)}", where.at(f"{place}.gbps"))
-        one, other = text(entry.get("from"), where.at(place)), text(entry.get("to"), where.at(place))
-        if not one or not other:
+        source, target = text(entry.get("from"), where.at(place)), text(entry.get("to"), where.at(place))
+        if not source or not target:
             raise InputError("a link names its two ends, from and to", where.at(place))
-        result.append(Link(one, other, float(speed)))
+        result.append(Link(source, target, float(speed)))
     return tuple(result)

@@ -1,8 +1,8 @@
-"""A Topology from the labels that nodes carry: what `bayplan topology propose` writes.
+"""Topology objects proposed from node labels: the output of `bayplan topology propose`.
 
-Nodes are grouped by the source whose labels they carry most (a row of `planner.manifests.label_presets`) and
-by which of them they carry; each group that has a level above the host gets a proposal, for a node pool has
-one topology.
+Nodes are grouped by the source with most of their labels (a row of `planner.manifests.label_presets`) and by
+the levels of it that they have. Each group with a level above the host gets a proposal, because a node pool
+has one topology.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ API_VERSIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A topology, the source of its labels, how many nodes it covers, and what a person should know of it."""
+    """A topology, the source of its labels, the number of nodes it covers, and notes for its reader."""
 
     topology: Topology
     source: str
@@ -37,22 +37,22 @@ class Proposal:
 
 
 def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:
-    """A proposal for each group of nodes, the largest first; none where no node tells more than its host."""
+    """A proposal for each group of nodes, the largest first; none where labels give only the host."""
     groups = _groups(sorted(nodes, key=lambda node: natural(node.name)))
-    made = [(source, infer(members), members) for source, members in groups]
-    kept = [(source, topology, members) for source, topology, members in made if topology.host_index > 0]
+    inferred = [(source, infer(members), members) for source, members in groups]
+    kept = [(source, topology, members) for source, topology, members in inferred if topology.host_index > 0]
     result: list[Proposal] = []
     for source, topology, members in kept:
-        mine = {node.name for node in members}
-        others = [node for _, group in groups for node in group if node.name not in mine]
-        before = sum(1 for proposal in result if proposal.source == source)
-        name = f"{source}-{before + 1}" if before else source
-        result.append(_proposal(source, replace(topology, name=name), members, others))
+        member_names = {node.name for node in members}
+        outsiders = [node for _, group in groups for node in group if node.name not in member_names]
+        earlier_count = sum(1 for proposal in result if proposal.source == source)
+        name = f"{source}-{earlier_count + 1}" if earlier_count else source
+        result.append(_proposal(source, replace(topology, name=name), members, outsiders))
     return tuple(result)
 
 
 def _groups(nodes: Iterable[Node]) -> list[tuple[str, list[Node]]]:
-    """Nodes by source and level keys, the largest group first; who has a part of another's keys joins it."""
+    """Nodes by source and level keys, the largest group first; a subset of another group's keys joins it."""
     by_keys: dict[tuple[str, frozenset[str]], list[Node]] = {}
     for node in nodes:
         keys = frozenset(infer([node]).levels[:-1])
@@ -71,27 +71,29 @@ def _source(node: Node) -> str:
     return best.name if any(node.labels.get(key) for key in best.levels) else HAND_MADE
 
 
-def _proposal(source: str, inferred: Topology, members: Sequence[Node], others: Sequence[Node]) -> Proposal:
-    selector = _pool(members, others)
+def _proposal(
+    source: str, inferred: Topology, members: Sequence[Node], outsiders: Sequence[Node]
+) -> Proposal:
+    selector = _pool(members, outsiders)
     topology = replace(inferred, node_selector=selector, source="bayplan.dev")
     notes = [note for level in topology.levels[:-1] for note in _notes(topology, level, members)]
-    if others:
+    if outsiders:
         covered = len(members)
-        notes.append(f"{covered} of {covered + len(others)} nodes carry these labels")
+        notes.append(f"{covered} of {covered + len(outsiders)} nodes carry these labels")
     return Proposal(topology, source, len(members), tuple(notes))
 
 
-def _pool(members: Sequence[Node], others: Sequence[Node]) -> dict[str, str]:
+def _pool(members: Sequence[Node], outsiders: Sequence[Node]) -> dict[str, str]:
     """The node-pool label that all these nodes share and no other node has, where there is one."""
     values = {node.labels.get(NODE_POOL, "") for node in members}
-    elsewhere = {node.labels.get(NODE_POOL, "") for node in others}
+    elsewhere = {node.labels.get(NODE_POOL, "") for node in outsiders}
     if len(values) == 1 and "" not in values and not values & elsewhere:
         return {NODE_POOL: values.pop()}
     return {}
 
 
 def _notes(topology: Topology, level: str, members: Sequence[Node]) -> list[str]:
-    """What is odd about one level: nodes without its label, repeated values, nothing divided."""
+    """Unusual facts about one level: nodes without its label, repeated values, a single domain."""
     depth = topology.index(level) + 1
     paths = {topology.path(node.name, node.labels)[:depth] for node in members if node.labels.get(level)}
     bare = sum(1 for node in members if not node.labels.get(level))

@@ -1,10 +1,10 @@
-"""What is asked, answered and held, as frozen records, in Kubernetes' words.
+"""Requests, answers and reservations as frozen records, in Kubernetes' terms.
 
-- `podgroup`: what is asked: a gang with its PodSets; `pod`: the shape of one pod; `claim_spec`: a claim
-- `answer`: what is answered; `reservation`: what is held, and the book of all reservations
-- `node`, `topology`, `labels`, `settings`: what there is, by the API server and the administrator
-- `pod_class`: pods that nothing tells apart, which `request` makes and `node` packs
-- `quantity`, `natural_order`, `errors`, `work_budget`: numbers, sorting, bad input, the work of a search
+- `podgroup`: the request: a gang with its PodSets; `pod`: the shape of one pod; `claim_spec`: a claim
+- `answer`: the answer; `reservation`: what a gang holds, and the book of all reservations
+- `node`, `topology`, `labels`, `settings`: what the API server and the administrator define
+- `pod_class`: equal pods as one class, which `request` makes and `node` packs
+- `quantity`, `natural_order`, `errors`, `work_budget`: numbers, sorting, invalid input, search budgets
 
 Imports nothing of the planner. Begin with `podgroup`, then `answer`.
 """

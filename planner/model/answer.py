@@ -1,4 +1,4 @@
-"""The planner's three answers, and what they carry for people and for the contract's JSON."""
+"""The planner's three answers, with their details for people and for the JSON contract."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class LevelAttempt:
-    """One level that was tried: how many pods fit in its best domain, and that domain. For `--explain`."""
+    """One searched level: its best domain and the number of pods that fit there. For `--explain`."""
 
     level: str
     domain: Domain
@@ -33,13 +33,14 @@ class LevelAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the planner says of one gang.
+    """The planner's answer for one gang.
 
-    `level` and `domain`: the finest domain that holds the whole placement ("" and `()` for the whole
-    topology or none). `reserves`: the domains that the gang will hold whole. A gang that is not admitted has
-    neither assignments nor reserves. `reason` is a CamelCase token; `message` one or two sentences with the
-    numbers and what would work. `obstacles`: nodes left out, by cause ("taint nvidia.com/gpu", "reserved by
-    default/Job/a", "insufficient nvidia.com/gpu", "cordoned"). `attempts`: the search, coarse to fine.
+    `level` and `domain`: the finest domain that holds the whole placement ("" and `()` for the whole topology
+    or none). `reserves`: the domains that the gang will hold whole. A gang that is not admitted has neither
+    assignments nor reserves. `reason` is a CamelCase token; `message` is one or two sentences with the
+    numbers and what would work. `obstacles`: counts of excluded nodes by cause ("taint nvidia.com/gpu",
+    "reserved by default/Job/a", "insufficient nvidia.com/gpu", "cordoned"). `attempts`: the searched levels,
+    coarse to fine.
     """
 
     gang: str

@@ -1,7 +1,7 @@
-"""What one device claim asks for, whatever the node: requests with alternatives, and constraints over them.
+"""The content of one device claim, independent of any node: requests with alternatives, and constraints.
 
-A `ClaimSpec` travels through the planner as a resource of its own name (`claims/DIGEST`), so that what is
-reserved and what is used add up by name; what such names come to on a node, `devices/availability.py` says.
+The planner handles a `ClaimSpec` as a resource with its own name (`claims/DIGEST`), so that reserved and used
+claims can be added up by name; `devices/availability.py` decides how many a node can serve.
 
 Source: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
 `exactly`); NVIDIA's device classes; `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only
@@ -35,9 +35,9 @@ PREFIX = "claims/"
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """`count` devices, or all, that meet the expressions of their class and the request's own `selectors`.
+    """`count` devices, or all, that meet the expressions of their class and the request's `selectors`.
 
-    `admin_access`: it only looks at them and takes none. `capacity_requests`: capacities that each must have,
+    `admin_access`: observes devices and takes none. `capacity_requests`: minimum capacity of each device,
     base units.
     """
 
@@ -51,12 +51,12 @@ class DeviceRequest:
 
     @property
     def expressions(self) -> tuple[str, ...]:
-        """All that a device must meet, in the order in which Kubernetes looks at it."""
+        """All CEL expressions that a device must meet, in the order in which Kubernetes evaluates them."""
         return (*self.of_class, *self.selectors)
 
     @property
     def words(self) -> str:
-        """As a person says it: "2 × gpu.nvidia.com", "1 × mig.nvidia.com where profile == '3g.40gb'"."""
+        """As text: "2 × gpu.nvidia.com", "1 × mig.nvidia.com where profile == '3g.40gb'"."""
         number = "all" if self.count == UNKNOWN else f"{self.count} ×"
         selected = _LOOKUP.sub("", " ".join(" && ".join(self.selectors).split()))
         shown = selected if len(selected) <= _MAX_SHOWN else selected[: _MAX_SHOWN - 1] + "…"
@@ -65,9 +65,9 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeviceConstraint:
-    """All devices have the same value of the attribute (its full name), or (`distinct`) no two of them have.
+    """All devices have the same value of the attribute (full name), or (`distinct`) all different ones.
 
-    `requests`: the requests that it means, each with the place of the alternative; () for all of the claim.
+    `requests`: the constrained requests, each with the index of the alternative; () for all of the claim.
     """
 
     attribute: str
@@ -75,19 +75,22 @@ class DeviceConstraint:
     requests: tuple[tuple[int, int], ...] = ()
 
     def applies_to(self, request: int, alternative: int) -> bool:
-        """Whether the devices of this alternative of a request are meant."""
+        """Whether the constraint covers the devices of this alternative of a request."""
         return not self.requests or (request, alternative) in self.requests
 
     @property
     def words(self) -> str:
-        """As a person says it: "the same pcieRoot"."""
+        """As text: "the same pcieRoot"."""
         name = self.attribute.rpartition("/")[2]
         return f"{'a different' if self.distinct else 'the same'} {name}"
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimSpec:
-    """One claim: the alternatives of each of its requests, and the rules. `name` tells it from all others."""
+    """One claim: the alternatives of each of its requests, and its constraints.
+
+    `name` identifies its content.
+    """
 
     name: str
     choices: tuple[tuple[DeviceRequest, ...], ...] = field(compare=False)
@@ -95,7 +98,7 @@ class ClaimSpec:
 
     @property
     def words(self) -> str:
-        """As a person says it: "2 × gpu.nvidia.com, 1 × rdma with the same pcieRoot"."""
+        """As text: "2 × gpu.nvidia.com, 1 × rdma with the same pcieRoot"."""
         requests = ", ".join(" or ".join(request.words for request in choice) for choice in self.choices)
         constraints = " and ".join(dict.fromkeys(constraint.words for constraint in self.constraints))
         return f"{requests} with {constraints}" if constraints else requests
@@ -108,14 +111,14 @@ ExtendedResourceClaim = tuple[str, ClaimSpec]
 def claim_spec_of(
     choices: Iterable[Iterable[DeviceRequest]], constraints: Iterable[DeviceConstraint] = ()
 ) -> ClaimSpec:
-    """The claim of these requests and constraints; equal ones have one name."""
+    """The claim with these requests and constraints; equal claims have the same name."""
     asked, constrained = tuple(map(tuple, choices)), tuple(constraints)
     written = json.dumps(_json(asked, constrained), sort_keys=True)
     return ClaimSpec(PREFIX + hashlib.sha256(written.encode()).hexdigest()[:16], asked, constrained)
 
 
 def is_claim_spec(resource: str) -> bool:
-    """Whether the resource is the name of a `ClaimSpec`."""
+    """Whether the resource name is that of a `ClaimSpec`."""
     return resource.startswith(PREFIX)
 
 
@@ -159,9 +162,9 @@ def _request_json(request: DeviceRequest) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class ClaimUse:
-    """A claim that a pod names: a template's name, or a ResourceClaim's (`template` False).
+    """A claim that a pod names: by template, or a ResourceClaim directly (`template` False).
 
-    `made`: the ResourceClaim that was made from the template for this very pod, "" where none is known.
+    `made`: the ResourceClaim generated from the template for this pod, "" where none is known.
     """
 
     source: str

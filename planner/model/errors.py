@@ -1,4 +1,4 @@
-"""What goes wrong with input, said for a person: which file, which object, which field, what is wrong."""
+"""Errors about invalid input, written for people: the file, the object, the field, and what is wrong."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The place of a value: a file (or "" when it came over the wire), an object and a field path."""
+    """The location of a value: a file ("" for an API request), an object and a field path."""
 
     file: str = ""
     object: str = ""

@@ -1,4 +1,4 @@
-"""The one order of names: natural, so that `r2` comes before `r10`, and total, so that every sort is."""
+"""The order of names: natural, so that `r2` comes before `r10`, and total, so that results are stable."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: labels, taints, what it can give (base units) and whether it takes pods now."""
+    """A node: labels, taints, allocatable amounts (base units) and whether it takes pods now."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -32,10 +32,10 @@ class Node:
 class BoundPod:
     """A pod that uses capacity on a node: NAMESPACE/NAME, its node, its effective request.
 
-    `reservation` is the id (annotation `bayplan.dev/reservation`) of the gang's reservation that already
-    accounts for it, "" for a pod of somebody else. `daemon`: a DaemonSet's pod, which every node has and
-    which therefore opens no pristine domain. `alignment`: what the kubelet aligned for it; None where only
-    the sum is known. `terms`: its required anti-affinity, which keeps others away too.
+    `reservation`: the id (annotation `bayplan.dev/reservation`) of the reservation that covers it, "" for
+    pods of other workloads. `daemon`: a DaemonSet's pod; every node has it, so it does not make a domain
+    opened. `alignment`: what the kubelet aligned for it; None where only the sum is known. `terms`: its
+    required anti-affinity, which keeps other pods away.
     """
 
     name: str

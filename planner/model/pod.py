@@ -1,9 +1,9 @@
-"""What of a pod matters to the planner: requests, NUMA alignment, where it may go, and beside which pods.
+"""The parts of a pod that the planner reads: requests, NUMA alignment, node constraints, pod affinity.
 
-Sources: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term means the pods that its
-labelSelector selects (none where it has no selector) in its namespaces: the pod's own where neither
-`namespaces` nor `namespaceSelector` says otherwise. A namespace whose labels are not known is meant by every
-selector, unless that is over `kubernetes.io/metadata.name` alone.
+Sources: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term matches the pods that its
+labelSelector selects (none without a selector) in its namespaces: the pod's own where neither `namespaces`
+nor `namespaceSelector` is set. A namespace with unknown labels matches every selector, unless that only reads
+`kubernetes.io/metadata.name`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
 
 @dataclass(frozen=True, slots=True)
 class AlignedRequest:
-    """What is aligned in one go: a container's request, or the pod's. `stays`: it keeps what it gets."""
+    """Amounts that are aligned together: a container's request, or the pod's.
+
+    `stays`: held for the pod's lifetime.
+    """
 
     name: str = field(compare=False)
     requests: Resources = field(hash=False)
@@ -28,21 +31,21 @@ class AlignedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """A pod as the Topology Manager sees it, under either of its scopes; who asks for nothing is left out.
+    """A pod's requests as the Topology Manager sees them, under either scope; empty requests are left out.
 
-    `key` stands for all of it in keys of what is remembered.
+    `key` identifies the content in cache keys.
     """
 
     containers: tuple[AlignedRequest, ...] = ()
     pod: tuple[AlignedRequest, ...] = ()
 
     def asks(self, scope: str) -> tuple[AlignedRequest, ...]:
-        """What is aligned one after the other under the scope "container" or "pod"."""
+        """The requests that are aligned one after the other under the scope "container" or "pod"."""
         return self.pod if scope == "pod" else self.containers
 
     @property
     def key(self) -> tuple[tuple[bool, tuple[tuple[str, int], ...]], ...]:
-        """All that tells two alignments apart, hashable."""
+        """Hashable; equal for equal alignments."""
         return tuple(
             (ask.stays, tuple(sorted(ask.requests.items()))) for ask in (*self.containers, *self.pod)
         )
@@ -55,7 +58,7 @@ NOTHING = Alignment()
 
 
 def assumed(requests: Resources) -> Alignment:
-    """The alignment of a pod of which only the sum is known: its devices, in one container."""
+    """The alignment of a pod of which only the sum is known: its devices, as one container."""
     devices = {name: amount for name, amount in requests.items() if "/" in name and amount > 0}
     asks = (AlignedRequest("", devices),) if devices else ()
     return Alignment(asks, asks)
@@ -65,8 +68,8 @@ def assumed(requests: Resources) -> Alignment:
 class PodTerm:
     """A required term of pod affinity (`attracts`) or anti-affinity over a node label's values.
 
-    It means the pods for which every requirement of `selector` holds, in the namespaces `spaces` (none of
-    them: in the pod's own), or in `every` one besides, whose labels meet `among`.
+    It matches pods that meet all requirements of `selector`, in the namespaces `spaces` (none: the pod's
+    own). With `every`, pods in all namespaces with labels that meet `among` match too.
     """
 
     key: str
@@ -79,12 +82,12 @@ class PodTerm:
 
 @dataclass(frozen=True, slots=True)
 class SpreadConstraint:
-    """An entry of `topologySpreadConstraints` that is hard (`DoNotSchedule`), as core/v1 has it.
+    """A hard entry of `topologySpreadConstraints` (`DoNotSchedule`), as in core/v1.
 
-    No domain of the label `key` has more than `skew` of the pods that `selector` means (in the pod's own
-    namespace) above the domain with the fewest; that counts as zero where there are fewer domains than
-    `least`. Domains are those of nodes that the pod's selectors let it be on (`by_affinity`), and whose
-    taints it tolerates (`by_taints`).
+    In no domain of the label `key` may the number of pods that match `selector` (in the pod's own namespace)
+    exceed that of the emptiest domain by more than `skew`. With fewer domains than `least` the emptiest
+    counts as zero. Domains are those of nodes that the pod's selectors allow (`by_affinity`) and that have
+    only taints it tolerates (`by_taints`).
     """
 
     key: str
@@ -97,18 +100,18 @@ class SpreadConstraint:
 
 @dataclass(frozen=True, slots=True)
 class PodShape:
-    """What the scheduler looks at in a pod, and nothing else.
+    """All fields of a pod that the scheduler reads.
 
-    `requests`: the effective request (init containers, sidecars and overhead counted, facts of the kubelet),
-    in base units, with `pods: 1`. `affinity`: the required node affinity as terms that are ORed; `()` is no
+    `requests`: the effective request (with init containers, sidecars and overhead, by the kubelet's rule), in
+    base units, with `pods: 1`. `affinity`: the required node affinity as terms that are ORed; `()` is no
     constraint. `preferences`: the preferred terms with their weights (1 to 100). `anti_affinity`: topology
-    keys over which pods of the same PodSet must differ (required pod anti-affinity that selects the pod's
-    own labels). `priority` as the pod states it. `alignment`: what the kubelet aligns to NUMA zones; None
-    where only the sum is known. `labels` and `terms`: the pod's own labels and its required pod affinity and
-    anti-affinity, and `spread` its hard spread constraints; by themselves they tell no two shapes apart.
+    keys over which pods of the same PodSet must differ (required pod anti-affinity that selects the pod's own
+    labels). `priority` as the pod states it. `alignment`: what the kubelet aligns to NUMA zones; None where
+    only the sum is known. `labels` and `terms`: the pod's labels and its required pod affinity and
+    anti-affinity; `spread`: its hard spread constraints. These three do not make two shapes different.
     `claims`: the device claims that it names.
 
-    All of it is as read; what it comes to in a cluster is a `ResolvedShape` (`planner.model.resolved`).
+    All of it is as read; `ResolvedShape` (planner.model.resolved) adds its meaning in a cluster.
     """
 
     requests: Resources = field(default_factory=dict)
@@ -126,7 +129,7 @@ class PodShape:
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs that one pod asks for, whatever the maker; claimed ones too, once they are known."""
+        """Whole GPUs of all vendors that one pod requests; claimed GPUs too, once resolved."""
         return sum(self.requests.get(name, 0) for name in (*GPU_RESOURCES, CLAIMED_GPU))
 
     @property
@@ -146,12 +149,12 @@ Spaces = Mapping[str, Mapping[str, str]]
 """By name the labels of namespaces, of those that are known."""
 
 
-def means(term: PodTerm, own: str, space: str, labels: Mapping[str, str], known: Spaces) -> bool:
-    """Whether a term of a pod in namespace `own` means a pod with these labels in namespace `space`."""
-    if space not in (term.spaces or (() if term.every else (own,))):
+def means(term: PodTerm, pod_space: str, space: str, labels: Mapping[str, str], spaces: Spaces) -> bool:
+    """Whether a term of a pod in namespace `pod_space` matches a pod with these labels in `space`."""
+    if space not in (term.spaces or (() if term.every else (pod_space,))):
         if not term.every:
             return False
-        if space in known and not selected(term.among, {NAMESPACE_NAME_LABEL: space, **known[space]}):
+        if space in spaces and not selected(term.among, {NAMESPACE_NAME_LABEL: space, **spaces[space]}):
             return False
     return selected(term.selector, labels)
 

@@ -1,4 +1,4 @@
-"""Kinds of pods: those that the search need not tell apart, and when two kinds are one."""
+"""Pod classes: pods that the search treats as equal, and when two classes can be merged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from planner.model.topology import ROOT
 
 @dataclass(frozen=True, slots=True)
 class PodClass:
-    """Pods of one shape and one constraint. `parts` are the PodSets it is made of, in order, with counts.
+    """Pods of one shape and one constraint. `parts`: the PodSets in it, in order, with counts.
 
-    Levels are indices into the topology, `ROOT` where nothing is asked. `required` and `preferred` are the
-    PodSets' own; `anti_affinity_levels` the levels over which these pods must differ.
+    Levels are indices into the topology, `ROOT` for no level. `required` and `preferred` are the PodSets'
+    own; `anti_affinity_levels` are the levels over which these pods must differ.
     """
 
     parts: tuple[tuple[str, int], ...]
@@ -42,19 +42,19 @@ class PodClass:
 
     @property
     def anti_affinity_labels(self) -> tuple[str, ...]:
-        """Labels that are no level, over which these pods must differ."""
+        """Labels over which these pods must differ and that are no level."""
         return tuple(key for key, name in self.anti_affinity_over if name in self.names)
 
 
 def separated(first: PodClass, second: PodClass) -> set[int]:
-    """The levels in one domain of which no pods of both kinds may be; of one kind with itself, no two."""
+    """Levels at which one domain must not hold pods of both classes; with itself, no two of its pods."""
     return {level for level, name in first.anti_affinity_with if name in second.names}
 
 
 def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
-    """Kinds that nothing tells apart become one: a master that is shaped as its workers joins them.
+    """The classes with equal ones merged: a master with the same shape as its workers joins them.
 
-    PodSets of equal size that are each required in one domain of a level become slices of one kind.
+    PodSets of equal size that each require one domain of a level become slices of one class.
     """
     classes: list[PodClass] = []
     for kind in map(_as_slices, kinds):
@@ -73,9 +73,9 @@ def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
 
 
 def joined(first: PodClass, second: PodClass) -> PodClass | None:
-    """The two kinds as one, None where something tells them apart."""
-    both = merged((first, second))
-    return both[0] if len(both) == 1 else None
+    """The two classes as one; None where they differ."""
+    merged_kinds = merged((first, second))
+    return merged_kinds[0] if len(merged_kinds) == 1 else None
 
 
 def _as_slices(kind: PodClass) -> PodClass:
@@ -85,15 +85,17 @@ def _as_slices(kind: PodClass) -> PodClass:
 
 
 def _as_one(kind: PodClass) -> PodClass:
-    """A kind of one slice is required in one domain; the two are the same."""
+    """A class of one slice, written as required in one domain; both forms are equivalent."""
     if kind.slice_level == ROOT or kind.slice_size != kind.count:
         return kind
     return replace(kind, required=max(kind.required, kind.slice_level), slice_level=ROOT, slice_size=1)
 
 
 def _joins(kind: PodClass, other: PodClass) -> bool:
-    """Whether nothing tells the kinds apart; such as are kept apart, are together with others, or prefer a
-    level, by themselves alone are two."""
+    """Whether the classes are equal.
+
+    Classes that are kept apart, kept together with others, or prefer a level on their own never merge.
+    """
     never_joins = kind.shape.anti_affinity or kind.co_located_at or kind.preferred != ROOT
     return not never_joins and _same(kind, other)
 

@@ -1,4 +1,4 @@
-"""What is asked for: a PodGroup of PodSets, each with the shape of its pods and its topology constraint."""
+"""The request: a PodGroup of PodSets, each with the shape of its pods and its topology constraint."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FabricStrategy = Literal["", "consolidated", "distributed", "balanced"]
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A topology request: levels are node-label keys (or a Topology's alias), "" where nothing is asked.
+    """A topology request: levels are node-label keys (or a Topology's alias), "" for none.
 
-    `required` is never relaxed, `preferred` is tried first and then each coarser level up to the required
-    one or the root. `slice_size` pods at a time stay within one domain of `slice_level`.
+    `required` is never relaxed. `preferred` is tried first, then each coarser level up to the required one or
+    the root. Groups of `slice_size` pods each stay within one domain of `slice_level`.
     """
 
     topology: str = ""
@@ -36,10 +36,10 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class FabricWish:
-    """What nod-ai's leaf-spine interface asks for; any wish makes its rules hold (`planner.leafspine`).
+    """The request of nod-ai's leaf-spine interface; any field activates its rules (planner.leafspine).
 
-    `domain`: a leaf or spine by name, soft. `gbps`: least bandwidth between nodes, gigabits a second, hard.
-    `strategy` "" is balanced. `latency`: fewest hops first. `stated`: some key of that interface is there.
+    `domain`: a leaf or spine by name, soft. `gbps`: minimum bandwidth between nodes, Gb/s, hard. `strategy`:
+    "" is balanced. `latency`: fewest hops first. `stated`: some key of that interface is present.
     """
 
     domain: str = ""
@@ -54,9 +54,10 @@ class FabricWish:
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """`count` pods of one shape; `constraint` is this set's own, besides the gang's.
+    """`count` pods of one shape; `constraint` is this set's own, in addition to the gang's.
 
-    `most`: an elastic set takes as many as fit, up to this number and at least `count`; 0 for a fixed number.
+    `most`: the maximum of an elastic set, which takes as many as fit and at least `count`; 0 for a fixed
+    count.
     """
 
     name: str
@@ -71,8 +72,8 @@ class PodGroup:
     """A gang: every pod of every PodSet is placed, or none.
 
     `name` is NAMESPACE/KIND/NAME (and `/INDEX` for one replica of a workload that is a gang per replica).
-    `origins` says, for each topology key that the request read, the field it stood in, so that a refusal can
-    name it: `((field, key, value), …)`. `warnings`: what reading the request already had to say.
+    `origins`: for each topology key in the request, the field that contained it, for refusal messages:
+    `((field, key, value), …)`. `warnings`: warnings from reading the request.
     """
 
     name: str
@@ -94,16 +95,16 @@ class PodGroup:
 
     @property
     def wishes(self) -> bool:
-        """Whether the gang asks for more than a constraint says (`planner.extensions`)."""
+        """Whether the gang asks for more than constraints: leaf-spine, a policy, equal parts, or elastic."""
         elastic = any(pod_set.most > pod_set.count for pod_set in self.pod_sets)
         return bool(self.fabric or self.policy or self.balanced or elastic)
 
     @property
     def size(self) -> int:
-        """Pods in the gang."""
+        """The number of pods in the gang."""
         return sum(pod_set.count for pod_set in self.pod_sets)
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs that the gang asks for."""
+        """Whole GPUs that the gang requests."""
         return sum(pod_set.count * pod_set.shape.gpus for pod_set in self.pod_sets)

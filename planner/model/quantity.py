@@ -39,9 +39,9 @@ LARGEST = 2**63 - 1
 
 
 def parse(value: object, where: Where) -> Fraction:
-    """The exact value of a quantity as it stands in a manifest (a string or a number).
+    """The exact value of a quantity in a manifest (a string or a number).
 
-    Raises `InputError` for what is no quantity, is negative, or is too large for the API server.
+    Raises `InputError` for an invalid, negative or too large quantity, by the API server's limits.
     """
     text = str(value).strip() if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""
     amount = _exact(text)
@@ -56,7 +56,10 @@ def parse(value: object, where: Where) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def _exact(text: str) -> Fraction | None:
-    """The value of a quantity's text, None where it is none. The same few stand in every pod."""
+    """The value of a quantity's text, None if it is invalid.
+
+    Cached: manifests repeat a few values in every pod.
+    """
     match = _QUANTITY.fullmatch(text)
     if match is None:
         return None
@@ -80,7 +83,7 @@ def amount(resource: str, value: object, where: Where, *, up: bool) -> int:
 def amounts(values: object, where: Where, *, up: bool) -> dict[str, int]:
     """A resource list (`limits`, `requests`, `allocatable`) in base units; null and missing are empty.
 
-    Raises `InputError` where it is no mapping or holds what is no quantity.
+    Raises `InputError` if it is no mapping or holds an invalid quantity.
     """
     if values is None:
         return {}
@@ -93,7 +96,7 @@ def amounts(values: object, where: Where, *, up: bool) -> dict[str, int]:
 
 
 def show(resource: str, value: int) -> str:
-    """An amount as a person writes it: 1500 of cpu as `1500m`, 17179869184 of memory as `16Gi`."""
+    """An amount as text: 1500 of cpu as `1500m`, 17179869184 of memory as `16Gi`."""
     if resource == "cpu":
         return str(value // 1000) if value % 1000 == 0 else f"{value}m"
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):

@@ -1,4 +1,4 @@
-"""Reservations: what a gang holds, and what of its pods matters to other gangs."""
+"""Reservations: what a gang holds, and the traits of its pods that affect other gangs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ State = Literal["held", "claimed"]
 class Reservation:
     """What one gang holds.
 
-    `id` is derived from the gang's name (`reservation_id`), so the same gang always has the same one.
-    `fingerprint` is a digest of what was asked for: another one under the same name is another request.
-    `domains` are held whole (mode `domain`); `nodes` are all nodes inside them, as the plan saw them.
-    `assignments` with `requests` (per pod of each PodSet, base units) are what the gang uses on each node.
-    `created` and `expires` are seconds since the epoch; `expires` None is a hold that was claimed.
-    `owner_uid`: the workload's UID, known from the validating pass on; "" before. `traits`: what else of the
-    PodSets' pods matters to other gangs; nothing of a PodSet that is missing.
+    `id` is derived from the gang's name (`reservation_id`), so a gang always has the same id. `fingerprint`:
+    a digest of the request; a different one under the same name is a different request. `domains` are held
+    whole (mode `domain`); `nodes` are all nodes inside them at planning time. `assignments` with `requests`
+    (per pod of each PodSet, base units) are what the gang uses on each node. `created` and `expires` are
+    seconds since the epoch; `expires` is None once the hold is claimed. `owner_uid`: the workload's UID,
+    known from the validating pass on; "" before. `traits`: further properties of the PodSets' pods that
+    affect other gangs; PodSets without any are left out.
     """
 
     id: str
@@ -56,7 +56,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """What the ledger held at one moment; `revision` grows with every change."""
+    """The content of the ledger at one moment; `revision` grows with every change."""
 
     revision: int
     reservations: tuple[Reservation, ...]
@@ -69,8 +69,10 @@ def reservation_id(gang: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReservedPodTraits:
-    """One pod of a PodSet. `alignment` None: only its devices are known, by the requests. `terms`: its
-    required anti-affinity."""
+    """The traits of one pod of a PodSet.
+
+    `alignment`: None where only its devices are known, by the requests. `terms`: its required anti-affinity.
+    """
 
     alignment: Alignment | None = None
     labels: Mapping[str, str] = field(default_factory=dict)

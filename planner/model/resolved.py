@@ -1,8 +1,8 @@
-"""A gang resolved in one cluster: what claims, other pods and nodes there mean for its pods.
+"""A gang resolved in one cluster: its requests after claims, other pods and nodes are taken into account.
 
-The records of podgroup.py and pod.py are what was asked, as it was read; these extend them by what only the
-cluster at hand tells. A function that takes a `PodGroup` looks at what was asked alone; one that takes a
-`ResolvedPodGroup` needs the answer of `planner.request`.
+The records of podgroup.py and pod.py hold the request as read; these extend them by values that depend on the
+cluster. A function that takes a `PodGroup` reads the request only; one that takes a `ResolvedPodGroup` needs
+the result of `planner.request`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from planner.model.podgroup import PodGroup, PodSet
 
 @dataclass(frozen=True, slots=True)
 class NodeExclusion:
-    """Nodes that other pods keep a pod from: those with one of these values of the label, or (`inside`) all
-    but those. `now`: because of pods that are there now. A `metadata.name` key looks at the node's name.
+    """Nodes that a pod must not use: those with one of these label values, or (`inside`) all others.
+
+    `now`: because of pods that are there now. The key `metadata.name` matches the node's name.
     """
 
     key: str
@@ -32,10 +33,12 @@ class NodeExclusion:
 
 @dataclass(frozen=True, slots=True)
 class SpreadState:
-    """What a `SpreadConstraint` comes to in one snapshot for a PodSet that must keep it (`keeps`), or
-    whose pods count
-    in another's (`counted`). `there`: by domain the pods that count and are there already, `nodes` by node
-    where there are any; `values`: the nodes that it is about with their domains."""
+    """A `SpreadConstraint` in one snapshot, for a PodSet that must keep it (`keeps`) or counts in it
+    (`counted`).
+
+    `there`: existing pods that count, by domain; `nodes`: the same by node, without zeros; `values`: the
+    nodes that the constraint covers, with their domain values.
+    """
 
     spread: SpreadConstraint
     there: Mapping[str, int]
@@ -47,8 +50,10 @@ class SpreadState:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedShape(PodShape):
-    """The shape of pods in one cluster. `requests` and `affinity` contain what their claims come to where
-    devices are known by node labels alone."""
+    """The shape of pods in one cluster.
+
+    `requests` and `affinity` include claimed devices where these are known from node labels only.
+    """
 
     claim_specs: tuple[ClaimSpec, ...] = ()
     """What the claims ask for, each of the devices that ResourceSlices offer."""
@@ -67,37 +72,37 @@ class ResolvedShape(PodShape):
 
     @property
     def seat(self) -> dict[str, int]:
-        """What a pod takes of its node: its requests, and its claims by name."""
+        """The amounts that a pod takes of its node: its requests, and its claims by name."""
         return {**self.requests, **Counter(spec.name for spec in self.claim_specs)}
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPodSet(PodSet):
-    """A PodSet whose pods are known in one cluster."""
+    """A PodSet resolved in one cluster."""
 
     shape: ResolvedShape
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPodGroup(PodGroup):
-    """A gang whose pods are known in one cluster."""
+    """A gang resolved in one cluster."""
 
     pod_sets: tuple[ResolvedPodSet, ...]
 
 
-# A plan pays this for each PodSet: reading all fields at once is several times as fast as `asdict`.
+# Runs for each PodSet of every plan: one attrgetter for all fields is several times faster than `asdict`.
 _SHAPE, _POD_SET, _POD_GROUP = (
-    attrgetter(*(one.name for one in fields(record))) for record in (PodShape, PodSet, PodGroup)
+    attrgetter(*(field.name for field in fields(record))) for record in (PodShape, PodSet, PodGroup)
 )
 
 
 def resolved_shape(shape: PodShape) -> ResolvedShape:
-    """The shape as it is in a cluster that has nothing to say about it."""
+    """The shape in a cluster that adds nothing to it."""
     return shape if isinstance(shape, ResolvedShape) else ResolvedShape(*_SHAPE(shape))
 
 
 def resolved_group(group: PodGroup) -> ResolvedPodGroup:
-    """The gang as it is in a cluster that has nothing to say about it, or as it is resolved already."""
+    """The gang in a cluster that adds nothing to it; a resolved gang is returned unchanged."""
     if isinstance(group, ResolvedPodGroup):
         return group
     sets = tuple([_resolved_set(pod_set) for pod_set in group.pod_sets])

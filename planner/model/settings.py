@@ -1,7 +1,7 @@
-"""How to place by schedulers' settings (nod-ai's weights and limits, KAI's levels and policies), and quotas.
+"""Placement settings of schedulers (nod-ai's weights and limits, KAI's levels and policies), and quotas.
 
-Amounts are in base units. A LimitRange's bounds are those of its types Container and Pod; what a quota has
-left is its `hard` less its `used`, as the API server last counted.
+Amounts are in base units. LimitRange bounds are those of type Container and Pod. A quota's remainder is
+`hard` minus `used`, as the API server last counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WEIGHTS = {
 
 @dataclass(frozen=True, slots=True)
 class LevelPolicy:
-    """A named policy of KAI's ConfigMap: `pack` keeps a gang in one domain of the level, `prefer` would."""
+    """A named policy of KAI's ConfigMap: `pack` requires one domain of the level, `prefer` prefers it."""
 
     name: str
     weight: float
@@ -32,9 +32,12 @@ class LevelPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`weights` sum to 1. `nodes_per_leaf`, `gpus_per_leaf`: the most of one gang in a leaf. `aliases`: level
+    """Settings of nod-ai's and KAI's ConfigMaps.
+
+    `weights` sum to 1. `nodes_per_leaf`, `gpus_per_leaf`: maximum of one gang in a leaf. `aliases`: level
     names to label keys. `policies`: by name. `history`: by leaf (`planner.leafspine.history.key_of`), how
-    past gangs there ended, 0 to 1."""
+    past gangs ended there, 0 to 1.
+    """
 
     weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
     nodes_per_leaf: int = 4
@@ -51,7 +54,7 @@ DEFAULTS = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One entry of a LimitRange: `type` is Container or Pod (others bound no pod)."""
+    """One entry of a LimitRange: `type` is Container or Pod (other types do not limit pods)."""
 
     name: str
     type: str
@@ -61,7 +64,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a ResourceQuota has left, by its own names ("requests.cpu", "limits.memory", "pods")."""
+    """The remainder of a ResourceQuota, by its resource names ("requests.cpu", "limits.memory", "pods")."""
 
     name: str
     hard: Resources

@@ -1,7 +1,7 @@
-"""Topologies: ordered node-label keys, coarse to fine, and the domains that their values make.
+"""Topologies: ordered node-label keys, coarse to fine, and the domains that label values form.
 
-A label value repeats across parents ("rack-1" in every block), so a domain is the whole path of values
-from the coarsest level down, never a value alone.
+Label values repeat across parents ("rack-1" in every block), so a domain is the path of values from the
+coarsest level down, never a single value.
 """
 
 from __future__ import annotations
@@ -69,19 +69,19 @@ class Topology:
         return self.levels.index(level)
 
     def path(self, node_name: str, labels: Mapping[str, str]) -> Domain:
-        """The node's domain path; `""` where it lacks a label (an empty value is an absent one)."""
+        """The node's domain path; `""` where it lacks a label (an empty value counts as missing)."""
         return (*(labels.get(key, "") for key in self.levels[:-1]), labels.get(HOSTNAME) or node_name)
 
 
 def contains(outer: Domain, inner: Domain) -> bool:
-    """Whether the outer domain is the inner one or holds it: a domain is a path, and holds what begins so."""
+    """Whether the outer domain equals or contains the inner one, which then begins with its path."""
     return inner[: len(outer)] == outer
 
 
 def common_domain(paths: Sequence[Domain]) -> Domain:
-    """The finest domain that holds all of these paths, of which there is at least one.
+    """The finest domain that contains all of these paths (at least one).
 
-    It ends with a label that is there: `("zone-a", "")` says no more than `("zone-a",)`.
+    Trailing missing labels are removed: `("zone-a", "")` is the same domain as `("zone-a",)`.
     """
     common = paths[0]
     for path in paths[1:]:
@@ -95,10 +95,10 @@ def common_domain(paths: Sequence[Domain]) -> Domain:
 
 
 def held_domains(topology: Topology, domain: Domain, paths: Iterable[Domain]) -> tuple[Domain, ...]:
-    """What a gang in `domain` on nodes of these paths holds whole under mode `domain`.
+    """The domains that a gang in `domain` on nodes with these paths holds whole under mode `domain`.
 
-    Its domain, where that is no coarser than the reservable level, else each domain of the reservable level
-    that it touches; a node that has no label of that level is held by itself.
+    Its own domain, if that is no coarser than the reservable level, else each domain of the reservable level
+    that it touches. A node without the label of that level is held by itself.
     """
     reservable = topology.reservable_index
     if domain and len(domain) - 1 >= reservable:
@@ -107,7 +107,7 @@ def held_domains(topology: Topology, domain: Domain, paths: Iterable[Domain]) ->
 
 
 def short(level: str) -> str:
-    """A level's label key as a person says it: "node", "NVLink domain", else its last word."""
+    """A level's label key as shown to people: "node", "NVLink domain", else its last word."""
     if level == HOSTNAME:
         return "node"
     if level.endswith(NVLINK_KEYS):

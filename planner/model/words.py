@@ -1,4 +1,4 @@
-"""Words that several packages need for what they tell: numbers of pods, lists of names."""
+"""Phrases that several packages use in messages: pod counts, lists of names."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 
 def pods(count: int) -> str:
-    """A number of pods in words."""
+    """A pod count in words."""
     return f"{count} pod{'' if count == 1 else 's'}"
 
 
 def listed(names: Sequence[str], limit: int = 8) -> str:
-    """The first few names, and how many there are besides."""
+    """The first few names, and the number of further ones."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more

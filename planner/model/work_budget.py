@@ -1,4 +1,4 @@
-"""The work that one search may do, counted in sums that it tries, so that every answer comes in time."""
+"""The work limit of one search, in steps instead of seconds: every answer is timely and reproducible."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ BUDGET = 3_000_000
 
 
 class BudgetEnded(Exception):  # noqa: N818
-    """The search was stopped before it was complete."""
+    """The search stopped before it was complete."""
 
 
 @dataclass(slots=True)
 class WorkBudget:
-    """Work left, shared by every search for one gang; past the end of a `hard` one nothing is tried."""
+    """Remaining steps, shared by all searches for one gang; after a `hard` one's end no search starts."""
 
     left: int = BUDGET
     hard: bool = False
 
     def spend(self, work: int) -> None:
-        """Take some; raises `BudgetEnded` when there is none left."""
+        """Takes steps; raises `BudgetEnded` when none are left."""
         self.left -= work
         if self.left < 0:
             raise BudgetEnded

@@ -1,8 +1,8 @@
-"""May this pod be on that node, capacity aside: selectors, required node affinity, taints.
+"""Whether a pod may be on a node, capacity aside: selectors, required node affinity, taints.
 
 The rules are those of kube-scheduler's NodeAffinity and TaintToleration plugins: terms are ORed, the
-requirements inside a term ANDed, an empty term matches nothing, and only NoSchedule and NoExecute taints
-keep a pod away.
+requirements inside a term ANDed, an empty term matches nothing, and only NoSchedule and NoExecute taints keep
+a pod away.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def is_excluded(exclusion: NodeExclusion, node: Node) -> bool:
 
 
 def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> Taint | None:
-    """The first taint that keeps the pod away, or None. `passing`: look at passing taints too."""
+    """The first taint that keeps the pod away, or None. `passing`: check temporary taints too."""
     for taint in taints:
         if taint.effect == "PreferNoSchedule" or (not passing and taint.key in PASSING_TAINTS):
             continue
@@ -69,7 +69,7 @@ def divided(labels: Mapping[str, str]) -> bool:
 
 
 def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) -> str:
-    """Why the node's labels keep the pod away for ever, or "". `linked`: its gang asks for a topology."""
+    """Why the node's labels exclude the pod permanently, or "". `linked`: its gang requests a topology."""
     return (
         selector_obstacle(shape, node)
         or next((exclusion.cause for exclusion in shape.exclusions if is_excluded(exclusion, node)), "")
@@ -78,18 +78,18 @@ def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) ->
 
 
 def selector_obstacle(shape: PodShape, node: Node) -> str:
-    """Why the pod's own node selector or affinity keeps it away, or ""."""
+    """Why the pod's own node selector or affinity excludes the node, or ""."""
     if shape.node_selector and not selects(shape.node_selector, node.labels):
         return "node selector"
     return "" if _affinity_matches(shape, node) else "node affinity"
 
 
 def divided_gpu_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
-    """Why GPUs that the node gives in parts do not serve the pod, or "".
+    """Why GPUs that the node offers in parts do not serve the pod, or "".
 
-    A node whose product says `-MIG-` gives MIG instances as `nvidia.com/gpu`, one `-SHARED` time slices of
-    GPUs. A pod's instances have no link between them, nor have those of a gang; and of time slices a pod
-    gets one, however many it asks for (NVIDIA's device plugin, facts of MIG strategy single and of sharing).
+    A node whose product contains `-MIG-` offers MIG instances as `nvidia.com/gpu`, one with `-SHARED` time
+    slices of GPUs. Instances of one pod or gang have no link between them, and a pod gets one time slice,
+    however many it requests (NVIDIA's device plugin, documentation of MIG strategy single and of sharing).
     """
     if shape.requests.get(SHARED_GPU, 0) > 1:
         return "GPU shared by time: one a pod"
@@ -118,7 +118,7 @@ class NodeCondition(Protocol):
 
 
 def condition_obstacle(shape: PodShape, condition: NodeCondition, *, passing: bool = True) -> str:
-    """Why a node in this condition does not take the pod, or ""; `passing`: look at passing taints too."""
+    """Why a node in this condition does not take the pod, or ""; `passing`: check temporary taints too."""
     if not condition.ready:
         return "not ready"
     if condition.cordoned and not any(tolerates(t, CORDON) for t in shape.tolerations):
@@ -127,15 +127,15 @@ def condition_obstacle(shape: PodShape, condition: NodeCondition, *, passing: bo
 
 
 def taint_obstacle(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> str:
-    """Which taint keeps the pod away, in words, or ""."""
+    """The taint that keeps the pod away, in words, or ""."""
     taint = untolerated(shape, taints, passing=passing)
     return "" if taint is None else f"taint {taint.key}"
 
 
 def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
-    """Why the pod, as it was asked for, may not be on the node whatever its capacity, or "" where it may.
+    """Why the pod, as requested, may not be on the node whatever its capacity; "" where it may.
 
-    `now` False asks whether it may ever: cordons, readiness and passing taints are then left aside.
+    `now` False ignores cordons, readiness and temporary taints.
     """
     if why := selector_obstacle(shape, node) or divided_gpu_obstacle(shape, node):
         return why

@@ -57,8 +57,7 @@ Part = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a pod asks for: a fraction of it ("0.5") or MiB of its memory, on each of `devices` different
-    GPUs."""
+    """A GPU share: a fraction ("0.5") or MiB of memory, on each of `devices` different GPUs."""
 
     fraction: str = ""
     memory: int = 0
@@ -66,23 +65,23 @@ class Share:
 
     @property
     def name(self) -> str:
-        """The name of the resource that stands for it."""
+        """The name of the resource that represents the share."""
         size = f"{FRACTION}/{self.fraction}" if self.fraction else f"{MEMORY}/{self.memory}"
         return size if self.devices == 1 else f"{size}x{self.devices}"
 
     @property
     def label(self) -> str:
-        """As it stands in a list of causes: "gpu-fraction 0.5", "gpu-memory 20000 on each of 2 GPUs"."""
+        """As listed among causes: "gpu-fraction 0.5", "gpu-memory 20000 on each of 2 GPUs"."""
         size = f"{FRACTION} {self.fraction}" if self.fraction else f"{MEMORY} {self.memory}"
         return size if self.devices == 1 else f"{size} on each of {self.devices} GPUs"
 
     def words(self) -> str:
-        """As a person says it: "0.5 of a GPU", "20000 MiB of a GPU's memory, on each of 2 GPUs"."""
+        """As text: "0.5 of a GPU", "20000 MiB of a GPU's memory, on each of 2 GPUs"."""
         size = f"{self.fraction} of a GPU" if self.fraction else f"{self.memory} MiB of a GPU's memory"
         return size if self.devices == 1 else f"{size}, on each of {self.devices} GPUs"
 
     def size(self, gpus: SharedGpus) -> int:
-        """What it takes of one of these GPUs; more than there is where it can have none."""
+        """The amount that it takes of one of these GPUs; more than the GPU has where it cannot fit."""
         if self.fraction:
             return max(1, int(Decimal(self.fraction) * gpus.gpu_size))
         return self.memory if gpus.size_known else gpus.gpu_size + 1
@@ -90,17 +89,17 @@ class Share:
 
 @lru_cache(maxsize=4096)
 def share_named(name: str) -> Share | None:
-    """The part that a resource's name stands for, None for every other resource."""
+    """The share that a resource's name represents; None for every other resource."""
     if not name.startswith((FRACTION + "/", MEMORY + "/")):
         return None
-    what, _, text = name.partition("/")
+    kind, _, text = name.partition("/")
     size, _, devices = text.partition("x")
     count = int(devices or 1)
-    return Share(size, 0, count) if what == FRACTION else Share("", int(size), count)
+    return Share(size, 0, count) if kind == FRACTION else Share("", int(size), count)
 
 
 def share_in(requests: Resources) -> Share | None:
-    """The part among a pod's requests; a pod has one at most."""
+    """The share among a pod's requests; a pod has at most one."""
     for name in requests:
         if name.startswith(SHARED) and (share := share_named(name)) is not None:
             return share
@@ -124,7 +123,7 @@ class SharedGpus:
     newly_used: int = 0
 
     def fits(self, empty_gpus: int, parts: Iterable[Part]) -> bool:
-        """Whether the parts fit beside what is pending, on the shared GPUs and so many empty ones."""
+        """Whether the shares fit besides the pending ones, on the shared GPUs and so many empty ones."""
         if empty_gpus < 0:
             return False
         return packs(
@@ -148,7 +147,7 @@ class SharedGpus:
 
 
 def never(share: Share, hosts: Sequence[tuple[SharedGpus | None, int]]) -> str:
-    """Why none of these empty nodes, each with its GPUs and their number, has such a part; "" if one has."""
+    """Why none of these empty nodes, as (GPUs, number of nodes), fits such a share; "" if one does."""
     sharing = [(gpus, count) for gpus, count in hosts if gpus is not None and count > 0]
     if any(gpus.max_pods(share, count, 1) for gpus, count in sharing):
         return ""
@@ -190,16 +189,16 @@ def shared_gpus_of(node: Node) -> SharedGpus | None:
 
 
 def shares_gpus(taken: Resources) -> bool:
-    """Whether some of what is taken on a node are parts of GPUs."""
+    """Whether the amounts taken on a node include GPU shares."""
     return any(name.startswith(SHARED) for name in taken)
 
 
 def settled(
     taken: Resources, pods: Iterable[BoundPod], gpus: SharedGpus | None
 ) -> tuple[dict[str, int], SharedGpus | None]:
-    """What is taken on a node, parts of GPUs counted as the GPUs that they keep from others.
+    """The amounts taken on a node, with shares counted as the whole GPUs that they block.
 
-    Bound pods are on the GPUs that KAI gave them; parts that are reserved, or bound without a group, go to as
+    Bound pods are on the GPUs that KAI assigned; shares that are reserved, or bound without a group, use as
     few further GPUs as possible. A node without GPUs has nothing to share.
     """
     amounts = {name: amount for name, amount in taken.items() if not name.startswith(SHARED)}
@@ -247,10 +246,10 @@ def packs(free: tuple[int, ...], empty: int, gpu_size: int, parts: tuple[Part, .
     with equally much free are interchangeable, so a state is the sorted amounts.
     """
     wanted = sum(devices for _, devices in parts)
-    all_free = tuple(sorted((*free, *(gpu_size,) * min(empty, wanted))))  # no part uses more than `wanted`
+    all_free = tuple(sorted((*free, *(gpu_size,) * min(empty, wanted))))  # no share uses more than `wanted`
     if sum(size * devices for size, devices in parts) > sum(all_free):
         return False
-    tail_start = _tail(parts)  # equal parts at the end need no search: they are counted
+    tail_start = _tail(parts)  # equal shares at the end need no search: they are counted
     stack, seen = [(0, all_free)], {(0, all_free)}
     while stack and len(seen) < _MAX_STATES:
         place, left = stack.pop()
@@ -267,13 +266,13 @@ def packs(free: tuple[int, ...], empty: int, gpu_size: int, parts: tuple[Part, .
 
 
 def _tail(parts: tuple[Part, ...]) -> int:
-    """Where the last run of equal parts begins."""
+    """The index where the last run of equal shares begins."""
     runs = [len(list(run)) for _, run in groupby(parts)]
     return len(parts) - (runs[-1] if runs else 0)
 
 
 def _alike_fit(free: tuple[int, ...], parts: tuple[Part, ...]) -> bool:
-    """Whether equal parts fit: each GPU takes what it can, and one of each pod's at most."""
+    """Whether equal shares fit: each GPU takes as many as fit, at most one of each pod."""
     if not parts:
         return True
     size, devices = parts[0]
@@ -281,7 +280,7 @@ def _alike_fit(free: tuple[int, ...], parts: tuple[Part, ...]) -> bool:
 
 
 def _ways(free: tuple[int, ...], size: int, devices: int) -> Iterator[tuple[int, ...]]:
-    """What is free after one pod's part was put on so many different GPUs, each outcome once."""
+    """The free amounts after placing one pod's share on so many different GPUs, each outcome once."""
     if devices == 0:
         yield free
         return

@@ -107,7 +107,7 @@ _PRODUCTS = (  # product label: all of these words, in this order of preference
 
 
 def board_of(product: str) -> Board | None:
-    """The board behind a `nvidia.com/gpu.product` label, `-MIG-…` and `-SHARED` aside; None if unknown."""
+    """The board of a `nvidia.com/gpu.product` label, ignoring `-MIG-…` and `-SHARED`; None if unknown."""
     plain = product.upper().split("-MIG-")[0].removesuffix("-SHARED")
     words = plain.replace("_", "-")
     for wanted, name in _PRODUCTS:
@@ -117,7 +117,7 @@ def board_of(product: str) -> Board | None:
 
 
 def profiles_of(product: str) -> tuple[str, ...]:
-    """The profiles that a product's board knows, smallest first; empty for an unknown product."""
+    """The profiles of a product's board, smallest first; empty for an unknown product."""
     board = board_of(product)
     if board is None:
         return ()
@@ -145,7 +145,7 @@ def fits(board: Board, wanted: Mapping[str, int]) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _fits_slots(slices: tuple[tuple[int, tuple[int, ...]], ...], taken: int) -> bool:
-    """Whether the slices find memory slots beside those `taken`, a mask with a bit for each slot."""
+    """Whether the slices find memory slots besides those `taken`, a bit mask of slots."""
     if not slices:
         return True
     (memory, starts), rest = slices[0], slices[1:]
@@ -181,7 +181,7 @@ def gpus_needed(board: Board, wanted: Mapping[str, int]) -> int | None:
 
 @lru_cache(maxsize=1024)
 def _largest_sets(board_name: str, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-    """The sets of these profiles on one GPU to which none can be added."""
+    """The maximal sets of these profiles on one GPU: none can be added to."""
     board = BOARDS[board_name]
     sets: set[tuple[int, ...]] = set()
 

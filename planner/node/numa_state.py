@@ -29,7 +29,7 @@ and equal zones fall together, so gangs of two or three pod classes stay at a fe
 
 @dataclass(frozen=True, slots=True)
 class NumaState:
-    """What each zone has when empty and what is left; `policy` and `scope` as the kubelet has them."""
+    """Each zone's allocatable and free amounts; `policy` and `scope` as the kubelet has them."""
 
     policy: str
     scope: str
@@ -37,7 +37,7 @@ class NumaState:
     free: tuple[Amounts, ...]
 
     def with_new_pod(self, alignment: Alignment) -> NumaState | None:
-        """The state with one such pod more; None where the kubelet would refuse it."""
+        """The state with one more such pod; None where the kubelet would refuse it."""
         requests = alignment.asks(self.scope)
         if not requests:
             return self
@@ -47,7 +47,7 @@ class NumaState:
         return self._left(free)
 
     def with_pod(self, alignment: Alignment) -> NumaState:
-        """The state with a pod that is there already, wherever the kubelet may have put it."""
+        """The state with a pod that is already there, in whatever zones the kubelet may have put it."""
         accepted = self.with_new_pod(alignment)
         if accepted is not None:
             return accepted
@@ -92,7 +92,7 @@ class ArrivalOrders:
         return limit
 
     def _after(self, counts: tuple[int, ...]) -> frozenset[NumaState] | None:
-        """All states in which the zones may then be; None where some order ends in a refusal."""
+        """All states in which the zones may be afterwards; None where some order ends in a refusal."""
         if counts not in self._states:
             self._states[counts] = self._filled(counts)
         return self._states[counts]
@@ -116,16 +116,17 @@ class ArrivalOrders:
 
 
 def empty_numa_state(node: NumaNode) -> NumaState:
-    """The zones of a node on which nothing runs."""
+    """The zones of an empty node."""
     whole = _sorted([zone.allocatable for zone in node.zones])
     return NumaState(node.policy, node.scope, whole, whole)
 
 
 def numa_state_now(node: NumaNode, pods: Iterable[BoundPod], to_come: Iterable[Alignment]) -> NumaState:
-    """The state with the pods that are bound to the node, and those that are reserved and yet to come.
+    """The state with the pods that are bound to the node, and the reserved pods yet to come.
 
-    What is bound is usually in the object's `available` already, unless that is older than the pod: a pod is
-    put into the zones only where what all zones together lack of their allocatable does not explain it.
+    Bound pods are usually included in the object's `available` already, unless the object is older than the
+    pod. A pod is therefore added only where the difference of all zones' allocatable and available amounts
+    does not account for it.
     """
     state = replace(empty_numa_state(node), free=_sorted([zone.available for zone in node.zones]))
     unexplained: dict[str, int] = {}
@@ -153,7 +154,7 @@ def numa_state_now(node: NumaNode, pods: Iterable[BoundPod], to_come: Iterable[A
 def pods_to_come(
     node: str, pods: Sequence[BoundPod], reservations: Iterable[Reservation]
 ) -> Iterator[Alignment]:
-    """The pods that gangs have reserved a node for and that are not bound to it yet."""
+    """The pods that gangs have reserved on a node and that are not bound yet."""
     for reservation in reservations:
         arrived = [pod.requests for pod in pods if reservation.id in pod.reservation.split(",")]
         requests_by_set, traits = dict(reservation.requests), dict(reservation.traits)
@@ -166,14 +167,14 @@ def pods_to_come(
 
 
 def _stated(requests: Resources) -> Resources:
-    """What a pod's containers ask for, its claims aside."""
+    """The containers' requests without claims."""
     if not any(is_claimed(name) or is_claim_spec(name) for name in requests):
         return requests
     return {n: amount for n, amount in requests.items() if not is_claimed(n) and not is_claim_spec(n)}
 
 
 def alignment_for(shape: PodShape) -> Alignment:
-    """The shape's alignment; of a shape that was not read from a spec, its devices."""
+    """The shape's alignment; for a shape that was not read from a spec, that of its devices."""
     return assumed(shape.requests) if shape.alignment is None else shape.alignment
 
 

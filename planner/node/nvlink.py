@@ -1,11 +1,9 @@
 """Levels inside a host: the NVLink domain of some of its GPUs, and the NUMA node.
 
-A topology ends at the host, so a request for one of these is one for the host, on nodes where one such domain
-has as many GPUs as the request needs together: the whole gang, a PodSet, or a slice, whichever asks. The size
-of an NVLink domain is the label `gpu.topology/nvlink-domain-size`; a node without it is one domain. That of a
-NUMA node is known from its NodeResourceTopology or the label `bayplan.dev/gpus-per-numa-node`; a node of
-which it is not known is none for such a request. No object says which GPUs of a domain are free: what is free
-on a partly used node is taken to lie together.
+The size of an NVLink domain is the label `gpu.topology/nvlink-domain-size`; a node without it is one domain.
+The size of a NUMA node comes from its NodeResourceTopology or from the label
+`bayplan.dev/gpus-per-numa-node`. No object says which GPUs of a domain are free, so the free GPUs of a partly
+used node are assumed to be together. `planner.request.levels` maps requests for these levels to the host.
 
 Pods that must be in one NVLink domain are an NVLink group. Example: a node of 8 GPUs in domains of 4, groups
 of 3 pods of one GPU each. Each domain holds one group and has one GPU left, so the node holds 6 such pods,
@@ -55,7 +53,7 @@ def max_pods_in_groups(size: int, free: Resources, shape: ResolvedShape, limit: 
 
 
 def numa_size(node: Node, published: NumaNode | None) -> int:
-    """The GPUs of the node's largest NUMA node, 0 where that is not known."""
+    """GPUs of the node's largest NUMA node; 0 where unknown."""
     if published is not None and published.zones:
         return max(_gpus(zone.allocatable) for zone in published.zones)
     label = node.labels.get(GPUS_LABEL, "")
@@ -63,7 +61,7 @@ def numa_size(node: Node, published: NumaNode | None) -> int:
 
 
 def nvlink_size(node: Node) -> int:
-    """The GPUs of one NVLink domain inside the node."""
+    """GPUs of one NVLink domain inside the node."""
     gpus = _gpus(node.allocatable)
     return min(stated_size(node) or gpus, gpus)
 

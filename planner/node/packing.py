@@ -29,8 +29,10 @@ def max_pods(
     limit: int = LARGEST,
     available_devices: AvailableDevices | None = None,
 ) -> int:
-    """Pods of this shape that the free amounts hold; parts of GPUs come from `gpus`, claimed devices from
-    `available_devices`. At most `limit` where parts of GPUs or claimed devices make each further pod costly.
+    """The number of pods of this shape that the free amounts hold.
+
+    GPU shares come from `gpus`, claimed devices from `available_devices`. At most `limit` for shares and
+    claimed devices, where each further pod is costly to check.
     """
     requests, claim_specs = (
         requests_on(shape, free) if shape.claims or shape.extended_claims else (shape.requests, ())
@@ -39,21 +41,20 @@ def max_pods(
     if share is None:
         room = max(0, min((free.get(name, 0) // need for name, need in requests.items()), default=0))
         if room and (claim_specs or takes_devices(available_devices, shape)):
-            plugin_gpus = shape.requests.get(GPU, 0)  # of which nothing is said where no plugin gives them
+            plugin_gpus = shape.requests.get(GPU, 0)  # unknown where no plugin offers them
             return (
                 available_devices.max_pods(claim_specs, min(room, limit), plugin_gpus)
                 if available_devices is not None
                 else 0
             )
         return room
-    others = (free.get(name, 0) // need for name, need in requests.items() if name != share.name)
-    room = max(0, min(others, default=limit))
+    bounds = (free.get(name, 0) // need for name, need in requests.items() if name != share.name)
+    room = max(0, min(bounds, default=limit))
     return gpus.max_pods(share, free.get(GPU, 0), min(room, limit)) if gpus and room else 0
 
 
 def takes_devices(available_devices: AvailableDevices | None, shape: ResolvedShape) -> bool:
-    """Whether the pod takes devices that claims can have too: by claims, or from a plugin that gives the
-    same."""
+    """Whether the pod takes devices that claims use too: by claims, or from a plugin with the same GPUs."""
     if shape.claim_specs or shape.extended_claims:
         return True
     return bool(
@@ -65,8 +66,11 @@ def takes_devices(available_devices: AvailableDevices | None, shape: ResolvedSha
 
 
 def requests_on(shape: ResolvedShape, free: Resources) -> tuple[Resources, tuple[ClaimSpec, ...]]:
-    """What a pod takes of a node with these free amounts, and what it claims: an extended resource that the
-    node does not offer is claimed, piece by piece, where a DeviceClass serves it."""
+    """The amounts that a pod takes of a node with these free amounts, and its claims.
+
+    An extended resource that the node does not offer is claimed, one claim per unit, where a DeviceClass
+    serves it.
+    """
     requests, claim_specs = on_node(shape.requests, free), shape.claim_specs
     for name, claim_spec in shape.extended_claims:
         if name not in free and name in requests:
@@ -76,7 +80,7 @@ def requests_on(shape: ResolvedShape, free: Resources) -> tuple[Resources, tuple
 
 
 def opens_gpus(pod_classes: Sequence[PodClass], gpus: SharedGpus | None) -> int:
-    """How many pod classes with parts of GPUs would start to share an empty GPU: no shared one has room."""
+    """The number of pod classes with GPU shares that need an empty GPU: no shared one has room."""
     shares = (share_in(pod_class.shape.requests) for pod_class in pod_classes)
     return sum(
         1 for share in shares if share and not (gpus and gpus.fits(0, ((share.size(gpus), share.devices),)))
@@ -89,10 +93,11 @@ resource that is not listed is claimed. Below every real amount, so that it can 
 
 
 class HostFit:
-    """What one node holds of several pod classes at a time: the counts that no other counts exceed.
+    """The combinations of pod counts, over several pod classes, that one node holds: the maximal ones.
 
-    One for a search. Its memo is keyed by all that `_search` looks at; free amounts only of the resources
-    that the pods ask for, so that nodes that differ in nothing else share an answer. It goes with the search.
+    One for each search. Its memo is keyed by all that `_search` reads, with free amounts only of the
+    requested resources, so that nodes that differ in nothing else share an answer. It is freed with the
+    search.
     """
 
     def __init__(self, pod_classes: Sequence[PodClass], host_level: int) -> None:
@@ -134,7 +139,7 @@ class HostFit:
         available_devices: AvailableDevices | None = None,
         nvlink_size: int = 0,
     ) -> tuple[tuple[int, ...], ...]:
-        """The largest possible counts, in descending order; empty where not one pod fits."""
+        """The maximal counts, in descending order; empty where not one pod fits."""
         missing = NOT_OFFERED if self._claiming else 0
         amounts = tuple([free.get(name, missing) for name in self._resources])
         available_devices = (
@@ -203,7 +208,7 @@ class HostFit:
         claim_specs: Sequence[tuple[ClaimSpec, ...]],
         counts: tuple[int, ...],
     ) -> int:
-        """How many of the last class fit, with the claims of all classes so far."""
+        """How many pods of the last class fit, with the claims of all classes so far."""
         pod_class, room = len(counts) - 1, counts[-1]
         gpus = [shape.requests.get(GPU, 0) for shape in self._shapes]
         if not claim_specs[pod_class] and not (
@@ -224,7 +229,7 @@ class HostFit:
         return room
 
     def _bunches(self, nvlink_size: int, free: Resources, counts: tuple[int, ...]) -> int:
-        """The most of the last kind for which the NVLink domains have room, with the bunches so far."""
+        """The most pods of the last class for which the NVLink domains have room, with the groups so far."""
         shape, room = self._shapes[len(counts) - 1], counts[-1]
         while room and shape.nvlink_group:
             pods = zip(self._shapes, (*counts[:-1], room), strict=False)
@@ -242,7 +247,7 @@ class HostFit:
         return room
 
     def _beside(self, gpus: SharedGpus | None, left: Mapping[str, int], counts: tuple[int, ...]) -> int:
-        """How many of the last class fit, with the parts of GPUs of all classes so far."""
+        """How many pods of the last class fit, with the GPU shares of all classes so far."""
         pod_class, room = len(counts) - 1, counts[-1]
         whole = self._requests[pod_class].get(GPU, 0)
         while room:

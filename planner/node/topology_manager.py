@@ -1,9 +1,9 @@
-"""Whether the kubelet's Topology Manager will let a pod onto a node: NUMA zones and hints over them. Pure.
+"""Whether the kubelet's Topology Manager admits a pod: NUMA zones and hints over them. Pure.
 
-Source: k8s.io/kubernetes pkg/kubelet/cm/topologymanager. A hint is a set of zones that can give what is asked
-of one resource; it is preferred where no smaller set could by capacity. `single-numa-node` admits what one
-zone gives of every resource; `restricted` admits where one set of zones is a preferred hint for every
-resource; other policies admit everything. What fails gets `TopologyAffinityError` and is not tried again.
+Source: k8s.io/kubernetes pkg/kubelet/cm/topologymanager. A hint is a set of zones that can provide one
+requested resource; it is preferred if no smaller set could by capacity. `single-numa-node` admits a pod if
+one zone provides every resource; `restricted` if one set of zones is a preferred hint for every resource;
+other policies admit everything. A refused pod gets `TopologyAffinityError` and is not retried.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_ZONES = 8
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A NUMA zone: what it can give when empty and what is left of it now, in base units."""
+    """A NUMA zone: its allocatable and its free amounts, in base units."""
 
     name: str
     allocatable: Resources
@@ -48,7 +48,7 @@ class NumaNode:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """The request that would fail, and of each resource in it how many zones it takes (0: not enough)."""
+    """The request that would fail, and for each of its resources how many zones it needs (0: not enough)."""
 
     request: AlignedRequest
     zones: Mapping[str, int]
@@ -65,10 +65,10 @@ GPUS_LABEL = "bayplan.dev/gpus-per-numa-node"
 
 
 def aligned(node: Node, published: NumaNode | None) -> NumaNode | None:
-    """The node's zones where its kubelet refuses what cannot be aligned to them, else None.
+    """The node's zones if its kubelet refuses pods that it cannot align, else None.
 
-    From its NodeResourceTopology, else from the labels above: zones of so many GPUs, of whose other
-    resources nothing is known. A policy on the label goes before that of the object.
+    From its NodeResourceTopology, else from the labels above: zones of so many GPUs with unknown other
+    resources. A policy on the label takes precedence over the object's.
     """
     labels = node.labels
     policy, scope = labels.get(POLICY_LABEL, ""), labels.get(SCOPE_LABEL, "")
@@ -96,9 +96,9 @@ def _by_labels(node: Node, policy: str, scope: str) -> NumaNode | None:
 
 
 def misfit(node: NumaNode, requests: Sequence[AlignedRequest], *, now: bool) -> Misfit | None:
-    """The first of the requests, in their order, that the kubelet would refuse; None where it takes all.
+    """The first of the requests, in order, that the kubelet would refuse; None if it admits all.
 
-    `now` False asks of the empty node. Requests that stay leave less to those after them.
+    `now` False checks the empty node. Requests that stay reduce the amounts for later ones.
     """
     if node.policy not in (SINGLE, RESTRICTED) or not node.zones:
         return None
@@ -113,9 +113,10 @@ def take(
     free: list[dict[str, int]],
     requests: Iterable[AlignedRequest],
 ) -> Misfit | None:
-    """Lets zones of which so much is free take the requests one after the other, until one is refused.
+    """Places the requests in the zones one after the other, until one is refused.
 
-    `allocatable` is what the zones have when empty. `free` is changed: afterwards it is what is left.
+    `allocatable`: the zones' amounts when empty. `free` is modified: afterwards it holds the remaining
+    amounts.
     """
     for request in requests:
         aligned = {
@@ -134,7 +135,7 @@ def take(
 
 
 def fewest(node: NumaNode, resource: str, amount: int) -> int:
-    """The fewest zones that could give so much when empty, 0 where all together could not."""
+    """The fewest zones that could provide so much when empty; 0 where all together could not."""
     return _fewest([zone.allocatable for zone in node.zones], resource, amount)
 
 
@@ -145,7 +146,7 @@ def _fewest(allocatable: Sequence[Resources], resource: str, amount: int) -> int
 
 
 def max_in_one_zone(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
-    """Of each resource that is aligned, the most that one empty zone gives."""
+    """For each aligned resource, the largest amount of one empty zone."""
     return {
         name: max(zone.allocatable.get(name, 0) for zone in node.zones)
         for name in resources
@@ -154,14 +155,14 @@ def max_in_one_zone(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
 
 
 def _is_aligned(allocatable: Sequence[Resources], resource: str, amount: int) -> bool:
-    """A resource that no zone lists is not the Topology Manager's affair."""
+    """False for a resource that no zone lists: the Topology Manager ignores it."""
     return amount > 0 and any(resource in zone for zone in allocatable)
 
 
 def _chosen(
     policy: str, allocatable: Sequence[Resources], free: Sequence[Resources], aligned: Mapping[str, int]
 ) -> tuple[int, ...] | None:
-    """The zones that the kubelet takes: of those sets that admit, the narrowest, then the lowest."""
+    """The zones that the kubelet uses: of the admitting sets the narrowest, then the lowest."""
     if not aligned:
         return ()
     widths = {_fewest(allocatable, name, amount) for name, amount in aligned.items()}
@@ -178,7 +179,7 @@ def _chosen(
 
 
 def draw(free: list[dict[str, int]], zones: Iterable[int], aligned: Mapping[str, int]) -> None:
-    """Takes the amounts out of these zones, of each as much as it has, in their order."""
+    """Takes the amounts from these zones in order, from each as much as it has."""
     zones = tuple(zones)
     for name, amount in aligned.items():
         for zone in zones:

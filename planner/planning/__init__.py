@@ -1,10 +1,10 @@
-"""`plan`, the one entry to the planner, and what follows from its answer.
+"""`plan`, the entry point of the planner, and what is derived from its answer.
 
-- `plan`: where a whole gang goes, or why it cannot
-- `admitted`: the answer of a gang that has a place
-- `replay`: the answer of a gang that holds a place already
-- `reservation`, `node_affinity`: what an answer reserves, and the terms that keep pods in it
-- `details`: how an answer came about
+- `plan`: the placement of a whole gang, or why it has none
+- `admitted`: the answer for a gang with a placement
+- `replay`: the answer for a gang that already holds a reservation
+- `reservation`, `node_affinity`: what an answer reserves, and the terms that pin pods to it
+- `details`: the numbers behind an answer
 
 Begin with `plan`.
 """

@@ -10,7 +10,7 @@ from planner.search.place import Outcome, assignments_of, hosts_of
 
 
 def admitted(problem: PlacementProblem, outcome: Outcome) -> Answer:
-    """The answer that a placement comes to; `problem`: the request as it came."""
+    """The answer for a placement; `problem`: the request as received."""
     best, searched = outcome.best, outcome.problem
     assert best is not None, "an admitted gang has a placement"
     assert best.found is not None, "the best result has a placement"

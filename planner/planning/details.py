@@ -1,8 +1,7 @@
-"""How an answer came about, in numbers: what each level holds, which nodes are left out, what is nearest.
+"""The numbers behind an answer: what each level holds, which nodes are excluded, what would work.
 
-Worked out by whoever shows it, never by `plan`, from the same searches: the figures are those of the answer's
-message. Each node of the cluster is counted once: as one that takes a pod of the gang now, or left out by its
-first cause.
+Computed by the caller that shows them, never by `plan`, with the same searches, so the figures match the
+answer's message. Each node of the cluster counts once: as usable now, or excluded by its first cause.
 """
 
 from __future__ import annotations
@@ -46,10 +45,13 @@ class LevelFit:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """`required`, `preferred`: level keys, "" for none. `levels`: coarse to fine. `nodes`: of the cluster;
-    `usable`: those that take a pod of the gang now; `excluded`: the others by cause, `excluded_ever` those
-    that take none even when the cluster is empty. `ways_now`, `ways_ever`: the nearest requests that are
-    admitted now, and on the empty cluster; empty where there is none."""
+    """The numbers behind one answer.
+
+    `required`, `preferred`: level keys, "" for none. `levels`: coarse to fine. `nodes`: number of nodes in
+    the cluster; `usable`: those that take a pod of the gang now; `excluded`: the others by cause;
+    `excluded_ever`: those that take none even in the empty cluster. `ways_now`, `ways_ever`: the nearest
+    requests that are admitted now, and in the empty cluster.
+    """
 
     topology: str
     required: str
@@ -64,12 +66,12 @@ class Details:
 
     @property
     def now(self) -> tuple[str, ...]:
-        """The nearest requests that are admitted now, in words."""
+        """The nearest requests that are admitted now, as text."""
         return tuple(way.words for way in self.ways_now)
 
     @property
     def ever(self) -> tuple[str, ...]:
-        """The nearest requests that are admitted on the empty cluster, in words."""
+        """The nearest requests that are admitted in the empty cluster, as text."""
         return tuple(way.words for way in self.ways_ever)
 
     def to_json(self) -> dict[str, object]:
@@ -89,9 +91,9 @@ class Details:
 
 
 def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | None:
-    """The account of an answer; None for a request that contradicts itself, where nothing was searched.
+    """The numbers behind an answer; None for a request that contradicts itself, which is never searched.
 
-    `snapshot` is the cluster in which it was planned; what the gang itself holds there is left aside.
+    `snapshot` is the cluster in which it was planned; the gang's own reservation there is ignored.
     """
     problem = resolve(snapshot.without(group.name), group)
     if problem.refusal:
@@ -135,10 +137,10 @@ def _levels(
 
 
 def _fits(group: PodGroup, result: SearchResult, space: SearchSpace) -> list[LevelAttempt]:
-    """What the best domain of each level holds, coarse to fine.
+    """The best domain of each level, coarse to fine.
 
-    A gang may be in a domain by being in a finer one inside it: in a rack that it could not hold whole, on a
-    host of it. So no level holds less than a finer one.
+    A gang in a domain may lie in one finer domain inside it, for example on one host of a rack that it could
+    not hold whole. So no level holds fewer pods than a finer level.
     """
     fits: list[LevelAttempt] = []
     inner: LevelAttempt | None = None

@@ -1,4 +1,4 @@
-"""What pins the pods of a gang to their placement: required node affinity, as terms that are ORed."""
+"""The required node affinity that pins a gang's pods to their placement, as terms that are ORed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from planner.model.topology import HOSTNAME, Domain, Topology, contains, held_do
 
 
 def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: str) -> tuple[Term, ...]:
-    """The node-affinity terms for one PodSet of an admitted gang; `()` where nothing is to be pinned.
+    """The node-affinity terms for one PodSet of an admitted gang; `()` for no terms.
 
-    Mode `domain`: a term for each reserved domain that the PodSet uses, by the labels of its whole path (the
-    hostname alone for a host). Mode `nodes`: one term with the hostnames. Mode `none`: a term for each domain
-    that `domain` would have reserved; the caller writes it as a preference. PodSets that nothing tells apart
-    are planned together and so get the same terms.
+    Mode `domain`: a term for each reserved domain that the PodSet uses, with the labels of its whole path
+    (only the hostname for a host). Mode `nodes`: one term with the hostnames. Mode `none`: a term for each
+    domain that `domain` would have reserved; the caller writes it as a preference. PodSets that are equal but
+    for their names are planned together and get the same terms.
     """
     alike = _alike(group, pod_set)
     nodes = [a.node for a in answer.assignments if a.pod_set in alike]
@@ -39,8 +39,10 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: s
 
 
 def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
-    """Terms that mean these nodes: one by their hostname labels, and one by name for each without a label
-    (`metadata.name` takes a single value, core/v1 NodeSelectorTerm.matchFields)."""
+    """Terms for these nodes: one by hostname labels, and one by name for each node without that label.
+
+    `metadata.name` takes a single value (core/v1 NodeSelectorTerm.matchFields).
+    """
     distinct = sorted(dict.fromkeys(nodes), key=natural)
     labelled = [n for n in distinct if n in snapshot.nodes and snapshot.nodes[n].labels.get(HOSTNAME)]
     hosts = sorted({_hostname(snapshot, node) for node in labelled}, key=natural)
@@ -49,13 +51,17 @@ def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
 
 
 def _alike(group: PodGroup, name: str) -> set[str]:
-    """The PodSets of the same shape and constraint, this one included; empty where there is none so named."""
-    own = next((p for p in group.pod_sets if p.name == name), None)
-    return {p.name for p in group.pod_sets if own and (p.shape, p.constraint) == (own.shape, own.constraint)}
+    """The PodSets with the same shape and constraint, this one included; empty for an unknown name."""
+    pod_set = next((p for p in group.pod_sets if p.name == name), None)
+    return {
+        p.name
+        for p in group.pod_sets
+        if pod_set and (p.shape, p.constraint) == (pod_set.shape, pod_set.constraint)
+    }
 
 
 def path_term(levels: Sequence[str], domain: Domain) -> Term:
-    """The term that means a domain: the labels of its whole path, or the hostname alone for a host."""
+    """The term for a domain: the labels of its whole path, or only the hostname for a host."""
     if len(domain) == len(levels):
         return (Requirement(HOSTNAME, "In", (domain[-1],)),)
     return tuple(
@@ -69,7 +75,7 @@ def _hostname(snapshot: Snapshot, name: str) -> str:
 
 
 def _path(snapshot: Snapshot, topology: Topology, name: str) -> Domain:
-    """The node's path in the topology; a node outside it is a bare host."""
+    """The node's path in the topology; a node outside it has only its host."""
     node = snapshot.nodes.get(name)
     if node is None:
         return ()

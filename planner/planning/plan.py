@@ -1,8 +1,8 @@
-"""`plan`: where a whole gang goes, or why it cannot. The one entry to the planner.
+"""`plan`: the placement of a whole gang, or why it has none. The entry point of the planner.
 
-The same snapshot and gang give the same answer, in whatever order the nodes came (invariant 8), and a gang
-that holds a reservation gets its own plan again (invariant 4). Nothing is reserved here: an admitted answer
-becomes a `Reservation` by `reservation_for`, which the shell puts into the ledger.
+The same snapshot and gang give the same answer, in whatever order the nodes were read (invariant 8). A gang
+that holds a reservation gets its own plan again (invariant 4). Nothing is reserved here: the caller turns an
+admitted answer into a `Reservation` with `reservation_for` and puts it into the ledger.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from planner.search.place import Outcome
 
 
 def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
-    """The planner's answer for one gang; see `Answer` for what it carries. A bad request is no error."""
+    """The planner's answer for one gang, as `Answer` describes.
+
+    An invalid request is rejected, not raised.
+    """
     held = snapshot.holding(group.name)
     if held is not None:
         again = replay(snapshot, group, held)
@@ -40,15 +43,15 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
 
 
 def _elastic(problem: PlacementProblem, outcome: Outcome) -> Answer:
-    """The answer to a gang that may have more pods than the least: how many it got."""
-    answer, least = admitted(problem, outcome), problem.gang.size
+    """The answer for an elastic gang: how many pods it got."""
+    answer, minimum = admitted(problem, outcome), problem.gang.size
     placed = sum(assignment.count for assignment in answer.assignments)
-    extent = f"Elastic: {placed} pods of {least} to {least + extra_pods(problem.gang)} have a place."
+    extent = f"Elastic: {placed} pods of {minimum} to {minimum + extra_pods(problem.gang)} have a place."
     return replace(answer, message=f"{answer.message} {extent}")
 
 
 def when_empty(snapshot: Snapshot, group: PodGroup) -> Answer:
-    """Where the gang would go if nothing else were in the cluster; without words where it has no place."""
+    """The placement in the empty cluster; an answer without message where there is none."""
     problem = resolve(snapshot, group).when_empty()
     outcome = place_gang(problem, WorkBudget())
     return Answer(group.name, "queued") if outcome.best is None else admitted(problem, outcome)

@@ -1,7 +1,7 @@
-"""The same gang asked again: is it the same request, and does its former plan still stand?
+"""A gang that is planned again: whether the request is the same, and whether its former plan still holds.
 
 The mutating pass writes the plan into the manifest: node affinity, a preferred level, a topology's name. So a
-request is the same when its pods are, and its plan stands while it meets what is asked for now.
+request is the same if its pods are, and its plan holds while it meets the current constraints.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from planner.request.validation import Refusal
 
 
 def fingerprint(group: PodGroup) -> str:
-    """A digest of what is to be placed: PodSets, requests, slices and the mode of reservation.
+    """A digest of what is placed: PodSets, requests, slices and the reservation mode.
 
-    Levels, node selectors and affinity are left out: the mutating pass adds to them what the plan says.
-    `replay` compares them with the placement instead.
+    Levels, node selectors and affinity are left out, because the mutating pass adds the plan to them.
+    `replay` compares these with the placement instead.
     """
     asked: dict[str, object] = {
         "podSets": [
@@ -48,7 +48,7 @@ def fingerprint(group: PodGroup) -> str:
 
 
 def _requests(pod_set: PodSet) -> list[tuple[str, object]]:
-    """What the pods ask for; of claims only the names, for what is behind them hangs on the cluster."""
+    """The pods' requests; claims by name only, because their content depends on the cluster."""
     shape = pod_set.shape
     asked: list[tuple[str, object]] = [
         (n, a) for n, a in sorted(shape.requests.items()) if not is_claimed(n) and not is_claim_spec(n)
@@ -61,29 +61,31 @@ def _slices(group: PodGroup, pod_set: PodSet) -> list[str | int]:
     return [asked.slice_level, asked.slice_size]
 
 
-def replay(snapshot: Snapshot, group: PodGroup, own: Reservation) -> Answer | None:
-    """The answer that the gang's reservation stands for, or None where it no longer holds."""
+def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Answer | None:
+    """The answer for the gang's reservation, or None where it no longer holds."""
     gang = _with_devices(snapshot, group)
-    if own.fingerprint != fingerprint(gang):
+    if reservation.fingerprint != fingerprint(gang):
         return None
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
-    if not own.assignments or not all(_stands(snapshot, sets[a.pod_set], a.node) for a in own.assignments):
+    if not reservation.assignments or not all(
+        _stands(snapshot, sets[a.pod_set], a.node) for a in reservation.assignments
+    ):
         return None
     try:
-        topology = next((t for t in candidates(snapshot, gang) if t.name == own.topology), None)
+        topology = next((t for t in candidates(snapshot, gang) if t.name == reservation.topology), None)
         warnings = topology_request(gang, topology).warnings if topology else ()
     except Refusal:
         return None
-    if topology is None or not _together(snapshot, gang, topology, own):
+    if topology is None or not _together(snapshot, gang, topology, reservation):
         return None
-    where = f" in {'/'.join(own.domain)}" if own.domain else ""
+    where = f" in {'/'.join(reservation.domain)}" if reservation.domain else ""
     message = f"{gang.size} pods keep the place that was reserved for them{where}."
-    answer = answer_of(own, "AlreadyReserved", message)
+    answer = answer_of(reservation, "AlreadyReserved", message)
     return replace(answer, warnings=(*gang.warnings, *warnings))
 
 
 def _with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
-    """The gang with what its claims come to; as it was asked where no node offers them any more."""
+    """The gang with its claims resolved; unchanged where no node offers the devices any more."""
     try:
         return with_devices(snapshot, group)
     except Refusal:
@@ -91,7 +93,7 @@ def _with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
 
 
 def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") -> Answer:
-    """The answer that a reservation stands for, looked at no further."""
+    """The answer that describes a reservation, without checking it."""
     return Answer(
         gang=held.gang,
         decision="admitted",
@@ -111,15 +113,18 @@ def _stands(snapshot: Snapshot, pod_set: PodSet, name: str) -> bool:
     return node is not None and affinity_allows(pod_set.shape, node)
 
 
-def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, own: Reservation) -> bool:
-    """Whether the placement keeps every required level: the gang's, and each PodSet's own."""
+def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, reservation: Reservation) -> bool:
+    """Whether the placement keeps every required level: the gang's and each PodSet's."""
 
     def paths(sets: Collection[str]) -> list[Domain]:
-        names = [a.node for a in own.assignments if a.pod_set in sets]
+        names = [a.node for a in reservation.assignments if a.pod_set in sets]
         return [topology.path(name, snapshot.nodes[name].labels) for name in names]
 
-    every = [pod_set.name for pod_set in group.pod_sets]
-    asked = [(group.constraint.required, every), *((p.constraint.required, [p.name]) for p in group.pod_sets)]
+    set_names = [pod_set.name for pod_set in group.pod_sets]
+    asked = [
+        (group.constraint.required, set_names),
+        *((p.constraint.required, [p.name]) for p in group.pod_sets),
+    ]
     return all(_share(paths(sets), _index(topology, level)) for level, sets in [*asked, *group.within])
 
 
@@ -128,7 +133,7 @@ def _index(topology: Topology, level: str) -> int:
 
 
 def _share(paths: Iterable[Domain], level: int) -> bool:
-    """Whether all paths lie in one named domain of a level."""
+    """Whether all paths are in one named domain of a level."""
     if level == ROOT:
         return True
     domains = {path[: level + 1] for path in paths}

@@ -1,4 +1,4 @@
-"""The reservation that an admitted answer asks for. Nothing is reserved here: the ledger does that."""
+"""The reservation for an admitted answer. Nothing is reserved here: the ledger does that."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from planner.planning.replay import fingerprint
 
 
 def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Reservation | None:
-    """The reservation that an admitted answer asks for; None for mode `none` or a gang that is not admitted.
+    """The reservation for an admitted answer; None for mode `none` or a gang that is not admitted.
 
-    `created` and `expires` are left to the shell. A replayed answer gives the reservation that is there.
+    The caller sets `created` and `expires`. A replayed answer gives the reservation that exists already.
     """
     if answer.decision != "admitted" or group.reserve == "none":
         return None

@@ -1,6 +1,6 @@
-"""Gangs with device claims: what these come to in the cluster at hand, before the gang is planned.
+"""Device claims (DRA) of a gang, translated into resource requests and node requirements before planning.
 
-What cannot be told is not counted, and a warning says so; devices that no node can ever give are refused.
+Devices that cannot be counted are left out with a warning. Devices that no node can ever give are refused.
 """
 
 from __future__ import annotations
@@ -29,38 +29,40 @@ _MOST_NAMED = 6
 
 
 def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with what its claims ask for among its pods' requests; warnings say what cannot be told.
+    """The gang with its device claims added to its pods' requests; warnings name what is not counted.
 
-    Raises `Refusal` for devices that no node offers. What was worked out before is worked out anew.
+    Raises `Refusal` for devices that no node offers. May be called again on its own result: the requests of
+    an earlier call are replaced.
     """
     notes: dict[str, None] = {}
     reserve = group.reserve
     sets = tuple(_set(devices, pod_set, group.name.partition("/")[0], notes) for pod_set in group.pod_sets)
-    slices = any(CLAIMED_MIG in one.shape.requests for one in sets)
-    if group.presumed and slices and not any(one.shape.gpus for one in sets):
-        reserve = "nodes"  # a whole host held for a slice would be absurd
-    said = (*group.warnings, *(note for note in notes if note not in group.warnings))
-    return replace(group, pod_sets=sets, reserve=reserve, warnings=said)
+    slices = any(CLAIMED_MIG in pod_set.shape.requests for pod_set in sets)
+    if group.presumed and slices and not any(pod_set.shape.gpus for pod_set in sets):
+        reserve = "nodes"  # a reservation of the whole host would be far more than one slice needs
+    warnings = (*group.warnings, *(note for note in notes if note not in group.warnings))
+    return replace(group, pod_sets=sets, reserve=reserve, warnings=warnings)
 
 
 def in_one_clique(
     devices: Devices, topologies: Iterable[Topology], group: ResolvedPodGroup
 ) -> ResolvedPodGroup:
-    """The gang with the pods that claim a ComputeDomain's channel kept in one clique, which is its reach.
+    """The gang with a required clique level for the pods that claim a ComputeDomain's channel.
 
-    A gang that requires a clique or a finer level stays as it is; so does one whose topology has no cliques.
+    Channels work only inside one clique. A gang that already requires a clique or a finer level is returned
+    unchanged, and so is a gang in a topology without cliques.
     """
     namespace = group.name.partition("/")[0]
-    own = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]
+    claiming = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]
     named = [t for t in topologies if CLIQUE_LABEL in t.levels and group.constraint.topology in ("", t.name)]
-    if group.size < 2 or not own or not named or sum(p.count for p in own) < 2:
+    if group.size < 2 or not claiming or not named or sum(p.count for p in claiming) < 2:
         return group
-    within = {level for t in named for level in t.levels[t.index(CLIQUE_LABEL) :]}
-    within |= {word for t in named for word, level in t.aliases.items() if level in within}
-    loose = {p.name for p in own if p.constraint.required not in within}
-    if group.constraint.required in within or not loose:
+    inner_levels = {level for t in named for level in t.levels[t.index(CLIQUE_LABEL) :]}
+    inner_levels |= {word for t in named for word, level in t.aliases.items() if level in inner_levels}
+    loose = {p.name for p in claiming if p.constraint.required not in inner_levels}
+    if group.constraint.required in inner_levels or not loose:
         return group
-    if len(own) == len(group.pod_sets):
+    if len(claiming) == len(group.pod_sets):
         sets = tuple(
             replace(p, constraint=replace(p.constraint, required="")) if p.name in loose else p
             for p in group.pod_sets
@@ -87,31 +89,31 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
         pod_set = replace(pod_set, shape=replace(pod_set.shape, extended_claims=stand_ins))
     if not pod_set.shape.claims:
         return pod_set
-    asked = _Asked(devices, pod_set, notes)
+    reader = _ClaimReader(devices, pod_set, notes)
     for use in pod_set.shape.claims:
         if devices.is_channel(use, namespace):
             continue
         claim = devices.find(use, namespace)
         kind = "claim template" if use.template else "claim"
         if claim is None:
-            asked.note(f"the {kind} {use.source} is not known in {namespace}: its devices are not planned")
+            reader.note(f"the {kind} {use.source} is not known in {namespace}: its devices are not planned")
         elif not use.template and (node := devices.node_of(claim)):
-            asked.needs.append(
+            reader.needs.append(
                 Requirement(NODE_NAME_FIELD, "In", (node,))
-            )  # its devices are there, and in use
+            )  # the claim has its devices on this node already
         elif not use.template and pod_set.count > 1:
-            asked.note(f"{pod_set.count} pods share the claim {use.source}: its devices are not counted")
-            asked.together = True
+            reader.note(f"{pod_set.count} pods share the claim {use.source}: its devices are not counted")
+            reader.together = True
         else:
-            asked.claim(claim, f"{kind} {use.source}")
-    own = pod_set.constraint
-    if asked.together:  # a device is a node's, so its sharers are on one
-        own = replace(own, required=HOSTNAME, slice_level="", slice_size=0)
-    return replace(pod_set, shape=asked.shape(), constraint=own)
+            reader.claim(claim, f"{kind} {use.source}")
+    constraint = pod_set.constraint
+    if reader.together:  # pods that share a claim share its devices, which are on one node
+        constraint = replace(constraint, required=HOSTNAME, slice_level="", slice_size=0)
+    return replace(pod_set, shape=reader.shape(), constraint=constraint)
 
 
-class _Asked:
-    """What the claims of one PodSet come to, gathered claim by claim."""
+class _ClaimReader:
+    """Collects, claim by claim, the requests and node requirements of one PodSet."""
 
     def __init__(self, devices: Devices, pod_set: ResolvedPodSet, notes: dict[str, None]) -> None:
         self._devices, self._set, self._notes = devices, pod_set, notes
@@ -121,118 +123,128 @@ class _Asked:
         self.together = False
 
     def note(self, text: str) -> None:
-        """A warning, once."""
+        """Adds a warning, each text once."""
         self._notes[f"{self._set.name}: {text}"] = None
 
-    def claim(self, claim: ResourceClaim, whose: str) -> None:
-        """One claim: a bundle where slices tell the devices, amounts where only labels do."""
+    def claim(self, claim: ResourceClaim, source: str) -> None:
+        """Adds one claim: as a bundle where ResourceSlices list the devices, else as amounts from node
+        labels.
+        """
         if self._devices.claims.slices:
-            self._bundle(claim, whose)
+            self._bundle(claim, source)
             return
         for rule in claim.constraints:
-            self.note(f"no ResourceSlice tells which devices have {rule.words} ({whose}): not planned")
+            self.note(f"no ResourceSlice tells which devices have {rule.words} ({source}): not planned")
         for request in claim.requests:
-            self._by_labels(request, whose)
+            self._by_labels(request, source)
 
     # -- by slices -----------------------------------------------------------------------------------------
 
-    def _bundle(self, claim: ResourceClaim, whose: str) -> None:
+    def _bundle(self, claim: ResourceClaim, source: str) -> None:
         for request in claim.requests:
-            self._first(request, whose, self._told)
+            self._first_possible(request, source, self._note_unplanned)
         bundle = self._devices.claim_spec(claim)
         if bundle is None:
             return
-        if not self._ever([bundle]):
-            raise self._never([bundle], whose)
+        if not self._fits_some_node([bundle]):
+            raise self._misfit_refusal([bundle], source)
         self._amounts.update(self._devices.min_amounts(bundle))
         self._bundles.append(bundle)
 
-    def _told(self, request: ClaimRequest, whose: str) -> None:
-        """Notes what the plan does not know of a request. Raises `Refusal` where no node has so many."""
+    def _note_unplanned(self, request: ClaimRequest, source: str) -> None:
+        """Adds warnings for a request that is not fully planned.
+
+        Raises `Refusal` where no node has so many devices.
+        """
         want = self._devices.device_request(request)
         if want is None or not self._devices.is_counted(request):
             if request.device_class != CHANNEL_CLASS:
-                self.note(f"devices of class {request.device_class} ({whose}) are not planned")
+                self.note(f"devices of class {request.device_class} ({source}) are not planned")
             return
-        found = self._devices.kinds_with(want)
-        most = max((sum(there.values()) for _, there in found), default=0)
-        if most < max(1, request.count):
-            raise self._none(request, whose, most)
-        meant = {device for _, there in found for device in there}
+        kinds = self._devices.kinds_with(want)
+        max_count = max((sum(counts.values()) for _, counts in kinds), default=0)
+        if max_count < max(1, request.count):
+            raise self._count_refusal(request, source, max_count)
+        meant = {device for _, counts in kinds for device in counts}
         for text in self._devices.not_understood(want, meant):
-            self.note(self._taken_to_hold(text, whose))
+            self.note(self._taken_to_hold(text, source))
         if any(device.shareable for device in meant):
-            self.note(f"devices that several claims may share ({whose}) are planned as if never used up")
+            self.note(f"devices that several claims may share ({source}) are planned as if never used up")
 
-    def _taken_to_hold(self, text: str, whose: str) -> str:
-        """What is said of a selector of which it cannot be told whether devices meet it."""
+    def _taken_to_hold(self, text: str, source: str) -> str:
+        """The warning for a selector that could not be evaluated."""
         if self._devices.claims.engine is None:
-            return f"no CEL engine reads the selector {_cut(text)} ({whose}): taken to hold"
-        return f"the selector {_cut(text)} ({whose}) is more than the plan reads: taken to hold"
+            return f"no CEL engine reads the selector {_cut(text)} ({source}): taken to hold"
+        return f"the selector {_cut(text)} ({source}) is more than the plan reads: taken to hold"
 
-    def _ever(self, bundles: Sequence[ClaimSpec]) -> bool:
-        """Whether some node can give a pod all of them when nothing runs."""
-        wanted = [(bundle, 1) for bundle in bundles]
+    def _fits_some_node(self, bundles: Sequence[ClaimSpec]) -> bool:
+        """Whether some empty node can give all these claims to one pod."""
+        demands = [(bundle, 1) for bundle in bundles]
         return any(
-            AvailableDevices(one.node_devices).fits(wanted)
-            for one in self._devices.node_kinds
-            if one.node_devices
+            AvailableDevices(node_kind.node_devices).fits(demands)
+            for node_kind in self._devices.node_kinds
+            if node_kind.node_devices
         )
 
-    def _never(self, bundles: Sequence[ClaimSpec], whose: str) -> Refusal:
+    def _misfit_refusal(self, bundles: Sequence[ClaimSpec], source: str) -> Refusal:
         words = "; ".join(bundle.words for bundle in bundles)
-        free = [claim_spec_of(bundle.choices) for bundle in bundles]
-        ruled = any(bundle.constraints for bundle in bundles) and self._ever(free)
+        unconstrained_specs = [claim_spec_of(bundle.choices) for bundle in bundles]
+        ruled = any(bundle.constraints for bundle in bundles) and self._fits_some_node(unconstrained_specs)
         works = "the same devices without the claim's constraints" if ruled else "fewer devices in one pod"
         return Refusal(
             "NoSuchDevice",
-            f"{self._set.name} claims {words} ({whose}), and no node has all of that together. "
+            f"{self._set.name} claims {words} ({source}), and no node has all of that together. "
             f"Would work: {works}.",
         )
 
     # -- by labels -----------------------------------------------------------------------------------------
 
-    def _by_labels(self, request: ClaimRequest, whose: str) -> None:
-        self._first(request, whose, self._counted)
+    def _by_labels(self, request: ClaimRequest, source: str) -> None:
+        self._first_possible(request, source, self._counted)
 
-    def _first(self, request: ClaimRequest, whose: str, look: Callable[[ClaimRequest, str], None]) -> None:
-        """One request of a claim; of its alternatives the first that some node can give."""
-        *others, last = request, *request.alternatives
-        for one in others:
+    def _first_possible(
+        self, request: ClaimRequest, source: str, look: Callable[[ClaimRequest, str], None]
+    ) -> None:
+        """Reads the first alternative of a request that some node can give.
+
+        Raises the last one's `Refusal`.
+        """
+        *choices, last_choice = request, *request.alternatives
+        for choice in choices:
             try:
-                return look(one, whose)
+                return look(choice, source)
             except Refusal:
                 continue
-        return look(last, whose)
+        return look(last_choice, source)
 
-    def _counted(self, request: ClaimRequest, whose: str) -> None:
+    def _counted(self, request: ClaimRequest, source: str) -> None:
         if request.admin_access or request.device_class == CHANNEL_CLASS:
             return
         want = self._devices.device_request(request)
         if want is None:
-            self.note(f"devices of class {request.device_class} ({whose}) are not planned")
+            self.note(f"devices of class {request.device_class} ({source}) are not planned")
             return
-        found = self._devices.kinds_with(want)
-        if not found:
-            raise self._none(request, whose, 0)
-        meant = {device for _, there in found for device in there}
+        kinds = self._devices.kinds_with(want)
+        if not kinds:
+            raise self._count_refusal(request, source, 0)
+        meant = {device for _, counts in kinds for device in counts}
         for text in self._devices.not_understood(want, meant):
-            self.note(self._taken_to_hold(text, whose))
+            self.note(self._taken_to_hold(text, source))
         pools = {pool_of(device) for device in meant}
         if CLAIMED_GPU in pools and len(pools) > 1:
-            self.note(f"whole GPUs and slices both meet {whose}: its devices are not planned")
+            self.note(f"whole GPUs and slices both meet {source}: its devices are not planned")
             return
-        count = self._count(request, [sum(there.values()) for _, there in found], whose)
+        count = self._count(request, [sum(counts.values()) for _, counts in kinds], source)
         if count:
-            self._need(request, pools, count, found, whose)
+            self._need(request, pools, count, kinds, source)
 
-    def _count(self, request: ClaimRequest, totals: list[int], whose: str) -> int:
+    def _count(self, request: ClaimRequest, totals: list[int], source: str) -> int:
         if request.count != UNKNOWN:
             return request.count
         if len(set(totals)) == 1:
             return totals[0]
         numbers = ", ".join(map(str, sorted(set(totals))))
-        self.note(f"all devices of a node ({whose}) are {numbers}: not planned")
+        self.note(f"all devices of a node ({source}) are {numbers}: not planned")
         return 0
 
     def _need(
@@ -240,37 +252,44 @@ class _Asked:
         request: ClaimRequest,
         pools: set[str],
         count: int,
-        found: list[tuple[NodeKind, Counter[Device]]],
-        whose: str,
+        kinds: list[tuple[NodeKind, Counter[Device]]],
+        source: str,
     ) -> None:
-        enough = [one for one, there in found if sum(there.values()) >= count]
-        if not enough:
-            raise self._none(request, whose, max(sum(there.values()) for _, there in found))
+        sufficient_kinds = [kind for kind, counts in kinds if sum(counts.values()) >= count]
+        if not sufficient_kinds:
+            raise self._count_refusal(request, source, max(sum(counts.values()) for _, counts in kinds))
         if len(pools) > 1:
-            self.note(f"slices of any profile ({whose}) are planned by their nodes only")
+            self.note(f"slices of any profile ({source}) are planned by their nodes only")
         name = next(iter(pools)) if len(pools) == 1 else CLAIMED_MIG
-        wanted = Counter({name: count})
-        self._amounts.update(wanted if name == CLAIMED_MIG else pool_amounts(wanted))
-        if need := self._devices.among(enough, pools, count):
+        amounts = Counter({name: count})
+        self._amounts.update(amounts if name == CLAIMED_MIG else pool_amounts(amounts))
+        if need := self._devices.among(sufficient_kinds, pools, count):
             self.needs.append(need)
 
-    def _none(self, request: ClaimRequest, whose: str, most: int) -> Refusal:
-        wanted = f"{request.count} devices" if request.count > 1 else "a device"
+    def _count_refusal(self, request: ClaimRequest, source: str, max_count: int) -> Refusal:
+        demand = f"{request.count} devices" if request.count > 1 else "a device"
         selected = f" where {_cut(' && '.join(request.selectors))}" if request.selectors else ""
-        have = f"no node has more than {most}" if most else "no node offers one"
+        have = f"no node has more than {max_count}" if max_count else "no node offers one"
         offered = self._devices.offered()
-        more = f" and {len(offered) - _MOST_NAMED} more" if len(offered) > _MOST_NAMED else ""
-        works = f"{most} or less a pod" if most else f"one of {', '.join(offered[:_MOST_NAMED])}{more}"
+        unlisted = f" and {len(offered) - _MOST_NAMED} more" if len(offered) > _MOST_NAMED else ""
+        works = (
+            f"{max_count} or less a pod"
+            if max_count
+            else f"one of {', '.join(offered[:_MOST_NAMED])}{unlisted}"
+        )
         return Refusal(
             "NoSuchDevice",
-            f"{self._set.name} claims {wanted} of class {request.device_class}{selected} ({whose}), and "
+            f"{self._set.name} claims {demand} of class {request.device_class}{selected} ({source}), and "
             + (f"{have}. Would work: {works}." if offered else f"{have}; none offers GPUs at all."),
         )
 
     def shape(self) -> ResolvedShape:
-        """The pods' shape with all that was gathered. Raises `Refusal` where no node can give all of it."""
-        if len(self._bundles) > 1 and not self._ever(self._bundles):
-            raise self._never(self._bundles, "its claims")
+        """The pods' shape with all collected requests.
+
+        Raises `Refusal` where no node can give all of them.
+        """
+        if len(self._bundles) > 1 and not self._fits_some_node(self._bundles):
+            raise self._misfit_refusal(self._bundles, "its claims")
         shape = self._set.shape
         requests = {
             name: amount
@@ -280,7 +299,7 @@ class _Asked:
         affinity = shape.affinity
         for need in self.needs:
             affinity = tuple(t if need in t else (*t, need) for t in affinity) or ((need,),)
-        bundles = tuple(sorted(self._bundles, key=lambda one: one.name))
+        bundles = tuple(sorted(self._bundles, key=lambda bundle: bundle.name))
         return replace(shape, requests={**requests, **self._amounts}, affinity=affinity, claim_specs=bundles)
 
 
@@ -290,7 +309,10 @@ def _cut(text: str) -> str:
 
 
 def with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
-    """The gang with what its device claims come to in this cluster. Raises `Refusal` for what none offers."""
+    """The gang with its device claims resolved in this cluster.
+
+    Raises `Refusal` for devices that no node offers.
+    """
     gang = resolved_group(group)
     return claimed(snapshot.base.devices, gang) if has_claims(gang) or _stands_in(snapshot, gang) else gang
 
@@ -301,8 +323,8 @@ def has_claims(group: PodGroup) -> bool:
 
 
 def _stands_in(snapshot: Snapshot, group: PodGroup) -> bool:
-    """Whether some extended resource of the gang may be served by claims."""
+    """Whether a DeviceClass may serve an extended resource that the gang requests."""
     if not snapshot.base.claims.slices or not snapshot.base.claims.classes:
         return False
     served = snapshot.base.devices.extended_claims
-    return any(name in served for one in group.pod_sets for name in one.shape.requests)
+    return any(name in served for pod_set in group.pod_sets for name in pod_set.shape.requests)

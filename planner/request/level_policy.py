@@ -1,4 +1,4 @@
-"""A gang that names a topology policy of KAI's ConfigMap: the level that the policy gives it."""
+"""Applies the topology policy of KAI's ConfigMap that a gang names."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from planner.model.settings import LevelPolicy
 
 
 def by_policy(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with the level of the policy that it names: `pack` requires it, `prefer` prefers it.
+    """The gang with the level of the policy that it names: `pack` makes it required, `prefer` preferred.
 
-    Of several names (comma-separated) the heaviest known one serves; what the gang states itself goes first.
+    Of several names (comma-separated) the known one with the greatest weight is used. A level that the gang
+    itself states takes precedence.
     """
     policies = snapshot.base.settings.policies
     named = [name.strip() for name in group.policy.split(",") if name.strip()]

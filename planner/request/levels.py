@@ -1,14 +1,14 @@
-"""Levels inside a host: the NVLink domain of some of its GPUs, and the NUMA node.
+"""Levels inside a host (the NVLink domain of some of its GPUs, the NUMA node), and the names of levels.
 
-A topology ends at the host, so a request for one of these is one for the host, on nodes where one such domain
-has as many GPUs as the request needs together: the whole gang, a PodSet, or a slice, whichever asks. The size
-of an NVLink domain is the label `gpu.topology/nvlink-domain-size`; a node without it is one domain. That of a
-NUMA node is known from its NodeResourceTopology or the label `bayplan.dev/gpus-per-numa-node`; a node of
-which it is not known is none for such a request. Pods that must lie in one NVLink domain are a *bunch*, and
-the bunches on a node are packed into its domains. Which GPUs of a domain are free no object tells: what is
-free on a partly used node is taken to lie together.
+A topology ends at the host. A request for a level inside the host is therefore a request for the host,
+limited to nodes where one such domain has as many GPUs as must be together: those of the whole gang, a PodSet
+or a slice. The size of an NVLink domain is the label `gpu.topology/nvlink-domain-size`; a node without it is
+one domain. The size of a NUMA node comes from its NodeResourceTopology or from the label
+`bayplan.dev/gpus-per-numa-node`; nodes of unknown size are excluded. Pods that must be in one NVLink domain
+are an NVLink group, and a node's groups are packed into its domains. No object says which GPUs of a domain
+are free, so the free GPUs of a partly used node are assumed to be together.
 
-Also here: which level a word of the request means in a topology, and every level and topology that a request
+This module also maps a word of the request to a level key, and lists the levels and topologies that a request
 names.
 """
 
@@ -34,34 +34,35 @@ NVLINK_WORDS = (NVLINK_DOMAIN, "nvlink-domain")
 NUMA_WORDS = ("numa", "numa-node")
 
 
-_MOST = 4096
+_MAX_GPUS = 4096
+"""The bar lists every smaller size; no host has as many GPUs, so the cap keeps the list short."""
 
 
 def inside_host(level: str) -> bool:
-    """Whether the level, if it is none of a topology's own, lies inside the host."""
+    """Whether the level lies inside the host and is no level of a topology."""
     return level == NVLINK_DOMAIN or level in NUMA_WORDS
 
 
 def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
-    """The GPUs that must lie in one such domain with a pod of this PodSet; 0 where nothing asks for one."""
+    """GPUs that must be in one such domain with a pod of this PodSet; 0 where no constraint asks for it."""
 
-    own, gang = pod_set.constraint, group.constraint
-    sliced = own if own.slice_level else gang
-    together = (gang.required in words, own.required in words, sliced.slice_level in words)
+    constraint, gang = pod_set.constraint, group.constraint
+    sliced = constraint if constraint.slice_level else gang
+    together = (gang.required in words, constraint.required in words, sliced.slice_level in words)
     if not any(together):
         return 0
-    each = pod_set.shape.gpus
+    gpus = pod_set.shape.gpus
     return max(
         group.gpus if together[0] else 0,
-        each * pod_set.count if together[1] else 0,
-        each * sliced.slice_size if together[2] else 0,
+        gpus * pod_set.count if together[1] else 0,
+        gpus * sliced.slice_size if together[2] else 0,
     )
 
 
 def nvlink_bar(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> tuple[NodeExclusion, ...]:
-    """The nodes whose NVLink domains are too small; `resolved`: the level that each word means here."""
+    """Excludes nodes whose NVLink domains are too small; `resolved` maps each word to its level key."""
     words = tuple(word for word in NVLINK_WORDS if resolved.get(word) == HOSTNAME)
-    gpus = min(needs(group, pod_set, words), _MOST) if words else 0
+    gpus = min(needs(group, pod_set, words), _MAX_GPUS) if words else 0
     if gpus < 2:
         return ()
     smaller = frozenset(str(size) for size in range(1, gpus))
@@ -69,15 +70,15 @@ def nvlink_bar(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) ->
 
 
 def nvlink_group_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> int:
-    """How many of the PodSet's pods must lie in one NVLink domain inside the host; 0 where none must.
+    """Pods of the PodSet that must be in one NVLink domain inside the host; 0 for no such constraint.
 
-    A gang that is required in one as a whole is one bunch of all its PodSets, for which any node that has a
-    domain so large and as many free GPUs will do.
+    A gang that requires one NVLink domain as a whole is one group over all PodSets: it can use any node with
+    a domain of that size and as many free GPUs.
     """
     words = tuple(word for word in NVLINK_WORDS if resolved.get(word) == HOSTNAME)
-    own = pod_set.constraint
-    sliced = own if own.slice_level else group.constraint
-    if own.required in words:
+    constraint = pod_set.constraint
+    sliced = constraint if constraint.slice_level else group.constraint
+    if constraint.required in words:
         return pod_set.count
     return sliced.slice_size if sliced.slice_level in words else 0
 
@@ -85,13 +86,13 @@ def nvlink_group_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str
 def with_numa_nodes(
     group: ResolvedPodGroup, nodes: Mapping[str, Node], numa: Mapping[str, NumaNode]
 ) -> ResolvedPodGroup:
-    """The gang, kept to nodes whose NUMA nodes are large enough where it asks for one."""
-    needed = {one.name: needs(group, one, NUMA_WORDS) for one in group.pod_sets}
+    """The gang, restricted to nodes with large enough NUMA nodes where it asks for one."""
+    needed = {pod_set.name: needs(group, pod_set, NUMA_WORDS) for pod_set in group.pod_sets}
     if not any(needed.values()):
         return group
     sizes = {name: numa_size(node, numa.get(name)) for name, node in nodes.items()}
 
-    def kept(pod_set: ResolvedPodSet) -> ResolvedPodSet:
+    def restrict(pod_set: ResolvedPodSet) -> ResolvedPodSet:
         gpus = needed[pod_set.name]
         if not gpus:
             return pod_set
@@ -100,18 +101,18 @@ def with_numa_nodes(
         shape = pod_set.shape
         return replace(pod_set, shape=replace(shape, exclusions=(*shape.exclusions, bar)))
 
-    return replace(group, pod_sets=tuple(map(kept, group.pod_sets)))
+    return replace(group, pod_sets=tuple(map(restrict, group.pod_sets)))
 
 
 _HOST_WORDS = ("gpu", "node", "host", "hostname")
 
 
 def resolve(topology: Topology, level: str) -> str:
-    """The level's label key in this topology for a key, an alias or a short word, "" where there is none.
+    """The label key of a level named by key, alias or short word; "" where the topology has no such level.
 
-    Short words: "gpu", "node" and "host" are the hostname; "nvlink-domain" the multi-node NVLink level, or
-    the host where there is none; levels inside the host (`inside_host`) are the hostname too; any other
-    ("rack", "zone", …) the one level whose key ends in it.
+    Short words: "gpu", "node" and "host" mean the hostname. "nvlink-domain" means the multi-node NVLink
+    level, or the host without one. Levels inside the host mean the hostname. Any other word ("rack", "zone",
+    …) means the only level whose key ends in it.
     """
     if level in topology.levels:
         return level
@@ -130,36 +131,36 @@ def resolve(topology: Topology, level: str) -> str:
 
 
 def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
-    """Every level that the request names, as (where it stood, level)."""
-    found = [(field, value) for field, key, value in group.origins if key != "topology" and value]
-    told = {value for _, value in found}
+    """Every level that the request names, as (field that names it, level)."""
+    levels = [(field, value) for field, key, value in group.origins if key != "topology" and value]
+    origin_values = {value for _, value in levels}
     for place, constraint in constraints(group):
-        found += [
+        levels += [
             (f"{place}{name}", level)
             for name, level in (
                 ("the required level", constraint.required),
                 ("the preferred level", constraint.preferred),
                 ("the slice level", constraint.slice_level),
             )
-            if level and level not in told
+            if level and level not in origin_values
         ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(levels))
 
 
 def topologies_asked(group: PodGroup) -> list[tuple[str, str]]:
-    """Every topology that the request names, as (where it stood, name)."""
-    found = [(field, value) for field, key, value in group.origins if key == "topology" and value]
-    told = {value for _, value in found}
-    found += [
+    """Every topology that the request names, as (field that names it, topology name)."""
+    topologies = [(field, value) for field, key, value in group.origins if key == "topology" and value]
+    origin_values = {value for _, value in topologies}
+    topologies += [
         (f"{place}the topology", c.topology)
         for place, c in constraints(group)
-        if c.topology and c.topology not in told
+        if c.topology and c.topology not in origin_values
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(topologies))
 
 
 def constraints(group: PodGroup) -> Iterable[tuple[str, Constraint]]:
-    """The gang's constraint and each PodSet's, with a word that says whose it is."""
+    """The gang's constraint and each PodSet's, each with a prefix for messages that says whose it is."""
     yield "", group.constraint
     for pod_set in group.pod_sets:
         yield f"{pod_set.name}: ", pod_set.constraint

@@ -1,12 +1,12 @@
-"""What other pods mean for a gang in one snapshot: where pod affinity and anti-affinity let it be. Pure.
+"""Pod affinity and anti-affinity of a gang in one snapshot, as excluded nodes and constraints. Pure.
 
-Looked at are bound pods, those that other gangs have reserved a place for (their labels and anti-affinity are
-in the reservation), and the gang's own PodSets against each other. Anti-affinity keeps away in both
-directions, as kube-scheduler has it. A node without the term's label is in no domain of it: anti-affinity
-lets a pod be there, affinity does not.
+Three kinds of pods count: bound pods, pods that other gangs have reserved a place for (the reservation
+records their labels and anti-affinity), and the gang's own PodSets against each other. Anti-affinity works in
+both directions, as in kube-scheduler. A node without the term's topology label is in no domain: anti-affinity
+allows it, affinity does not.
 
-Affinity wants a pod that is bound already; where none is and the gang's own pods are meant, they and the pods
-that want them are kept in one domain, so that it holds in whatever order they come.
+Affinity needs a matching bound pod. Where there is none and the gang's own pods match, these pods and the
+pods that want them are kept in one domain, so that the term holds in whatever order they are bound.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ APART, NEAR = "pod anti-affinity", "pod affinity"
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Pods of somebody else on a node, `count` alike; `bound`: not only reserved for."""
+    """`count` equal pods of other workloads on a node; `bound`: False for pods that are only reserved for.
+
+    `space`: their namespace. `terms`: their required anti-affinity.
+    """
 
     space: str
     labels: Mapping[str, str]
@@ -41,155 +44,165 @@ class Neighbour:
 
 
 def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with what its neighbours and its own PodSets mean for it; the same where that is nothing."""
+    """The gang with the constraints of pod affinity in this snapshot; unchanged where there are none."""
     terms = any(pod_set.shape.terms for pod_set in group.pod_sets)
     if not terms and not snapshot.bound.with_anti_affinity and not snapshot.holds.with_anti_affinity:
         return group
-    own = reservation_id(group.name)
-    neighbours = list(_neighbours(snapshot, own) if terms else _wary(snapshot, own))
+    own_id = reservation_id(group.name)
+    neighbours = list(_neighbours(snapshot, own_id) if terms else _wary(snapshot, own_id))
     space = group.name.partition("/")[0]
     sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
-    shuns, together, bars, kept = _among(space, sets, neighbours, snapshot.base.spaces)
-    made = {
-        one.name: replace(
-            one,
+    shuns, together, bars, inner_terms = _among(space, sets, neighbours, snapshot.base.spaces)
+    resolved = {
+        pod_set.name: replace(
+            pod_set,
             shape=replace(
-                one.shape,
-                exclusions=(*bars[one.name], *_barred(snapshot, space, one, neighbours, kept)),
-                anti_affinity_with=tuple(sorted(shuns[one.name])),
-                co_located_over=tuple(sorted(together[one.name])),
+                pod_set.shape,
+                exclusions=(*bars[pod_set.name], *_barred(snapshot, space, pod_set, neighbours, inner_terms)),
+                anti_affinity_with=tuple(sorted(shuns[pod_set.name])),
+                co_located_over=tuple(sorted(together[pod_set.name])),
             ),
         )
-        for one in sets
+        for pod_set in sets
     }
-    return replace(group, pod_sets=tuple(made.get(one.name, one) for one in group.pod_sets))
+    return replace(group, pod_sets=tuple(resolved.get(pod_set.name, pod_set) for pod_set in group.pod_sets))
 
 
 def neighbours_of(snapshot: Snapshot, group: PodGroup) -> Iterator[Neighbour]:
-    """All pods that are no pods of the gang, and those that others have reserved a place for."""
+    """All bound pods that are not the gang's, and all pods that other gangs have reserved a place for."""
     return _neighbours(snapshot, reservation_id(group.name))
 
 
-def _neighbours(snapshot: Snapshot, own: str) -> Iterator[Neighbour]:
+def _neighbours(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
     for pod in snapshot.bound:
-        if own not in carried(pod):
+        if own_id not in carried(pod):
             yield Neighbour(pod.name.partition("/")[0], pod.labels, pod.node, pod.terms, bound=True)
     for reservation in snapshot.reservations:
         traits = dict(reservation.traits)
         space = reservation.gang.partition("/")[0]
-        for one, waiting in _waiting(snapshot, reservation):
-            if one.pod_set in traits:
-                known = traits[one.pod_set]
-                yield Neighbour(space, known.labels, one.node, known.terms, bound=False, count=waiting)
+        for assignment, waiting in _waiting(snapshot, reservation):
+            if assignment.pod_set in traits:
+                pod_traits = traits[assignment.pod_set]
+                yield Neighbour(
+                    space, pod_traits.labels, assignment.node, pod_traits.terms, bound=False, count=waiting
+                )
 
 
 def _waiting(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Assignment, int]]:
-    """The seats of a reservation on each node that no bound pod has taken yet."""
-    taken = Counter(
+    """The assignments of a reservation with the number of their pods that are not bound yet."""
+    bound_counts = Counter(
         node
         for node in snapshot.bound.carriers.get(reservation.id) or ()
         for pod in snapshot.bound.on(node)
         if reservation.id in carried(pod)
     )
-    for one in reservation.assignments:
-        seated = min(one.count, taken[one.node])
-        taken[one.node] -= seated
-        if one.count > seated:
-            yield one, one.count - seated
+    for assignment in reservation.assignments:
+        seated = min(assignment.count, bound_counts[assignment.node])
+        bound_counts[assignment.node] -= seated
+        if assignment.count > seated:
+            yield assignment, assignment.count - seated
 
 
-def _wary(snapshot: Snapshot, own: str) -> Iterator[Neighbour]:
-    """Those with anti-affinity of their own, which are few."""
+def _wary(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
+    """Only the neighbours that have anti-affinity terms: few, so the common case reads few pods."""
     for pods in snapshot.bound.with_anti_affinity.values():
         for pod in pods:
-            if own not in carried(pod):
+            if own_id not in carried(pod):
                 yield Neighbour(pod.name.partition("/")[0], pod.labels, pod.node, pod.terms, bound=True)
     for gang, reservation in snapshot.holds.with_anti_affinity.items():
         traits = dict(reservation.traits)
-        for one in reservation.assignments:
-            if one.pod_set in traits:
-                known = traits[one.pod_set]
-                yield Neighbour(gang.partition("/")[0], known.labels, one.node, known.terms, bound=False)
+        for assignment in reservation.assignments:
+            if assignment.pod_set in traits:
+                pod_traits = traits[assignment.pod_set]
+                yield Neighbour(
+                    gang.partition("/")[0], pod_traits.labels, assignment.node, pod_traits.terms, bound=False
+                )
 
 
 _Shuns = dict[str, set[tuple[str, str]]]
 
 
-_Kept = set[tuple[str, PodTerm]]
+_InnerTerms = set[tuple[str, PodTerm]]
 
 
 _Together = dict[str, set[tuple[str, tuple[str, ...]]]]
 
 
 def _among(
-    space: str, sets: Sequence[PodSet], neighbours: Iterable[Neighbour], known: Spaces
-) -> tuple[_Shuns, _Together, dict[str, list[NodeExclusion]], _Kept]:
-    """What the gang's PodSets mean to each other."""
-    kept: _Kept = set()
-    shuns: _Shuns = {one.name: set() for one in sets}
-    together: _Together = {one.name: set() for one in sets}
-    bars: dict[str, list[NodeExclusion]] = {one.name: [] for one in sets}
-    for one in sets:
-        for term in one.shape.terms:
-            meant = [other.name for other in sets if means(term, space, space, other.shape.labels, known)]
+    space: str, sets: Sequence[PodSet], neighbours: Iterable[Neighbour], spaces: Spaces
+) -> tuple[_Shuns, _Together, dict[str, list[NodeExclusion]], _InnerTerms]:
+    """Affinity and anti-affinity between the gang's own PodSets."""
+    inner_terms: _InnerTerms = set()
+    shuns: _Shuns = {pod_set.name: set() for pod_set in sets}
+    together: _Together = {pod_set.name: set() for pod_set in sets}
+    bars: dict[str, list[NodeExclusion]] = {pod_set.name: [] for pod_set in sets}
+    for pod_set in sets:
+        for term in pod_set.shape.terms:
+            meant = [peer.name for peer in sets if means(term, space, space, peer.shape.labels, spaces)]
             if not term.attracts:
                 for name in meant:
-                    shuns[one.name].add((term.key, name))
-                    shuns[name].add((term.key, one.name))
+                    shuns[pod_set.name].add((term.key, name))
+                    shuns[name].add((term.key, pod_set.name))
             elif meant and not any(
-                n.bound and means(term, space, n.space, n.labels, known) for n in neighbours
+                n.bound and means(term, space, n.space, n.labels, spaces) for n in neighbours
             ):
-                kept.add((one.name, term))
-                names = tuple(sorted({one.name, *meant}))
+                inner_terms.add((pod_set.name, term))
+                names = tuple(sorted({pod_set.name, *meant}))
                 for name in names:
                     together[name].add((term.key, names))
                     if term.key != HOSTNAME:
                         bars[name].append(
                             NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, now=False)
                         )
-    return shuns, together, bars, kept
+    return shuns, together, bars, inner_terms
 
 
 def _barred(
-    snapshot: Snapshot, space: str, pod_set: PodSet, neighbours: Iterable[Neighbour], kept: _Kept
+    snapshot: Snapshot, space: str, pod_set: PodSet, neighbours: Iterable[Neighbour], inner_terms: _InnerTerms
 ) -> Iterator[NodeExclusion]:
-    """The nodes from which neighbours keep the pods of a PodSet, or on which alone they want to be.
+    """The nodes that neighbours exclude for a PodSet, and those that its affinity requires.
 
-    `kept`: terms of affinity that the gang's own pods see to.
+    `inner_terms`: affinity terms that the gang's own pods satisfy.
     """
-    labels, known = pod_set.shape.labels, snapshot.base.spaces
+    labels, spaces = pod_set.shape.labels, snapshot.base.spaces
     away: dict[str, set[str]] = {}
-    near = {
-        term: set[str]() for term in pod_set.shape.terms if term.attracts and (pod_set.name, term) not in kept
+    near_domains = {
+        term: set[str]()
+        for term in pod_set.shape.terms
+        if term.attracts and (pod_set.name, term) not in inner_terms
     }
     value = _values(snapshot)
-    for one in neighbours:
+    for neighbour in neighbours:
         for term in pod_set.shape.terms:
-            if (term.attracts and not one.bound) or not means(term, space, one.space, one.labels, known):
+            if (term.attracts and not neighbour.bound) or not means(
+                term, space, neighbour.space, neighbour.labels, spaces
+            ):
                 continue
-            where = near.get(term) if term.attracts else away.setdefault(term.key, set())
-            if where is not None:
-                where |= value(one.node, term.key)
-        for term in one.terms:
-            if means(term, one.space, space, labels, known):
-                away.setdefault(term.key, set()).update(value(one.node, term.key))
+            domains = near_domains.get(term) if term.attracts else away.setdefault(term.key, set())
+            if domains is not None:
+                domains |= value(neighbour.node, term.key)
+        for term in neighbour.terms:
+            if means(term, neighbour.space, space, labels, spaces):
+                away.setdefault(term.key, set()).update(value(neighbour.node, term.key))
     for key, values in sorted(away.items()):
         if values:
             yield NodeExclusion(_field(key), frozenset(values), APART)
-    for term, values in near.items():
+    for term, values in near_domains.items():
         yield NodeExclusion(_field(term.key), frozenset(values), NEAR, inside=True)
-        if term.key != HOSTNAME:  # others may come, but a node without the label is never near them
+        if (
+            term.key != HOSTNAME
+        ):  # a matching pod may come later, but never to a domain of a node without the label
             yield NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, now=False)
 
 
 def _values(snapshot: Snapshot) -> Callable[[str, str], set[str]]:
     def value(name: str, key: str) -> set[str]:
-        """The node's domain of the key, if it is in one."""
+        """The node's value of the topology key as a set: empty where it has none."""
         node = snapshot.nodes.get(name)
         if key == HOSTNAME:
             return {name}
-        found = node.labels.get(key) if node else None
-        return {found} if found else set()
+        domain = node.labels.get(key) if node else None
+        return {domain} if domain else set()
 
     return value
 

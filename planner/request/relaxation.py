@@ -1,4 +1,4 @@
-"""Preferred levels: first as if they were required, then given up step by step."""
+"""Relaxation of preferred levels: first treated as required, then relaxed step by step."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ _MAX_ALONE = 3
 """PodSets that are relaxed each by itself: the combinations are the product of their levels."""
 
 
-def relaxations(asked: TopologyRequest) -> list[tuple[PodClass, ...]]:
-    """The kinds with their preferred levels made hard, then relaxed step by step up to the required ones.
+def relaxations(request: TopologyRequest) -> list[tuple[PodClass, ...]]:
+    """The pod classes with preferred levels made required, then relaxed stepwise to the required levels.
 
-    As few steps as can be in all; of as many, the later PodSets give way first. Each PodSet is relaxed alone
-    where at most three prefer a level; of more, those with the same levels are relaxed together.
+    Fewer steps come first; among equally many, later PodSets are relaxed first. Up to three PodSets that
+    prefer a level are relaxed independently; of more, those with equal levels are relaxed together, because
+    the number of combinations grows with the power of their number.
     """
-    if all(kind.preferred == ROOT for kind in asked.kinds):
-        return [merged(asked.kinds)]
-    pairs = [(kind.required, kind.preferred) for kind in asked.kinds]
+    if all(kind.preferred == ROOT for kind in request.kinds):
+        return [merged(request.kinds)]
+    pairs = [(kind.required, kind.preferred) for kind in request.kinds]
     each_alone = sum(len(_ladder(*pair)) > 1 for pair in pairs) <= _MAX_ALONE
     leaders = list(range(len(pairs))) if each_alone else [pairs.index(pair) for pair in pairs]
-    ladders = {one: _ladder(*pairs[one]) for one in leaders}
+    ladders = {leader: _ladder(*pairs[leader]) for leader in leaders}
     steps = sorted(product(*(range(len(rungs)) for rungs in ladders.values())), key=lambda s: (sum(s), s))
-    chosen = [*steps[:_MAX_STEPS], *steps[-1:][: len(steps) > _MAX_STEPS]]
+    tried_steps = [*steps[:_MAX_STEPS], *steps[-1:][: len(steps) > _MAX_STEPS]]
     relaxed: list[tuple[PodClass, ...]] = []
-    for step in chosen:
-        levels = {one: ladders[one][rung] for one, rung in zip(ladders, step, strict=True)}
-        kinds = _relaxed(asked.kinds, [levels[one] for one in leaders])
+    for step in tried_steps:
+        levels = {leader: ladders[leader][rung] for leader, rung in zip(ladders, step, strict=True)}
+        kinds = _relaxed(request.kinds, [levels[leader] for leader in leaders])
         if kinds not in relaxed:
             relaxed.append(kinds)
     return relaxed

@@ -39,11 +39,11 @@ from planner.request.validation import Refusal, check
 
 @dataclass(frozen=True, slots=True)
 class PlacementProblem:
-    """A gang made definite in a snapshot in which it holds nothing: all that a search needs to know.
+    """A gang resolved in a snapshot in which it holds nothing: the input of every search.
 
-    `asked`: the request with what its device claims come to; `gang`: with the levels that cliques and
-    policies give it, too. `requests`: one for each topology that it may mean, none with a `refusal`.
-    `now`: in the cluster as it is; otherwise as if it were empty. `notes`: warnings that came up on the way.
+    `asked`: the request with its device claims resolved. `gang`: `asked` with the levels that cliques and
+    policies add. `requests`: one for each topology that it may use, empty with a `refusal`. `now`: search the
+    cluster as it is; False searches it as if it were empty. `notes`: warnings from these stages.
     """
 
     snapshot: Snapshot
@@ -61,31 +61,31 @@ class PlacementProblem:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What reading and resolving the request had to say."""
+        """The warnings from reading and from resolving the request."""
         return (*self.gang.warnings, *self.notes)
 
     def when_empty(self) -> PlacementProblem:
-        """The same in a cluster in which nothing else is."""
+        """The same problem in a cluster without other pods and reservations."""
         return replace(self, now=False)
 
     def noting(self, *notes: str) -> PlacementProblem:
-        """The same with more warnings."""
+        """The same problem with more warnings."""
         return replace(self, notes=(*self.notes, *notes))
 
     def refused(self, refusal: Refusal) -> PlacementProblem:
-        """The same with the reason why it can have no place."""
+        """The same problem with the reason why it has no placement."""
         return replace(self, requests=(), refusal=refusal)
 
     def changed(self, asked: ResolvedPodGroup) -> PlacementProblem:
-        """The problem of a changed request, whose device claims come to the same."""
+        """The problem of a changed request whose device claims are the same."""
         return replace(_problem(self.snapshot, asked), now=self.now, notes=self.notes)
 
     def in_snapshot(self, snapshot: Snapshot) -> PlacementProblem:
-        """The problem of the same request with other pods and reservations around it."""
+        """The same request with other pods and reservations around it."""
         return replace(_problem(snapshot, self.asked), now=self.now, notes=self.notes)
 
     def restricted_to(self, nodes: Sequence[str], *, one_per_node: bool = False) -> PlacementProblem:
-        """The problem with these nodes alone; `one_per_node`: no two pods of a PodSet on one."""
+        """The problem on these nodes only; `one_per_node`: at most one pod of a PodSet on each node."""
         needed = Requirement(NODE_NAME_FIELD, "In", tuple(nodes))
 
         def held(pod_set: ResolvedPodSet) -> ResolvedPodSet:
@@ -101,7 +101,7 @@ class PlacementProblem:
         return self.changed(replace(self.asked, pod_sets=tuple(map(held, self.asked.pod_sets))))
 
     def resized(self, counts: Mapping[str, int]) -> PlacementProblem:
-        """The problem with other numbers of pods in these PodSets."""
+        """The problem with other pod counts in these PodSets."""
         sets = tuple(
             replace(pod_set, count=counts.get(pod_set.name, pod_set.count)) for pod_set in self.asked.pod_sets
         )
@@ -121,7 +121,7 @@ class PlacementProblem:
         return self._claimed_anew(replace(self.asked, pod_sets=sets))
 
     def _claimed_anew(self, asked: ResolvedPodGroup) -> PlacementProblem:
-        """What claims come to hangs on the amounts of a pod, and on how many pods share a claim."""
+        """Resolves claims again: they depend on a pod's amounts and on how many pods share a claim."""
         if not has_claims(asked):
             return self.changed(asked)
         return replace(resolve(self.snapshot, asked), now=self.now, notes=self.notes)
@@ -150,7 +150,7 @@ def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:
 
 
 def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyRequest, ...]:
-    """What the gang asks for in each topology that it may mean. Raises `Refusal`."""
+    """The request in each topology that the gang may use. Raises `Refusal`."""
     settled = _settled(snapshot, gang)
     check(gang)
     rules = {
@@ -168,9 +168,10 @@ def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyReque
 
 
 def _settled(snapshot: Snapshot, gang: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with what other pods and nodes mean for it, and without what no node here cares for.
+    """The gang with the constraints of other pods, and without NUMA alignment where no kubelet here enforces
+    it.
 
-    PodSets that differ only in the latter are then of one kind, which makes for less to search.
+    PodSets that differ only in their alignment then become one pod class, which makes the search smaller.
     """
     gang = with_topology_spread(snapshot, with_pod_affinity(snapshot, gang))
     gang = with_numa_nodes(gang, snapshot.nodes, snapshot.base.numa)

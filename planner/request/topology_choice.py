@@ -1,7 +1,7 @@
-"""Which topology a request means, or why it can mean none.
+"""Which topology a request means, or why there is none.
 
-A request whose keys or node selectors point into two topologies is refused, whichever systems they come
-from: no scheduler can keep such a gang together.
+A request whose keys or node selectors point into two topologies is refused: no scheduler can keep such a gang
+together.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
     for place, level in levels:
         if not having[level]:
             raise _unknown_level(snapshot, named, place, level)
-    left = named or snapshot.topologies
+    topologies = named or snapshot.topologies
     for place, level in levels:
-        kept = tuple(t for t in left if t in having[level])
-        if not kept:
-            one, other = left[0].name, having[level][0].name
+        matching = tuple(t for t in topologies if t in having[level])
+        if not matching:
+            first_name, second_name = topologies[0].name, having[level][0].name
             raise Refusal(
                 "MultipleTopologies",
-                f"The request points into two topologies: {place} is {level}, a level of {other}; the rest "
-                f"means {one} (levels {_list(left[0].levels)}). One gang has one topology; "
-                f"use the levels of one of them.",
+                f"The request points into two topologies: {place} is {level}, a level of {second_name}; "
+                f"the rest means {first_name} (levels {_list(topologies[0].levels)}). One gang has one "
+                f"topology; use the levels of one of them.",
             )
-        left = kept
+        topologies = matching
     if named or levels:
-        _check_pools(snapshot, group, left)
-    return left
+        _check_pools(snapshot, group, topologies)
+    return topologies
 
 
 def _named(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
@@ -68,53 +68,54 @@ def _unknown_level(snapshot: Snapshot, named: tuple[Topology, ...], place: str, 
     return Refusal("UnknownLevel", f"{place} is {level!r}, which is no level here: {known}.")
 
 
-def _check_pools(snapshot: Snapshot, group: PodGroup, left: tuple[Topology, ...]) -> None:
+def _check_pools(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, ...]) -> None:
     """Refuse selectors that send the gang's pods into node pools of different topologies."""
     pools: dict[str, str] = {}
     for pod_set in group.pod_sets:
         for topology in snapshot.topologies:
             if pod_set.count and topology.node_selector and _points_at(pod_set.shape, topology):
                 pools.setdefault(topology.name, pod_set.name)
-    outside = [name for name in pools if name not in {t.name for t in left}]
-    meant = [name for name in pools if name not in outside] or [left[0].name]
+    outside = [name for name in pools if name not in {t.name for t in topologies}]
+    meant = [name for name in pools if name not in outside] or [topologies[0].name]
     if outside:
         raise _two_pools(meant[0], outside[0], pools[outside[0]])
     if len(pools) > 1:
-        one, other = list(pools)[:2]
-        raise _two_pools(one, other, pools[other])
+        first_name, second_name = list(pools)[:2]
+        raise _two_pools(first_name, second_name, pools[second_name])
     for pod_set in group.pod_sets:
-        _check_nodes(snapshot, pod_set, left)
+        _check_nodes(snapshot, pod_set, topologies)
 
 
-def _check_nodes(snapshot: Snapshot, pod_set: PodSet, left: tuple[Topology, ...]) -> None:
-    """Refuse a selector all of whose nodes are in topologies that the request does not mean."""
+def _check_nodes(snapshot: Snapshot, pod_set: PodSet, topologies: tuple[Topology, ...]) -> None:
+    """Refuses a node selector that only matches nodes of topologies that the request does not mean."""
     shape = pod_set.shape
     if not pod_set.count or not (shape.node_selector or shape.affinity):
         return
     trees = snapshot.base.trees
-    if any(len(trees[t.name].index) == len(snapshot.nodes) for t in left):
+    if any(len(trees[t.name].index) == len(snapshot.nodes) for t in topologies):
         return  # no node is elsewhere
     elsewhere = ""
     for node in snapshot.nodes.values():
         if affinity_allows(shape, node):
-            if any(node.name in trees[t.name].index for t in left):
+            if any(node.name in trees[t.name].index for t in topologies):
                 return
-            others = (n for n, tree in trees.items() if node.name in tree.index)
-            elsewhere = elsewhere or next(others, "")
+            other_names = (n for n, tree in trees.items() if node.name in tree.index)
+            elsewhere = elsewhere or next(other_names, "")
     if elsewhere:
-        raise _two_pools(left[0].name, elsewhere, pod_set.name)
+        raise _two_pools(topologies[0].name, elsewhere, pod_set.name)
 
 
-def _two_pools(one: str, other: str, pod_set: str) -> Refusal:
+def _two_pools(topology: str, other_topology: str, pod_set: str) -> Refusal:
     return Refusal(
         "MultipleTopologies",
-        f"The request points into two topologies: it means {one}, and the node selector or affinity of "
-        f"{pod_set} points at the nodes of {other}. One gang has one topology; select the nodes of one.",
+        f"The request points into two topologies: it means {topology}, and the node selector or affinity of "
+        f"{pod_set} points at the nodes of {other_topology}. One gang has one "
+        "topology; select the nodes of one.",
     )
 
 
 def _points_at(shape: PodShape, topology: Topology) -> bool:
-    """Whether the pod's selector or affinity names this topology's node pool (its keys, with its values)."""
+    """Whether the pod's selector or affinity matches this topology's node-pool labels."""
     wanted = {k: v for k, v in shape.node_selector.items() if k in topology.node_selector}
     if wanted:
         return selects(wanted, topology.node_selector)

@@ -1,6 +1,6 @@
-"""What a gang asks for in one topology: levels as indices, pods of one kind counted together.
+"""A gang's request in one topology: levels as indices, and equal pods counted together as pod classes.
 
-Every contradiction over levels and slices is found here and raised as `Refusal`, which says what would be
+Contradictory levels and slices are found here and raised as `Refusal`, whose message says what would be
 valid.
 """
 
@@ -32,10 +32,10 @@ class TopologyRequest:
 def topology_request(
     group: ResolvedPodGroup, topology: Topology, repeating: Collection[str] = ()
 ) -> TopologyRequest:
-    """The request in this topology, which has all its levels. Raises `Refusal` for bad slices.
+    """The request in this topology, which has all its levels. Raises `Refusal` for invalid slices.
 
-    `repeating`: levels whose values recur under several parents; pods apart over one differ in the value
-    itself, as over a label that is no level.
+    `repeating`: levels whose values recur under several parents. Anti-affinity over such a level compares
+    label values, as for a label that is no level.
     """
     gang = group.constraint
     required, preferred = _index(topology, gang.required), _index(topology, gang.preferred)
@@ -54,7 +54,7 @@ def topology_request(
 
 
 def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology) -> ResolvedPodSet:
-    """The PodSet with the nodes barred whose NVLink domains are too small for what it asks."""
+    """The PodSet, restricted to nodes with large enough NVLink domains."""
     asked = (group.constraint, pod_set.constraint)
     if not any(
         level in NVLINK_WORDS
@@ -73,7 +73,7 @@ def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology
 
 
 def when_alone(asked: TopologyRequest) -> TopologyRequest:
-    """The request in a cluster where no other pods are."""
+    """The request in a cluster without other pods."""
     if not any(kind.shape.exclusions or kind.shape.spread_states for kind in asked.kinds):
         return asked
     return replace(asked, kinds=tuple(map(_alone, asked.kinds)))
@@ -88,9 +88,9 @@ def _alone(kind: PodClass) -> PodClass:
 
 
 def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
-    """The kinds, one for each PodSet, with the levels in a domain of which they are required with others.
+    """One pod class per PodSet, with the levels that it must share with other PodSets.
 
-    Raises `Refusal` where what holds for a part is coarser than what holds for the whole.
+    Raises `Refusal` where the level of a part is coarser than the level of the whole.
     """
     for level, names in group.within:
         index = _index(topology, level)
@@ -113,10 +113,10 @@ def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) ->
 
 
 def _labelled(topology: Topology, shape: ResolvedShape, *levels: int) -> ResolvedShape:
-    """The shape kept from nodes that are in no domain of one of these levels.
+    """The shape, restricted to nodes that have the labels of these levels.
 
-    For levels that the search loses sight of where it looks at a finer one: inside a host nothing tells that
-    the host lacks the rack's label.
+    Needed for levels that the search does not check when it looks at a finer one: the host itself does not
+    tell that it lacks the rack's label.
     """
     keys = (topology.levels[level] for level in levels if level > ROOT)
     bars = (NodeExclusion(key, frozenset((ANY,)), f"no label {key}", inside=True, now=False) for key in keys)
@@ -133,7 +133,9 @@ def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -
 
 
 def _near(topology: Topology, required: int, kinds: list[PodClass]) -> tuple[int, list[PodClass]]:
-    """The gang's required level and the kinds, after pod affinity over levels has been made such levels."""
+    """The gang's required level and the pod classes, with pod affinity over a level's label turned into a
+    level.
+    """
     if not any(kind.co_located_over for kind in kinds):
         return required, kinds
     all_names = {name for kind in kinds for name, _ in kind.parts}
@@ -156,12 +158,12 @@ def _index(topology: Topology, level: str) -> int:
     return topology.index(resolve(topology, level)) if level else ROOT
 
 
-def _no_effect(topology: Topology, whose: str, required: int, preferred: int) -> list[str]:
+def _no_effect(topology: Topology, prefix: str, required: int, preferred: int) -> list[str]:
     if preferred == ROOT or required == ROOT or preferred > required:
         return []
     compared = "the same" if preferred == required else "finer"
     text = f"the preferred level {topology.levels[preferred]} has no effect"
-    return [f"{whose}{text}, for the required level {topology.levels[required]} is {compared}"]
+    return [f"{prefix}{text}, for the required level {topology.levels[required]} is {compared}"]
 
 
 def _kind(
@@ -211,7 +213,7 @@ def _kind(
 
 
 def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
-    """Pods in a slice, and the level that a slice stays within. Raises `Refusal`."""
+    """Pods in a slice, and the level that a slice must stay within. Raises `Refusal`."""
     constraint = pod_set.constraint
     sliced = constraint if constraint.slice_level or constraint.slice_size else gang
     size = sliced.slice_size or 1
@@ -232,13 +234,13 @@ def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tu
 
 
 def _shuns(pod_set: ResolvedPodSet) -> tuple[tuple[str, str], ...]:
-    """For each key and PodSet: no pod in a domain of the key with one of that PodSet."""
+    """Pairs of key and PodSet: no pod may be in a domain of the key with a pod of that PodSet."""
     itself = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
     return tuple(sorted({*itself, *pod_set.shape.anti_affinity_with}))
 
 
 def _positive(shape: ResolvedShape) -> ResolvedShape:
-    """The shape without the resources of which it asks for nothing."""
+    """The shape without resources whose amount is zero."""
     if all(shape.requests.values()) and shape.requests:
         return shape
     return replace(shape, requests={name: n for name, n in shape.requests.items() if n} or {"pods": 1})

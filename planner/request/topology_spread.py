@@ -1,10 +1,10 @@
-"""What hard topology spread constraints come to for a gang in one snapshot. Pure.
+"""Hard topology spread constraints of a gang in one snapshot. Pure.
 
-Source: kube-scheduler's PodTopologySpread. Domains are those of nodes that carry the labels of all of the
-pod's hard constraints and that its node affinity (where asked for, its tolerations too) lets it be on.
-Counted are the pods of its namespace that the selector means, bound or with a place reserved, on such nodes,
-and those of the gang's own PodSets. The rule is held over the whole placement: where it holds for that, pods
-that come one by one can always go to the emptiest domain that still waits for one.
+Source: kube-scheduler's PodTopologySpread. The domains are those of nodes that have the labels of all hard
+constraints of the pod and that its node affinity (and, if requested, its tolerations) allows. Counted are
+matching pods of its namespace on such nodes, bound or reserved for, and the gang's own pods. The rule is kept
+over the whole placement. Then pods that are bound one by one can always go to the emptiest domain that still
+expects one.
 """
 
 from __future__ import annotations
@@ -27,17 +27,19 @@ CAUSE = "topology spread"
 
 
 def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with what its PodSets' spread constraints mean; the same where it has none."""
+    """The gang with its spread constraints resolved in this snapshot; unchanged where it has none."""
     if not any(pod_set.shape.spread for pod_set in group.pod_sets):
         return group
     space = group.name.partition("/")[0]
-    beside = [one for one in neighbours_of(snapshot, group) if one.space == space]
-    made = {one.name: one.shape for one in group.pod_sets}
+    beside = [neighbour for neighbour in neighbours_of(snapshot, group) if neighbour.space == space]
+    shapes = {pod_set.name: pod_set.shape for pod_set in group.pod_sets}
     for pod_set in group.pod_sets:
         if pod_set.count:
             for spread in dict.fromkeys(pod_set.shape.spread):
-                _resolve(snapshot, group.pod_sets, pod_set, spread, beside, made)
-    return replace(group, pod_sets=tuple(replace(one, shape=made[one.name]) for one in group.pod_sets))
+                _resolve(snapshot, group.pod_sets, pod_set, spread, beside, shapes)
+    return replace(
+        group, pod_sets=tuple(replace(pod_set, shape=shapes[pod_set.name]) for pod_set in group.pod_sets)
+    )
 
 
 def _resolve(
@@ -46,38 +48,44 @@ def _resolve(
     keeper: PodSet,
     spread: SpreadConstraint,
     beside: Iterable[Neighbour],
-    made: dict[str, ResolvedShape],
+    shapes: dict[str, ResolvedShape],
 ) -> None:
-    """Adds to the shapes what one constraint of one PodSet means for all of them."""
+    """Adds one constraint of one PodSet to the shapes of all PodSets that it concerns."""
     values = _values(snapshot, keeper.shape, spread)
     nodes = Counter[str]()
-    for other in beside:
-        if other.node in values and selected(spread.selector, other.labels):
-            nodes[other.node] += other.count
-    there = dict.fromkeys(values.values(), 0)
+    for neighbour in beside:
+        if neighbour.node in values and selected(spread.selector, neighbour.labels):
+            nodes[neighbour.node] += neighbour.count
+    domain_counts = dict.fromkeys(values.values(), 0)
     for node, count in nodes.items():
-        there[values[node]] += count
-    counted = {one.name for one in sets if one.count and selected(spread.selector, one.shape.labels)}
+        domain_counts[values[node]] += count
+    counted = {
+        pod_set.name for pod_set in sets if pod_set.count and selected(spread.selector, pod_set.shape.labels)
+    }
     if spread.key != HOSTNAME:
         bar = NodeExclusion(spread.key, frozenset((ANY,)), CAUSE, inside=True, now=False)
-        made[keeper.name] = _barred(made[keeper.name], bar)
+        shapes[keeper.name] = _barred(shapes[keeper.name], bar)
     if not counted:
-        over = frozenset(value for value, count in there.items() if count > allowed(spread, there))
+        full_domains = frozenset(
+            value for value, count in domain_counts.items() if count > allowed(spread, domain_counts)
+        )
         key = NODE_NAME_FIELD if spread.key == HOSTNAME else spread.key
-        made[keeper.name] = _barred(made[keeper.name], NodeExclusion(key, over, CAUSE))
+        shapes[keeper.name] = _barred(shapes[keeper.name], NodeExclusion(key, full_domains, CAUSE))
         return
     for name in {keeper.name, *counted}:
-        one = SpreadState(spread, there, name == keeper.name, name in counted, nodes, values)
-        made[name] = replace(made[name], spread_states=_with(made[name].spread_states, one))
+        state = SpreadState(spread, domain_counts, name == keeper.name, name in counted, nodes, values)
+        shapes[name] = replace(shapes[name], spread_states=_with(shapes[name].spread_states, state))
 
 
-def _with(before: tuple[SpreadState, ...], one: SpreadState) -> tuple[SpreadState, ...]:
-    """With one more; of one constraint that several PodSets state there is one."""
-    for at, other in enumerate(before):
-        if (other.spread, other.there) == (one.spread, one.there):
-            both = replace(other, keeps=other.keeps or one.keeps, counted=other.counted or one.counted)
-            return (*before[:at], both, *before[at + 1 :])
-    return (*before, one)
+def _with(states: tuple[SpreadState, ...], state: SpreadState) -> tuple[SpreadState, ...]:
+    """Adds a state; a constraint that several PodSets state is kept once."""
+    for index, former in enumerate(states):
+        if (former.spread, former.there) == (state.spread, state.there):
+            merged = replace(
+                former, keeps=former.keeps or state.keeps, counted=former.counted or state.counted
+            )
+            return (*states[:index], merged, *states[index + 1 :])
+    return (*states, state)
 
 
 def _barred(shape: ResolvedShape, bar: NodeExclusion) -> ResolvedShape:
@@ -89,8 +97,8 @@ def _barred(shape: ResolvedShape, bar: NodeExclusion) -> ResolvedShape:
 
 
 def _values(snapshot: Snapshot, shape: PodShape, spread: SpreadConstraint) -> dict[str, str]:
-    """The nodes that a constraint is about, with their domains."""
-    keys = {one.key for one in shape.spread} - {HOSTNAME}
+    """Nodes that a constraint applies to, with their domain values."""
+    keys = {constraint.key for constraint in shape.spread} - {HOSTNAME}
     return {
         node.name: node.name if spread.key == HOSTNAME else node.labels[spread.key]
         for node in snapshot.nodes.values()
@@ -106,11 +114,11 @@ def _eligible(node: Node, shape: PodShape, spread: SpreadConstraint, keys: Itera
     return not (spread.by_taints and untolerated(shape, node.taints, passing=True))
 
 
-def allowed(spread: SpreadConstraint, there: Mapping[str, int]) -> int:
-    """The most pods that a domain may have that takes one more, as they lie now, that one aside.
+def allowed(spread: SpreadConstraint, domain_counts: Mapping[str, int]) -> int:
+    """The highest count that a domain may have before it takes one more pod.
 
-    A plan pins the pods to fewer domains than there are, and kube-scheduler counts these alone: where it asks
-    for several (`minDomains`), the fewest is zero to it.
+    A plan pins the pods to fewer domains than there are, and kube-scheduler then counts only these. So with
+    `minDomains` above one the lowest count is taken as zero.
     """
-    fewest = 0 if spread.least > 1 else min(there.values(), default=0)
+    fewest = 0 if spread.least > 1 else min(domain_counts.values(), default=0)
     return fewest + spread.skew

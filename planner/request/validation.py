@@ -1,4 +1,4 @@
-"""What contradicts itself in a request whatever the cluster, and `Refusal`, by which every stage says so."""
+"""Contradictions in a request that do not depend on the cluster, and `Refusal`, which every stage raises."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_PODS = 100_000
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
-    """The request can never be met as it is written; `reason` is the answer's token."""
+    """The request can never be met as written; `reason` is the CamelCase token of the answer."""
 
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
@@ -20,7 +20,7 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault
 
 
 def check(group: PodGroup) -> None:
-    """Raises `Refusal` for what contradicts itself whatever the topology."""
+    """Raises `Refusal` for a request that contradicts itself in any topology."""
     if not group.pod_sets or group.size == 0:
         raise Refusal("NoPods", f"{group.name} asks for no pods; nothing is to be placed.")
     names = [pod_set.name for pod_set in group.pod_sets]

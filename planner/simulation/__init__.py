@@ -1,7 +1,7 @@
-"""Days of a cluster under several strategies to place gangs, on jobs that are drawn.
+"""Simulation: days of a cluster under several placement strategies, with randomly drawn jobs.
 
-- `simulate`: the run; `hall`: the cluster in it; `jobs`: the drawn jobs
-- `strategies`: ways to place; `results`: what a run comes to
+- `simulate`: the run; `hall`: the simulated cluster; `jobs`: the drawn jobs
+- `strategies`: ways to place gangs; `results`: the statistics of runs
 
 Begin with `simulate`.
 """

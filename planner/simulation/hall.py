@@ -1,4 +1,4 @@
-"""The floor of a simulated GPU hall: equal racks of equal nodes, and the GPUs that are free on each."""
+"""A simulated GPU hall: equal racks of equal nodes, and the free GPUs of each."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Taken = list[tuple[int, int]]
 
 
 class Hall:
-    """Free GPUs by node, with the sums that a simulation looks at kept up to date as GPUs come and go.
+    """Free GPUs by node, with the sums that a simulation reads, updated as GPUs are taken and given back.
 
-    `free[n]`: free GPUs of node n. `whole[r]`: nodes of rack r with all GPUs free. `busy`: GPUs taken;
-    `partly`: nodes of which some GPUs are taken and some free; `pristine`: racks with no GPU taken.
+    `free[n]`: free GPUs of node n. `whole[r]`: nodes of rack r with all GPUs free. `busy`: GPUs taken.
+    `partly`: nodes with both taken and free GPUs. `pristine`: racks with no GPU taken.
     """
 
     def __init__(self, racks: int, per_rack: int, per_node: int) -> None:
@@ -28,7 +28,7 @@ class Hall:
 
     @property
     def gpus(self) -> int:
-        """GPUs in all."""
+        """The total of GPUs."""
         return len(self.free) * self.per_node
 
     def rack(self, node: int) -> int:
@@ -40,14 +40,14 @@ class Hall:
         return range(rack * self.per_rack, (rack + 1) * self.per_rack)
 
     def take(self, taken: Taken) -> None:
-        """Take GPUs. Raises `ValueError` where a node has fewer."""
+        """Takes GPUs. Raises `ValueError` where a node has fewer free."""
         for node, gpus in taken:
             if gpus > self.free[node]:
                 raise ValueError(f"node {node} has {self.free[node]} free GPUs, not {gpus}")
             self._change(node, -gpus)
 
     def give(self, taken: Taken) -> None:
-        """Give GPUs back. Raises `ValueError` where a node would have more than there are."""
+        """Gives GPUs back. Raises `ValueError` where a node would have more than its total."""
         for node, gpus in taken:
             if self.free[node] + gpus > self.per_node:
                 raise ValueError(f"node {node} never had {gpus} GPUs taken")
@@ -64,9 +64,9 @@ class Hall:
         self.idle[rack] += gpus
 
     def spread(self, taken: Taken) -> Sequence[int]:
-        """GPUs in each rack that these are in."""
-        found: dict[int, int] = {}
+        """The number of these GPUs in each rack that has any."""
+        rack_gpus: dict[int, int] = {}
         for node, gpus in taken:
             rack = self.rack(node)
-            found[rack] = found.get(rack, 0) + gpus
-        return list(found.values())
+            rack_gpus[rack] = rack_gpus.get(rack, 0) + gpus
+        return list(rack_gpus.values())

@@ -1,8 +1,8 @@
-"""Jobs to simulate: sizes, lengths and arrivals after published traces. Pure: chance is handed in.
+"""Simulated jobs: sizes, lengths and arrivals after published traces. Pure: the random source is passed in.
 
 Sizes: Philly's shares for 1 to 32 GPUs, plus 3 % of large gangs, evenly over the powers of two from 64 to
-1,024. Lengths: Philly's median, 90th and 99th percentile (1,144 s, 11,266 s, 254,884 s), straight lines
-between them on a logarithmic scale, from a minute to a week. Arrivals: at any moment of the days alike.
+1,024. Lengths: Philly's median, 90th and 99th percentile (1,144 s, 11,266 s, 254,884 s), interpolated on a
+logarithmic scale, from a minute to a week. Arrivals: uniform over the days.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DAY = 86_400.0
 
 
 class Chance(Protocol):
-    """A source of chance, such as `random.Random(seed)`."""
+    """A random source, such as `random.Random(seed)`."""
 
     def random(self) -> float:
         """The next number, from 0 up to 1."""
@@ -41,7 +41,7 @@ class Chance(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One gang: `pods` pods of `gpus` GPUs each, which arrives and runs so long (seconds)."""
+    """One gang: `pods` pods of `gpus` GPUs each, with its arrival and length in seconds."""
 
     number: int
     pods: int
@@ -56,11 +56,10 @@ class Job:
 
 
 def jobs(chance: Chance, *, gpus: int, per_node: int, days: float, load: float) -> tuple[Job, ...]:
-    """Jobs, by arrival, whose GPU time is `load` of what `gpus` GPUs give in so many days.
+    """Jobs by arrival, with a total GPU time of `load` times that of `gpus` GPUs in so many days.
 
     No job is larger than half the cluster. A job of up to a node's GPUs is one pod; a larger one has pods of
-    a whole node each. Raises `ValueError` for a cluster, a time or a load that is not above zero, or
-    is no finite number.
+    a whole node each. Raises `ValueError` for a cluster, time or load that is not a finite number above zero.
     """
     if gpus < 1 or per_node < 1 or not (0 < days < inf and 0 < load < inf):
         raise ValueError("GPUs, days and load must be above zero, and finite")
@@ -79,17 +78,17 @@ def jobs(chance: Chance, *, gpus: int, per_node: int, days: float, load: float) 
     )
 
 
-def _sizes(most: int) -> tuple[list[int], list[float]]:
-    """The sizes that may occur and their running shares."""
-    small = {size: share * (1 - LARGE_SHARE) for size, share in SMALL.items() if size <= most}
-    allowed = [size for size in LARGE if size <= most]
+def _sizes(max_gpus: int) -> tuple[list[int], list[float]]:
+    """The possible sizes, and their cumulative weights."""
+    small = {size: share * (1 - LARGE_SHARE) for size, share in SMALL.items() if size <= max_gpus}
+    allowed = [size for size in LARGE if size <= max_gpus]
     large = {size: 100 * LARGE_SHARE / len(allowed) for size in allowed}
     table = {**small, **large} or {1: 1.0}
     return list(table), list(accumulate(table.values()))
 
 
 def _length(share: float) -> float:
-    """The length that this share of jobs does not exceed."""
+    """The length at this quantile, seconds."""
     for (low, short), (high, long) in pairwise(LENGTHS):
         if share <= high:
             return exp(log(short) + (share - low) / (high - low) * log(long / short))
@@ -97,6 +96,6 @@ def _length(share: float) -> float:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value that this share of values does not exceed; 0 where there is none."""
+    """The value at this quantile; 0 for no values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0

@@ -1,4 +1,4 @@
-"""What a simulation comes to, in the numbers of its table: shares over time, and waits by gang size."""
+"""Statistics of a simulation: shares over time, and waits by gang size."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ SIZES = ((1, 4), (5, 32), (33, 64), (65, 1_000_000))
 
 @dataclass(frozen=True, slots=True)
 class WaitingTime:
-    """Seconds that the gangs of one class waited; of `gangs`, `never` had not started at the end (and count
-    with what they had waited by then)."""
+    """Waiting times of one size class, in seconds.
+
+    `gangs`: number of gangs. `never`: those that had not started at the end; they count with the time that
+    they had waited by then.
+    """
 
     size: str
     gangs: int
@@ -26,11 +29,13 @@ class WaitingTime:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """Averages over time, and over the runs of several seeds, as shares: `running` (GPUs of running gangs),
-    `held` (GPUs held and idle), `partly` (nodes partly used: nod-ai's fragmentation), `pristine` (racks with
-    nothing in them), `startable` (of the time, in which a gang of each of `WHOLE_RACKS` could start at once).
-    `slowdown`: the mean all-reduce time of gangs of several nodes beside that in as few racks as could hold
-    them. `by_seed`: `running` of each run."""
+    """Averages over time and over the runs of several seeds, as shares.
+
+    `running`: GPUs of running gangs. `held`: GPUs held and idle. `partly`: nodes partly used (nod-ai's
+    fragmentation). `pristine`: empty racks. `startable`: of the time, in which a gang of each of
+    `WHOLE_RACKS` could start at once. `slowdown`: mean all-reduce time of gangs of several nodes, relative to
+    the fewest racks that could hold them. `by_seed`: `running` of each run.
+    """
 
     strategy: str
     running: float
@@ -69,7 +74,7 @@ class SimulationResult:
 
 
 def outcome(runs: Sequence[SimulationRun]) -> SimulationResult:
-    """The numbers of one strategy's runs, one for each seed; the gangs of all of them count alike."""
+    """The statistics of one strategy's runs, one run per seed; all gangs have equal weight."""
 
     def mean(of: Callable[[SimulationRun], float]) -> float:
         return mean_of([of(run) for run in runs])
@@ -89,20 +94,20 @@ def outcome(runs: Sequence[SimulationRun]) -> SimulationResult:
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """Their mean; 0 for none."""
+    """The mean; 0 for no values."""
     return sum(values) / len(values) if values else 0.0
 
 
 def _wait(runs: Sequence[SimulationRun], low: int, high: int) -> WaitingTime:
-    here = [(run, job) for run in runs for job in run.jobs if low <= job.total <= high]
-    known = [(run, job) for run, job in here if job.number in run.waits]
-    waits = [run.waits[job.number] for run, job in known]
-    never = sum(1 for run, job in known if job.number in run.never)
-    label = _label([job for _, job in known], low, high)
-    return WaitingTime(label, len(waits), mean_of(waits), quantile(waits, 0.9), never)
+    entries = [(run, job) for run in runs for job in run.jobs if low <= job.total <= high]
+    measured = [(run, job) for run, job in entries if job.number in run.waits]
+    waits = [run.waits[job.number] for run, job in measured]
+    never_started = sum(1 for run, job in measured if job.number in run.never)
+    label = _label([job for _, job in measured], low, high)
+    return WaitingTime(label, len(waits), mean_of(waits), quantile(waits, 0.9), never_started)
 
 
-def _label(here: list[Job], low: int, high: int) -> str:
+def _label(jobs: list[Job], low: int, high: int) -> str:
     if high < 1_000_000:
         return f"{low}–{high}"
-    return f"{low}–{max((job.total for job in here), default=low)}"
+    return f"{low}–{max((job.total for job in jobs), default=low)}"

@@ -1,10 +1,10 @@
-"""Days of a GPU cluster, event by event: how long gangs wait, and what the cluster looks like meanwhile.
+"""Discrete-event simulation of a GPU cluster: how long gangs wait, and the state of the cluster meanwhile.
 
-The same rules for every strategy. Gangs are tried in the order of their arrival, whenever something arrives
-or ends. A younger gang may start before an older one that has no room, until the older has waited `PATIENCE`:
-then no younger gang of several nodes starts before it (jobs of one node always may). A gang placed in part
-(pod by pod) holds what it has; after `GIVE_UP` it lets go, and tries again as long after. A gang's length
-does not depend on its place.
+All strategies follow the same rules. Gangs are tried in order of arrival, at every arrival and end. A younger
+gang may start before an older one without room, until the older has waited `PATIENCE`; from then on no
+younger gang of several nodes starts before it (jobs of one node always may). A gang placed in part (pod by
+pod) holds its part; after `GIVE_UP` it releases it, and tries again after the same time. A gang's length does
+not depend on its placement.
 """
 
 from __future__ import annotations
@@ -36,9 +36,12 @@ WHOLE_RACKS = (1, 2, 4)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The floor at one moment, as shares of its GPUs, nodes and racks: GPUs of running gangs, GPUs held and
-    idle, nodes partly used, racks pristine. `startable`: for each of `WHOLE_RACKS` whether a gang of so many
-    whole racks could start at once (in a mean: the share of the time)."""
+    """The hall at one moment, as shares of its GPUs, nodes and racks.
+
+    GPUs of running gangs, GPUs held and idle, nodes partly used, racks pristine. `startable`: for each of
+    `WHOLE_RACKS` whether a gang of so many whole racks could start at once (in a mean: the share of the
+    time).
+    """
 
     time: float
     running: float
@@ -55,9 +58,12 @@ def _sample(time: float, shares: Sequence[float]) -> Sample:
 
 @dataclass(slots=True)
 class SimulationRun:
-    """What a simulation saw. `waits`: by job number, seconds until it ran (or until the end, where it never
-    did; those are in `never`). `mean`: the samples' averages over time. `slowdown`: by job number, how much
-    longer an all-reduce takes than in as few racks as could hold the gang."""
+    """The observations of one run.
+
+    `waits`: by job number, seconds until it started, or until the end if it did not; those are in `never`.
+    `mean`: the samples' averages over time. `slowdown`: by job number, all-reduce time relative to the fewest
+    racks that could hold the gang.
+    """
 
     strategy: str
     jobs: Sequence[Job]
@@ -75,7 +81,7 @@ def simulate(
     days: float,
     progress: Callable[[float], None] = lambda share: None,
 ) -> SimulationRun:
-    """Run the jobs (by arrival) on an empty floor for so many days; `progress` hears the share done."""
+    """Runs the jobs (by arrival) on an empty hall for so many days; `progress` gets the share done."""
     return _Simulation(jobs, floor, strategy, days * DAY, progress).run()
 
 
@@ -104,9 +110,9 @@ class _Simulation:
         for job in self.jobs:
             heapq.heappush(self.events, (job.arrival, job.number, "arrive", job))
         while self.events and self.events[0][0] < self.end:
-            time, _, what, job = heapq.heappop(self.events)
+            time, _, event, job = heapq.heappop(self.events)
             self._advance(time)
-            getattr(self, f"_{what}")(job)
+            getattr(self, f"_{event}")(job)
         self._advance(self.end)
         for job in self.waiting:
             self.run_.waits[job.number] = self.end - job.arrival
@@ -115,7 +121,7 @@ class _Simulation:
         return self.run_
 
     def _advance(self, time: float) -> None:
-        """Let time pass; the sums and samples see the floor as it was meanwhile."""
+        """Advances the clock; sums and samples use the state that held until then."""
         floor = self.floor
         shares = (
             self.running_gpus / floor.gpus,
@@ -146,30 +152,30 @@ class _Simulation:
         self._pass()
 
     def _give_up(self, job: Job) -> None:
-        """A gang that still waits for a part of its pods lets go of the others."""
+        """A gang that still waits for a part of its pods releases the placed ones."""
         if job.number not in self.placed or job.number in self.run_.waits:
             return
         self.floor.give(self.placed.pop(job.number))
         self.strategy.release(job)
         self.not_before[job.number] = self.now + GIVE_UP
-        self._at(self.now + GIVE_UP, "again", job)
+        self._schedule(self.now + GIVE_UP, "again", job)
         self._pass()
 
     def _again(self, job: Job) -> None:
         self._pass()
 
-    def _at(self, time: float, what: str, job: Job) -> None:
-        heapq.heappush(self.events, (time, job.number, what, job))
+    def _schedule(self, time: float, event: str, job: Job) -> None:
+        heapq.heappush(self.events, (time, job.number, event, job))
 
     # -- starting gangs -------------------------------------------------------------------------------------
 
     def _impatient(self) -> bool:
-        """Whether the oldest waiting gang of several nodes has waited so long that no younger one may."""
+        """Whether the oldest waiting gang of several nodes has waited so long that it blocks younger ones."""
         oldest = next((job for job in self.waiting if job.pods > 1), None)
         return oldest is not None and self.now - oldest.arrival > PATIENCE
 
     def _pass(self) -> None:
-        """Try every waiting gang, the oldest first; equal gangs after one that failed are not tried."""
+        """Tries every waiting gang, the oldest first; skips gangs equal to one that failed."""
         self.stuck.clear()
         still: list[Job] = []
         blocked = False
@@ -185,7 +191,7 @@ class _Simulation:
         return _shape(job) not in self.stuck or job.number in self.placed
 
     def _try(self, job: Job) -> bool:
-        """Place the job, or more of it; whether all of it runs now."""
+        """Places the job, or more of it; returns whether all of it now runs."""
         taken = self.strategy.place(job, self.floor)
         before = self.placed.get(job.number, [])
         self.floor.take(taken)
@@ -199,13 +205,13 @@ class _Simulation:
         if taken:
             self.placed[job.number] = placed
             if not before:
-                self._at(self.now + GIVE_UP, "give_up", job)
+                self._schedule(self.now + GIVE_UP, "give_up", job)
         return False
 
     def _start(self, job: Job, placed: Taken) -> None:
         self.run_.waits[job.number] = self.now - job.arrival
         self.running_gpus += job.total
-        self._at(self.now + job.length, "finish", job)
+        self._schedule(self.now + job.length, "finish", job)
         if job.pods > 1:
             self.run_.slowdown[job.number] = _slowdown(job, self.floor, placed)
 
@@ -215,7 +221,7 @@ def _shape(job: Job) -> tuple[int, int]:
 
 
 def _slowdown(job: Job, floor: Hall, placed: Taken) -> float:
-    """The all-reduce time beside that in as few racks as could hold the gang, evenly."""
+    """The all-reduce time relative to the fewest racks that could hold the gang, evenly."""
     racks = -(-job.pods // floor.per_rack)
     share, more = divmod(job.pods, racks)
     ideal = [(share + (rack < more)) * floor.per_node for rack in range(racks)]

@@ -1,7 +1,7 @@
-"""Ways to place a gang on a simulated floor: first fit, best fit, pod by pod, and Bayplan's own plan.
+"""Strategies that place a gang in a simulated hall: first fit, best fit, pod by pod, and Bayplan's plan.
 
-Every way obeys the same request: a gang that fits a rack must be in one rack; a larger one may be anywhere.
-What differs is which rack, and what a gang holds while it waits or runs.
+All obey the same request: a gang that fits a rack must be in one rack; a larger one may be anywhere. They
+differ in which rack they choose, and in what a gang holds while it waits or runs.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ RACK = "rack"
 
 
 class Strategy(Protocol):
-    """One way to place gangs. `partial`: it may place a part of a gang, which then holds that and waits."""
+    """A way to place gangs.
+
+    `partial`: it may place a part of a gang, which then holds that part and waits.
+    """
 
     name: str
     partial: bool
 
     def place(self, job: Job, floor: Hall) -> Taken:
-        """What to take for (more of) the job; empty where nothing can be taken. The caller takes it."""
+        """What to take for (more of) the job; empty for nothing. The caller takes it."""
         ...
 
     def release(self, job: Job) -> None:
-        """The job has ended, or gives up what it holds."""
+        """Called when the job has ended or gives up its part."""
         ...
 
     def held(self, floor: Hall) -> int:
-        """GPUs that are free and that no other gang may use."""
+        """Free GPUs that no other gang may use."""
         ...
 
 
@@ -77,14 +80,16 @@ class FirstFit:
 
 
 class BestFit:
-    """Kueue's rule: the rack with the least room that serves, in it the node with the least; a gang larger
-    than a rack takes the roomiest racks first, and for what is left the tightest that serves."""
+    """Kueue's rule: the fullest rack that fits, and in it the fullest node.
+
+    A gang larger than a rack takes the emptiest racks first, and the fullest that fits for its remainder.
+    """
 
     name, partial = "best fit", False
 
     def place(self, job: Job, floor: Hall) -> Taken:
         if job.gpus < floor.per_node:
-            return self._one(job, floor)
+            return self._partial_node(job, floor)
         if in_one_rack(job, floor):
             fitting = [rack for rack, whole in enumerate(floor.whole) if whole >= job.pods]
             tightest = min(fitting, key=lambda rack: floor.whole[rack], default=None)
@@ -101,7 +106,7 @@ class BestFit:
             taken += _whole_nodes(floor, rack, wanted)
         return taken
 
-    def _one(self, job: Job, floor: Hall) -> Taken:
+    def _partial_node(self, job: Job, floor: Hall) -> Taken:
         room = [
             sum(floor.free[node] // job.gpus for node in floor.nodes(rack)) for rack in range(floor.racks)
         ]
@@ -119,8 +124,11 @@ class BestFit:
 
 
 class PodByPod:
-    """Pod affinity without a gang: the first pod goes to the emptiest rack's emptiest node (kube-scheduler's
-    default), the others must follow into that rack, and what has a place holds it until the rest has one."""
+    """Pod affinity without a gang.
+
+    The first pod goes to the emptiest node of the emptiest rack (kube-scheduler's default). The others must
+    follow into that rack, and placed pods hold their GPUs until the rest are placed.
+    """
 
     name, partial = "pod by pod", True
 
@@ -132,17 +140,17 @@ class PodByPod:
         if job.gpus < floor.per_node:
             node = max(range(len(floor.free)), key=lambda n: (floor.free[n], -_turn(n, job, floor)))
             return [(node, job.gpus)] if floor.free[node] >= job.gpus else []
-        rack, there = self._waiting.get(job.number, (-1, 0))
+        rack, placed_count = self._waiting.get(job.number, (-1, 0))
         if rack < 0 and in_one_rack(job, floor):
             first = max(range(len(floor.free)), key=lambda n: (floor.free[n], -_turn(n, job, floor)))
             if floor.free[first] < floor.per_node:
                 return []
             rack = floor.rack(first)
         racks = range(floor.racks) if rack < 0 else (rack,)
-        wanted = job.pods - there
-        taken = [pair for one in racks for pair in _whole_nodes(floor, one, wanted)][:wanted]
+        missing = job.pods - placed_count
+        taken = [pair for candidate in racks for pair in _whole_nodes(floor, candidate, missing)][:missing]
         if taken:
-            self._waiting[job.number] = (rack, there + len(taken))
+            self._waiting[job.number] = (rack, placed_count + len(taken))
         return taken
 
     def release(self, job: Job) -> None:
@@ -153,14 +161,14 @@ class PodByPod:
 
 
 def _turn(node: int, job: Job, floor: Hall) -> int:
-    """A place in an order that starts elsewhere for each job, as ties are broken by chance."""
+    """A place in an order that starts at a different node for each job, in place of random tie-breaking."""
     return (node - job.number * 7919) % len(floor.free)
 
 
 class PlannedStrategy:
-    """Bayplan: `planner.planning.plan.plan` on a snapshot that holds every running gang's reservation.
+    """Bayplan: `planner.plan` on a snapshot with every running gang's reservation.
 
-    Where `mode` is `domain`, gangs of `hold_from` GPUs and more hold whole domains; all others their nodes.
+    With `mode` `domain`, gangs of `hold_from` GPUs and more hold whole domains; all others hold their nodes.
     """
 
     partial = False
@@ -197,7 +205,7 @@ class PlannedStrategy:
 
 
 def _may_fit(job: Job, floor: Hall, whole: bool) -> bool:
-    """Whether the plan can succeed at all, by sums that are at hand: a held rack must be pristine."""
+    """A cheap check by sums whether the plan can succeed: a held rack must be pristine."""
     if job.gpus < floor.per_node:
         return any(free >= job.gpus for free in floor.free)
     if whole:
@@ -213,19 +221,19 @@ def name_of(job: Job) -> str:
 
 
 def number(node: str) -> int:
-    """A node's number by its name."""
+    """The index of a node, from its name."""
     return int(node.removeprefix("n"))
 
 
 def gang_of(job: Job, floor: Hall, reserve: ReserveMode) -> PodGroup:
-    """The job as the planner sees it."""
+    """The job as a PodGroup."""
     pods = PodSet("worker", job.pods, PodShape({GPU: job.gpus, "pods": 1}))
     required = RACK if job.pods > 1 and in_one_rack(job, floor) else ""
     return PodGroup(name_of(job), (pods,), Constraint(required=required), reserve)
 
 
 def hall(floor: Hall) -> Snapshot:
-    """The empty floor as a snapshot: racks r0, r1 …, nodes n0, n1 …"""
+    """The empty hall as a snapshot: racks r0, r1 …, nodes n0, n1 …"""
     nodes = (
         Node(
             f"n{node}",
