@@ -108,11 +108,12 @@ def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGrou
         if kind.required <= result.asked.required:
             continue
         request = replace(result.asked, required=kind.required, kinds=(replace(kind, required=ROOT),))
-        search = LevelSearch(space, request, gang.reserve, WorkBudget(_ALONE_BUDGET), [])
-        if search.climb(request.kinds, request.required) is None:
+        search = LevelSearch(space, request, gang.reserve, WorkBudget(_ALONE_BUDGET))
+        alone = search.search(request.kinds, request.required)
+        if alone.placement is None:
             names = {name for name, _ in kind.parts}
             part = replace(gang, pod_sets=tuple(p for p in gang.pod_sets if p.name in names))
-            return part, SearchResult(result.tree, request, None, tuple(search.attempts), search.complete)
+            return part, SearchResult(result.tree, request, None, alone.attempts, alone.complete)
     return gang, result
 
 

@@ -143,7 +143,7 @@ def _fits(group: PodGroup, result: SearchResult, space: SearchSpace) -> list[Lev
     fits: list[LevelAttempt] = []
     inner: LevelAttempt | None = None
     for level in range(result.tree.topology.host_index, ROOT - 1, -1):
-        best = LevelSearch(space, result.asked, group.reserve, WorkBudget(_BUDGET), []).fits_at(level)
+        best = LevelSearch(space, result.asked, group.reserve, WorkBudget(_BUDGET)).fits_at(level)
         if inner and inner.fits > best.fits and (level == ROOT or inner.domain[level]):
             best = replace(best, domain=inner.domain[: level + 1], fits=inner.fits, note="")
         fits.append(best)

@@ -34,7 +34,7 @@ from planner.search.eligibility_map import EligibilityMap
 from planner.search.mixtures.equivalent_classes import merged
 from planner.search.mixtures.several_classes import SeveralClassesPacking
 from planner.search.objective import Weights
-from planner.search.result import Placement
+from planner.search.result import LevelSearchResult, Placement
 from planner.search.space import SearchSpace
 
 CLASSES: CacheSection[tuple[Hashable, Exclusivity, Weights], CapacityClasses] = CacheSection(
@@ -61,23 +61,21 @@ _BEAM_BUDGET = 2_000_000
 
 @dataclass(slots=True)
 class LevelSearch:
-    """The climbs of one gang over one view. `attempts` tells what was tried, fine to coarse."""
+    """Searches for one gang over one view, which share a budget."""
 
     view: SearchSpace
     asked: TopologyRequest
     mode: ReserveMode
     budget: WorkBudget
-    attempts: list[LevelAttempt]
-    complete: bool = True
     spare: WorkBudget = field(init=False)
     """For what is looked at pooled."""
 
     def __post_init__(self) -> None:
         self.spare = self.budget if self.budget.hard else replace(self.budget)
 
-    def climb(self, kinds: tuple[PodClass, ...], required: int) -> Placement | None:
+    def search(self, kinds: tuple[PodClass, ...], required: int) -> LevelSearchResult:
         """The best placement with these kinds inside one domain of the `required` level (ROOT: anywhere)."""
-        return self.view.base.plan_cache.exclusively(lambda: self._climb_within(kinds, required))
+        return self.view.base.plan_cache.exclusively(lambda: self._search_within_budget(kinds, required))
 
     def anywhere(self, kinds: tuple[PodClass, ...]) -> Placement | None:
         """A placement of these kinds over the whole topology, in domains that can be held; it may lie in one.
@@ -89,7 +87,7 @@ class LevelSearch:
             match, use = self.view.match(kinds), self._use(ROOT)
             rank = self._rank(kinds, ROOT, use, self.view.weights(kinds), 0)
             best = rank.best(self.view.content, match, ROOT, clear=False)
-            return self._found(rank, match, best, kinds, exact=False) if best else None
+            return self._placement(rank, match, best, kinds, exact=False) if best else None
         return None
 
     def fits_at(self, level: int) -> LevelAttempt:
@@ -98,41 +96,43 @@ class LevelSearch:
 
     def _fits_at(self, level: int) -> LevelAttempt:
         kinds = relaxations(self.asked)[-1]
-        self.attempts.clear()
         try:
-            self._look_at(kinds, level)
+            return self._attempt_at(kinds, level)
         except BudgetEnded:
             wanted = sum(kind.count for kind in kinds)
-            self.attempts.append(LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first"))
-        return self.attempts[-1]
+            return LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first")
 
     def packing(self, kinds: tuple[PodClass, ...]) -> DomainPacking:
         """What domains of the view hold of these kinds, where the gang may be in any of them."""
         return self._rank(kinds, ROOT, self._use(ROOT), self.view.weights(kinds), 0).search
 
-    def _look_at(self, kinds: tuple[PodClass, ...], level: int) -> None:
+    def _attempt_at(self, kinds: tuple[PodClass, ...], level: int) -> LevelAttempt:
         kinds = merged(self.view, kinds)
         use, match = self._use(level), self.view.match(kinds)
         rank, clear = self._rank(kinds, level, use, self.view.weights(kinds), 0), use == "clear"
         best = rank.best(self.view.content, match, level, clear=clear)
         if best is None:
-            self._note_failure(rank, match, level, kinds, clear=clear)
-        else:
-            self._note(level, self.view.at(best.way)[0], sum(kind.count for kind in kinds), kinds)
+            return self._failure(rank, match, level, kinds, clear=clear)
+        return self._attempt(level, self.view.at(best.way)[0], sum(kind.count for kind in kinds), kinds)
 
-    def _climb_within(self, kinds: tuple[PodClass, ...], required: int) -> Placement | None:
-        try:
-            return self._climb(kinds, required, 0)
-        except BudgetEnded:
-            self.complete = False
+    def _search_within_budget(self, kinds: tuple[PodClass, ...], required: int) -> LevelSearchResult:
+        attempts: list[LevelAttempt] = []
+        with suppress(BudgetEnded):
+            placement = self._search(kinds, required, 0, attempts)
+            return LevelSearchResult(placement, tuple(attempts), complete=True)
         for beam in () if self.budget.hard else _BEAMS:
             self.budget.left = _BEAM_BUDGET
+            attempts = []
             with suppress(BudgetEnded):
-                return self._climb(kinds, required, beam)
-        return None
+                placement = self._search(kinds, required, beam, attempts)
+                return LevelSearchResult(placement, tuple(attempts), complete=False)
+        return LevelSearchResult(None, tuple(attempts), complete=False)
 
-    def _climb(self, kinds: tuple[PodClass, ...], required: int, beam: int) -> Placement | None:
-        self.attempts.clear()
+    def _search(
+        self, kinds: tuple[PodClass, ...], required: int, beam: int, attempts: list[LevelAttempt]
+    ) -> Placement | None:
+        """The best placement; with a beam not proved. What is tried is added to `attempts`, so that it can be
+        told also where the budget ends."""
         kinds = merged(self.view, kinds)
         content, match = self.view.content, self.view.match(kinds)
         weights = self.view.weights(kinds)
@@ -146,8 +146,11 @@ class LevelSearch:
             rank, clear = ranks[use], use == "clear"
             best = rank.best(content, match, level, clear=clear)
             if best is not None:
-                return self._found(rank, match, best, kinds, exact=self.complete)
-            self._note_failure(rank, match, level, kinds, clear=clear)
+                placement = self._placement(rank, match, best, kinds, exact=not beam)
+                fits = sum(kind.count for kind in kinds)
+                attempts.append(self._attempt(placement.branch.level, placement.branch, fits, kinds))
+                return placement
+            attempts.append(self._failure(rank, match, level, kinds, clear=clear))
         return None
 
     def _use(self, level: int) -> Exclusivity:
@@ -176,7 +179,7 @@ class LevelSearch:
             lambda: DomainRanking(DomainPacking(bare, use, weights), bare, required),
         )
 
-    def _found(
+    def _placement(
         self,
         rank: DomainRanking,
         match: EligibilityMap,
@@ -189,17 +192,16 @@ class LevelSearch:
         match = _down(self.view, match, best.way)
         start = self.view.start(best.way)
         placed = [(start + at, counts) for at, counts in rank.search.place(content, match)]
-        self._note(branch.level, branch, rank.search.counts.size(rank.search.counts.full), kinds)
         return Placement(branch, kinds, placed, best.key[0], exact)
 
-    def _note(self, level: int, branch: Subtree, fits: int, kinds: Sequence[PodClass]) -> None:
+    def _attempt(self, level: int, branch: Subtree, fits: int, kinds: Sequence[PodClass]) -> LevelAttempt:
         wanted = sum(kind.count for kind in kinds)
-        self.attempts.append(LevelAttempt(self._key_of(level), branch.path, fits, wanted))
+        return LevelAttempt(self._key_of(level), branch.path, fits, wanted)
 
     def _key_of(self, level: int) -> str:
         return self.view.tree.topology.levels[level] if level > ROOT else ""
 
-    def _note_failure(
+    def _failure(
         self,
         rank: DomainRanking,
         match: EligibilityMap,
@@ -207,17 +209,16 @@ class LevelSearch:
         kinds: tuple[PodClass, ...],
         *,
         clear: bool,
-    ) -> None:
-        """Record how many pods the level's best domain holds."""
+    ) -> LevelAttempt:
+        """How many pods the level's best domain holds, where none holds all."""
         nearest = rank.nearest(self.view.content, match, level, clear=clear)
         if nearest is None:
             wanted = sum(kind.count for kind in kinds)
-            self.attempts.append(LevelAttempt(self._key_of(level), (), 0, wanted, "no domain is free"))
-            return
+            return LevelAttempt(self._key_of(level), (), 0, wanted, "no domain is free")
         branch, content = self.view.at(nearest.way)
         match = _down(self.view, match, nearest.way)
         fits = nearest.fits if len(kinds) == 1 else rank.search.fits(content, match)
-        self._note(level, branch, fits, kinds)
+        return self._attempt(level, branch, fits, kinds)
 
 
 def _down(view: SearchSpace, match: EligibilityMap, way: ChildPath) -> EligibilityMap:

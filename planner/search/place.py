@@ -23,7 +23,7 @@ from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest, when_alone
 from planner.search.level_search import LevelSearch
 from planner.search.mixtures.class_by_class import place_class_by_class
-from planner.search.result import Placement, SearchResult
+from planner.search.result import LevelSearchResult, SearchResult
 from planner.search.rules.placement_under_rules import has_rules, place_by_rules
 from planner.search.space import search_space
 
@@ -36,7 +36,7 @@ class Search:
 
     request: str
     serves: Callable[[Kinds], bool]
-    runs: Callable[[LevelSearch, Kinds, int], Placement | None]
+    runs: Callable[[LevelSearch, Kinds, int], LevelSearchResult]
 
 
 SEARCHES = (
@@ -45,9 +45,9 @@ SEARCHES = (
     Search("pods apart, together or spread over labels that are no levels", has_rules, place_by_rules),
     # Every mixture of the kinds in every domain; where these are too many, kinds pooled by what they have in
     # common and dealt to hosts afterwards; where that does not decide it either, a beam (search/mixtures).
-    Search("several kinds of pods", lambda kinds: len(kinds) > 1, LevelSearch.climb),
+    Search("several kinds of pods", lambda kinds: len(kinds) > 1, LevelSearch.search),
     # How many pods go into each domain: a knapsack over its children (search/domain_packing.py).
-    Search("one kind of pods", lambda kinds: True, LevelSearch.climb),
+    Search("one kind of pods", lambda kinds: True, LevelSearch.search),
 )
 """The first row that serves the request is the one that answers it. All of them look for the finest level
 that has a domain for the whole gang, and there for the best domain (search/level_search.py)."""
@@ -111,22 +111,33 @@ def _searched(
     steps = steps if problem.now else steps[-1:]
     mode, required = problem.gang.reserve, request.required
     last_budget = budget if budget.hard else WorkBudget(budget.left)  # as much as for all the others
-    search = LevelSearch(space, request, mode, budget, [])
-    found = _run(search, steps[0], required)
-    if found is not None or len(steps) == 1:
-        return SearchResult(tree, request, found, tuple(search.attempts), search.complete)
-    last = LevelSearch(space, request, mode, last_budget, [])
-    at_last = _run(last, steps[-1], required)
-    if at_last is None and last.complete:
-        return SearchResult(tree, request, None, tuple(last.attempts), complete=True)
+    search = LevelSearch(space, request, mode, budget)
+    result = _run(search, steps[0], required)
+    if result.placement is not None or len(steps) == 1:
+        return _in_tree(tree, request, result, complete=True)
+    last = _run(LevelSearch(space, request, mode, last_budget), steps[-1], required)
+    if last.placement is None and last.complete:
+        return _in_tree(tree, request, last, complete=True)
+    complete = result.complete
     for kinds in steps[1:-1]:
-        found = _run(search, kinds, required)
-        if found is not None:
-            return SearchResult(tree, request, found, tuple(search.attempts), search.complete)
-    return SearchResult(tree, request, at_last, tuple(last.attempts), search.complete and last.complete)
+        result = _run(search, kinds, required)
+        if result.placement is not None:
+            return _in_tree(tree, request, result, complete=complete)
+        complete = complete and result.complete
+    return _in_tree(tree, request, last, complete=complete)
 
 
-def _run(search: LevelSearch, kinds: Kinds, required: int) -> Placement | None:
+def _in_tree(
+    tree: TopologyTree, request: TopologyRequest, result: LevelSearchResult, *, complete: bool
+) -> SearchResult:
+    """The result in its topology; `complete`: whether the relaxations before it were searched completely."""
+    placement = result.placement
+    if placement is not None:
+        placement = replace(placement, exact=placement.exact and complete)
+    return SearchResult(tree, request, placement, result.attempts, complete and result.complete)
+
+
+def _run(search: LevelSearch, kinds: Kinds, required: int) -> LevelSearchResult:
     """The best placement in one domain of the required level, by the search that serves these kinds."""
     for row in SEARCHES:
         if row.serves(kinds):

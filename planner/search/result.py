@@ -24,6 +24,16 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
+class LevelSearchResult:
+    """What one search level by level comes to. `attempts`: what was tried, from the finest level to the
+    coarsest. `complete`: no budget ended it, so that without a placement there is none."""
+
+    placement: Placement | None
+    attempts: tuple[LevelAttempt, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """One topology's outcome: the tree that was searched, the request in it, and what was found."""
 

@@ -37,7 +37,7 @@ def place_class_by_class(
     placed: dict[int, list[int]] = {}
     for at in sorted(range(len(kinds)), key=lambda at: _size(kinds[at]), reverse=True):
         alone = replace(asked, kinds=(kinds[at],))
-        found = LevelSearch(search_space(snapshot, tree, now=True), alone, mode, WorkBudget(), []).anywhere(
+        found = LevelSearch(search_space(snapshot, tree, now=True), alone, mode, WorkBudget()).anywhere(
             alone.kinds
         )
         if found is None:

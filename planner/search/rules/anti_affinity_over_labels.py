@@ -31,7 +31,7 @@ from planner.model.resolved import NodeExclusion
 from planner.model.topology import ROOT
 from planner.search.level_search import LevelSearch
 from planner.search.mixtures.equivalent_classes import merged
-from planner.search.result import Placement
+from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.domain_caps import DomainCap, value_of
 from planner.search.rules.label_levels import refined, under_values
 from planner.search.rules.search_effort import SearchEffort
@@ -61,7 +61,7 @@ class _Variant:
     caps: tuple[DomainCap, ...] = ()
 
 
-_Candidate = tuple[tuple[int, int, int, int], Placement, list[LevelAttempt], _Variant]
+_Candidate = tuple[tuple[int, int, int, int], Placement, tuple[LevelAttempt, ...], _Variant]
 
 
 def values_of(climb: LevelSearch, kind: PodClass) -> int:
@@ -86,6 +86,8 @@ class LabelRuleSearch:
         effort: SearchEffort,
     ) -> None:
         self._climb = climb
+        self._attempts: tuple[LevelAttempt, ...] = ()
+        self._complete = True
         self._kinds = kinds if limits else merged(climb.view, kinds)
         self._effort = effort
         self._serial = 0
@@ -113,8 +115,16 @@ class LabelRuleSearch:
             self._required += 1
             self._levels = {key: level + 1 for key, level in self._levels.items()}
 
-    def best(self) -> Placement | None:
-        """The cheapest that breaks no rule, None where there is none."""
+    def best(self, attempts: tuple[LevelAttempt, ...] = ()) -> LevelSearchResult:
+        """The cheapest placement that breaks no rule.
+
+        `attempts`: those of former searches for the gang; where this one has no placement they are told.
+        """
+        self._attempts = attempts
+        placement = self._best()
+        return LevelSearchResult(placement, self._attempts, self._complete)
+
+    def _best(self) -> Placement | None:
         start = _Variant(tuple(map(self._in_the_tree, self._kinds)), self._caps)
         many = any(kind.count > values_of(self._climb, kind) for kind in self._kinds)
         waiting = [] if many else self._tried([start], 0, first=True)
@@ -132,10 +142,10 @@ class LabelRuleSearch:
             for made in self._tried(ways, -opened[0][2] + 1):
                 heapq.heappush(waiting, made)
         if waiting:
-            self._climb.complete = False
+            self._complete = False
         if mended is not None:
             return replace(self._taken(mended), exact=not waiting)
-        self._climb.attempts[:] = first[2]
+        self._attempts = first[2]
         return None
 
     def _in_the_tree(self, kind: PodClass) -> PodClass:
@@ -164,7 +174,7 @@ class LabelRuleSearch:
 
     def _taken(self, one: _Candidate) -> Placement:
         """A placement as the plain tree has it."""
-        self._climb.attempts[:] = one[2]
+        self._attempts = one[2]
         found = one[1]
         placed = sorted((self._fine.place(self._name(at)), counts) for at, counts in found.placed)
         return replace(found, branch=self._fine.around(self._view, found.branch), placed=placed)
@@ -214,13 +224,14 @@ class LabelRuleSearch:
             self._serial += 1
             budget = self._effort.budget(first=first)
             before = budget.left
-            inner = LevelSearch(replace(self._view, caps=way.caps), outer.asked, outer.mode, budget, [])
-            found = inner.climb(way.kinds, self._required)
-            self._effort.spend(before, budget, ended=not inner.complete)
-            outer.complete = outer.complete and inner.complete
-            attempts = [_plain(one) for one in inner.attempts]
-            if found is None and not outer.attempts:
-                outer.attempts[:] = attempts
+            inner = LevelSearch(replace(self._view, caps=way.caps), outer.asked, outer.mode, budget)
+            result = inner.search(way.kinds, self._required)
+            found = result.placement
+            self._effort.spend(before, budget, ended=not result.complete)
+            self._complete = self._complete and result.complete
+            attempts = tuple([_plain(one) for one in result.attempts])
+            if found is None and not self._attempts:
+                self._attempts = attempts
             if found is not None:
                 key = (host - found.branch.level, found.cost, -depth, self._serial)
                 made.append((key, found, attempts, way))
@@ -274,7 +285,7 @@ class LabelRuleSearch:
             ]
             if not any(cap in way.caps for cap in ways):
                 return [*without, *(replace(way, caps=(*way.caps, cap)) for cap in ways)]
-        self._climb.complete = False
+        self._complete = False
         return []
 
     def _one_domain(
@@ -284,7 +295,7 @@ class LabelRuleSearch:
         known = {node.labels.get(key, "") for node in self._climb.view.tree.nodes} - {"", *used}
         values = [*used, *sorted(known, key=natural)]
         if len(values) > _WAYS:
-            self._climb.complete = False
+            self._complete = False
         bars = (NodeExclusion(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_WAYS])
         return [_barred(way, where, bar) for bar in bars]
 

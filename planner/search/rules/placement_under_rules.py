@@ -19,7 +19,7 @@ from planner.model.pod_class import PodClass
 from planner.request.topology_spread import CAUSE as SPREAD
 from planner.search.binding_order import BindingOrderCheck, Seat
 from planner.search.level_search import LevelSearch
-from planner.search.result import Placement
+from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.anti_affinity_over_labels import CAUSE, Kinds, LabelRuleSearch, values_of
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_of_one_class import spread_one_class
@@ -43,90 +43,100 @@ def has_rules(kinds: Sequence[PodClass]) -> bool:
     return any(kind.anti_affinity_over or kind.co_located_over or kind.shape.spread_states for kind in kinds)
 
 
-def place_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> Placement | None:
+def place_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> LevelSearchResult:
     """The best placement of these kinds inside one domain of the required level that keeps every rule."""
-    found = _best(climb, kinds, required, SearchEffort(climb))
-    if found is None and not climb.attempts:
-        climb.climb(kinds, required)
-    if found is None and not climb.budget.hard:
-        _say_how_close(climb, kinds, required)
-    return found
+    result = _RuleSearch(climb, kinds, required, SearchEffort(climb)).result()
+    if result.placement is not None:
+        return result
+    if not result.attempts:
+        ignoring_rules = climb.search(kinds, required)
+        complete = result.complete and ignoring_rules.complete
+        result = LevelSearchResult(None, ignoring_rules.attempts, complete)
+    if climb.budget.hard:
+        return result
+    return replace(result, attempts=_with_pods_that_fit(climb, kinds, required, result.attempts))
 
 
-def _best(climb: LevelSearch, kinds: Kinds, required: int, effort: SearchEffort) -> Placement | None:
-    """The best placement; where pods are to be spread, of all the ways to."""
-    rules = rules_of(kinds)
-    if not rules:
-        return LabelRuleSearch(climb, kinds, required, (), effort).best()
-    best: Placement | None = None
-    attempts: list[LevelAttempt] = []
-    least, every = numbers(kinds, rules)
-    complete = climb.complete and every
-    for at, one in enumerate(least):
-        if at and effort.over:
-            complete = False
-            break
-        for found in _evenly(climb, kinds, rules, one, required, effort, best):
-            if best is None or _order(climb, found) < _order(climb, best):
-                best, attempts = found, list(climb.attempts)
-    climb.complete = climb.complete and complete
-    if best is None and not climb.complete:
-        return _spread_in_one_class(climb, kinds, rules, required)
-    if best is None:
-        return None
-    climb.attempts[:] = attempts
-    return replace(best, exact=best.exact and climb.complete)
+class _RuleSearch:
+    """One search for the best placement; where pods are to be spread, over all the ways to."""
 
+    def __init__(self, climb: LevelSearch, kinds: Kinds, required: int, effort: SearchEffort) -> None:
+        self._climb, self._kinds, self._required, self._effort = climb, kinds, required, effort
+        self._rules = rules_of(kinds)
+        self._attempts: tuple[LevelAttempt, ...] = ()
+        self._complete = True
 
-def _spread_in_one_class(
-    climb: LevelSearch, kinds: Kinds, rules: Sequence[SpreadRule], required: int
-) -> Placement | None:
-    """Where the search ended without a place: one that is valid, or the proof that there is none."""
-    outcome = spread_one_class(climb, kinds, rules, required)
-    kept = [placement for placement in outcome.placements if _keeps(climb, rules, placement)]
-    if outcome.decided:
-        climb.complete = True
-    return min(kept, key=lambda placement: _order(climb, placement), default=None)
+    def result(self) -> LevelSearchResult:
+        """The best placement that keeps every rule, and what was tried."""
+        if not self._rules:
+            return LabelRuleSearch(self._climb, self._kinds, self._required, (), self._effort).best()
+        best = self._best_spread()
+        if best is None and not self._complete:
+            best = self._spread_in_one_class()
+        elif best is not None:
+            best = replace(best, exact=best.exact and self._complete)
+        return LevelSearchResult(best, self._attempts, self._complete)
 
+    def _best_spread(self) -> Placement | None:
+        best: Placement | None = None
+        attempts: tuple[LevelAttempt, ...] = ()
+        combinations, self._complete = numbers(self._kinds, self._rules)
+        for place, fewest in enumerate(combinations):
+            if place and self._effort.over:
+                self._complete = False
+                break
+            for placement in self._evenly(fewest, best):
+                if best is None or _order(self._climb, placement) < _order(self._climb, best):
+                    best, attempts = placement, self._attempts
+        if best is not None:
+            self._attempts = attempts
+        return best
 
-def _evenly(
-    climb: LevelSearch,
-    kinds: Kinds,
-    rules: Sequence[SpreadRule],
-    least: Sequence[int],
-    required: int,
-    effort: SearchEffort,
-    best: Placement | None,
-) -> Iterator[Placement]:
-    """The best placement that leaves each rule's emptiest domain at this number, if better than `best`."""
+    def _spread_in_one_class(self) -> Placement | None:
+        """Where the search ended without a place: one that is valid, or the proof that there is none."""
+        outcome = spread_one_class(self._climb, self._kinds, self._rules, self._required)
+        if outcome.decided:
+            self._complete = True
+        kept = [placement for placement in outcome.placements if self._keeps(placement)]
+        return min(kept, key=lambda placement: _order(self._climb, placement), default=None)
 
-    def placed(way: SpreadVariant) -> Placement | None:
-        return LabelRuleSearch(climb, way.kinds, required, way.limits, effort).best()
-
-    found = placed(capped(kinds, rules, least))
-    if found is None or (best is not None and _order(climb, best) <= _order(climb, found)):
-        return
-    if _keeps(climb, rules, found):
-        yield found
-        return
-    clear = placed(clear_of(kinds, rules, least)) if any(rule.nodes for rule in rules) else None
-    if clear is not None and _keeps(climb, rules, clear):
-        yield replace(clear, kinds=kinds)
-        if _order(climb, clear) == _order(climb, found):
+    def _evenly(self, fewest: Sequence[int], best: Placement | None) -> Iterator[Placement]:
+        """Placements better than `best` that leave the emptiest domain of each rule at its number."""
+        climb, kinds, rules = self._climb, self._kinds, self._rules
+        placement = self._placed(capped(kinds, rules, fewest))
+        if placement is None or (best is not None and _order(climb, best) <= _order(climb, placement)):
             return
-    ways, every = cut(kinds, rules, least)
-    climb.complete = climb.complete and every
-    for at, way in enumerate(ways):
-        if at and effort.over:
-            climb.complete = False
-            break
-        found = placed(way)
-        if found is not None:
-            found = _rejoined(found, kinds, way.whose)
-            if _keeps(climb, rules, found):
-                yield found
-            else:
-                climb.complete = False
+        if self._keeps(placement):
+            yield placement
+            return
+        clear = self._placed(clear_of(kinds, rules, fewest)) if any(rule.nodes for rule in rules) else None
+        if clear is not None and self._keeps(clear):
+            yield replace(clear, kinds=kinds)
+            if _order(climb, clear) == _order(climb, placement):
+                return
+        variants, every = cut(kinds, rules, fewest)
+        self._complete = self._complete and every
+        for place, variant in enumerate(variants):
+            if place and self._effort.over:
+                self._complete = False
+                break
+            placement = self._placed(variant)
+            if placement is not None:
+                placement = _rejoined(placement, kinds, variant.whose)
+                if self._keeps(placement):
+                    yield placement
+                else:
+                    self._complete = False
+
+    def _placed(self, variant: SpreadVariant) -> Placement | None:
+        search = LabelRuleSearch(self._climb, variant.kinds, self._required, variant.limits, self._effort)
+        result = search.best(self._attempts)
+        self._attempts = result.attempts
+        self._complete = self._complete and result.complete
+        return result.placement
+
+    def _keeps(self, placement: Placement) -> bool:
+        return _keeps(self._climb, self._rules, placement)
 
 
 def _order(climb: LevelSearch, found: Placement) -> tuple[int, int]:
@@ -183,19 +193,20 @@ def _rejoined(found: Placement, kinds: Kinds, whose: Sequence[int]) -> Placement
     return replace(found, kinds=kinds, placed=placed)
 
 
-def _say_how_close(climb: LevelSearch, kinds: Kinds, required: int) -> None:
+def _with_pods_that_fit(
+    climb: LevelSearch, kinds: Kinds, required: int, attempts: Sequence[LevelAttempt]
+) -> tuple[LevelAttempt, ...]:
     """The last attempt with the number of pods that keep the rules; of several kinds none is told."""
-    attempts, complete = list(climb.attempts), climb.complete
     least, most = 0, attempts[-1].fits if len(kinds) == 1 else 0
     most = min(most, attempts[-1].wanted - 1, *(values_of(climb, kind) for kind in kinds))
     middle = most  # as many as there are values, which is the likeliest
     while least < most:
         fewer = replace(kinds[0], count=middle, parts=((kinds[0].parts[0][0], middle),))
-        if _best(climb, (fewer,), required, SearchEffort(climb, _PART)) is None:
+        search = _RuleSearch(climb, (fewer,), required, SearchEffort(climb, _PART))
+        if search.result().placement is None:
             most = middle - 1
         else:
             least = middle
         middle = (least + most + 1) // 2
-    climb.complete = complete
     note = SPREAD if any(kind.shape.spread_states for kind in kinds) else CAUSE
-    climb.attempts[:] = [*attempts[:-1], replace(attempts[-1], fits=least, note=note)]
+    return (*attempts[:-1], replace(attempts[-1], fits=least, note=note))

@@ -119,12 +119,12 @@ class _DomainsOfLabel:
 
     def _search_within(self, most: Mapping[str, int]) -> Placement | None:
         cap = DomainCap(0, (0,), (0,), most, 0)
-        return self._level_search((cap,)).climb((self._kind,), ROOT)
+        return self._level_search((cap,)).search((self._kind,), ROOT).placement
 
     def _level_search(self, caps: tuple[DomainCap, ...]) -> LevelSearch:
         outer = self._search
         budget = outer.budget if outer.budget.hard else replace(outer.spare)
-        return LevelSearch(replace(self._view, caps=caps), outer.asked, outer.mode, budget, [])
+        return LevelSearch(replace(self._view, caps=caps), outer.asked, outer.mode, budget)
 
     def _by_value(self, placement: Placement) -> Counter[str]:
         """By the label's value how many pods the placement has there."""
