@@ -218,7 +218,7 @@ def _inside_host(group: PodGroup, names: Sequence[str]) -> bool:
 
 def _strictest(tight: Shortfall) -> int:
     """The finest level that is required of what has no place."""
-    return max([tight.tried.asked.required, *(kind.required for kind in tight.tried.asked.kinds)])
+    return max([tight.tried.request.required, *(kind.required for kind in tight.tried.request.kinds)])
 
 
 def _is_own(group: PodGroup, tight: Shortfall) -> bool:
@@ -295,7 +295,7 @@ def _smaller(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) ->
     """As many pods, which ask for no more of what they lack than the most that a node of theirs has."""
     space = search_space(problem.snapshot, tight.tried.tree, now=problem.now)
     offers: dict[str, dict[str, int]] = {}
-    for kind in tight.tried.asked.kinds:
+    for kind in tight.tried.request.kinds:
         for resource, amount in kind.shape.requests.items():
             offered = largest([space], kind, resource)
             if offered < amount:

@@ -59,7 +59,7 @@ def too_large(group: PodGroup, result: SearchResult, best: LevelAttempt, ways: S
 
     `best`: what the best domain holds when empty. `ways`: what would work.
     """
-    level = result.asked.required
+    level = result.request.required
     what = f"{_whose(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the whole cluster", group, best, "even when empty")
@@ -78,7 +78,7 @@ def no_room(
 
     `best`: what the best domain holds now. `ways`: what would work now.
     """
-    level = result.asked.required
+    level = result.request.required
     what = f"{_whose(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the cluster", group, best, "now")
@@ -176,7 +176,7 @@ def matches_no_node(kind: PodClass, causes: dict[str, int]) -> str:
 def _whose(group: PodGroup, result: SearchResult) -> str:
     """The PodSet's name where its own level is at stake, not the gang's."""
     has_own_level = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
-    return f"{group.pod_sets[0].name}: " if has_own_level and result.asked.required > ROOT else ""
+    return f"{group.pod_sets[0].name}: " if has_own_level and result.request.required > ROOT else ""
 
 
 def _has_room(where: str, group: PodGroup, best: LevelAttempt, when: str) -> str:

@@ -123,7 +123,7 @@ def obstacles(group: PodGroup, view: SearchSpace, asked: TopologyRequest) -> dic
     causes, partly = _tally(view, asked.kinds, asked.required, shared=shared, whole=whole)
     found = {cause: count for cause, count in causes.items() if cause != FITS}
     for one in partly:
-        branch, _ = view.at(one.way)
+        branch, _ = view.domain_at(one.way)
         found[_partly_held(topology.levels[branch.level], branch, one.gangs)] = one.nodes
     return dict(sorted(found.items(), key=lambda item: (-item[1], natural(item[0]))))
 
@@ -162,7 +162,7 @@ def _tally(
     )
     key = (view.tree.topology.levels, asked, required, shared, whole)
     tally = cache.entry(TALLIES, key, lambda: _Tally(view, kinds, required, shared=shared, whole=whole))
-    return cache.exclusively(lambda: tally.of(view.content, view.match(kinds)))
+    return cache.exclusively(lambda: tally.of(view.capacity, view.match(kinds)))
 
 
 def short_of(
@@ -199,7 +199,7 @@ def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]
     return [
         host
         for view in views
-        for host, match in _hosts(view.content, view.match((kind,)))
+        for host, match in _hosts(view.capacity, view.match((kind,)))
         if not match.why[0] and not condition_obstacle(kind.shape, host)
     ]
 

@@ -27,7 +27,7 @@ def in_the_way(view: SearchSpace, asked: TopologyRequest) -> str:
 
 
 def _said(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> str:
-    spread, there = rule.spread, rule.there
+    spread, there = rule.spread, rule.existing
     if not there:
         return ""
     few = len(there) < spread.least
@@ -51,7 +51,7 @@ def _said(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> str:
 def _room(view: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[str, int]:
     """By domain how many pods of these kinds have room there, each node taken for the kind that fits most."""
     found: dict[str, int] = {}
-    for leaf, host in zip(view.tree.root.leaves(), hosts(view.content), strict=True):
+    for leaf, host in zip(view.tree.root.leaves(), hosts(view.capacity), strict=True):
         value = rule.values.get(leaf.node)
         if value is None or host.held or host.free is None:
             continue

@@ -58,11 +58,11 @@ class BindingOrderCheck:
         trail: list[tuple[list[int], int]] = [(order, 0)]
         placed: list[int] = []
         while any(self._left):
-            order, at = trail[-1]
-            if at < len(order) and self._steps > 0:
-                trail[-1] = (order, at + 1)
-                self._move(order[at], 1)
-                placed.append(order[at])
+            order, position = trail[-1]
+            if position < len(order) and self._steps > 0:
+                trail[-1] = (order, position + 1)
+                self._move(order[position], 1)
+                placed.append(order[position])
                 key = tuple(self._left)
                 trail.append(([] if key in self._failed else self._order(), 0))
                 self._steps -= 1
@@ -77,18 +77,18 @@ class BindingOrderCheck:
     def _order(self) -> list[int]:
         """The seats that may be taken next, those that leave the least skew first."""
         skews: list[tuple[int, int]] = []
-        for at, seat in enumerate(self._seats):
-            if self._left[at]:
-                mine = [book for book in self._books if book.kind == seat.kind]
-                over = [book.skew(seat) - book.rule.spread.skew for book in mine]
-                if all(one <= 0 for one in over):
-                    skews.append((max((book.skew(seat) for book in mine), default=0), at))
-        return [at for _, at in sorted(skews)]
+        for index, seat in enumerate(self._seats):
+            if self._left[index]:
+                books = [book for book in self._books if book.kind == seat.kind]
+                over = [book.skew(seat) - book.rule.spread.skew for book in books]
+                if all(excess <= 0 for excess in over):
+                    skews.append((max((book.skew(seat) for book in books), default=0), index))
+        return [index for _, index in sorted(skews)]
 
-    def _move(self, at: int, count: int) -> None:
-        self._left[at] -= count
+    def _move(self, index: int, count: int) -> None:
+        self._left[index] -= count
         for book in self._books:
-            book.add(self._seats[at], count)
+            book.add(self._seats[index], count)
 
 
 class _Book:
@@ -96,7 +96,7 @@ class _Book:
 
     def __init__(self, number: int, rule: SpreadRule, kind: int, nodes: frozenset[str] | None) -> None:
         self._number, self.rule, self.kind, self._nodes = number, rule, kind, nodes
-        self._counts = dict(rule.there) if nodes is None else {}
+        self._counts = dict(rule.existing) if nodes is None else {}
         for node in nodes or ():
             if node in rule.values:
                 value = rule.values[node]
@@ -105,10 +105,12 @@ class _Book:
 
     def skew(self, seat: Seat) -> int:
         """How far above the emptiest domain one more pod on this seat is."""
-        few = len(self._counts) < self.rule.spread.least
-        lowest = 0 if few else min((n for n, domains in self._levels.items() if domains), default=0)
-        own = 1 if self.kind in self.rule.counted else 0
-        return self._counts.get(seat.values[self._number], 0) + own - lowest
+        too_few_domains = len(self._counts) < self.rule.spread.least
+        lowest = (
+            0 if too_few_domains else min((n for n, domains in self._levels.items() if domains), default=0)
+        )
+        own_pod = 1 if self.kind in self.rule.counted else 0
+        return self._counts.get(seat.values[self._number], 0) + own_pod - lowest
 
     def add(self, seat: Seat, count: int) -> None:
         value = seat.values[self._number]

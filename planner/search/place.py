@@ -45,9 +45,9 @@ SEARCHES = (
     Search("pods apart, together or spread over labels that are no levels", has_rules, place_by_rules),
     # Every mixture of the kinds in every domain; where these are too many, kinds pooled by what they have in
     # common and dealt to hosts afterwards; where that does not decide it either, a beam (search/mixtures).
-    Search("several kinds of pods", lambda kinds: len(kinds) > 1, LevelSearch.search),
+    Search("several kinds of pods", lambda pod_classes: len(pod_classes) > 1, LevelSearch.search),
     # How many pods go into each domain: a knapsack over its children (search/domain_packing.py).
-    Search("one kind of pods", lambda kinds: True, LevelSearch.search),
+    Search("one kind of pods", lambda pod_classes: True, LevelSearch.search),
 )
 """The first row that serves the request is the one that answers it. All of them look for the finest level
 that has a domain for the whole gang, and there for the best domain (search/level_search.py)."""
@@ -79,7 +79,7 @@ def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcom
     results = [
         _try(problem, base.trees[request.topology.name], request, budget) for request in problem.requests
     ]
-    if not any(result.found for result in results) and not problem.gang.constraint:
+    if not any(result.placement for result in results) and not problem.gang.constraint:
         results += [
             _try(problem, base.wide_trees[request.topology.name], request, budget)
             for request in problem.requests
@@ -94,9 +94,9 @@ def _try(
     """What a search of the tree finds; where it ends without a place, what is found piece by piece."""
     budget = budget or WorkBudget()
     result = _searched(problem, tree, request, budget)
-    if result.found is None and not result.complete and problem.now and not budget.hard:
+    if result.placement is None and not result.complete and problem.now and not budget.hard:
         return replace(
-            result, found=place_class_by_class(problem.snapshot, tree, request, problem.gang.reserve)
+            result, placement=place_class_by_class(problem.snapshot, tree, request, problem.gang.reserve)
         )
     return result
 
@@ -119,8 +119,8 @@ def _searched(
     if last.placement is None and last.complete:
         return _in_tree(tree, request, last, complete=True)
     complete = result.complete
-    for kinds in steps[1:-1]:
-        result = _run(search, kinds, required)
+    for pod_classes in steps[1:-1]:
+        result = _run(search, pod_classes, required)
         if result.placement is not None:
             return _in_tree(tree, request, result, complete=complete)
         complete = complete and result.complete
@@ -137,22 +137,25 @@ def _in_tree(
     return SearchResult(tree, request, placement, result.attempts, complete and result.complete)
 
 
-def _run(search: LevelSearch, kinds: Kinds, required: int) -> LevelSearchResult:
+def _run(search: LevelSearch, pod_classes: Kinds, required: int) -> LevelSearchResult:
     """The best placement in one domain of the required level, by the search that serves these kinds."""
     for row in SEARCHES:
-        if row.serves(kinds):
-            return row.runs(search, kinds, required)
+        if row.serves(pod_classes):
+            return row.runs(search, pod_classes, required)
     raise AssertionError("the last row serves every request")
 
 
 def _most_compact(results: Iterable[SearchResult]) -> SearchResult | None:
     """The placement in the finest domain, on the fewest hosts; then by topology name."""
-    return min((result for result in results if result.found), key=_compactness, default=None)
+    return min((result for result in results if result.placement), key=_compactness, default=None)
 
 
 def _compactness(result: SearchResult) -> tuple[int, int]:
-    assert result.found is not None, "only placements are compared"
-    return (result.tree.topology.host_index - result.found.branch.level, len(result.found.placed))
+    assert result.placement is not None, "only placements are compared"
+    return (
+        result.tree.topology.host_index - result.placement.branch.level,
+        len(result.placement.pods_by_node),
+    )
 
 
 # -- what a placement comes to -------------------------------------------------------------------------------
@@ -160,27 +163,27 @@ def _compactness(result: SearchResult) -> tuple[int, int]:
 
 def hosts_of(result: SearchResult) -> list[Subtree]:
     """The hosts of a placement, in the order of the tree."""
-    assert result.found is not None, "only a placement has hosts"
-    return list(result.tree.root.leaves_at([host for host, _ in result.found.placed]))
+    assert result.placement is not None, "only a placement has hosts"
+    return list(result.tree.root.leaves_at([host for host, _ in result.placement.pods_by_node]))
 
 
 def assignments_of(
     problem: PlacementProblem, result: SearchResult, hosts: Sequence[Subtree]
 ) -> tuple[Assignment, ...]:
     """The pods of each kind dealt to its PodSets in the order of the hosts; then by PodSet."""
-    assert result.found is not None, "only a placement has assignments"
+    assert result.placement is not None, "only a placement has assignments"
     by_set: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in problem.gang.pod_sets}
-    for place_of_kind, kind in enumerate(result.found.kinds):
-        parts = list(kind.parts)
-        for host, (_, counts) in zip(hosts, result.found.placed, strict=True):
-            remaining = counts[place_of_kind]
+    for class_index, pod_class in enumerate(result.placement.pod_classes):
+        parts = list(pod_class.parts)
+        for host, (_, counts) in zip(hosts, result.placement.pods_by_node, strict=True):
+            remaining = counts[class_index]
             while remaining:
                 name, wanted = parts[0]
-                taken = remaining if remaining < wanted else wanted
-                by_set[name].append(Assignment(name, host.node, taken))
-                remaining -= taken
-                if taken < wanted:
-                    parts[0] = (name, wanted - taken)
+                count = remaining if remaining < wanted else wanted
+                by_set[name].append(Assignment(name, host.node, count))
+                remaining -= count
+                if count < wanted:
+                    parts[0] = (name, wanted - count)
                 else:
                     del parts[0]
     return tuple(assignment for assignments in by_set.values() for assignment in assignments)

@@ -17,8 +17,8 @@ class Placement:
     """A placement: nodes with the number of pods of each kind, in the branch that was searched."""
 
     branch: Subtree
-    kinds: tuple[PodClass, ...]
-    placed: PodsByNode
+    pod_classes: tuple[PodClass, ...]
+    pods_by_node: PodsByNode
     cost: int
     exact: bool = True
 
@@ -38,7 +38,7 @@ class SearchResult:
     """One topology's outcome: the tree that was searched, the request in it, and what was found."""
 
     tree: TopologyTree
-    asked: TopologyRequest
-    found: Placement | None
+    request: TopologyRequest
+    placement: Placement | None
     attempts: tuple[LevelAttempt, ...]
     complete: bool

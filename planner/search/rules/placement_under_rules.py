@@ -38,38 +38,50 @@ _PART = 8
 most: it halves the range, so that a gang of 256 pods takes eight steps."""
 
 
-def has_rules(kinds: Sequence[PodClass]) -> bool:
+def has_rules(pod_classes: Sequence[PodClass]) -> bool:
     """Whether any kind has a rule over a label that is no level, or is to be spread."""
-    return any(kind.anti_affinity_over or kind.co_located_over or kind.shape.spread_states for kind in kinds)
+    return any(
+        pod_class.anti_affinity_over or pod_class.co_located_over or pod_class.shape.spread_states
+        for pod_class in pod_classes
+    )
 
 
-def place_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> LevelSearchResult:
+def place_by_rules(level_search: LevelSearch, pod_classes: Kinds, required: int) -> LevelSearchResult:
     """The best placement of these kinds inside one domain of the required level that keeps every rule."""
-    result = _RuleSearch(climb, kinds, required, SearchEffort(climb)).result()
+    result = _RuleSearch(level_search, pod_classes, required, SearchEffort(level_search)).result()
     if result.placement is not None:
         return result
     if not result.attempts:
-        ignoring_rules = climb.search(kinds, required)
+        ignoring_rules = level_search.search(pod_classes, required)
         complete = result.complete and ignoring_rules.complete
         result = LevelSearchResult(None, ignoring_rules.attempts, complete)
-    if climb.budget.hard:
+    if level_search.budget.hard:
         return result
-    return replace(result, attempts=_with_pods_that_fit(climb, kinds, required, result.attempts))
+    return replace(result, attempts=_with_pods_that_fit(level_search, pod_classes, required, result.attempts))
 
 
 class _RuleSearch:
     """One search for the best placement; where pods are to be spread, over all the ways to."""
 
-    def __init__(self, climb: LevelSearch, kinds: Kinds, required: int, effort: SearchEffort) -> None:
-        self._climb, self._kinds, self._required, self._effort = climb, kinds, required, effort
-        self._rules = rules_of(kinds)
+    def __init__(
+        self, level_search: LevelSearch, pod_classes: Kinds, required: int, effort: SearchEffort
+    ) -> None:
+        self._level_search, self._pod_classes, self._required, self._effort = (
+            level_search,
+            pod_classes,
+            required,
+            effort,
+        )
+        self._rules = rules_of(pod_classes)
         self._attempts: tuple[LevelAttempt, ...] = ()
         self._complete = True
 
     def result(self) -> LevelSearchResult:
         """The best placement that keeps every rule, and what was tried."""
         if not self._rules:
-            return LabelRuleSearch(self._climb, self._kinds, self._required, (), self._effort).best()
+            return LabelRuleSearch(
+                self._level_search, self._pod_classes, self._required, (), self._effort
+            ).best()
         best = self._best_spread()
         if best is None and not self._complete:
             best = self._spread_in_one_class()
@@ -80,13 +92,13 @@ class _RuleSearch:
     def _best_spread(self) -> Placement | None:
         best: Placement | None = None
         attempts: tuple[LevelAttempt, ...] = ()
-        combinations, self._complete = numbers(self._kinds, self._rules)
+        combinations, self._complete = numbers(self._pod_classes, self._rules)
         for place, fewest in enumerate(combinations):
             if place and self._effort.over:
                 self._complete = False
                 break
             for placement in self._evenly(fewest, best):
-                if best is None or _order(self._climb, placement) < _order(self._climb, best):
+                if best is None or _order(self._level_search, placement) < _order(self._level_search, best):
                     best, attempts = placement, self._attempts
         if best is not None:
             self._attempts = attempts
@@ -94,119 +106,133 @@ class _RuleSearch:
 
     def _spread_in_one_class(self) -> Placement | None:
         """Where the search ended without a place: one that is valid, or the proof that there is none."""
-        outcome = spread_one_class(self._climb, self._kinds, self._rules, self._required)
+        outcome = spread_one_class(self._level_search, self._pod_classes, self._rules, self._required)
         if outcome.decided:
             self._complete = True
-        kept = [placement for placement in outcome.placements if self._keeps(placement)]
-        return min(kept, key=lambda placement: _order(self._climb, placement), default=None)
+        valid = [placement for placement in outcome.placements if self._keeps(placement)]
+        return min(valid, key=lambda placement: _order(self._level_search, placement), default=None)
 
     def _evenly(self, fewest: Sequence[int], best: Placement | None) -> Iterator[Placement]:
         """Placements better than `best` that leave the emptiest domain of each rule at its number."""
-        climb, kinds, rules = self._climb, self._kinds, self._rules
-        placement = self._placed(capped(kinds, rules, fewest))
-        if placement is None or (best is not None and _order(climb, best) <= _order(climb, placement)):
+        level_search, pod_classes, rules = self._level_search, self._pod_classes, self._rules
+        placement = self._placed(capped(pod_classes, rules, fewest))
+        if placement is None or (
+            best is not None and _order(level_search, best) <= _order(level_search, placement)
+        ):
             return
         if self._keeps(placement):
             yield placement
             return
-        clear = self._placed(clear_of(kinds, rules, fewest)) if any(rule.nodes for rule in rules) else None
+        clear = (
+            self._placed(clear_of(pod_classes, rules, fewest)) if any(rule.nodes for rule in rules) else None
+        )
         if clear is not None and self._keeps(clear):
-            yield replace(clear, kinds=kinds)
-            if _order(climb, clear) == _order(climb, placement):
+            yield replace(clear, pod_classes=pod_classes)
+            if _order(level_search, clear) == _order(level_search, placement):
                 return
-        variants, every = cut(kinds, rules, fewest)
-        self._complete = self._complete and every
+        variants, all_ways = cut(pod_classes, rules, fewest)
+        self._complete = self._complete and all_ways
         for place, variant in enumerate(variants):
             if place and self._effort.over:
                 self._complete = False
                 break
             placement = self._placed(variant)
             if placement is not None:
-                placement = _rejoined(placement, kinds, variant.whose)
+                placement = _rejoined(placement, pod_classes, variant.cut_from)
                 if self._keeps(placement):
                     yield placement
                 else:
                     self._complete = False
 
     def _placed(self, variant: SpreadVariant) -> Placement | None:
-        search = LabelRuleSearch(self._climb, variant.kinds, self._required, variant.limits, self._effort)
+        search = LabelRuleSearch(
+            self._level_search, variant.pod_classes, self._required, variant.limits, self._effort
+        )
         result = search.best(self._attempts)
         self._attempts = result.attempts
         self._complete = self._complete and result.complete
         return result.placement
 
     def _keeps(self, placement: Placement) -> bool:
-        return _keeps(self._climb, self._rules, placement)
+        return _keeps(self._level_search, self._rules, placement)
 
 
-def _order(climb: LevelSearch, found: Placement) -> tuple[int, int]:
+def _order(level_search: LevelSearch, placement: Placement) -> tuple[int, int]:
     """The finest domain, then the least cost."""
-    return (climb.view.tree.topology.host_index - found.branch.level, found.cost)
+    return (level_search.space.tree.topology.host_index - placement.branch.level, placement.cost)
 
 
-def _keeps(climb: LevelSearch, rules: Sequence[SpreadRule], found: Placement) -> bool:
+def _keeps(level_search: LevelSearch, rules: Sequence[SpreadRule], placement: Placement) -> bool:
     """Whether a placement keeps every constraint in the end, and its pods can be bound one by one."""
-    tree = climb.view.tree
+    tree = level_search.space.tree
     seats: list[Seat] = []
     counts: list[dict[str, tuple[int, ...]]] = [{} for _ in rules]
-    for place, each in found.placed:
+    for place, each in placement.pods_by_node:
         name = tree.root.leaf(place).node
         values = tuple(rule.values.get(name, "") for rule in rules)
-        seats += [Seat(kind, name, n, values) for kind, n in enumerate(each) if n]
-        for value, one in zip(values, counts, strict=True):
-            one[value] = tuple(map(int.__add__, one.get(value, (0,) * len(each)), each))
-    if not all(rule.holds(one) for rule, one in zip(rules, counts, strict=True)):
+        seats += [Seat(pod_class, name, n, values) for pod_class, n in enumerate(each) if n]
+        for value, pods_by_value in zip(values, counts, strict=True):
+            pods_by_value[value] = tuple(map(int.__add__, pods_by_value.get(value, (0,) * len(each)), each))
+    if not all(rule.holds(pods_by_value) for rule, pods_by_value in zip(rules, counts, strict=True)):
         return False
     plain = len(rules) == 1 and rules[0].keepers == rules[0].counted
-    if plain and not any(rules[0].there.values()):
+    if plain and not any(rules[0].existing.values()):
         return True
     if not BindingOrderCheck(rules, seats, None).ends():
         return False
-    return climb.mode == "none" or BindingOrderCheck(rules, seats, _pinned(climb, found, seats)).ends()
+    return (
+        level_search.mode == "none"
+        or BindingOrderCheck(rules, seats, _pinned(level_search, placement, seats)).ends()
+    )
 
 
-def _pinned(climb: LevelSearch, found: Placement, seats: Sequence[Seat]) -> dict[int, frozenset[str]]:
+def _pinned(
+    level_search: LevelSearch, placement: Placement, seats: Sequence[Seat]
+) -> dict[int, frozenset[str]]:
     """The nodes that the plan pins each kind to: its hosts, or the domains that the gang holds whole."""
-    tree = climb.view.tree
-    pinned: dict[int, set[str]] = {kind: set() for kind in range(len(found.kinds))}
-    level = max(found.branch.level, tree.topology.reservable_index)
+    tree = level_search.space.tree
+    pinned: dict[int, set[str]] = {pod_class: set() for pod_class in range(len(placement.pod_classes))}
+    level = max(placement.branch.level, tree.topology.reservable_index)
     for seat in seats:
-        if climb.mode == "nodes":
+        if level_search.mode == "nodes":
             pinned[seat.kind].add(seat.node)
         elif seat.node not in pinned[seat.kind]:
             domain = tree.ancestor(seat.node, level)
             pinned[seat.kind].update(tree.names(domain) if domain.named else [seat.node])
-    return {kind: frozenset(nodes) for kind, nodes in pinned.items()}
+    return {pod_class: frozenset(nodes) for pod_class, nodes in pinned.items()}
 
 
-def _rejoined(found: Placement, kinds: Kinds, whose: Sequence[int]) -> Placement:
+def _rejoined(placement: Placement, pod_classes: Kinds, cut_from: Sequence[int]) -> Placement:
     """The placement of the kinds as they were before they were cut."""
-    placed = [
+    pods_by_node = [
         (
             place,
             tuple(
-                sum(n for n, at in zip(each, whose, strict=True) if at == one) for one in range(len(kinds))
+                sum(n for n, original in zip(each, cut_from, strict=True) if original == index)
+                for index in range(len(pod_classes))
             ),
         )
-        for place, each in found.placed
+        for place, each in placement.pods_by_node
     ]
-    return replace(found, kinds=kinds, placed=placed)
+    return replace(placement, pod_classes=pod_classes, pods_by_node=pods_by_node)
 
 
 def _with_pods_that_fit(
-    climb: LevelSearch, kinds: Kinds, required: int, attempts: Sequence[LevelAttempt]
+    level_search: LevelSearch, pod_classes: Kinds, required: int, attempts: Sequence[LevelAttempt]
 ) -> tuple[LevelAttempt, ...]:
     """The last attempt with the number of pods that keep the rules; of several kinds none is told."""
-    least, most = 0, attempts[-1].fits if len(kinds) == 1 else 0
-    most = min(most, attempts[-1].wanted - 1, *(values_of(climb, kind) for kind in kinds))
-    middle = most  # as many as there are values, which is the likeliest
-    while least < most:
-        fewer = replace(kinds[0], count=middle, parts=((kinds[0].parts[0][0], middle),))
-        search = _RuleSearch(climb, (fewer,), required, SearchEffort(climb, _PART))
+    min_pods, max_pods = 0, attempts[-1].fits if len(pod_classes) == 1 else 0
+    max_pods = min(
+        max_pods, attempts[-1].wanted - 1, *(values_of(level_search, pod_class) for pod_class in pod_classes)
+    )
+    middle = max_pods  # as many as there are values, which is the likeliest
+    while min_pods < max_pods:
+        fewer = replace(pod_classes[0], count=middle, parts=((pod_classes[0].parts[0][0], middle),))
+        search = _RuleSearch(level_search, (fewer,), required, SearchEffort(level_search, _PART))
         if search.result().placement is None:
-            most = middle - 1
+            max_pods = middle - 1
         else:
-            least = middle
-        middle = (least + most + 1) // 2
-    note = SPREAD if any(kind.shape.spread_states for kind in kinds) else CAUSE
-    return (*attempts[:-1], replace(attempts[-1], fits=least, note=note))
+            min_pods = middle
+        middle = (min_pods + max_pods + 1) // 2
+    note = SPREAD if any(pod_class.shape.spread_states for pod_class in pod_classes) else CAUSE
+    return (*attempts[:-1], replace(attempts[-1], fits=min_pods, note=note))

@@ -20,9 +20,9 @@ few sums end in time as well."""
 class SearchEffort:
     """The work that may still be done for one gang, over several climbs. The first is always made."""
 
-    def __init__(self, climb: LevelSearch, part: int = 1) -> None:
-        self._cost = _CLIMB + _NODE * len(climb.view.tree.nodes)
-        self._outer = climb.budget
+    def __init__(self, level_search: LevelSearch, part: int = 1) -> None:
+        self._cost = _CLIMB + _NODE * len(level_search.space.tree.nodes)
+        self._outer = level_search.budget
         self._left = _EFFORT // part
 
     @property
