@@ -23,7 +23,7 @@ always gone through to its end. Past it the order counts as not found."""
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Pods of one kind on one node; `values`: by rule the node's domain, "" for none."""
+    """Pods of one class on one node; `values`: by rule the node's domain, "" for none."""
 
     kind: int
     node: str
@@ -32,7 +32,7 @@ class Seat:
 
 
 class BindingOrderCheck:
-    """One way of counting. `pinned`: by kind the nodes that its pods are pinned to; None for no pins."""
+    """One way of counting. `pinned`: by pod class the nodes that its pods are pinned to; None for no pins."""
 
     def __init__(
         self, rules: Sequence[SpreadRule], seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None
@@ -92,7 +92,7 @@ class BindingOrderCheck:
 
 
 class _Book:
-    """The counts of one rule as the scheduler has them for pods of one kind."""
+    """The counts of one rule as the scheduler has them for pods of one class."""
 
     def __init__(self, number: int, rule: SpreadRule, kind: int, nodes: frozenset[str] | None) -> None:
         self._number, self.rule, self.kind, self._nodes = number, rule, kind, nodes

@@ -26,7 +26,7 @@ as read."""
 
 
 class CostLimit:
-    """One goal in one domain, whose children are of level `first`; the prices and tops are those of the
+    """One goal in one domain, whose children are of level `first`; the prices and peaks are those of the
     levels from there to the hosts: of one more domain, and the most that some hold."""
 
     def __init__(
@@ -47,7 +47,7 @@ class CostLimit:
         self._allowed: dict[int, Allowed] = {}
 
     def allowed(self, level: int) -> Allowed:
-        """By the pods placed the most that the domains of this level and finer ones may have cost so far."""
+        """By the pods that a sum places, the most that it may cost in domains of this level and finer ones."""
         remembered = self._allowed.get(level)
         if remembered is None:
             max_costs: Allowed = _Remembered(self, level)
@@ -61,7 +61,7 @@ class CostLimit:
         return isinstance(self._counts, SingleClassCounts) and self.goal <= _MOST_LISTED
 
     def max_cost(self, level: int, placed: PodCount) -> int:
-        """See `allowed`, for one sum."""
+        """The same as `allowed`, for one sum."""
         place = level - self.first
         remaining = self._counts.measure(self._counts.minus(self.goal, placed))
         levels = zip(self._prices[place:], self._peaks[place:], strict=True)
@@ -122,7 +122,7 @@ weakly."""
 
 
 def fewest(wanted: Measure, peaks: Peaks) -> int:
-    """Domains that hold what is wanted at the least, for the tops of their level."""
+    """Domains that hold what is wanted at the least, for the peaks of their level."""
     domains = 0
     for amount, sums in zip(wanted, peaks, strict=True):
         highest = sums[-1]
@@ -141,7 +141,7 @@ def fewest(wanted: Measure, peaks: Peaks) -> int:
 
 
 def single_peaks(peak: Measure) -> Peaks:
-    """The tops where no domain holds more than this."""
+    """The peaks where no domain holds more than this."""
     return tuple([(amount,) for amount in peak])
 
 

@@ -8,7 +8,7 @@ most is six pods, and what each level inside holds at most (the peaks) two pods 
 to the same are worked out once.
 
 A class says how much its domains could hold, by level, and (of hosts) what packings cost. Classes depend on
-contents alone, so they serve every snapshot. `PeaksByClass` sums the peaks up: the most that one, two, …
+capacities alone, so they serve every snapshot. `PeaksByClass` sums the peaks up: the most that one, two, …
 domains of a level hold together, from which `bounds` tells how many a gang needs.
 """
 
@@ -53,7 +53,7 @@ EMPTY = 0
 
 @dataclass(frozen=True, slots=True)
 class CapacityClass:
-    """What domains of equal contents have in common: level, children's classes, own cost.
+    """What domains of equal capacities have in common: level, children's classes, own cost.
 
     The children of a wide one are parts of it, which cost nothing of their own and may hold what their
     children do.
@@ -68,15 +68,17 @@ class CapacityClass:
 
     @property
     def ordered(self) -> bool:
-        """Whether the children are in the order of the nodes: those of a root and of a part hardly have
-        another like it. Those of others are not, so that what differs only in the order is of one class."""
+        """Whether the children are in the order of the nodes. Roots and chunks hardly ever have another like
+        them. The children of other domains are sorted, so that domains that differ in their order alone are
+        of one class."""
         return self.is_chunk or self.level == ROOT
 
 
 class CapacityClasses:
-    """The classes of the domains of one topology for these kinds. By class: `domain_classes` (None of a host), the
-    `options` of a host, the `reach` (at least as many of each kind as it holds; exact for a single kind), and
-    the `peaks`, the most that one domain of each level holds, from the class's own level to the hosts."""
+    """The classes of the domains of one topology for these pod classes. By class: `domain_classes` (None of a
+    host), the `options` of a host, the `reach` (at least as many of each pod class as it holds; exact for a
+    single pod class), and the `peaks`, the most that one domain of each level holds, from the class's own
+    level to the hosts."""
 
     def __init__(self, pod_classes: tuple[PodClass, ...], use: Exclusivity, weights: Weights) -> None:
         self._pod_classes, self._use, self._weights = pod_classes, use, weights
@@ -119,7 +121,7 @@ class CapacityClasses:
         return self.peaks[class_id][level - domain_class.level if domain_class else 0] if class_id else ()
 
     def kept(self, domain_class: CapacityClass, counts: PodCount) -> PodCount:
-        """What a domain may hold of what its nodes could."""
+        """The most that a domain may keep of what its nodes could hold, under its pod classes' rules."""
         project = self._project[domain_class.level] if domain_class.level >= 0 else None
         counts = project(counts, domain_class.named) if project else counts
         counts = (
@@ -129,13 +131,13 @@ class CapacityClasses:
         return united(counts, domain_class.named) if united else counts
 
     def unites(self, level: int) -> bool:
-        """Whether a domain of the level has all pods of some kinds, or none of them."""
+        """Whether a domain of the level has all pods of some pod classes, or none of them."""
         return level >= 0 and self._united[level] is not None
 
     def each_kept(
         self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """The same, as the counts that no other exceed: of kinds that shun each other there is one."""
+        """The same, as the counts that no other exceed: of pod classes that shun each other there is one."""
         if level < 0:
             return (counts,)
         project, split = self._project[level], self._split[level]
@@ -184,7 +186,7 @@ class CapacityClasses:
         return class_id
 
     def _packings(self, capacity: DomainCapacity, match: EligibilityMap) -> tuple[PodCount, ...]:
-        """What the host could hold of the kinds, empty where nothing fits."""
+        """What the host could hold of the pod classes, empty where nothing fits."""
         allowed = tuple(
             not reason and not condition_obstacle(pod_class.shape, capacity)
             for pod_class, reason in zip(self._pod_classes, match.why, strict=True)
@@ -239,7 +241,7 @@ class CapacityClasses:
         return class_id
 
     def _of_children(self, key: CapacityClass) -> int:
-        """A class that is new."""
+        """A new class of domains with these children; `EMPTY` where the rules leave it nothing."""
         peaks = [self.peaks[child][0] for child in key.children]
         totals = map(min, map(sum, zip(*peaks, strict=True)), self._wanted)
         measure = tuple(totals)
@@ -293,7 +295,7 @@ class _Classes(Protocol):
 
 
 class PeaksByClass:
-    """The tops of the levels inside the domains of each class, down to the hosts."""
+    """The peaks of the levels inside the domains of each class, down to the hosts."""
 
     def __init__(self) -> None:
         self._peaks: dict[int, tuple[Peaks, ...]] = {}
@@ -302,7 +304,7 @@ class PeaksByClass:
         return len(self._peaks)
 
     def inside(self, classes: _Classes, class_id: int) -> tuple[Peaks, ...]:
-        """The tops of the levels inside a domain of the class; () of a host."""
+        """The peaks of the levels inside a domain of the class; () of a host."""
         peaks = self._peaks.get(class_id)
         if peaks is None:
             domain_class = classes.domain_classes[class_id]

@@ -49,7 +49,7 @@ from planner.search.pod_counts import (
 )
 
 PodsByNode = list[tuple[int, tuple[int, ...]]]
-"""Nodes (by their place in the domain) with the number of pods of each kind."""
+"""Nodes (by their place in the domain) with the number of pods of each pod class."""
 
 
 _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
@@ -58,7 +58,7 @@ _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
 The first change with few pods, so that most of what is worked out with them is still good in the next plan;
 the second end searches that the first do not, but change with many a pod. So the first are tried first, with
 few sums; where that does not do, the second serve; if another plan asks for as many pods, the first are tried
-once more, with many sums. It is a matter of time alone: where the one kind does not end a search, the other
+once more, with many sums. It is a matter of time alone: where one of them does not end a search, the other
 is tried.
 """
 
@@ -98,7 +98,7 @@ class FrontierSearch(NamedTuple):
 
 
 class DomainPacking:
-    """One gang's kinds in the domains of one topology. See the module's words.
+    """The least cost of one gang's pod classes in domains of one topology, and the placement of that cost.
 
     Without a budget each piece of work has its own, and what is found stays good for later plans.
     """
@@ -141,11 +141,12 @@ class DomainPacking:
         return len(self.classes) + len(self._covers) + len(self._options)
 
     def reach(self, capacity: DomainCapacity, match: EligibilityMap) -> PodCount:
-        """At least as many of each kind as the domain can hold; exact for a single kind."""
+        """At least as many of each pod class as the domain can hold; exact for a single pod class."""
         return self.classes.reach[self.classes.of(capacity, match)]
 
     def bound(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> Measure:
-        """No domain of the level in here holds more of any kind than this; () where none holds anything."""
+        """The most of each pod class that one domain of the level in here holds; () where none holds
+        anything."""
         return self.classes.peak(self.classes.of(capacity, match), level)
 
     def may_hold_all(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> bool:
@@ -208,7 +209,9 @@ class DomainPacking:
 
     @contextmanager
     def _piece_of_work(self, *work: object) -> Iterator[None]:
-        """One piece of work, with a budget of its own where the search has none; too hard once is so ever."""
+        """A piece of work, with a budget of its own where the search has none.
+
+        One that has ended in its budget is not tried again: another plan would spend as much for nothing."""
         if not self._own_budgets or self._in_trial:
             yield
             return
@@ -228,8 +231,10 @@ class DomainPacking:
     def _limit(
         self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
     ) -> CostLimit:
-        """The limit to reach a goal inside a domain of this class within a ceiling, None for none; the
-        class's own cost aside."""
+        """What sums inside a domain of this class may cost, so that the goal is reached within the ceiling.
+
+        The domain's own cost is not part of the ceiling; None is no ceiling.
+        """
         domain_class = self.classes.domain_classes[class_id]
         first = domain_class.level + 1 if domain_class else len(self.weights.domains) - 1
         prices = self.weights.domains[first:]
@@ -246,7 +251,7 @@ class DomainPacking:
         return limit
 
     def _peaks_inside(self, class_id: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
-        """The tops of the levels inside a class's domain, or of a host alone."""
+        """The most that domains of each level inside hold together; of a host, the most that it holds."""
         if self._own_budgets and not exact and isinstance(self.classes, CapacityClasses):
             peaks = self.classes.peaks[class_id][self.classes.domain_classes[class_id] is not None :]
             return tuple([single_peaks(steady(peak, need)) for peak in peaks])
@@ -276,7 +281,7 @@ class DomainPacking:
         return options
 
     def _sums_of(self, domain_class: CapacityClass, class_id: int, limit: CostLimit) -> list[Option]:
-        """What the children of a domain hold together; `start` is what touching the domain itself breaks."""
+        """The options of a domain or chunk: the sums of its children's, as the domain may keep them."""
         if not domain_class.is_chunk and self._wholes(domain_class.level):
             return self._whole_options(class_id, limit.goal)
         if domain_class.is_chunk:
@@ -300,7 +305,7 @@ class DomainPacking:
         return sorted(self.counts.undominated(kept).items())
 
     def _in_part(self, class_id: int, limit: CostLimit) -> FrontierSearch:
-        """What the children of a part come to, for they are asked for again when the part is filled."""
+        """The sums of a chunk's children. They are kept: the placement in the chunk is read off them."""
         frontier = self._parts.pop((class_id, limit), None)
         if frontier is None:
             domain_class = self.classes.domain_classes[class_id]
@@ -312,13 +317,13 @@ class DomainPacking:
         return frontier
 
     def _wholes(self, level: int) -> bool:
-        """Whether in a domain of the level several kinds are each wholly or not at all."""
+        """Whether in a domain of the level several pod classes are each wholly or not at all."""
         return 1 < len(self._pod_classes) <= _MOST_WHOLE and all(
             pod_class.count == 1 or pod_class.required >= level > ROOT for pod_class in self._pod_classes
         )
 
     def _whole_options(self, class_id: int, goal: PodCount) -> list[Option]:
-        """The options of whole kinds, each set of them a goal of its own."""
+        """The options of whole pod classes, each set of them a goal of its own."""
         domain_class = self.classes.domain_classes[class_id]
         assert domain_class is not None, "hosts have their options"
         costs: CostBySum = {}
@@ -369,7 +374,7 @@ class DomainPacking:
 
     @contextmanager
     def _trial(self, work: int) -> Iterator[None]:
-        """Work that takes so much of the budget at the most, with all that is worked out for it."""
+        """Work that may take so much of the budget at the most. What it does not use is given back."""
         left, own_budget = self._budget.left, self._own_budgets
         part = self._budget.left = work if own_budget else min(left, work)
         self._in_trial = True
@@ -382,7 +387,11 @@ class DomainPacking:
     def _min_cost_within(
         self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
     ) -> int | None:
-        """The least cost by trying one ceiling after another; with `pairs` by the bounds over two levels."""
+        """The least cost, by one search after another, each with a higher ceiling; the first with a place
+        ends it.
+
+        `pairs`: bounds over two levels at once (`joint_bounds`); without them each level has its own.
+        """
         domain_class, need = self.classes.domain_classes[class_id], self.counts.measure(goal)
         assert domain_class is not None, "a host has its options"
         prices, peaks = (
@@ -416,7 +425,7 @@ class DomainPacking:
     def _towards(
         self, children: Sequence[int], limit: CostLimit, level: int, ceiling: int | None
     ) -> FrontierSearch:
-        """What these domains of the level do for the goal, and what they come to one after another."""
+        """The options of these domains of the level, and their sums from which the goal can be reached."""
         offers = self._offers(children, limit, level, 0)
         reaches = [self.classes.reach[child] for child in children]
         return FrontierSearch(limit, offers, self._sums.stages(offers, reaches, limit, level, ceiling))
@@ -424,7 +433,7 @@ class DomainPacking:
     def _freely(
         self, children: Sequence[int], limit: CostLimit, level: int, start: int = 0
     ) -> FrontierSearch:
-        """The same, whether or not these domains lead to the goal by themselves."""
+        """The options of these domains and all their sums: other domains may hold the rest of the goal."""
         offers = self._offers(children, limit, level, start)
         stages: list[CostBySum] = [{self.counts.zero: start}]
         for options in offers:
@@ -434,7 +443,8 @@ class DomainPacking:
     def _offers(
         self, children: Sequence[int], limit: CostLimit, level: int, start: int
     ) -> list[list[Option]]:
-        """What these domains of the level offer inside one that costs `start` by itself."""
+        """The options of these domains inside one that costs `start` by itself; superfluous ones are left
+        out."""
         return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, start))
 
     # -- the placement -------------------------------------------------------------------------------------
@@ -467,7 +477,7 @@ class DomainPacking:
         return self._dealt(able, frontier, target, frontier.stages[-1][target])
 
     def _able(self, capacity: DomainCapacity, match: EligibilityMap) -> list[_Able]:
-        """The children or parts that can hold something: where their nodes start, and their class."""
+        """The children or chunks that can hold something: where their nodes start, and their class."""
         able: list[_Able] = []
         start = 0
         for _, child, child_match in inside(capacity, match):
@@ -502,7 +512,7 @@ class DomainPacking:
     def _reached(
         self, class_id: int, domain_class: CapacityClass, target: PodCount, cost: int, children: Sequence[int]
     ) -> FrontierSearch:
-        """What these children of a domain come to, in this order, at the cost that the target has."""
+        """The sums of these children of a domain, in this order, within the cost that the target has."""
         if domain_class.ordered and (class_id, target) in self._frontiers:
             return self._frontiers[class_id, target]
         limit = self._within.get((class_id, target))
@@ -513,7 +523,11 @@ class DomainPacking:
     def _step(
         self, before: CostBySum, options: Sequence[Option], target: PodCount, cost: int
     ) -> tuple[int, PodCount]:
-        """The price of the last child's option and what the former children hold: as much as they can."""
+        """The price of the last child's option, and what the children before it hold.
+
+        The smallest option that is part of this cost is taken, so that earlier children hold as much as they
+        can.
+        """
         for counts, price in [(self.counts.zero, 0), *options]:
             rests = [
                 self.counts.smaller(held, target)

@@ -5,7 +5,7 @@
 
 r1 and r2 are equal, so only r1 is looked at. r1 and r3 cost one rack and three nodes each; r3 would leave a
 node free and r1 none, so r1 is the best of the root: the best of a domain is the best of its children's
-bests. These are remembered by content: after a change only the path from the changed node up to the root is
+bests. These are remembered by capacity: after a change only the path from the changed node up to the root is
 looked at again."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BestPartialFit:
 
 
 class DomainRanking:
-    """The domains of a topology, ranked for kinds of pods with a gang's required level."""
+    """The domains of a topology, ranked for classes of pods with a gang's required level."""
 
     def __init__(self, packing: DomainPacking, pod_classes: tuple[PodClass, ...], required: int) -> None:
         self.packing, self._pod_classes = packing, pod_classes

@@ -30,7 +30,7 @@ from planner.search.rules.domain_caps import CountCap, DomainCap
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EligibilityMap:
-    """`why`: for each kind of pods what keeps them away, "" where they may be; `penalty`: how far the nodes
+    """`why`: for each class of pods what keeps them away, "" where they may be; `penalty`: how far the nodes
     fall short of the pods' preferred affinity. Both hold for every node where there are no children.
     """
 
@@ -104,7 +104,8 @@ UNNAMED = Node("", {}, {})
 
 
 def match_of(fabric: Infrastructure, tree: TopologyTree, pod_classes: Sequence[PodClass]) -> EligibilityMap:
-    """The match of the whole tree for these kinds, worked out once for all that ask for the same labels."""
+    """The match of the whole tree for these pod classes, worked out once for all that ask for the same
+    labels."""
     cache = fabric.plan_cache
     label_keys = tuple(_label_key(fabric, pod_class) for pod_class in pod_classes)
     if not any(label_keys):
@@ -116,7 +117,7 @@ def match_of(fabric: Infrastructure, tree: TopologyTree, pod_classes: Sequence[P
 
 
 def _label_key(fabric: Infrastructure, pod_class: PodClass) -> Hashable:
-    """What the kind wants of labels, as a key; () for nothing."""
+    """What the pod class wants of labels, as a key; () for nothing."""
     shape = pod_class.shape
     gpus = min(shape.requests.get(GPU, 0), 2) if fabric.divided else 0
     parts = gpus > 1 or (gpus and pod_class.linked) or shape.requests.get(SHARED_GPU, 0) > 1

@@ -61,7 +61,7 @@ _BEAM_BUDGET = 2_000_000
 
 @dataclass(slots=True)
 class LevelSearch:
-    """Searches for one gang over one view, which share a budget."""
+    """Searches for one gang over one search space, which share a budget."""
 
     space: SearchSpace
     request: TopologyRequest
@@ -74,14 +74,15 @@ class LevelSearch:
         self.spare = self.budget if self.budget.hard else replace(self.budget)
 
     def search(self, pod_classes: tuple[PodClass, ...], required: int) -> LevelSearchResult:
-        """The best placement with these kinds inside one domain of the `required` level (ROOT: anywhere)."""
+        """The best placement with these pod classes inside one domain of the `required` level (ROOT:
+        anywhere)."""
         return self.space.base.plan_cache.exclusively(
             lambda: self._search_within_budget(pod_classes, required)
         )
 
     def anywhere(self, pod_classes: tuple[PodClass, ...]) -> Placement | None:
-        """A placement of these kinds over the whole topology, in domains that can be held; it may lie in one.
-        None also where the search ends first."""
+        """A placement of these pod classes over the whole topology, in domains that can be held; it may lie
+        in one. None also where the search ends first."""
         return self.space.base.plan_cache.exclusively(lambda: self._anywhere(pod_classes))
 
     def _anywhere(self, pod_classes: tuple[PodClass, ...]) -> Placement | None:
@@ -105,7 +106,7 @@ class LevelSearch:
             return LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first")
 
     def packing(self, pod_classes: tuple[PodClass, ...]) -> DomainPacking:
-        """What domains of the view hold of these kinds, where the gang may be in any of them."""
+        """The packing of these pod classes, where the gang may be in any domain of the search space."""
         return self._ranking(pod_classes, ROOT, self._use(ROOT), self.space.weights(pod_classes), 0).packing
 
     def _attempt_at(self, pod_classes: tuple[PodClass, ...], level: int) -> LevelAttempt:
@@ -172,8 +173,11 @@ class LevelSearch:
     def _ranking(
         self, pod_classes: tuple[PodClass, ...], required: int, use: Exclusivity, weights: Weights, beam: int
     ) -> DomainRanking:
-        """A rank for these; that of one kind of pods is kept for later plans, for its work has an end. Of
-        several kinds only the classes are."""
+        """The ranking of domains for these pod classes.
+
+        That of one pod class is kept for later plans, for its work has an end. Of several only the capacity
+        classes are kept.
+        """
         bare = tuple(replace(pod_class, parts=()) for pod_class in pod_classes)
         cache = self.space.base.plan_cache
         if beam or len(pod_classes) > 1:
@@ -236,7 +240,7 @@ class LevelSearch:
 
 
 def _down(space: SearchSpace, match: EligibilityMap, path: ChildPath) -> EligibilityMap:
-    """The match of the domain that a way leads to."""
+    """The match of the domain that a path leads to."""
     branch = space.tree.root
     for place in path:
         match, branch = match.inside(len(branch.children))[place], branch.children[place]
@@ -244,7 +248,7 @@ def _down(space: SearchSpace, match: EligibilityMap, path: ChildPath) -> Eligibi
 
 
 def _key(pod_class: PodClass) -> Hashable:
-    """All that a search looks at in a kind of pods; labels are the match's affair."""
+    """All that a search looks at in a class of pods; labels are the match's affair."""
     shape = pod_class.shape
     requests = tuple(sorted(shape.requests.items()))
     levels = (

@@ -45,7 +45,8 @@ class Weights:
 
 
 def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> Weights:
-    """Weights for a topology with this content when empty, where a host's penalty is `worst_penalty` at most.
+    """Weights for a topology with this capacity when empty, where a host's penalty is `worst_penalty` at
+    most.
 
     They are the same whatever runs in it, for what is free is never more than when it is empty.
     """

@@ -5,8 +5,8 @@ Which search serves which request is one table, `SEARCHES`. Around it, in this o
 - Each topology that the gang may mean is searched, and of their placements the most compact one is taken.
   Where none has any and the gang asks for no level, the same is tried over all nodes of the cluster.
 - Preferred levels are first searched as if they were required, then relaxed step by step (`relaxations`).
-- A search that ends before it is complete and has no place leaves it to `place_class_by_class`: one kind of
-  pods after another.
+- A search that ends before it is complete and has no place leaves it to `place_class_by_class`: one class
+  of pods after another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Kinds = tuple[PodClass, ...]
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One way to search a tree: what it `serves`, told by the kinds of pods, and how it `runs`."""
+    """One way to search a tree: what it `serves`, told by the classes of pods, and how it `runs`."""
 
     request: str
     serves: Callable[[Kinds], bool]
@@ -43,8 +43,8 @@ SEARCHES = (
     # Rules that a tree cannot keep by itself: branch and bound over level searches of a finer tree with caps
     # and exclusions (search/rules).
     Search("pods apart, together or spread over labels that are no levels", has_rules, place_by_rules),
-    # Every mixture of the kinds in every domain; where these are too many, kinds pooled by what they have in
-    # common and dealt to hosts afterwards; where that does not decide it either, a beam (search/mixtures).
+    # Every mixture of the classes in every domain; where these are too many, classes pooled by what they have
+    # in common and dealt to hosts afterwards; where that does not decide it either, a beam (search/mixtures).
     Search("several kinds of pods", lambda pod_classes: len(pod_classes) > 1, LevelSearch.search),
     # How many pods go into each domain: a knapsack over its children (search/domain_packing.py).
     Search("one kind of pods", lambda pod_classes: True, LevelSearch.search),
@@ -138,7 +138,7 @@ def _in_tree(
 
 
 def _run(search: LevelSearch, pod_classes: Kinds, required: int) -> LevelSearchResult:
-    """The best placement in one domain of the required level, by the search that serves these kinds."""
+    """The best placement in one domain of the required level, by the search that serves these pod classes."""
     for row in SEARCHES:
         if row.serves(pod_classes):
             return row.runs(search, pod_classes, required)
@@ -170,7 +170,7 @@ def hosts_of(result: SearchResult) -> list[Subtree]:
 def assignments_of(
     problem: PlacementProblem, result: SearchResult, hosts: Sequence[Subtree]
 ) -> tuple[Assignment, ...]:
-    """The pods of each kind dealt to its PodSets in the order of the hosts; then by PodSet."""
+    """The pods of each pod class dealt to its PodSets in the order of the hosts; then by PodSet."""
     assert result.placement is not None, "only a placement has assignments"
     by_set: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in problem.gang.pod_sets}
     for class_index, pod_class in enumerate(result.placement.pod_classes):

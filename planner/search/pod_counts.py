@@ -22,7 +22,7 @@ from typing import Protocol
 from planner.model.pod_class import PodClass, separated
 
 PodCount = int
-"""The number of pods of one kind; of several kinds all their numbers, packed into one
+"""The number of pods of one pod class; of several pod classes all their numbers, packed into one
 (`MultiClassCounts`)."""
 
 
@@ -59,15 +59,15 @@ class CountAlgebra(Protocol):
         ...
 
     def minus(self, counts: PodCount, other: PodCount) -> PodCount:
-        """What is left of `one`, never below zero."""
+        """What is left of `counts`, never below zero."""
         ...
 
     def smaller(self, counts: PodCount, other: PodCount) -> PodCount:
-        """The smaller number of each kind."""
+        """The smaller number of each pod class."""
         ...
 
     def covers(self, counts: PodCount, other: PodCount) -> bool:
-        """Whether `one` has at least as many of each kind."""
+        """Whether `counts` has at least as many of each pod class."""
         ...
 
     def size(self, counts: PodCount) -> int:
@@ -75,7 +75,7 @@ class CountAlgebra(Protocol):
         ...
 
     def each(self, counts: PodCount) -> tuple[int, ...]:
-        """The number of each kind."""
+        """The number of each pod class."""
         ...
 
     def pack(self, counts: Sequence[int]) -> PodCount:
@@ -83,7 +83,7 @@ class CountAlgebra(Protocol):
         ...
 
     def measure(self, counts: PodCount) -> Measure:
-        """The number of each kind, and what they ask for together."""
+        """The number of each pod class, and what they ask for together."""
         ...
 
     def sums(
@@ -99,7 +99,7 @@ class CountAlgebra(Protocol):
 
 
 class SingleClassCounts:
-    """Counts of one kind."""
+    """Counts of one pod class."""
 
     zero: PodCount = 0
 
@@ -156,10 +156,11 @@ class SingleClassCounts:
 
 
 class MultiClassCounts:
-    """Counts of several kinds, as one number: a field of bits for each kind, the first the most significant,
-    each with a spare bit on top that tells which of two counts is larger without taking them apart.
+    """Counts of several pod classes, as one number: a field of bits for each pod class, the first the most
+    significant, each with a spare bit on top that tells which of two counts is larger without taking them
+    apart.
 
-    `asked`: for each resource that several kinds ask for, how much each does.
+    `asked`: for each resource that several pod classes ask for, how much each does.
     """
 
     zero: PodCount = 0
@@ -245,7 +246,8 @@ class MultiClassCounts:
         return kept
 
     def _undominated_pairs(self, by_cost: Sequence[Option]) -> CostBySum:
-        """Of two kinds: the largest so far are a staircase, one number rising as the other falls."""
+        """The same for two pod classes. The largest counts so far form a staircase: sorted by the first
+        number rising, their second numbers fall, so one binary search tells whether a count is below it."""
         kept: CostBySum = {}
         rising: list[int] = []
         falling: list[int] = []
@@ -264,7 +266,7 @@ class MultiClassCounts:
 
 
 def algebra(pod_classes: Sequence[PodClass]) -> CountAlgebra:
-    """The algebra for these kinds."""
+    """The algebra for these pod classes."""
     if len(pod_classes) == 1:
         return SingleClassCounts(pod_classes[0].count)
     names = sorted({name for pod_class in pod_classes for name in pod_class.shape.requests})
@@ -278,7 +280,7 @@ def projections(
 ) -> list[Callable[[PodCount, bool], PodCount] | None]:
     """For each level what one of its domains may hold of the counts that its nodes could: None is "all".
 
-    A kind required in one domain of the level is there wholly or not at all; slices are there wholly; of
+    A pod class required in one domain of the level is there wholly or not at all; slices are there wholly; of
     pods that must differ over the level there is one. A domain without the level's label (`named` False)
     can keep none of the first two together.
     """
@@ -289,8 +291,8 @@ Split = Callable[[PodCount], tuple[PodCount, ...]]
 
 
 def splits(pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int) -> list[Split | None]:
-    """For each level what one of its named domains may hold of certain counts, where some kinds shun others:
-    of each two such kinds one or the other. None where no kinds do."""
+    """For each level what one of its named domains may hold of certain counts, where some pod classes shun
+    others: of each two such pod classes one or the other. None where no pod classes do."""
     return [_split(pod_classes, counts, level) for level in range(levels)]
 
 
@@ -319,8 +321,8 @@ def _split(pod_classes: Sequence[PodClass], counts: CountAlgebra, level: int) ->
 def unions(
     pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int
 ) -> list[Callable[[PodCount, bool], PodCount] | None]:
-    """For each level what one of its domains may hold where kinds are all in one domain of it, or of a finer
-    one: of these all, or none. None where no kinds are."""
+    """For each level what one of its domains may hold where pod classes are all in one domain of it, or of a
+    finer one: of these all, or none. None where no pod classes are."""
     return [_union(pod_classes, counts, level) for level in range(levels)]
 
 

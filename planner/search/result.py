@@ -14,7 +14,7 @@ from planner.search.domain_packing import PodsByNode
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A placement: nodes with the number of pods of each kind, in the branch that was searched."""
+    """A placement: nodes with the number of pods of each pod class, in the domain `branch`."""
 
     branch: Subtree
     pod_classes: tuple[PodClass, ...]

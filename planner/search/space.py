@@ -1,11 +1,11 @@
 """A tree as one gang sees it: what lies where, and what each domain holds, now or when the cluster is empty.
 
     tree          root ─ r1 ─ a, b          where domains are
-    content       root ─ r1 ─ 8, 3 GPUs     what is free in them now; when empty: 8, 8
+    capacity       root ─ r1 ─ 8, 3 GPUs     what is free in them now; when empty: 8, 8
 
 `now` is the cluster as it is; otherwise it is the cluster when empty: no bound pods, no reservations, no
-cordons, every node ready. Costs look only at contents and never at the gang's selectors, so that a plan made
-again within its own node affinity comes out the same.
+cordons, every node ready. Costs look only at capacities and never at the gang's selectors, so that a plan
+made again within its own node affinity comes out the same.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class SearchSpace:
     caps: tuple[DomainCap, ...] = ()
 
     def match(self, pod_classes: Sequence[PodClass]) -> EligibilityMap:
-        """Where these kinds of pods may be by the nodes' labels and the caps."""
+        """Where these classes of pods may be by the nodes' labels and the caps."""
         return capped(match_of(self.base, self.tree, pod_classes), self.tree.root, self.caps)
 
     def weights(self, pod_classes: Sequence[PodClass]) -> Weights:
-        """What placements of these kinds cost."""
+        """What placements of these pod classes cost."""
         worst_penalty = sum(
             weight
             for pod_class in pod_classes
@@ -68,7 +68,7 @@ class SearchSpace:
         return start
 
     def domain_at(self, path: Sequence[int]) -> tuple[Subtree, DomainCapacity]:
-        """The domain that is reached by these places among children, with its content."""
+        """The domain that is reached by these places among children, with its capacity."""
         branch, capacity = self.tree.root, self.capacity
         for place in path:
             branch, capacity = branch.children[place], capacity.children[place]
@@ -76,6 +76,6 @@ class SearchSpace:
 
 
 def search_space(snapshot: Snapshot, tree: TopologyTree, *, now: bool) -> SearchSpace:
-    """The view of a tree in a snapshot that does not hold the gang itself."""
+    """The search space of a tree in a snapshot that does not hold the gang itself."""
     capacity = snapshot.capacity(tree) if now else snapshot.base.empty_capacity(tree)
     return SearchSpace(snapshot.base, tree, now, capacity)

@@ -29,8 +29,8 @@ from planner.search.space import search_space
 def place_class_by_class(
     snapshot: Snapshot, tree: TopologyTree, request: TopologyRequest, mode: ReserveMode
 ) -> Placement | None:
-    """A place for each kind beside those before it, those of the largest pods first. None for what must be in
-    one domain together, or keeps any other rule between the kinds."""
+    """A place for each pod class beside those before it, those of the largest pods first. None for what must
+    be in one domain together, or keeps any other rule between the pod classes."""
     pod_classes = relaxations(request)[-1]
     if request.required > ROOT or len(pod_classes) == 1 or any(map(_tied, pod_classes)):
         return None
@@ -67,7 +67,7 @@ def _size(pod_class: PodClass) -> tuple[int, int, int]:
 
 
 def _reservation_of(tree: TopologyTree, pod_class: PodClass, index: int, placement: Placement) -> Reservation:
-    """What the kind's pods take, for those that come after it."""
+    """What these pods take, as a reservation, so that the classes after them do not get it."""
     (name, _), *_ = pod_class.parts
     hosts = tree.root.leaves_at([place for place, _ in placement.pods_by_node])
     seats = zip(hosts, placement.pods_by_node, strict=True)

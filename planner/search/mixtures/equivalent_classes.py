@@ -1,4 +1,4 @@
-"""Kinds of pods that no node can tell apart, though they ask for different amounts: planned as one.
+"""Classes of pods that no node can tell apart, though they ask for different amounts: planned as one.
 
 Three PodSets of whole nodes that differ only in their cores come to the same on nodes with cores enough. So
 it is where a node holds as many pods of a shape that asks for the most of each resource that any of them asks
@@ -20,12 +20,12 @@ from planner.node.packing import max_pods
 from planner.search.space import SearchSpace
 
 _PLAIN = {"cpu", "memory", "ephemeral-storage"}
-"""What kinds may differ in; of devices each asks for as many."""
+"""What pod classes may differ in; of devices each asks for as many."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SameCapacity:
-    """Whether pods of the two shapes come to the same, by content."""
+    """Whether pods of the two shapes come to the same on nodes; remembered by the domain's capacity."""
 
     largest: ResolvedShape
     smallest: ResolvedShape
@@ -46,11 +46,12 @@ class _SameCapacity:
 
 
 def merged(space: SearchSpace, pod_classes: tuple[PodClass, ...]) -> tuple[PodClass, ...]:
-    """The kinds as one of the largest requests, where no node of the view tells them apart; else as they are.
+    """The pod classes as one of the largest requests, where no node of the search space tells them apart;
+    else as they are.
 
-    All of them, or none: beside pods of yet another kind it matters how much each leaves.
+    All of them, or none: beside pods of yet another pod class it matters how much each leaves.
     """
-    if space.plain:  # rules are over the kinds as they are
+    if space.plain:  # rules are over the pod classes as they are
         return pod_classes
     groups: list[PodClass] = []
     smallest_shapes: list[ResolvedShape] = []

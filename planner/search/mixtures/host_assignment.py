@@ -32,7 +32,7 @@ class ChosenDomain:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What takes one packing: a host (`path`: the places that lead to it), or a domain dealt to as a whole."""
+    """What takes one packing: a host (`path`: the places that lead to it), or a domain as a whole."""
 
     options: tuple[PodCount, ...]
     path: tuple[int, ...] = ()
@@ -44,7 +44,7 @@ PodsByHost = dict[tuple[int, ...], PodCount]
 
 
 class HostAssignment:
-    """The dealing of one gang's kinds to hosts of the classes."""
+    """Assigns one gang's pods to chosen hosts."""
 
     def __init__(self, classes: CapacityClasses, along: Sequence[Direction], budget: WorkBudget) -> None:
         self._classes, self._counts, self._along, self._budget = classes, classes.counts, along, budget
@@ -72,7 +72,7 @@ class HostAssignment:
         return [item for place, child in chosen.inside for item in self._flat(child, (place,))]
 
     def _flat(self, chosen: ChosenDomain, path: tuple[int, ...]) -> list[_Item]:
-        """A host or domain as an item, or those inside it where nothing binds the domain."""
+        """A host or domain as an item; where no rule holds for the domain, the items inside it."""
         domain_class = self._classes.domain_classes[chosen.class_id]
         if domain_class is None:
             return [_Item(tuple([counts for counts, _ in self._classes.options[chosen.class_id]]), path)]

@@ -1,11 +1,10 @@
-"""What domains hold of several kinds of pods, pooled: a few sums instead of every mixture.
+"""What domains hold of several classes of pods, pooled: a few sums instead of every mixture.
 
-Eight trays of four GPUs hold 16 pods of two GPUs, or 8 of four, or any mixture between. PooledClasses, they
-hold
-32 GPUs. A *direction* weighs each kind of pods; no host adds more to it than its best packing does, and a
-gang needs as much of it as its pods weigh. So the cheapest hosts that have enough of every direction cost no
-more than any placement does, and where the pods can be dealt to just these hosts (``host_assignment``),
-that is the optimum. Each host has one option then, where there were as many as there are mixtures."""
+Eight trays of four GPUs hold 16 pods of two GPUs, or 8 of four, or any mixture between. Pooled, they hold 32
+GPUs. A *direction* weighs each class of pods; no host adds more to it than its best packing does, and a gang
+needs as much of it as its pods weigh. So the cheapest hosts that have enough of every direction cost no more
+than any placement does, and where the pods can be dealt to just these hosts (``host_assignment``), that is
+the optimum. Each host has one option then, where there were as many as there are mixtures."""
 
 from __future__ import annotations
 
@@ -33,14 +32,14 @@ T = TypeVar("T")
 
 
 Direction = Measure
-"""How much one pod of each kind weighs."""
+"""How much one pod of each pod class weighs."""
 
 
 def directions(pod_classes: Sequence[PodClass], wanted: Sequence[int]) -> tuple[Direction, ...]:
-    """The directions that bound most gangs, for so many pods of each kind.
+    """The directions that bound most gangs, for so many pods of each pod class.
 
-    Each kind by itself; and of each resource what the pods ask for of which each asks for at least so much:
-    a node with three free GPUs has none for the pods of four.
+    Each pod class by itself; and of each resource what the pods ask for of which each asks for at least so
+    much: a node with three free GPUs has none for the pods of four.
     """
     is_wanted = [bool(count) for count in wanted]
     all_directions = [
@@ -62,7 +61,7 @@ def directions(pod_classes: Sequence[PodClass], wanted: Sequence[int]) -> tuple[
 
 
 def weight(direction: Direction, each: Sequence[int]) -> int:
-    """What these numbers of each kind come to."""
+    """What these numbers of each pod class come to."""
     return sum(map(int.__mul__, direction, each))
 
 
@@ -105,7 +104,7 @@ class PooledClasses:
     def each_kept(
         self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """What a domain may hold of what its children could: less of a kind that must be together."""
+        """What a domain may hold of what its children could: less of a pod class that must be together."""
         return (self.counts.pack(self._kept(level, self.counts.each(counts), caps, named=named)),)
 
     def sums(self, class_id: int) -> Measure:
@@ -129,7 +128,7 @@ class PooledClasses:
         return max_sums
 
     def _kept(self, level: int, sums: Measure, caps: tuple[CountCap, ...], *, named: bool) -> Measure:
-        """In a direction of one kind alone, what is kept of that kind; in others all."""
+        """In a direction of one pod class alone, what the domain may keep of that class; in others all."""
         counts = self.base.counts
         others = counts.each(counts.full if self.base.unites(level) else counts.zero)
         kept_sums = []
@@ -212,7 +211,7 @@ def _times(outer: Direction, inner: Direction) -> int:
 
 
 class _ByClass(dict[int, T], Generic[T]):
-    """What is worked out by class, once it is asked for."""
+    """A value for each class, worked out when it is first read."""
 
     def __init__(self, make: Callable[[int], T]) -> None:
         super().__init__()

@@ -99,7 +99,7 @@ class _PooledPacking(DomainPacking):
 
 
 class SeveralClassesPacking(DomainPacking):
-    """One gang's several kinds of pods; see the module's words."""
+    """The packing of several pod classes: by every mixture, or pooled, as the module says."""
 
     classes: CapacityClasses
 
@@ -143,7 +143,7 @@ class SeveralClassesPacking(DomainPacking):
             self._budget.left += left - part
 
     def _min_cost_pooled(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
-        """The same by pools. Raises `BudgetEnded` where they do not decide it."""
+        """The least cost by pools. Raises `BudgetEnded` where they do not decide it."""
         among = directions(self._pod_classes, self.counts.each(goal))
         scarcest = self._scarcest(class_id, goal, among)
         if scarcest is None:
@@ -204,7 +204,7 @@ class SeveralClassesPacking(DomainPacking):
         return self._as_dealt(capacity, match, dealt)
 
     def _as_dealt(self, capacity: DomainCapacity, match: EligibilityMap, dealt: PodsByHost) -> PodsByNode:
-        """The pods where they were dealt: children of a class stand for one another, in their order."""
+        """The placement as the pods were dealt to classes of hosts: children of a class in their order."""
         if not capacity.children:
             return [(0, self.counts.each(dealt[()]))]
         domain_class = self.classes.domain_classes[self.classes.of(capacity, match)]

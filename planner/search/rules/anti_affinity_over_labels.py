@@ -6,14 +6,14 @@ The rows cut the racks, so the tree sees to the rule inside each rack only. Two 
 rack, keep it. Where b1 is in use, the search may return a1 and a2, which break it in row a. Every placement
 that keeps it has no pod of row a in r1, or none in r2: both are searched, the cheaper one first.
 
-The tree is made finer by the rules' labels (`label_levels`), so a climb keeps every rule inside a domain of
+The tree is made finer by the rules' labels (`label_levels`), so a search keeps every rule inside a domain of
 the parent level. Only a label whose values recur under several parents can be broken across them. Where the
 best placement breaks a rule so, every placement that keeps it is in one of a few ways of barring nodes or of
-capping domains, each of which is climbed in turn, the cheapest first; the first that breaks nothing is the
+capping domains, each of which is searched in turn, the cheapest first; the first that breaks nothing is the
 best, for neither ever makes a gang cheaper.
 
-Before that, a placement is sought by mending every broken rule at once, as its pods lie. Climbs are counted:
-past their number that placement serves, and the answer says that it was not proved best.
+Before that, a placement is sought by mending every broken rule at once, as its pods lie. Searches are
+counted: past their number that placement serves, and the answer says that it was not proved best.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Kinds = tuple[PodClass, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """One way to keep the rules: the kinds with what bars them, and how many pods domains may hold."""
+    """One way to keep the rules: the pod classes with what bars them, and how many pods domains may hold."""
 
     pod_classes: Kinds
     caps: tuple[DomainCap, ...] = ()
@@ -65,7 +65,8 @@ _Candidate = tuple[tuple[int, int, int, int], Placement, tuple[LevelAttempt, ...
 
 
 def values_of(level_search: LevelSearch, pod_class: PodClass) -> int:
-    """The domains over which the kind's pods must differ, of the label with the fewest; at most its pods."""
+    """The domains over which the pod class's pods must differ, of the label with the fewest; at most its
+    pods."""
     fewest = pod_class.count
     for key in pod_class.anti_affinity_labels:
         values = [node.labels.get(key, "") for node in level_search.space.tree.nodes]
@@ -75,7 +76,7 @@ def values_of(level_search: LevelSearch, pod_class: PodClass) -> int:
 
 
 class LabelRuleSearch:
-    """One search."""
+    """One search for the cheapest placement that keeps the rules over labels."""
 
     def __init__(
         self,
@@ -159,7 +160,8 @@ class LabelRuleSearch:
         return None
 
     def _in_the_tree(self, pod_class: PodClass) -> PodClass:
-        """The kind with its rules over the finer tree's levels; of the others those that may be broken."""
+        """The pod class with its rules as levels of the finer tree. Over labels those rules are left that the
+        tree does not keep by itself."""
         deeper = 0 if self._common_label is None else 1
         level_in_fine, label_levels = self._finer.level, self._levels
         level = {ROOT: ROOT} | {
@@ -190,7 +192,7 @@ class LabelRuleSearch:
         )
 
     def _in_plain_tree(self, candidate: _Candidate) -> Placement:
-        """A placement as the plain tree has it."""
+        """The candidate's placement by the plain tree's nodes and domains; its attempts are to be told."""
         self._attempts = candidate[2]
         placement = candidate[1]
         pods_by_node = sorted(
@@ -201,7 +203,8 @@ class LabelRuleSearch:
         )
 
     def _mended(self, first: _Candidate) -> _Candidate | None:
-        """A placement that breaks no rule, found by mending what is broken as the pods lie; None for none."""
+        """A placement that breaks no rule, by capping what the former one broke, again and again; None for
+        none."""
         candidate = first
         for _ in range(MENDS):
             if self._effort.over:
@@ -216,10 +219,10 @@ class LabelRuleSearch:
         return None
 
     def _as_they_lie(self, placement: Placement, variant: _Variant) -> _Variant | None:
-        """The way with every domain of a label capped to what lies there, as far as its value allows it.
+        """The variant with every domain of a label capped to what lies there, as far as its value allows it.
 
-        None where no rule is broken. Of kinds that shun each other the first stays, of those that belong
-        together all go to the first.
+        None where no rule is broken. Of pod classes that shun each other the first stays, of those that
+        belong together all go to the first.
         """
         variants = self._ways_out(placement, variant)
         if variants is None:
@@ -271,7 +274,7 @@ class LabelRuleSearch:
                     yield DomainCap(self._levels[key], (index,), (index,), {}, 1)
 
     def _ways_out(self, placement: Placement, variant: _Variant) -> list[_Variant] | None:
-        """The ways out of the first rule that a placement breaks; None where it breaks none."""
+        """Variants that keep the first rule that the placement breaks; None where it breaks none."""
         for rule in self._across(variant.pod_classes):
             for value, pods_by_domain in self._by_domain(placement, rule.level).items():
                 max_pods = rule.by_value(value)
@@ -338,7 +341,8 @@ class LabelRuleSearch:
     def _one_domain(
         self, variant: _Variant, key: str, where: Sequence[int], used: Sequence[str]
     ) -> list[_Variant]:
-        """All of these kinds are in one domain of the label: in one of those that were used, or another."""
+        """All of these pod classes are in one domain of the label: in one of those that were used, or
+        another."""
         other_values = {node.labels.get(key, "") for node in self._level_search.space.tree.nodes} - {
             "",
             *used,
@@ -355,12 +359,12 @@ class LabelRuleSearch:
         return self._space.tree.root.leaf(place).node
 
     def _by_value(self, placement: Placement, key: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """By the label's values the number of pods of each kind there; a node without it is nowhere."""
+        """By the label's values the number of pods of each pod class there; a node without it is nowhere."""
         for value, pods_by_domain in self._by_domain(placement, self._levels[key]).items():
             yield value, tuple(map(sum, zip(*pods_by_domain.values(), strict=True)))
 
     def _by_domain(self, placement: Placement, level: int) -> dict[str, dict[Subtree, tuple[int, ...]]]:
-        """By value the level's domains, with the number of pods of each kind there."""
+        """By value the level's domains, with the number of pods of each pod class there."""
         sums: dict[str, dict[Subtree, tuple[int, ...]]] = {}
         for place, counts in placement.pods_by_node:
             branch = _domain_at(self._space, place, level)
@@ -399,7 +403,7 @@ def _plain(attempt: LevelAttempt) -> LevelAttempt:
 
 
 def _shunning(pod_classes: Kinds, key: str) -> Iterator[tuple[int, int]]:
-    """The pairs of kinds of which one must not be where the other is."""
+    """The pairs of pod classes of which one must not be where the other is."""
     for index, pod_class in enumerate(pod_classes):
         shunned = {name for label, name in pod_class.anti_affinity_over if label == key}
         for other_index in range(len(pod_classes)):
@@ -408,7 +412,7 @@ def _shunning(pod_classes: Kinds, key: str) -> Iterator[tuple[int, int]]:
 
 
 def _barred(variant: _Variant, where: Sequence[int], exclusion: NodeExclusion) -> _Variant:
-    """The way with some of its kinds barred from more nodes."""
+    """The variant with some of its pod classes excluded from more nodes."""
     return replace(
         variant,
         pod_classes=tuple(

@@ -18,13 +18,13 @@ from planner.model.pod_class import PodClass
 from planner.search.pod_counts import CountAlgebra, PodCount
 
 CountCap = tuple[tuple[int, ...], tuple[int, ...], int]
-"""Keepers, counted, most: kinds by their places."""
+"""Keepers and counted (pod classes by their places), and the most pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainCap:
-    """The caps of a level's named domains: of some (`by_domain`), else by the label's value (of hosts by name), else
-    `other`, where None is no cap."""
+    """The caps of a level's named domains: of some (`by_domain`), else by the label's value (of hosts by
+    name), else `other`, where None is no cap."""
 
     level: int
     keepers: tuple[int, ...]
@@ -57,7 +57,8 @@ class CapTrimmer:
         self._pod_classes, self._counts = pod_classes, counts
 
     def bound(self, level: int, counts: PodCount, caps: Iterable[CountCap]) -> PodCount:
-        """At least as many of each kind as any counts within the caps have; exact for a single kind."""
+        """At least as many of each pod class as any counts within the caps have; exact for a single pod
+        class."""
         each = list(self._counts.each(counts))
         for keepers, counted, max_pods in caps:
             for index in keepers:
@@ -89,7 +90,7 @@ class CapTrimmer:
     def _within(
         self, level: int, class_indices: Sequence[int], each: Sequence[int], max_pods: int
     ) -> Iterator[dict[int, int]]:
-        """The numbers of these kinds that come to `most` at the most, each way as many as can be."""
+        """The numbers of these pod classes that add up to `max_pods` at the most, as many as can be."""
         if len(class_indices) == 1:
             yield {
                 class_indices[0]: self._whole(level, class_indices[0], min(each[class_indices[0]], max_pods))

@@ -42,7 +42,7 @@ class RefinedTree:
     steps: tuple[_Step, ...]
 
     def space(self, plain: SearchSpace) -> SearchSpace:
-        """The view of the finer tree that belongs to one of the plain tree."""
+        """The search space of the finer tree that belongs to one of the plain tree."""
         capacity = plain.capacity
         for step in self.steps:
             capacity = step.content(plain.base.capacities, capacity)
@@ -70,7 +70,7 @@ class RefinedTree:
         return {name: place for place, name in enumerate(self.plain.names(self.plain.root))}
 
     def around(self, space: SearchSpace, branch: Subtree) -> Subtree:
-        """The plain tree's domain that a domain of a view of the finer tree is, or is in."""
+        """The plain tree's domain that a domain of a search space of the finer tree is, or is in."""
         level = branch.level - sum(extra <= branch.level for extra in space.extra)
         return self.plain.root if level == ROOT else self.plain.ancestor(next(branch.leaves()).node, level)
 
@@ -85,7 +85,7 @@ class _Step:
     _deeper: WeakKeyDictionary[DomainCapacity, DomainCapacity]
 
     def content(self, pool: CapacityPool, capacity: DomainCapacity) -> DomainCapacity:
-        """The content of the finer tree."""
+        """The capacity of the finer tree."""
         return self._inserted(pool, capacity, self.before, self.after)
 
     def _inserted(
@@ -102,7 +102,7 @@ class _Step:
         return pool.domain(after, tuple(groups))
 
     def _shifted(self, pool: CapacityPool, capacity: DomainCapacity, branch: Subtree) -> DomainCapacity:
-        """The content one level deeper."""
+        """The capacity one level deeper."""
         deeper = self._deeper.get(capacity)
         if deeper is None:
             if capacity.free is not None:
@@ -122,7 +122,7 @@ was labelled anew; then it is made again in the same place, so that former trees
 def refined(
     space: SearchSpace, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]] | None = None
 ) -> RefinedTree:
-    """The view's tree with these labels' domains as levels; remembered until a node changes.
+    """The search space's tree with these labels' domains as levels; remembered until a node changes.
 
     `drawn`: labels that no node carries, by node their values.
     """
@@ -208,7 +208,7 @@ def _with_level(topology: Topology, key: str, level: int) -> Topology:
 
 
 def under_values(pool: CapacityPool, space: SearchSpace, key: str) -> SearchSpace:
-    """The view with the label's domains above everything; nodes without it are left out."""
+    """The search space with the label's domains above everything; nodes without it are left out."""
     parts = _Parts(pool, space.tree, key)
     rows = parts.of(space.tree.root, space.capacity)
     branches, contents = [], []

@@ -39,7 +39,7 @@ most: it halves the range, so that a gang of 256 pods takes eight steps."""
 
 
 def has_rules(pod_classes: Sequence[PodClass]) -> bool:
-    """Whether any kind has a rule over a label that is no level, or is to be spread."""
+    """Whether any pod class has a rule over a label that is no level, or is to be spread."""
     return any(
         pod_class.anti_affinity_over or pod_class.co_located_over or pod_class.shape.spread_states
         for pod_class in pod_classes
@@ -47,7 +47,7 @@ def has_rules(pod_classes: Sequence[PodClass]) -> bool:
 
 
 def place_by_rules(level_search: LevelSearch, pod_classes: Kinds, required: int) -> LevelSearchResult:
-    """The best placement of these kinds inside one domain of the required level that keeps every rule."""
+    """The best placement that keeps every rule, inside one domain of the required level."""
     result = _RuleSearch(level_search, pod_classes, required, SearchEffort(level_search)).result()
     if result.placement is not None:
         return result
@@ -189,7 +189,7 @@ def _keeps(level_search: LevelSearch, rules: Sequence[SpreadRule], placement: Pl
 def _pinned(
     level_search: LevelSearch, placement: Placement, seats: Sequence[Seat]
 ) -> dict[int, frozenset[str]]:
-    """The nodes that the plan pins each kind to: its hosts, or the domains that the gang holds whole."""
+    """The nodes that the plan pins each pod class to: its hosts, or the domains that the gang holds whole."""
     tree = level_search.space.tree
     pinned: dict[int, set[str]] = {pod_class: set() for pod_class in range(len(placement.pod_classes))}
     level = max(placement.branch.level, tree.topology.reservable_index)
@@ -203,7 +203,7 @@ def _pinned(
 
 
 def _rejoined(placement: Placement, pod_classes: Kinds, cut_from: Sequence[int]) -> Placement:
-    """The placement of the kinds as they were before they were cut."""
+    """The placement of the pod classes as they were before they were cut."""
     pods_by_node = [
         (
             place,
@@ -220,7 +220,10 @@ def _rejoined(placement: Placement, pod_classes: Kinds, cut_from: Sequence[int])
 def _with_pods_that_fit(
     level_search: LevelSearch, pod_classes: Kinds, required: int, attempts: Sequence[LevelAttempt]
 ) -> tuple[LevelAttempt, ...]:
-    """The last attempt with the number of pods that keep the rules; of several kinds none is told."""
+    """The attempts, the last one with the number of pods that have a place under the rules.
+
+    Of several pod classes it tells none.
+    """
     min_pods, max_pods = 0, attempts[-1].fits if len(pod_classes) == 1 else 0
     max_pods = min(
         max_pods, attempts[-1].wanted - 1, *(values_of(level_search, pod_class) for pod_class in pod_classes)

@@ -39,9 +39,9 @@ bound the answer says that it was not proved best."""
 
 @dataclass(frozen=True, slots=True)
 class LabelCap:
-    """Where any pod of the kinds `keepers` is in a domain of the label, pods of `counted` are no more than
-    its value (of the hostname: its node) says, or `other`; None is any number. `drawn`: by node the domains,
-    where the label does not tell them."""
+    """Where any pod of the pod classes `keepers` is in a domain of the label, pods of `counted` are no more
+    than its value (of the hostname: its node) says, or `other`; None is any number. `drawn`: by node the
+    domains, where the label does not tell them."""
 
     key: str
     keepers: tuple[int, ...]
@@ -53,7 +53,8 @@ class LabelCap:
 
 @dataclass(frozen=True, slots=True)
 class SpreadRule:
-    """A constraint and the kinds that keep it and that count; `existing`: by domain what is there already."""
+    """A constraint and the pod classes that keep it and that count; `existing`: by domain what is there
+    already."""
 
     spread: SpreadConstraint
     existing: Mapping[str, int]
@@ -98,7 +99,7 @@ class SpreadRule:
         return LabelCap(f"{self.spread.key}\0{self.number}", self.keepers, self.counted, drawn=self.values)
 
     def holds(self, counts: Mapping[str, Sequence[int]]) -> bool:
-        """Whether a placement keeps it; `counts`: by the label's value the pods of each kind."""
+        """Whether a placement keeps it; `counts`: by the label's value the pods of each pod class."""
         zero = (0,) * (1 + max((*self.keepers, *self.counted)))
         after = {
             value: n + sum(counts.get(value, zero)[index] for index in self.counted)
@@ -111,7 +112,7 @@ class SpreadRule:
 
 @dataclass(frozen=True, slots=True)
 class SpreadVariant:
-    """Kinds with what limits them; `cut_from`: by kind, the place of the one that it was cut from."""
+    """Pod classes with what limits them; `cut_from`: by pod class, which one it was cut from."""
 
     pod_classes: Kinds
     cut_from: tuple[int, ...]
@@ -119,7 +120,7 @@ class SpreadVariant:
 
 
 def rules_of(pod_classes: Kinds) -> list[SpreadRule]:
-    """The spread constraints of these kinds."""
+    """The spread constraints of these pod classes."""
     rows: list[tuple[SpreadState, list[int], list[int]]] = []
     for index, pod_class in enumerate(pod_classes):
         for state in pod_class.shape.spread_states:
@@ -151,14 +152,14 @@ def numbers(pod_classes: Kinds, rules: Sequence[SpreadRule]) -> tuple[list[tuple
 
 
 def capped(pod_classes: Kinds, rules: Sequence[SpreadRule], fewest: Sequence[int]) -> SpreadVariant:
-    """The kinds with caps alone."""
+    """The pod classes as they are, with caps on the domains."""
     limits = tuple(rule.limited(n) for rule, n in zip(rules, fewest, strict=True))
     return SpreadVariant(pod_classes, tuple(range(len(pod_classes))), limits)
 
 
 def clear_of(pod_classes: Kinds, rules: Sequence[SpreadRule], fewest: Sequence[int]) -> SpreadVariant:
-    """The kinds with caps, and kept off nodes where pods that count are already: to kube-scheduler, which
-    counts on the nodes that a plan pins them to, there are none then."""
+    """The pod classes with caps, and kept off nodes where pods that count are already: to kube-scheduler,
+    which counts on the nodes that a plan pins them to, there are none then."""
     kept_off: list[PodClass] = []
     for index, pod_class in enumerate(pod_classes):
         names = frozenset(name for rule in rules if index in rule.keepers for name in rule.nodes)
@@ -174,7 +175,7 @@ def clear_of(pod_classes: Kinds, rules: Sequence[SpreadRule], fewest: Sequence[i
 def cut(
     pod_classes: Kinds, rules: Sequence[SpreadRule], fewest: Sequence[int]
 ) -> tuple[list[SpreadVariant], bool]:
-    """The kinds cut so that no domain is left below its number, and whether these are all the ways to."""
+    """The pod classes cut so that no domain is left below its number, and whether these are all variants."""
     shortfalls = [(rule, rule.lacking(n)) for rule, n in zip(rules, fewest, strict=True)]
     needs = [sum(lacking.values()) for _, lacking in shortfalls]
     variants: list[SpreadVariant] = []
@@ -186,13 +187,13 @@ def cut(
 
 
 _Shares = tuple[dict[int, int], ...]
-"""By kind how many of its pods fill up the domains of each set of rules (a set of bits)."""
+"""By pod class how many of its pods fill up the domains of each set of rules (a set of bits)."""
 
 
 def _shares(
     pod_classes: Kinds, rules: Sequence[SpreadRule], needs: Sequence[int], index: int
 ) -> Iterator[_Shares]:
-    """All ways to have as many pods as are needed for each rule, from the kind at this place on."""
+    """All ways to have as many pods as are needed for each rule, from the pod class at this place on."""
     if index == len(pod_classes):
         if not any(needs):
             yield ()
@@ -223,7 +224,7 @@ def _bits(count: int) -> Iterator[tuple[bool, ...]]:
 def _dealt(
     pod_class: PodClass, sets: Sequence[int], count: int, needs: tuple[int, ...]
 ) -> Iterator[tuple[dict[int, int], tuple[int, ...]]]:
-    """The ways to deal a kind's pods to these sets of rules, with what is still needed then."""
+    """The ways to deal a pod class's pods to these sets of rules, with what is still needed then."""
     first, *rest = sets
     room = min([count, *(n for rule_index, n in enumerate(needs) if first >> rule_index & 1)])
     for number in range(room, -1, -1) if rest else (count,) if room == count else ():
@@ -265,7 +266,7 @@ def _pieces_of(cut_from: Sequence[int], class_indices: Sequence[int]) -> tuple[i
 
 
 def _pieces(pod_class: PodClass, counts: Sequence[int]) -> list[PodClass]:
-    """The kind in pieces of so many pods; what must be together stays together."""
+    """The pod class in pieces of so many pods; what must be together stays together."""
     if len(counts) == 1:
         return [pod_class]
     names = tuple(name for name, _ in pod_class.parts)
