@@ -25,7 +25,7 @@ always gone through to its end. Past it the order counts as not found."""
 class Seat:
     """Pods of one class on one node; `values`: by rule the node's domain, "" for none."""
 
-    kind: int
+    class_index: int
     node: str
     count: int
     values: tuple[str, ...]
@@ -41,16 +41,16 @@ class BindingOrderCheck:
         self._left = [seat.count for seat in seats]
         self._steps = max(_STEPS, 2 * sum(self._left))
         self._books = [
-            _Book(number, rule, kind, self._nodes(rule, kind, pinned))
+            _Book(number, rule, class_index, self._nodes(rule, class_index, pinned))
             for number, rule in enumerate(rules)
-            for kind in rule.keepers
+            for class_index in rule.keepers
         ]
         self._failed: set[tuple[int, ...]] = set()
 
     def _nodes(
-        self, rule: SpreadRule, kind: int, pinned: Mapping[int, frozenset[str]] | None
+        self, rule: SpreadRule, class_index: int, pinned: Mapping[int, frozenset[str]] | None
     ) -> frozenset[str] | None:
-        return pinned[kind] if pinned is not None and rule.spread.by_affinity else None
+        return pinned[class_index] if pinned is not None and rule.spread.by_affinity else None
 
     def ends(self) -> bool:
         """Whether all pods can be bound in some order, as far as is tried."""
@@ -79,7 +79,7 @@ class BindingOrderCheck:
         skews: list[tuple[int, int]] = []
         for index, seat in enumerate(self._seats):
             if self._left[index]:
-                books = [book for book in self._books if book.kind == seat.kind]
+                books = [book for book in self._books if book.class_index == seat.class_index]
                 over = [book.skew(seat) - book.rule.spread.skew for book in books]
                 if all(excess <= 0 for excess in over):
                     skews.append((max((book.skew(seat) for book in books), default=0), index))
@@ -94,8 +94,8 @@ class BindingOrderCheck:
 class _Book:
     """The counts of one rule as the scheduler has them for pods of one class."""
 
-    def __init__(self, number: int, rule: SpreadRule, kind: int, nodes: frozenset[str] | None) -> None:
-        self._number, self.rule, self.kind, self._nodes = number, rule, kind, nodes
+    def __init__(self, number: int, rule: SpreadRule, class_index: int, nodes: frozenset[str] | None) -> None:
+        self._number, self.rule, self.class_index, self._nodes = number, rule, class_index, nodes
         self._counts = dict(rule.existing) if nodes is None else {}
         for node in nodes or ():
             if node in rule.values:
@@ -109,12 +109,12 @@ class _Book:
         lowest = (
             0 if too_few_domains else min((n for n, domains in self._levels.items() if domains), default=0)
         )
-        own_pod = 1 if self.kind in self.rule.counted else 0
+        own_pod = 1 if self.class_index in self.rule.counted else 0
         return self._counts.get(seat.values[self._number], 0) + own_pod - lowest
 
     def add(self, seat: Seat, count: int) -> None:
         value = seat.values[self._number]
-        if seat.kind not in self.rule.counted or value not in self._counts:
+        if seat.class_index not in self.rule.counted or value not in self._counts:
             return
         if self._nodes is not None and seat.node not in self._nodes:
             return

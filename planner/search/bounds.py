@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 
 from planner.search.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
 
-_MOST_LISTED = 4096
+_MAX_LISTED = 4096
 """Pods up to which what sums may cost is worked out for all numbers at once, a list a level; of more pods,
 as read."""
 
@@ -47,10 +47,10 @@ class CostLimit:
         self._allowed: dict[int, Allowed] = {}
 
     def allowed(self, level: int) -> Allowed:
-        """By the pods that a sum places, the most that it may cost in domains of this level and finer ones."""
+        """By the pods that a sum places, the most that it may cost in domains of this level and finer."""
         remembered = self._allowed.get(level)
         if remembered is None:
-            max_costs: Allowed = _Remembered(self, level)
+            max_costs: Allowed = _MaxCosts(self, level)
             if self._listed(level):
                 max_costs = [self.max_cost(level, counts) for counts in range(self.goal + 1)]
             remembered = self._allowed[level] = max_costs
@@ -58,7 +58,7 @@ class CostLimit:
 
     def _listed(self, level: int) -> bool:
         """Whether all numbers of pods are worked out at once: a list is read faster than a dictionary."""
-        return isinstance(self._counts, SingleClassCounts) and self.goal <= _MOST_LISTED
+        return isinstance(self._counts, SingleClassCounts) and self.goal <= _MAX_LISTED
 
     def max_cost(self, level: int, placed: PodCount) -> int:
         """The same as `allowed`, for one sum."""
@@ -76,7 +76,7 @@ class CostLimit:
         return max(0, self._bases[place] - start) // price if price else sys.maxsize
 
 
-class _Remembered(dict[PodCount, int]):
+class _MaxCosts(dict[PodCount, int]):
     """What sums of a level may cost, each worked out when it is first read."""
 
     def __init__(self, limit: CostLimit, level: int) -> None:

@@ -55,7 +55,7 @@ EMPTY = 0
 class CapacityClass:
     """What domains of equal capacities have in common: level, children's classes, own cost.
 
-    The children of a wide one are parts of it, which cost nothing of their own and may hold what their
+    The children of a wide one are chunks of it, which cost nothing of their own and may hold what their
     children do.
     """
 
@@ -257,7 +257,7 @@ class CapacityClasses:
         return self._new(key, key, [], reach, (measure, *peaks_inside))
 
     def _domain_peaks(self, class_id: int) -> tuple[Measure, ...]:
-        """The peaks of what is inside a domain of which this is a child, or a part."""
+        """The peaks of what is inside a domain of which this is a child, or a chunk."""
         domain_class = self.domain_classes[class_id]
         return self.peaks[class_id][1:] if domain_class and domain_class.is_chunk else self.peaks[class_id]
 
@@ -314,7 +314,7 @@ class PeaksByClass:
         return peaks
 
     def _row(self, classes: _Classes, class_id: int) -> tuple[Peaks, ...]:
-        """A child's own level and those inside it; of a part only these."""
+        """A child's own level and those inside it; of a chunk only these."""
         domain_class, inside = classes.domain_classes[class_id], self.inside(classes, class_id)
         return (
             inside

@@ -74,13 +74,13 @@ _FITS_BUDGET, _FITS_BEAM = 100_000, 24
 many, which may tell fewer. A thirtieth of a plan's budget: a refusal names one such domain a level."""
 
 
-_MOST_PARTS = 48
+_MAX_CHUNKS = 48
 """Parts of wide domains whose sums are kept until they are filled. Of other domains those of the last one
 alone are kept: most often it is the one that is filled next. The sums of a large domain take megabytes, and
 what is not there is added up again."""
 
 
-_MOST_WHOLE = 6
+_MAX_WHOLE = 6
 """Classes up to which each set of whole classes is a goal of its own: two to the sixth are 64 goals a
 domain."""
 
@@ -128,7 +128,7 @@ class DomainPacking:
         self._floors: dict[tuple[int, PodCount], int] = {}
         self._within: dict[tuple[int, PodCount], CostLimit] = {}
         self._frontiers: dict[tuple[int, PodCount], FrontierSearch] = {}
-        self._parts: dict[tuple[int, CostLimit], FrontierSearch] = {}
+        self._chunks: dict[tuple[int, CostLimit], FrontierSearch] = {}
         self._max_pods: dict[int, int] = {EMPTY: 0}
         self._hard: set[object] = set()
         self._in_trial = False
@@ -285,7 +285,7 @@ class DomainPacking:
         if not domain_class.is_chunk and self._wholes(domain_class.level):
             return self._whole_options(class_id, limit.goal)
         if domain_class.is_chunk:
-            stage = self._in_part(class_id, limit).stages[-1]
+            stage = self._in_chunk(class_id, limit).stages[-1]
             return sorted((counts, cost) for counts, cost in stage.items() if counts != self.counts.zero)
         price = (
             self.weights.domains[domain_class.level]
@@ -304,21 +304,21 @@ class DomainPacking:
                     kept[kept_counts] = cost + price
         return sorted(self.counts.undominated(kept).items())
 
-    def _in_part(self, class_id: int, limit: CostLimit) -> FrontierSearch:
+    def _in_chunk(self, class_id: int, limit: CostLimit) -> FrontierSearch:
         """The sums of a chunk's children. They are kept: the placement in the chunk is read off them."""
-        frontier = self._parts.pop((class_id, limit), None)
+        frontier = self._chunks.pop((class_id, limit), None)
         if frontier is None:
             domain_class = self.classes.domain_classes[class_id]
-            assert domain_class is not None, "a part is no host"
+            assert domain_class is not None, "a chunk is no host"
             frontier = self._freely(domain_class.children, limit, domain_class.level + 1)
-        self._parts[class_id, limit] = frontier
-        if len(self._parts) > _MOST_PARTS:
-            del self._parts[next(iter(self._parts))]
+        self._chunks[class_id, limit] = frontier
+        if len(self._chunks) > _MAX_CHUNKS:
+            del self._chunks[next(iter(self._chunks))]
         return frontier
 
     def _wholes(self, level: int) -> bool:
         """Whether in a domain of the level several pod classes are each wholly or not at all."""
-        return 1 < len(self._pod_classes) <= _MOST_WHOLE and all(
+        return 1 < len(self._pod_classes) <= _MAX_WHOLE and all(
             pod_class.count == 1 or pod_class.required >= level > ROOT for pod_class in self._pod_classes
         )
 
@@ -400,7 +400,7 @@ class DomainPacking:
         )
         ceiling_inside = None if ceiling is None else ceiling - domain_class.own_cost
         floor = max(0, self._floors.get((class_id, goal), 0) - domain_class.own_cost)
-        tried = floor - 1
+        tried_cost = floor - 1
         needed = (
             [fewest(need, level_peaks) for level_peaks in peaks]
             if pairs is None
@@ -408,9 +408,9 @@ class DomainPacking:
         )
         attempts = cost_limits(needed, prices, self.counts.size(goal), floor)
         for max_cost in [unlimited(prices)] if self._beam else attempts:
-            if max_cost <= tried:
+            if max_cost <= tried_cost:
                 continue
-            tried, limit = max_cost, self._limit(class_id, goal, max_cost, pairs)
+            tried_cost, limit = max_cost, self._limit(class_id, goal, max_cost, pairs)
             frontier = self._towards(domain_class.children, limit, domain_class.level + 1, ceiling_inside)
             inner = frontier.stages[-1].get(goal)
             if inner is not None:
@@ -501,7 +501,7 @@ class DomainPacking:
             share = self.counts.minus(target, rest)
             if share != self.counts.zero:
                 if child.is_chunk:
-                    freely = self._in_part(child_id, frontier.limit)
+                    freely = self._in_chunk(child_id, frontier.limit)
                     child_pods = self._dealt(self._able(child, child_match), freely, share, price)
                 else:
                     child_pods = self._cover(child, child_match, share, price)

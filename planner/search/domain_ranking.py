@@ -156,7 +156,7 @@ class DomainRanking:
 def _different(
     capacity: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
-    """The children or parts with their places; of equal ones the first, for the others can be no better."""
+    """The children or chunks with their places; of equal ones the first, for the others can be no better."""
     seen: set[tuple[DomainCapacity, EligibilityMap]] = set()
     for place, child, child_match in inside(capacity, match):
         if (child, child_match) not in seen:
@@ -165,5 +165,5 @@ def _different(
 
 
 def _path_through(place: int, child: DomainCapacity, path: ChildPath) -> ChildPath:
-    """The way from a domain through a child at the place, or through a part that begins there."""
+    """The way from a domain through a child at the place, or through a chunk that begins there."""
     return (place + path[0], *path[1:]) if child.is_chunk else (place, *path)

@@ -37,8 +37,8 @@ class EligibilityMap:
     why: tuple[str, ...]
     penalty: int = 0
     children: tuple[EligibilityMap, ...] = ()
-    parts: tuple[EligibilityMap, ...] = ()
-    """Those of the domain's parts, where it has some."""
+    chunks: tuple[EligibilityMap, ...] = ()
+    """Those of the domain's chunks, where it has some."""
     caps: tuple[CountCap, ...] = ()
     """How many pods the domain may hold at the most; so may every domain inside it."""
     _capped: dict[tuple[CountCap, ...], EligibilityMap] = field(default_factory=dict, repr=False)
@@ -56,7 +56,7 @@ class EligibilityMap:
             return self
         if new_caps not in self._capped:
             caps = (*self.caps, *new_caps)
-            self._capped[new_caps] = EligibilityMap(self.why, self.penalty, self.children, self.parts, caps)
+            self._capped[new_caps] = EligibilityMap(self.why, self.penalty, self.children, self.chunks, caps)
         return self._capped[new_caps]
 
 
@@ -86,9 +86,9 @@ def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) ->
 def inside(
     capacity: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
-    """What a domain is looked at by, its children or its parts, with the place of the first child in each."""
+    """What a domain is looked at by, its children or its chunks, with the place of the first child in each."""
     row = capacity.chunks or capacity.children
-    matches: Sequence[EligibilityMap] = (match.parts if capacity.chunks else match.children) or (
+    matches: Sequence[EligibilityMap] = (match.chunks if capacity.chunks else match.children) or (
         match,
     ) * len(row)
     if match.caps and matches[0] is not match:
@@ -176,8 +176,8 @@ class _Matching:
         first = children[0] if children else EligibilityMap(("",) * len(self._pod_classes))
         if not first.children and all(child is first for child in children):
             return first
-        parts = chunked(children, self._joined)
-        return self._maps.setdefault(children, EligibilityMap((), 0, children, parts))
+        chunks = chunked(children, self._joined)
+        return self._maps.setdefault(children, EligibilityMap((), 0, children, chunks))
 
     def _host(self, node: Node) -> EligibilityMap:
         # Nodes that are asked for by name are told apart by it; all others are alike.

@@ -57,7 +57,7 @@ def level_pair_bounds(classes: CapacityClasses, class_id: int) -> Bounds:
 
 
 def _domains_inside(classes: CapacityClasses, domains: Mapping[int, int]) -> Counter[int]:
-    """The classes of the children of these domains, with how many there are; a part's are its domain's."""
+    """The classes of the children of these domains, with how many there are; a chunk's are its domain's."""
     inside: Counter[int] = Counter()
     for domain, copies in domains.items():
         domain_class = classes.domain_classes[domain]

@@ -27,7 +27,7 @@ from planner.search.result import LevelSearchResult, SearchResult
 from planner.search.rules.placement_under_rules import has_rules, place_by_rules
 from planner.search.space import search_space
 
-Kinds = tuple[PodClass, ...]
+PodClasses = tuple[PodClass, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Search:
     """One way to search a tree: what it `serves`, told by the classes of pods, and how it `runs`."""
 
     request: str
-    serves: Callable[[Kinds], bool]
-    runs: Callable[[LevelSearch, Kinds, int], LevelSearchResult]
+    serves: Callable[[PodClasses], bool]
+    runs: Callable[[LevelSearch, PodClasses, int], LevelSearchResult]
 
 
 SEARCHES = (
@@ -137,7 +137,7 @@ def _in_tree(
     return SearchResult(tree, request, placement, result.attempts, complete and result.complete)
 
 
-def _run(search: LevelSearch, pod_classes: Kinds, required: int) -> LevelSearchResult:
+def _run(search: LevelSearch, pod_classes: PodClasses, required: int) -> LevelSearchResult:
     """The best placement in one domain of the required level, by the search that serves these pod classes."""
     for row in SEARCHES:
         if row.serves(pod_classes):

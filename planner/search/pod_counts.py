@@ -37,7 +37,7 @@ CostBySum = dict[PodCount, int]
 Measure = tuple[int, ...]
 
 
-_MOST_COMPARED = 400
+_MAX_COMPARED = 400
 """Sums of three and more classes that are compared, each with all others: 80,000 comparisons at the
 most. Of more sums all are kept."""
 
@@ -169,7 +169,7 @@ class MultiClassCounts:
         # Two counts added are twice as much at the most; the bit above is spare, no sum sets it.
         self._bits = (2 * max(wanted)).bit_length() + 1
         self._mask = (1 << self._bits) - 1
-        self._kinds = len(wanted)
+        self._class_count = len(wanted)
         self._shifts = [self._bits * place for place in range(len(wanted) - 1, -1, -1)]
         self._spare = sum(1 << shift + self._bits - 1 for shift in self._shifts)
         self._asked = tuple(asked)
@@ -229,9 +229,9 @@ class MultiClassCounts:
 
     def undominated(self, stage: CostBySum) -> CostBySum:
         by_cost = sorted(stage.items(), key=lambda item: (item[1], -item[0]))
-        if self._kinds == 2:
+        if self._class_count == 2:
             return self._undominated_pairs(by_cost)
-        if len(stage) > _MOST_COMPARED:
+        if len(stage) > _MAX_COMPARED:
             return stage
         kept: CostBySum = {}
         spare = self._spare

@@ -29,11 +29,11 @@ class _SameCapacity:
 
     largest: ResolvedShape
     smallest: ResolvedShape
-    known: dict[DomainCapacity, bool] = field(default_factory=dict)
+    by_capacity: dict[DomainCapacity, bool] = field(default_factory=dict)
 
     def on(self, capacity: DomainCapacity) -> bool:
         """Whether they do on every node of a domain."""
-        interchangeable = self.known.get(capacity)
+        interchangeable = self.by_capacity.get(capacity)
         if interchangeable is None:
             if capacity.free is None:
                 interchangeable = all(map(self.on, capacity.chunks or capacity.children))
@@ -41,7 +41,7 @@ class _SameCapacity:
                 interchangeable = capacity.numa_state is None and max_pods(
                     capacity.free, self.largest
                 ) == max_pods(capacity.free, self.smallest)
-            self.known[capacity] = interchangeable
+            self.by_capacity[capacity] = interchangeable
         return interchangeable
 
 
@@ -104,7 +104,7 @@ def _interchangeable(space: SearchSpace, largest: ResolvedShape, smallest: Resol
 _Amounts = tuple[tuple[str, int], ...]
 
 INTERCHANGEABLE: CacheSection[tuple[_Amounts, _Amounts], _SameCapacity] = CacheSection(
-    "interchangeable shapes", results=lambda shapes: len(shapes.known)
+    "interchangeable shapes", results=lambda shapes: len(shapes.by_capacity)
 )
 """By the amounts of the larger and the smaller shape. Never stale: what is remembered follows from a domain's
 capacity. It grows by a result for each capacity that is new."""

@@ -49,11 +49,11 @@ class HostAssignment:
     def __init__(self, classes: CapacityClasses, along: Sequence[Direction], budget: WorkBudget) -> None:
         self._classes, self._counts, self._along, self._budget = classes, classes.counts, along, budget
 
-    def dealt(self, chosen: ChosenDomain, goal: PodCount) -> PodsByHost | None:
+    def pods_by_host(self, chosen: ChosenDomain, goal: PodCount) -> PodsByHost | None:
         """How the goal is spread over the chosen hosts; None where they cannot hold it."""
         return self._over(self._items(chosen), goal)
 
-    def short(self, chosen: ChosenDomain, goal: PodCount) -> list[Direction]:
+    def lacking_directions(self, chosen: ChosenDomain, goal: PodCount) -> list[Direction]:
         """The directions in which the chosen hosts have too little, the one that lacks most first."""
         items, each = self._items(chosen), self._counts.each(goal)
         lacking = []

@@ -84,9 +84,9 @@ class PooledClasses:
     def __len__(self) -> int:
         return len(self._sums)
 
-    def of(self, content: DomainCapacity, match: EligibilityMap) -> int:
+    def of(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
         """The class of a domain."""
-        return self.base.of(content, match)
+        return self.base.of(capacity, match)
 
     def held(self, class_id: int) -> Measure:
         """The most that a domain of the class has in each direction, and is of use."""

@@ -37,7 +37,7 @@ _FINE = 1 << 20
 """Ratios are compared as whole numbers of this many parts."""
 
 
-_MOST_ALONG = 5
+_MAX_DIRECTIONS = 5
 """Directions of one pool: with more, its sums are as many as those of the mixtures."""
 
 
@@ -81,17 +81,17 @@ class _PooledPacking(DomainPacking):
         target: PodCount,
         cost: int,
     ) -> ChosenDomain:
-        """Which children of a domain or part are to hold the target, as `_dealt` has it."""
+        """Which children of a domain or chunk are to hold the target, as `_dealt` has it."""
         children: list[tuple[int, ChosenDomain]] = []
         for place in range(len(domain_class.children) - 1, -1, -1):
             child = domain_class.children[place]
             price, rest = self._step(frontier.stages[place], frontier.offers[place], target, cost)
             share = self.counts.minus(target, rest)
             if share != self.counts.zero:
-                part = self.classes.domain_classes[child]
-                if part and part.is_chunk:
-                    freely = self._in_part(child, frontier.limit)
-                    children.append((place, self._chosen_of(child, part, freely, share, price)))
+                chunk = self.classes.domain_classes[child]
+                if chunk and chunk.is_chunk:
+                    freely = self._in_chunk(child, frontier.limit)
+                    children.append((place, self._chosen_of(child, chunk, freely, share, price)))
                 else:
                     children.append((place, self._chosen(child, share, price)))
             target, cost = rest, cost - price
@@ -151,16 +151,20 @@ class SeveralClassesPacking(DomainPacking):
         assignment = HostAssignment(self.classes, among, self._spare)
         along = list(self._along.get(among, (scarcest,)))
         cost = 0
-        while len(along) <= _MOST_ALONG:
+        while len(along) <= _MAX_DIRECTIONS:
             cheapest = self._pool(tuple(along)).cheapest(class_id, goal, cost, ceiling)
             if cheapest is None:
                 return None
             cost, chosen = cheapest
-            dealt = assignment.dealt(chosen, goal)
-            if dealt is not None:
-                self._spread[class_id, goal], self._along[among] = dealt, tuple(along)
+            pods_by_host = assignment.pods_by_host(chosen, goal)
+            if pods_by_host is not None:
+                self._spread[class_id, goal], self._along[among] = pods_by_host, tuple(along)
                 return cost
-            lacking = [direction for direction in assignment.short(chosen, goal) if direction not in along]
+            lacking = [
+                direction
+                for direction in assignment.lacking_directions(chosen, goal)
+                if direction not in along
+            ]
             if not lacking:
                 break
             along.append(lacking[0])
@@ -196,17 +200,19 @@ class SeveralClassesPacking(DomainPacking):
         self, capacity: DomainCapacity, match: EligibilityMap, target: PodCount, cost: int
     ) -> PodsByNode:
         class_id = self.classes.of(capacity, match)
-        dealt = self._spread.get((class_id, target))
-        if dealt is None:
+        pods_by_host = self._spread.get((class_id, target))
+        if pods_by_host is None:
             return super()._covered(capacity, match, target, cost)
         with suppress(BudgetEnded):
             return super()._covered(capacity, match, target, cost)
-        return self._as_dealt(capacity, match, dealt)
+        return self._as_dealt(capacity, match, pods_by_host)
 
-    def _as_dealt(self, capacity: DomainCapacity, match: EligibilityMap, dealt: PodsByHost) -> PodsByNode:
+    def _as_dealt(
+        self, capacity: DomainCapacity, match: EligibilityMap, pods_by_host: PodsByHost
+    ) -> PodsByNode:
         """The placement as the pods were dealt to classes of hosts: children of a class in their order."""
         if not capacity.children:
-            return [(0, self.counts.each(dealt[()]))]
+            return [(0, self.counts.each(pods_by_host[()]))]
         domain_class = self.classes.domain_classes[self.classes.of(capacity, match)]
         assert domain_class is not None, "only hosts have no children"
         places: dict[int, list[int]] = {}
@@ -215,7 +221,7 @@ class SeveralClassesPacking(DomainPacking):
         pods_by_node: PodsByNode = []
         for start, child, child_match, class_id in self._able(capacity, match):
             place = places[class_id].pop(0)
-            inside = {path[1:]: counts for path, counts in dealt.items() if path[0] == place}
+            inside = {path[1:]: counts for path, counts in pods_by_host.items() if path[0] == place}
             if inside:
                 pods_by_node += [
                     (start + index, counts) for index, counts in self._as_dealt(child, child_match, inside)

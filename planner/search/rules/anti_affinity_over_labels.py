@@ -38,26 +38,26 @@ from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_over_labels import LabelCap
 from planner.search.space import SearchSpace
 
-MENDS = 32
+MAX_MENDS = 32
 """Times that all broken rules are mended at once before branching begins; each mend is a search of its
 own."""
 
 
-_WAYS = 48
+_MAX_VALUES = 48
 """Values that are tried for pods which belong in one domain of a label."""
 
 
 CAUSE = "pod anti-affinity"
 
 
-Kinds = tuple[PodClass, ...]
+PodClasses = tuple[PodClass, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
     """One way to keep the rules: the pod classes with what bars them, and how many pods domains may hold."""
 
-    pod_classes: Kinds
+    pod_classes: PodClasses
     caps: tuple[DomainCap, ...] = ()
 
 
@@ -81,7 +81,7 @@ class LabelRuleSearch:
     def __init__(
         self,
         level_search: LevelSearch,
-        pod_classes: Kinds,
+        pod_classes: PodClasses,
         required: int,
         limits: Sequence[LabelCap],
         effort: SearchEffort,
@@ -206,7 +206,7 @@ class LabelRuleSearch:
         """A placement that breaks no rule, by capping what the former one broke, again and again; None for
         none."""
         candidate = first
-        for _ in range(MENDS):
+        for _ in range(MAX_MENDS):
             if self._effort.over:
                 return None
             variant = self._as_they_lie(candidate[1], candidate[3])
@@ -265,7 +265,7 @@ class LabelRuleSearch:
 
     # -- rules ---------------------------------------------------------------------------------------------
 
-    def _across(self, pod_classes: Kinds) -> Iterator[DomainCap]:
+    def _across(self, pod_classes: PodClasses) -> Iterator[DomainCap]:
         """What domains of one value may hold together, for labels whose values recur."""
         yield from self._over
         for index, pod_class in enumerate(pod_classes):
@@ -348,9 +348,11 @@ class LabelRuleSearch:
             *used,
         }
         values = [*used, *sorted(other_values, key=natural)]
-        if len(values) > _WAYS:
+        if len(values) > _MAX_VALUES:
             self._complete = False
-        exclusions = (NodeExclusion(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_WAYS])
+        exclusions = (
+            NodeExclusion(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_MAX_VALUES]
+        )
         return [_barred(variant, where, exclusion) for exclusion in exclusions]
 
     # -- what lies where -----------------------------------------------------------------------------------
@@ -388,9 +390,9 @@ def _broken(rule: DomainCap, max_pods: int, pods_by_domain: Mapping[Subtree, Seq
     )
 
 
-def _domain_at(view: SearchSpace, place: int, level: int) -> Subtree:
+def _domain_at(space: SearchSpace, place: int, level: int) -> Subtree:
     """The domain of a level that one of a tree's nodes is in."""
-    branch = view.tree.root
+    branch = space.tree.root
     while branch.level < level:
         index = branch.child_of(place)
         branch, place = branch.children[index], place - branch.starts[index]
@@ -402,7 +404,7 @@ def _plain(attempt: LevelAttempt) -> LevelAttempt:
     return replace(attempt, level="", domain=()) if attempt.level.endswith("\0") else attempt
 
 
-def _shunning(pod_classes: Kinds, key: str) -> Iterator[tuple[int, int]]:
+def _shunning(pod_classes: PodClasses, key: str) -> Iterator[tuple[int, int]]:
     """The pairs of pod classes of which one must not be where the other is."""
     for index, pod_class in enumerate(pod_classes):
         shunned = {name for label, name in pod_class.anti_affinity_over if label == key}

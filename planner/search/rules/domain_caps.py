@@ -65,7 +65,7 @@ class CapTrimmer:
                 if max_pods < 0:
                     each[index] = 0
                 elif index in counted:
-                    each[index] = self._whole(level, index, min(each[index], max_pods))
+                    each[index] = self._whole_units(level, index, min(each[index], max_pods))
         return self._counts.pack(each)
 
     def each(self, level: int, each: tuple[PodCount, ...], caps: Iterable[CountCap]) -> tuple[PodCount, ...]:
@@ -93,16 +93,18 @@ class CapTrimmer:
         """The numbers of these pod classes that add up to `max_pods` at the most, as many as can be."""
         if len(class_indices) == 1:
             yield {
-                class_indices[0]: self._whole(level, class_indices[0], min(each[class_indices[0]], max_pods))
+                class_indices[0]: self._whole_units(
+                    level, class_indices[0], min(each[class_indices[0]], max_pods)
+                )
             }
             return
         first, *rest = class_indices
         for count in range(min(each[first], max_pods), -1, -1):
-            if count == self._whole(level, first, count):
+            if count == self._whole_units(level, first, count):
                 for others in self._within(level, rest, each, max_pods - count):
                     yield {first: count, **others}
 
-    def _whole(self, level: int, index: int, count: int) -> int:
+    def _whole_units(self, level: int, index: int, count: int) -> int:
         """As many as can be there, where some must be together in this domain or further in."""
         pod_class = self._pod_classes[index]
         if pod_class.required >= max(level, 0):

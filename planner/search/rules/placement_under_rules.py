@@ -20,7 +20,7 @@ from planner.request.topology_spread import CAUSE as SPREAD
 from planner.search.binding_order import BindingOrderCheck, Seat
 from planner.search.level_search import LevelSearch
 from planner.search.result import LevelSearchResult, Placement
-from planner.search.rules.anti_affinity_over_labels import CAUSE, Kinds, LabelRuleSearch, values_of
+from planner.search.rules.anti_affinity_over_labels import CAUSE, LabelRuleSearch, PodClasses, values_of
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_of_one_class import spread_one_class
 from planner.search.rules.spread_over_labels import (
@@ -46,7 +46,7 @@ def has_rules(pod_classes: Sequence[PodClass]) -> bool:
     )
 
 
-def place_by_rules(level_search: LevelSearch, pod_classes: Kinds, required: int) -> LevelSearchResult:
+def place_by_rules(level_search: LevelSearch, pod_classes: PodClasses, required: int) -> LevelSearchResult:
     """The best placement that keeps every rule, inside one domain of the required level."""
     result = _RuleSearch(level_search, pod_classes, required, SearchEffort(level_search)).result()
     if result.placement is not None:
@@ -64,7 +64,7 @@ class _RuleSearch:
     """One search for the best placement; where pods are to be spread, over all the ways to."""
 
     def __init__(
-        self, level_search: LevelSearch, pod_classes: Kinds, required: int, effort: SearchEffort
+        self, level_search: LevelSearch, pod_classes: PodClasses, required: int, effort: SearchEffort
     ) -> None:
         self._level_search, self._pod_classes, self._required, self._effort = (
             level_search,
@@ -195,14 +195,14 @@ def _pinned(
     level = max(placement.branch.level, tree.topology.reservable_index)
     for seat in seats:
         if level_search.mode == "nodes":
-            pinned[seat.kind].add(seat.node)
-        elif seat.node not in pinned[seat.kind]:
+            pinned[seat.class_index].add(seat.node)
+        elif seat.node not in pinned[seat.class_index]:
             domain = tree.ancestor(seat.node, level)
-            pinned[seat.kind].update(tree.names(domain) if domain.named else [seat.node])
+            pinned[seat.class_index].update(tree.names(domain) if domain.named else [seat.node])
     return {pod_class: frozenset(nodes) for pod_class, nodes in pinned.items()}
 
 
-def _rejoined(placement: Placement, pod_classes: Kinds, cut_from: Sequence[int]) -> Placement:
+def _rejoined(placement: Placement, pod_classes: PodClasses, cut_from: Sequence[int]) -> Placement:
     """The placement of the pod classes as they were before they were cut."""
     pods_by_node = [
         (
@@ -218,7 +218,7 @@ def _rejoined(placement: Placement, pod_classes: Kinds, cut_from: Sequence[int])
 
 
 def _with_pods_that_fit(
-    level_search: LevelSearch, pod_classes: Kinds, required: int, attempts: Sequence[LevelAttempt]
+    level_search: LevelSearch, pod_classes: PodClasses, required: int, attempts: Sequence[LevelAttempt]
 ) -> tuple[LevelAttempt, ...]:
     """The attempts, the last one with the number of pods that have a place under the rules.
 

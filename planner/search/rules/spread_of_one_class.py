@@ -25,7 +25,7 @@ from planner.search.level_search import LevelSearch
 from planner.search.result import Placement
 from planner.search.rules.domain_caps import DomainCap, value_of
 from planner.search.rules.label_levels import under_values
-from planner.search.rules.spread_over_labels import Kinds, SpreadRule
+from planner.search.rules.spread_over_labels import PodClasses, SpreadRule
 from planner.search.space import SearchSpace
 
 
@@ -42,7 +42,7 @@ UNDECIDED = SpreadOutcome((), decided=False)
 
 
 def spread_one_class(
-    search: LevelSearch, pod_classes: Kinds, rules: Sequence[SpreadRule], required: int
+    search: LevelSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
 ) -> SpreadOutcome:
     """Places for pods of one class under one spread constraint; undecided where more is asked of them."""
     if (
@@ -82,11 +82,11 @@ class _DomainsOfLabel:
 
     def _room_by_value(self) -> dict[str, int]:
         """How many of the pods each domain of the label could hold."""
-        view, pod_classes = self._space, (self._pod_class,)
+        space, pod_classes = self._space, (self._pod_class,)
         packing = self._level_search(()).packing(pod_classes)
-        matches = view.match(pod_classes).inside(len(view.tree.root.children))
-        rows = zip(view.tree.root.children, view.capacity.children, matches, strict=True)
-        return {value_of(branch): packing.reach(content, match) for branch, content, match in rows}
+        matches = space.match(pod_classes).inside(len(space.tree.root.children))
+        rows = zip(space.tree.root.children, space.capacity.children, matches, strict=True)
+        return {value_of(branch): packing.reach(capacity, match) for branch, capacity, match in rows}
 
     def outcome(self) -> SpreadOutcome:
         """A placement for each number of pods that the emptiest domain may have."""

@@ -25,14 +25,14 @@ from planner.model.resolved import NodeExclusion, SpreadState
 from planner.model.topology import ROOT
 from planner.request.topology_spread import CAUSE
 
-Kinds = tuple[PodClass, ...]
+PodClasses = tuple[PodClass, ...]
 
 
-_MOST_CUTS = 24
+_MAX_CUTS = 24
 """Ways to cut pods in two that are tried for one fewest number, each a search of several classes."""
 
 
-_MOST_WAYS = 256
+_MAX_COMBINATIONS = 256
 """Combinations of fewest numbers that are tried; one constraint over 24 rows has some three. Past either
 bound the answer says that it was not proved best."""
 
@@ -114,12 +114,12 @@ class SpreadRule:
 class SpreadVariant:
     """Pod classes with what limits them; `cut_from`: by pod class, which one it was cut from."""
 
-    pod_classes: Kinds
+    pod_classes: PodClasses
     cut_from: tuple[int, ...]
     limits: tuple[LabelCap, ...]
 
 
-def rules_of(pod_classes: Kinds) -> list[SpreadRule]:
+def rules_of(pod_classes: PodClasses) -> list[SpreadRule]:
     """The spread constraints of these pod classes."""
     rows: list[tuple[SpreadState, list[int], list[int]]] = []
     for index, pod_class in enumerate(pod_classes):
@@ -142,22 +142,22 @@ def _is_same_rule(state: SpreadState, other: SpreadState) -> bool:
     return (state.spread, state.there, state.nodes) == (other.spread, other.there, other.nodes)
 
 
-def numbers(pod_classes: Kinds, rules: Sequence[SpreadRule]) -> tuple[list[tuple[int, ...]], bool]:
+def numbers(pod_classes: PodClasses, rules: Sequence[SpreadRule]) -> tuple[list[tuple[int, ...]], bool]:
     """For each rule, what its emptiest domain may have: all combinations, and whether these are all."""
     choices = [
         list(rule.fewest_numbers(sum(pod_classes[index].count for index in rule.counted))) for rule in rules
     ]
     combinations = list(product(*choices))
-    return combinations[:_MOST_WAYS], len(combinations) <= _MOST_WAYS
+    return combinations[:_MAX_COMBINATIONS], len(combinations) <= _MAX_COMBINATIONS
 
 
-def capped(pod_classes: Kinds, rules: Sequence[SpreadRule], fewest: Sequence[int]) -> SpreadVariant:
+def capped(pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]) -> SpreadVariant:
     """The pod classes as they are, with caps on the domains."""
     limits = tuple(rule.limited(n) for rule, n in zip(rules, fewest, strict=True))
     return SpreadVariant(pod_classes, tuple(range(len(pod_classes))), limits)
 
 
-def clear_of(pod_classes: Kinds, rules: Sequence[SpreadRule], fewest: Sequence[int]) -> SpreadVariant:
+def clear_of(pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]) -> SpreadVariant:
     """The pod classes with caps, and kept off nodes where pods that count are already: to kube-scheduler,
     which counts on the nodes that a plan pins them to, there are none then."""
     kept_off: list[PodClass] = []
@@ -173,14 +173,14 @@ def clear_of(pod_classes: Kinds, rules: Sequence[SpreadRule], fewest: Sequence[i
 
 
 def cut(
-    pod_classes: Kinds, rules: Sequence[SpreadRule], fewest: Sequence[int]
+    pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]
 ) -> tuple[list[SpreadVariant], bool]:
     """The pod classes cut so that no domain is left below its number, and whether these are all variants."""
     shortfalls = [(rule, rule.lacking(n)) for rule, n in zip(rules, fewest, strict=True)]
     needs = [sum(lacking.values()) for _, lacking in shortfalls]
     variants: list[SpreadVariant] = []
     for shares in _shares(pod_classes, rules, needs, 0):
-        if len(variants) == _MOST_CUTS:
+        if len(variants) == _MAX_CUTS:
             return variants, False
         variants.append(_cut(pod_classes, rules, fewest, shares))
     return variants, all(pod_class.slice_size == 1 for pod_class in pod_classes)
@@ -191,7 +191,7 @@ _Shares = tuple[dict[int, int], ...]
 
 
 def _shares(
-    pod_classes: Kinds, rules: Sequence[SpreadRule], needs: Sequence[int], index: int
+    pod_classes: PodClasses, rules: Sequence[SpreadRule], needs: Sequence[int], index: int
 ) -> Iterator[_Shares]:
     """All ways to have as many pods as are needed for each rule, from the pod class at this place on."""
     if index == len(pod_classes):
@@ -241,7 +241,7 @@ def _dealt(
 
 
 def _cut(
-    pod_classes: Kinds, rules: Sequence[SpreadRule], fewest: Sequence[int], shares: _Shares
+    pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int], shares: _Shares
 ) -> SpreadVariant:
     pieces: list[PodClass] = []
     cut_from: list[int] = []
