@@ -86,7 +86,7 @@ def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) ->
 def inside(
     capacity: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
-    """What a domain is looked at by, its children or its chunks, with the place of the first child in each."""
+    """The children of a domain, or its chunks where it has some, each with the place of its first child."""
     row = capacity.chunks or capacity.children
     matches: Sequence[EligibilityMap] = (match.chunks if capacity.chunks else match.children) or (
         match,

@@ -68,7 +68,7 @@ class LevelSearch:
     mode: ReserveMode
     budget: WorkBudget
     spare: WorkBudget = field(init=False)
-    """For what is looked at pooled."""
+    """The work of searches over pooled classes, besides the budget."""
 
     def __post_init__(self) -> None:
         self.spare = self.budget if self.budget.hard else replace(self.budget)
@@ -112,19 +112,13 @@ class LevelSearch:
     def _attempt_at(self, pod_classes: tuple[PodClass, ...], level: int) -> LevelAttempt:
         pod_classes = merged(self.space, pod_classes)
         use, match = self._use(level), self.space.match(pod_classes)
-        ranking, clear = (
-            self._ranking(pod_classes, level, use, self.space.weights(pod_classes), 0),
-            use == "clear",
-        )
+        ranking = self._ranking(pod_classes, level, use, self.space.weights(pod_classes), 0)
+        clear = use == "clear"
         best = ranking.best(self.space.capacity, match, level, clear=clear)
         if best is None:
             return self._failure(ranking, match, level, pod_classes, clear=clear)
-        return self._attempt(
-            level,
-            self.space.domain_at(best.path)[0],
-            sum(pod_class.count for pod_class in pod_classes),
-            pod_classes,
-        )
+        fits = sum(pod_class.count for pod_class in pod_classes)
+        return self._attempt(level, self.space.domain_at(best.path)[0], fits, pod_classes)
 
     def _search_within_budget(self, pod_classes: tuple[PodClass, ...], required: int) -> LevelSearchResult:
         attempts: list[LevelAttempt] = []

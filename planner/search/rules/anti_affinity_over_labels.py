@@ -21,6 +21,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from planner.cluster.tree import Subtree
 from planner.model.answer import LevelAttempt
@@ -61,7 +62,14 @@ class _Variant:
     caps: tuple[DomainCap, ...] = ()
 
 
-_Candidate = tuple[tuple[int, int, int, int], Placement, tuple[LevelAttempt, ...], _Variant]
+class _Candidate(NamedTuple):
+    """The best placement of a variant. `order`: finest domain, least cost, deepest, first found; no two are
+    equal, so a heap compares nothing else."""
+
+    order: tuple[int, int, int, int]
+    placement: Placement
+    attempts: tuple[LevelAttempt, ...]
+    variant: _Variant
 
 
 def values_of(level_search: LevelSearch, pod_class: PodClass) -> int:
@@ -145,18 +153,18 @@ class LabelRuleSearch:
         mended = self._mended(first)
         while waiting and not self._effort.over:
             candidate = heapq.heappop(waiting)
-            if mended is not None and mended[0][:2] <= candidate[0][:2]:
+            if mended is not None and mended.order[:2] <= candidate.order[:2]:
                 return self._in_plain_tree(mended)
-            variants = self._ways_out(candidate[1], candidate[3])
+            variants = self._ways_out(candidate.placement, candidate.variant)
             if variants is None:
                 return self._in_plain_tree(candidate)
-            for successor in self._searched(variants, -candidate[0][2] + 1):
+            for successor in self._searched(variants, -candidate.order[2] + 1):
                 heapq.heappush(waiting, successor)
         if waiting:
             self._complete = False
         if mended is not None:
             return replace(self._in_plain_tree(mended), exact=not waiting)
-        self._attempts = first[2]
+        self._attempts = first.attempts
         return None
 
     def _in_the_tree(self, pod_class: PodClass) -> PodClass:
@@ -193,8 +201,8 @@ class LabelRuleSearch:
 
     def _in_plain_tree(self, candidate: _Candidate) -> Placement:
         """The candidate's placement by the plain tree's nodes and domains; its attempts are to be told."""
-        self._attempts = candidate[2]
-        placement = candidate[1]
+        self._attempts = candidate.attempts
+        placement = candidate.placement
         pods_by_node = sorted(
             (self._finer.place(self._name(place)), counts) for place, counts in placement.pods_by_node
         )
@@ -209,7 +217,7 @@ class LabelRuleSearch:
         for _ in range(MAX_MENDS):
             if self._effort.over:
                 return None
-            variant = self._as_they_lie(candidate[1], candidate[3])
+            variant = self._as_they_lie(candidate.placement, candidate.variant)
             if variant is None:
                 return candidate
             candidates = self._searched([variant], 0, first=True)
@@ -259,8 +267,8 @@ class LabelRuleSearch:
             if placement is None and not self._attempts:
                 self._attempts = attempts
             if placement is not None:
-                key = (host - placement.branch.level, placement.cost, -depth, self._serial)
-                candidates.append((key, placement, attempts, variant))
+                order = (host - placement.branch.level, placement.cost, -depth, self._serial)
+                candidates.append(_Candidate(order, placement, attempts, variant))
         return candidates
 
     # -- rules ---------------------------------------------------------------------------------------------
@@ -322,7 +330,7 @@ class LabelRuleSearch:
         }
         for branch, count in held.items():
             share = max_pods * count // sum(held.values())
-            variants = [
+            caps = [
                 DomainCap(rule.level, rule.counted, rule.counted, {}, None, {branch: share}),
                 DomainCap(
                     rule.level,
@@ -333,8 +341,8 @@ class LabelRuleSearch:
                     {branch: max_pods},
                 ),
             ]
-            if not any(cap in variant.caps for cap in variants):
-                return [*without, *(replace(variant, caps=(*variant.caps, cap)) for cap in variants)]
+            if not any(cap in variant.caps for cap in caps):
+                return [*without, *(replace(variant, caps=(*variant.caps, cap)) for cap in caps)]
         self._complete = False
         return []
 
