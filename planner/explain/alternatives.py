@@ -229,7 +229,7 @@ def _inside_host(group: PodGroup, names: Sequence[str]) -> bool:
 
 def _strictest(tight: Shortfall) -> int:
     """The finest level that the failed request requires."""
-    return max([tight.tried.asked.required, *(kind.required for kind in tight.tried.asked.kinds)])
+    return max([tight.tried.request.required, *(kind.required for kind in tight.tried.request.kinds)])
 
 
 def _is_own(group: PodGroup, tight: Shortfall) -> bool:
@@ -310,7 +310,7 @@ def _smaller(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) ->
     """The same number of pods, asking for no more of a lacking resource than the largest amount on a node."""
     space = search_space(problem.snapshot, tight.tried.tree, now=problem.now)
     offers: dict[str, dict[str, int]] = {}
-    for kind in tight.tried.asked.kinds:
+    for kind in tight.tried.request.kinds:
         for resource, amount in kind.shape.requests.items():
             offered = largest([space], kind, resource)
             if offered < amount:

@@ -40,11 +40,11 @@ def diagnose(problem: PlacementProblem, outcome: Outcome) -> Answer:
     empty_outcome = place(searched.when_empty())
     closest = closest_of(outcome.results)
     space = search_space(searched.snapshot, closest.tree, now=True)
-    causes = obstacles(searched.gang, space, closest.asked)
+    causes = obstacles(searched.gang, space, closest.request)
     decision: Verdict = "queued"
     if empty_outcome.best is not None:
         reason, message = "NoRoomNow", _no_room(problem, searched, closest, causes)
-        message = _with(message, spread_messages.in_the_way(space, closest.asked))
+        message = _with(message, spread_messages.in_the_way(space, closest.request))
     elif not all(result.complete for result in empty_outcome.results):
         reason = "SearchBudgetExhausted"
         message = (
@@ -60,7 +60,7 @@ def diagnose(problem: PlacementProblem, outcome: Outcome) -> Answer:
         topology=closest.tree.topology.name,
         reason=reason,
         message=message,
-        warnings=(*searched.warnings, *closest.asked.warnings, *unproved),
+        warnings=(*searched.warnings, *closest.request.warnings, *unproved),
         obstacles=causes,
         attempts=tuple(reversed(closest.attempts)),
     )
@@ -86,17 +86,17 @@ def closest_of(results: Sequence[SearchResult]) -> SearchResult:
 def _never(problem: PlacementProblem, outcome: Outcome, closest: SearchResult) -> tuple[str, str]:
     """Reason and message for a gang that does not fit the empty cluster either."""
     spaces = [search_space(outcome.problem.snapshot, result.tree, now=False) for result in outcome.results]
-    in_the_way = spread_messages.in_the_way(spaces[0], outcome.results[0].asked)
+    in_the_way = spread_messages.in_the_way(spaces[0], outcome.results[0].request)
     in_same_tree = next(
         (result for result in outcome.results if result.tree is closest.tree), outcome.results[0]
     )
-    for kind in in_same_tree.asked.kinds:
+    for kind in in_same_tree.request.kinds:
         pod_never = _pod_never(kind, spaces)
         if pod_never is not None:
             return pod_never[0], _with(pod_never[1], in_the_way)
     part, tight = culprit_of(outcome.problem, in_same_tree)
     ways = alternatives(problem.when_empty(), tight_of(part, tight))
-    reason = "TooLargeForCluster" if tight.asked.required == ROOT else "TooLargeForLevel"
+    reason = "TooLargeForCluster" if tight.request.required == ROOT else "TooLargeForLevel"
     message = messages.too_large(part, tight, best_attempt(tight), [way.words for way in ways])
     return reason, _with(message, in_the_way)
 
@@ -106,15 +106,16 @@ def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGrou
     none.
     """
     gang, space = problem.gang, search_space(problem.snapshot, result.tree, now=problem.now)
-    for kind in relaxations(result.asked)[-1]:
-        if kind.required <= result.asked.required:
+    for kind in relaxations(result.request)[-1]:
+        if kind.required <= result.request.required:
             continue
-        request = replace(result.asked, required=kind.required, kinds=(replace(kind, required=ROOT),))
-        search = LevelSearch(space, request, gang.reserve, WorkBudget(_ALONE_BUDGET), [])
-        if search.climb(request.kinds, request.required) is None:
+        request = replace(result.request, required=kind.required, kinds=(replace(kind, required=ROOT),))
+        search = LevelSearch(space, request, gang.reserve, WorkBudget(_ALONE_BUDGET))
+        alone = search.search(request.kinds, request.required)
+        if alone.placement is None:
             names = {name for name, _ in kind.parts}
             part = replace(gang, pod_sets=tuple(p for p in gang.pod_sets if p.name in names))
-            return part, SearchResult(result.tree, request, None, tuple(search.attempts), search.complete)
+            return part, SearchResult(result.tree, request, None, alone.attempts, alone.complete)
     return gang, result
 
 
@@ -169,7 +170,7 @@ def _devices(views: Sequence[SearchSpace]) -> list[str]:
         {
             name
             for view in views
-            for content in {*hosts(view.content)}
+            for content in {*hosts(view.capacity)}
             for name, amount in (content.free or {}).items()
             if "/" in name and amount > 0
         }

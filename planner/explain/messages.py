@@ -60,7 +60,7 @@ def too_large(group: PodGroup, result: SearchResult, best: LevelAttempt, ways: S
 
     `best`: the best attempt in the empty cluster. `ways`: what would work.
     """
-    level = result.asked.required
+    level = result.request.required
     subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the whole cluster", group, best, "even when empty")
@@ -79,7 +79,7 @@ def no_room(
 
     `best`: the best attempt now. `ways`: what would work now.
     """
-    level = result.asked.required
+    level = result.request.required
     subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
         have = _has_room("the cluster", group, best, "now")
@@ -189,7 +189,7 @@ def matches_no_node(kind: PodClass, causes: dict[str, int]) -> str:
 def _set_prefix(group: PodGroup, result: SearchResult) -> str:
     """The PodSet's name and a colon where the level that failed is the PodSet's own, else ""."""
     has_own_level = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
-    return f"{group.pod_sets[0].name}: " if has_own_level and result.asked.required > ROOT else ""
+    return f"{group.pod_sets[0].name}: " if has_own_level and result.request.required > ROOT else ""
 
 
 def _has_room(place: str, group: PodGroup, best: LevelAttempt, when: str) -> str:

@@ -127,7 +127,7 @@ def obstacles(group: PodGroup, view: SearchSpace, asked: TopologyRequest) -> dic
     causes, partly = _tally(view, asked.kinds, asked.required, shared=shared, whole=whole)
     counts = {cause: count for cause, count in causes.items() if cause != FITS}
     for part in partly:
-        branch, _ = view.at(part.way)
+        branch, _ = view.domain_at(part.way)
         counts[_partly_held(topology.levels[branch.level], branch, part.gangs)] = part.nodes
     return dict(sorted(counts.items(), key=lambda item: (-item[1], natural(item[0]))))
 
@@ -166,7 +166,7 @@ def _tally(
     )
     key = (view.tree.topology.levels, asked, required, shared, whole)
     tally = cache.entry(TALLIES, key, lambda: _Tally(view, kinds, required, shared=shared, whole=whole))
-    return cache.exclusively(lambda: tally.of(view.content, view.match(kinds)))
+    return cache.exclusively(lambda: tally.of(view.capacity, view.match(kinds)))
 
 
 def short_of(
@@ -203,7 +203,7 @@ def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]
     return [
         host
         for view in views
-        for host, match in _hosts(view.content, view.match((kind,)))
+        for host, match in _hosts(view.capacity, view.match((kind,)))
         if not match.why[0] and not condition_obstacle(kind.shape, host)
     ]
 

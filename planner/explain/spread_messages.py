@@ -28,7 +28,7 @@ def in_the_way(view: SearchSpace, asked: TopologyRequest) -> str:
 
 
 def _rule_sentence(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> str:
-    spread, counts = rule.spread, rule.there
+    spread, counts = rule.spread, rule.existing
     if not counts:
         return ""
     below_minimum = len(counts) < spread.least
@@ -52,7 +52,7 @@ def _rule_sentence(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> st
 def _room(view: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[str, int]:
     """Pods of these classes that fit, by domain value; each node counts for the class that fits most."""
     room: dict[str, int] = {}
-    for leaf, host in zip(view.tree.root.leaves(), hosts(view.content), strict=True):
+    for leaf, host in zip(view.tree.root.leaves(), hosts(view.capacity), strict=True):
         value = rule.values.get(leaf.node)
         if value is None or host.held or host.free is None:
             continue

@@ -77,7 +77,7 @@ class Rooms:
 
     def of(self, leaf: Leaf, *, preferred: bool) -> Room:
         """The room of one leaf."""
-        content, match = self._view.content, self._match
+        content, match = self._view.capacity, self._match
         for place in leaf.way:
             content, match = content.children[place], match.children[place] if match.children else match
         key = (content, match, leaf.places)

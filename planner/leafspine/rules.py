@@ -160,8 +160,8 @@ class _Fabric:
                 return self._within_limits()
             return spread or plain.noting("leaf-spine rules: distributed: no such spread has room")
         assert plain.best is not None, "the rules look for another place than that of the plain search"
-        assert plain.best.found is not None, "the best result has a placement"
-        hosts = len(plain.best.found.placed)
+        assert plain.best.placement is not None, "the best result has a placement"
+        hosts = len(plain.best.placement.pods_by_node)
         rule = leaves_for(hosts, self._settings.nodes_per_leaf)
         if hosts > 1:
             self._rooms = [room for room in self._rooms if self._may_hold(room)]

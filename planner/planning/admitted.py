@@ -13,13 +13,13 @@ def admitted(problem: PlacementProblem, outcome: Outcome) -> Answer:
     """The answer for a placement; `problem`: the request as received."""
     best, searched = outcome.best, outcome.problem
     assert best is not None, "an admitted gang has a placement"
-    assert best.found is not None, "the best result has a placement"
+    assert best.placement is not None, "the best result has a placement"
     hosts, topology, gang = hosts_of(best), best.tree.topology, searched.gang
     assignments = assignments_of(searched, best, hosts)
     paths = [host.path for host in hosts]
     domain = common_domain(paths)
     reserves = held_domains(topology, domain, paths) if gang.reserve == "domain" else ()
-    unproved = () if best.found.exact else (messages.BUDGET_WARNING,)
+    unproved = () if best.placement.exact else (messages.BUDGET_WARNING,)
     return Answer(
         gang=gang.name,
         decision="admitted",
@@ -30,7 +30,7 @@ def admitted(problem: PlacementProblem, outcome: Outcome) -> Answer:
         assignments=assignments,
         reason="Placed",
         message=messages.placed(gang, topology, domain, assignments, reserves),
-        warnings=(*searched.warnings, *best.asked.warnings, *unproved, *outcome.notes),
+        warnings=(*searched.warnings, *best.request.warnings, *unproved, *outcome.notes),
         attempts=tuple(reversed(best.attempts)),
         request=problem.asked,
     )

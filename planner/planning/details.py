@@ -103,11 +103,11 @@ def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | No
         (
             candidate
             for candidate in results
-            if candidate.found and candidate.tree.topology.name == answer.topology
+            if candidate.placement and candidate.tree.topology.name == answer.topology
         ),
         closest_of(results),
     )
-    asked, topology = result.asked, result.tree.topology
+    asked, topology = result.request, result.tree.topology
     current = search_space(snapshot, result.tree, now=True)
     empty = search_space(snapshot, result.tree, now=False)
     excluded = _outside(snapshot, result) | obstacles(gang, current, asked)
@@ -145,7 +145,7 @@ def _fits(group: PodGroup, result: SearchResult, space: SearchSpace) -> list[Lev
     fits: list[LevelAttempt] = []
     inner: LevelAttempt | None = None
     for level in range(result.tree.topology.host_index, ROOT - 1, -1):
-        best = LevelSearch(space, result.asked, group.reserve, WorkBudget(_BUDGET), []).fits_at(level)
+        best = LevelSearch(space, result.request, group.reserve, WorkBudget(_BUDGET)).fits_at(level)
         if inner and inner.fits > best.fits and (level == ROOT or inner.domain[level]):
             best = replace(best, domain=inner.domain[: level + 1], fits=inner.fits, note="")
         fits.append(best)

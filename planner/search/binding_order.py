@@ -23,16 +23,16 @@ always gone through to its end. Past it the order counts as not found."""
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Pods of one kind on one node; `values`: by rule the node's domain, "" for none."""
+    """Pods of one class on one node; `values`: by rule the node's domain, "" for none."""
 
-    kind: int
+    class_index: int
     node: str
     count: int
     values: tuple[str, ...]
 
 
 class BindingOrderCheck:
-    """One way of counting. `pinned`: by kind the nodes that its pods are pinned to; None for no pins."""
+    """One way of counting. `pinned`: by pod class the nodes that its pods are pinned to; None for no pins."""
 
     def __init__(
         self, rules: Sequence[SpreadRule], seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None
@@ -41,16 +41,16 @@ class BindingOrderCheck:
         self._left = [seat.count for seat in seats]
         self._steps = max(_STEPS, 2 * sum(self._left))
         self._books = [
-            _Book(number, rule, kind, self._nodes(rule, kind, pinned))
+            _Book(number, rule, class_index, self._nodes(rule, class_index, pinned))
             for number, rule in enumerate(rules)
-            for kind in rule.keepers
+            for class_index in rule.keepers
         ]
         self._failed: set[tuple[int, ...]] = set()
 
     def _nodes(
-        self, rule: SpreadRule, kind: int, pinned: Mapping[int, frozenset[str]] | None
+        self, rule: SpreadRule, class_index: int, pinned: Mapping[int, frozenset[str]] | None
     ) -> frozenset[str] | None:
-        return pinned[kind] if pinned is not None and rule.spread.by_affinity else None
+        return pinned[class_index] if pinned is not None and rule.spread.by_affinity else None
 
     def ends(self) -> bool:
         """Whether all pods can be bound in some order, as far as is tried."""
@@ -58,11 +58,11 @@ class BindingOrderCheck:
         trail: list[tuple[list[int], int]] = [(order, 0)]
         placed: list[int] = []
         while any(self._left):
-            order, at = trail[-1]
-            if at < len(order) and self._steps > 0:
-                trail[-1] = (order, at + 1)
-                self._move(order[at], 1)
-                placed.append(order[at])
+            order, position = trail[-1]
+            if position < len(order) and self._steps > 0:
+                trail[-1] = (order, position + 1)
+                self._move(order[position], 1)
+                placed.append(order[position])
                 key = tuple(self._left)
                 trail.append(([] if key in self._failed else self._order(), 0))
                 self._steps -= 1
@@ -77,26 +77,26 @@ class BindingOrderCheck:
     def _order(self) -> list[int]:
         """The seats that may be taken next, those that leave the least skew first."""
         skews: list[tuple[int, int]] = []
-        for at, seat in enumerate(self._seats):
-            if self._left[at]:
-                mine = [book for book in self._books if book.kind == seat.kind]
-                over = [book.skew(seat) - book.rule.spread.skew for book in mine]
-                if all(one <= 0 for one in over):
-                    skews.append((max((book.skew(seat) for book in mine), default=0), at))
-        return [at for _, at in sorted(skews)]
+        for index, seat in enumerate(self._seats):
+            if self._left[index]:
+                books = [book for book in self._books if book.class_index == seat.class_index]
+                over = [book.skew(seat) - book.rule.spread.skew for book in books]
+                if all(excess <= 0 for excess in over):
+                    skews.append((max((book.skew(seat) for book in books), default=0), index))
+        return [index for _, index in sorted(skews)]
 
-    def _move(self, at: int, count: int) -> None:
-        self._left[at] -= count
+    def _move(self, index: int, count: int) -> None:
+        self._left[index] -= count
         for book in self._books:
-            book.add(self._seats[at], count)
+            book.add(self._seats[index], count)
 
 
 class _Book:
-    """The counts of one rule as the scheduler has them for pods of one kind."""
+    """The counts of one rule as the scheduler has them for pods of one class."""
 
-    def __init__(self, number: int, rule: SpreadRule, kind: int, nodes: frozenset[str] | None) -> None:
-        self._number, self.rule, self.kind, self._nodes = number, rule, kind, nodes
-        self._counts = dict(rule.there) if nodes is None else {}
+    def __init__(self, number: int, rule: SpreadRule, class_index: int, nodes: frozenset[str] | None) -> None:
+        self._number, self.rule, self.class_index, self._nodes = number, rule, class_index, nodes
+        self._counts = dict(rule.existing) if nodes is None else {}
         for node in nodes or ():
             if node in rule.values:
                 value = rule.values[node]
@@ -105,14 +105,16 @@ class _Book:
 
     def skew(self, seat: Seat) -> int:
         """How far above the emptiest domain one more pod on this seat is."""
-        few = len(self._counts) < self.rule.spread.least
-        lowest = 0 if few else min((n for n, domains in self._levels.items() if domains), default=0)
-        own = 1 if self.kind in self.rule.counted else 0
-        return self._counts.get(seat.values[self._number], 0) + own - lowest
+        too_few_domains = len(self._counts) < self.rule.spread.least
+        lowest = (
+            0 if too_few_domains else min((n for n, domains in self._levels.items() if domains), default=0)
+        )
+        own_pod = 1 if self.class_index in self.rule.counted else 0
+        return self._counts.get(seat.values[self._number], 0) + own_pod - lowest
 
     def add(self, seat: Seat, count: int) -> None:
         value = seat.values[self._number]
-        if seat.kind not in self.rule.counted or value not in self._counts:
+        if seat.class_index not in self.rule.counted or value not in self._counts:
             return
         if self._nodes is not None and seat.node not in self._nodes:
             return

@@ -20,13 +20,13 @@ from collections.abc import Iterator, Sequence
 
 from planner.search.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
 
-_MOST_LISTED = 4096
+_MAX_LISTED = 4096
 """Pods up to which what sums may cost is worked out for all numbers at once, a list a level; of more pods,
 as read."""
 
 
 class CostLimit:
-    """One goal in one domain, whose children are of level `first`; the prices and tops are those of the
+    """One goal in one domain, whose children are of level `first`; the prices and peaks are those of the
     levels from there to the hosts: of one more domain, and the most that some hold."""
 
     def __init__(
@@ -35,37 +35,39 @@ class CostLimit:
         goal: PodCount,
         first: int,
         prices: Sequence[int],
-        tops: Sequence[Peaks],
+        peaks: Sequence[Peaks],
         ceiling: int,
     ) -> None:
         self.goal, self.ceiling = goal, ceiling
-        self._counts, self.first, self._prices, self._tops = counts, first, prices, tops
+        self._counts, self.first, self._prices, self._peaks = counts, first, prices, peaks
         need = counts.measure(goal)
         self._bases = [ceiling]
-        for price, top in zip(prices, tops, strict=True):
-            self._bases.append(self._bases[-1] - price * fewest(need, top))
+        for price, level_peaks in zip(prices, peaks, strict=True):
+            self._bases.append(self._bases[-1] - price * fewest(need, level_peaks))
         self._allowed: dict[int, Allowed] = {}
 
     def allowed(self, level: int) -> Allowed:
-        """By the pods placed the most that the domains of this level and finer ones may have cost so far."""
-        found = self._allowed.get(level)
-        if found is None:
-            made: Allowed = _Remembered(self, level)
+        """By the pods that a sum places, the most that it may cost in domains of this level and finer."""
+        remembered = self._allowed.get(level)
+        if remembered is None:
+            max_costs: Allowed = _MaxCosts(self, level)
             if self._listed(level):
-                made = [self.most(level, counts) for counts in range(self.goal + 1)]
-            found = self._allowed[level] = made
-        return found
+                max_costs = [self.max_cost(level, counts) for counts in range(self.goal + 1)]
+            remembered = self._allowed[level] = max_costs
+        return remembered
 
     def _listed(self, level: int) -> bool:
         """Whether all numbers of pods are worked out at once: a list is read faster than a dictionary."""
-        return isinstance(self._counts, SingleClassCounts) and self.goal <= _MOST_LISTED
+        return isinstance(self._counts, SingleClassCounts) and self.goal <= _MAX_LISTED
 
-    def most(self, level: int, placed: PodCount) -> int:
-        """See `allowed`, for one sum."""
+    def max_cost(self, level: int, placed: PodCount) -> int:
+        """The same as `allowed`, for one sum."""
         place = level - self.first
-        left = self._counts.measure(self._counts.minus(self.goal, placed))
-        ahead = zip(self._prices[place:], self._tops[place:], strict=True)
-        return self._bases[place] - sum(price * fewest(left, top) for price, top in ahead)
+        remaining = self._counts.measure(self._counts.minus(self.goal, placed))
+        levels = zip(self._prices[place:], self._peaks[place:], strict=True)
+        return self._bases[place] - sum(
+            price * fewest(remaining, level_peaks) for price, level_peaks in levels
+        )
 
     def copies(self, level: int, start: int) -> int:
         """Domains of the level that can be paid for inside one whose own digits cost `start`."""
@@ -74,7 +76,7 @@ class CostLimit:
         return max(0, self._bases[place] - start) // price if price else sys.maxsize
 
 
-class _Remembered(dict[PodCount, int]):
+class _MaxCosts(dict[PodCount, int]):
     """What sums of a level may cost, each worked out when it is first read."""
 
     def __init__(self, limit: CostLimit, level: int) -> None:
@@ -82,8 +84,8 @@ class _Remembered(dict[PodCount, int]):
         self._limit, self._level = limit, level
 
     def __missing__(self, placed: PodCount) -> int:
-        most = self[placed] = self._limit.most(self._level, placed)
-        return most
+        max_cost = self[placed] = self._limit.max_cost(self._level, placed)
+        return max_cost
 
 
 def cost_limits(needed: Sequence[int], prices: Sequence[int], domains: int, floor: int = 0) -> Iterator[int]:
@@ -96,10 +98,10 @@ def cost_limits(needed: Sequence[int], prices: Sequence[int], domains: int, floo
         yield floor + prices[-1]
     yield sum(count * price for count, price in zip(needed, prices, strict=True)) + prices[-1] - 1
     for finest in range(max(0, len(prices) - 2), -1, -1):
-        least = sum(count * price for count, price in zip(needed[: finest + 1], prices, strict=False))
+        min_cost = sum(count * price for count, price in zip(needed[: finest + 1], prices, strict=False))
         gap = 0
         while needed[finest] + gap < domains:
-            yield least + (gap + 1) * prices[finest] - 1
+            yield min_cost + (gap + 1) * prices[finest] - 1
             gap = 2 * gap or 1
     yield unlimited(prices)
 
@@ -119,28 +121,28 @@ _FEW = 3
 weakly."""
 
 
-def fewest(wanted: Measure, tops: Peaks) -> int:
-    """Domains that hold what is wanted at the least, for the tops of their level."""
-    found = 0
-    for much, sums in zip(wanted, tops, strict=True):
+def fewest(wanted: Measure, peaks: Peaks) -> int:
+    """Domains that hold what is wanted at the least, for the peaks of their level."""
+    domains = 0
+    for amount, sums in zip(wanted, peaks, strict=True):
         highest = sums[-1]
-        if not much or not highest:
+        if not amount or not highest:
             continue
         if len(sums) == 1:
-            need = -(-much // highest)
-        elif much <= highest:
-            need = bisect_left(sums, much) + 1
+            need = -(-amount // highest)
+        elif amount <= highest:
+            need = bisect_left(sums, amount) + 1
         else:
             last = highest - sums[-2]
-            need = len(sums) - (much - highest) // -last
-        if need > found:
-            found = need
-    return found
+            need = len(sums) - (amount - highest) // -last
+        if need > domains:
+            domains = need
+    return domains
 
 
 def single_peaks(peak: Measure) -> Peaks:
-    """The tops where no domain holds more than this."""
-    return tuple([(one,) for one in peak])
+    """The peaks where no domain holds more than this."""
+    return tuple([(amount,) for amount in peak])
 
 
 def steady(peak: Measure, need: Measure) -> Measure:
@@ -150,6 +152,8 @@ def steady(peak: Measure, need: Measure) -> Measure:
     that two of them are needed hardly ever does.
     """
     return tuple(
-        max(most, (much - 1) // (-(-much // most) - 1)) if most and 1 < -(-much // most) <= _FEW else most
-        for much, most in zip(need, peak, strict=True)
+        max(highest, (amount - 1) // (-(-amount // highest) - 1))
+        if highest and 1 < -(-amount // highest) <= _FEW
+        else highest
+        for amount, highest in zip(need, peak, strict=True)
     )

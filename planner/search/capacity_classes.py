@@ -8,7 +8,7 @@ most is six pods, and what each level inside holds at most (the peaks) two pods 
 to the same are worked out once.
 
 A class says how much its domains could hold, by level, and (of hosts) what packings cost. Classes depend on
-contents alone, so they serve every snapshot. `PeaksByClass` sums the peaks up: the most that one, two, …
+capacities alone, so they serve every snapshot. `PeaksByClass` sums the peaks up: the most that one, two, …
 domains of a level hold together, from which `bounds` tells how many a gang needs.
 """
 
@@ -53,87 +53,91 @@ EMPTY = 0
 
 @dataclass(frozen=True, slots=True)
 class CapacityClass:
-    """What domains of equal contents have in common: level, children's classes, own cost.
+    """What domains of equal capacities have in common: level, children's classes, own cost.
 
-    The children of a wide one are parts of it, which cost nothing of their own and may hold what their
+    The children of a wide one are chunks of it, which cost nothing of their own and may hold what their
     children do.
     """
 
     level: int
     named: bool
     children: tuple[int, ...]
-    own: int
-    part: bool = False
+    own_cost: int
+    is_chunk: bool = False
     caps: tuple[CountCap, ...] = ()
 
     @property
     def ordered(self) -> bool:
-        """Whether the children are in the order of the nodes: those of a root and of a part hardly have
-        another like it. Those of others are not, so that what differs only in the order is of one class."""
-        return self.part or self.level == ROOT
+        """Whether the children are in the order of the nodes. Roots and chunks hardly ever have another like
+        them. The children of other domains are sorted, so that domains that differ in their order alone are
+        of one class."""
+        return self.is_chunk or self.level == ROOT
 
 
 class CapacityClasses:
-    """The classes of the domains of one topology for these kinds. By class: `made` (None of a host), the
-    `options` of a host, the `reach` (at least as many of each kind as it holds; exact for a single kind), and
-    the `peaks`, the most that one domain of each level holds, from the class's own level to the hosts."""
+    """The classes of the domains of one topology for these pod classes. By class: `domain_classes` (None of a
+    host), the `options` of a host, the `reach` (at least as many of each pod class as it holds; exact for a
+    single pod class), and the `peaks`, the most that one domain of each level holds, from the class's own
+    level to the hosts."""
 
-    def __init__(self, kinds: tuple[PodClass, ...], use: Exclusivity, weights: Weights) -> None:
-        self._kinds, self._use, self._weights = kinds, use, weights
+    def __init__(self, pod_classes: tuple[PodClass, ...], use: Exclusivity, weights: Weights) -> None:
+        self._pod_classes, self._use, self._weights = pod_classes, use, weights
         self._levels = len(weights.domains)
-        self._sharing = any(share_in(kind.shape.requests) for kind in kinds)
-        self.counts: CountAlgebra = algebra(kinds)
+        self._sharing = any(share_in(pod_class.shape.requests) for pod_class in pod_classes)
+        self.counts: CountAlgebra = algebra(pod_classes)
         self._wanted = self.counts.measure(self.counts.full)
-        self._project = projections(kinds, self.counts, self._levels)
-        self._split = splits(kinds, self.counts, self._levels)
-        self._united = unions(kinds, self.counts, self._levels)
-        self._trim = CapTrimmer(kinds, self.counts)
-        self.made: list[CapacityClass | None] = [None]
+        self._project = projections(pod_classes, self.counts, self._levels)
+        self._split = splits(pod_classes, self.counts, self._levels)
+        self._united = unions(pod_classes, self.counts, self._levels)
+        self._trim = CapTrimmer(pod_classes, self.counts)
+        self.domain_classes: list[CapacityClass | None] = [None]
         self.options: list[list[Option]] = [[]]
         self.reach: list[PodCount] = [self.counts.zero]
         self.peaks: list[tuple[Measure, ...]] = [()]
-        self._known: dict[object, int] = {}
-        self._of: dict[tuple[DomainCapacity, EligibilityMap], int] = {}
-        self._fit = HostFit(kinds, self._levels - 1)
+        self._class_ids: dict[object, int] = {}
+        self._class_of: dict[tuple[DomainCapacity, EligibilityMap], int] = {}
+        self._fit = HostFit(pod_classes, self._levels - 1)
         self._order: list[tuple[PodCount, int]] = [(self.counts.zero, 0)]
         self.highest = PeaksByClass()
 
     def __len__(self) -> int:
-        return len(self._of) + len(self.highest)
+        return len(self._class_of) + len(self.highest)
 
-    def of(self, content: DomainCapacity, match: EligibilityMap) -> int:
+    def of(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
         """The class of a domain; `EMPTY` where it can hold nothing."""
-        known = self._of.get((content, match))
-        if known is None:
-            made = self._host if content.free is not None else self._domain
-            known = self._of[content, match] = made(content, match)
-        return known
+        class_id = self._class_of.get((capacity, match))
+        if class_id is None:
+            classify = self._host if capacity.free is not None else self._domain
+            class_id = self._class_of[capacity, match] = classify(capacity, match)
+        return class_id
 
-    def held(self, known: int) -> Measure:
+    def held(self, class_id: int) -> Measure:
         """The most that a domain of the class holds of what is measured."""
-        return self.peaks[known][0]
+        return self.peaks[class_id][0]
 
-    def peak(self, known: int, level: int) -> Measure:
+    def peak(self, class_id: int, level: int) -> Measure:
         """The most that one domain of the level in here holds; () where none holds anything."""
-        made = self.made[known]
-        return self.peaks[known][level - made.level if made else 0] if known else ()
+        domain_class = self.domain_classes[class_id]
+        return self.peaks[class_id][level - domain_class.level if domain_class else 0] if class_id else ()
 
-    def kept(self, made: CapacityClass, counts: PodCount) -> PodCount:
-        """What a domain may hold of what its nodes could."""
-        project = self._project[made.level] if made.level >= 0 else None
-        counts = project(counts, made.named) if project else counts
-        counts = self._trim.bound(made.level, counts, made.caps) if made.caps else counts
-        united = self._united[made.level] if made.level >= 0 else None
-        return united(counts, made.named) if united else counts
+    def kept(self, domain_class: CapacityClass, counts: PodCount) -> PodCount:
+        """The most that a domain may keep of what its nodes could hold, under its pod classes' rules."""
+        project = self._project[domain_class.level] if domain_class.level >= 0 else None
+        counts = project(counts, domain_class.named) if project else counts
+        counts = (
+            self._trim.bound(domain_class.level, counts, domain_class.caps) if domain_class.caps else counts
+        )
+        united = self._united[domain_class.level] if domain_class.level >= 0 else None
+        return united(counts, domain_class.named) if united else counts
 
     def unites(self, level: int) -> bool:
-        """Whether a domain of the level has all pods of some kinds, or none of them."""
+        """Whether a domain of the level has all pods of some pod classes, or none of them."""
         return level >= 0 and self._united[level] is not None
 
     def each_kept(
         self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """The same, as the counts that no other exceed: of kinds that shun each other there is one."""
+        """The same, as the counts that no other exceed: of pod classes that shun each other there is one."""
         if level < 0:
             return (counts,)
         project, split = self._project[level], self._split[level]
@@ -141,129 +145,137 @@ class CapacityClasses:
         each = split(counts) if split and named else (counts,)
         each = self._trim.each(level, each, caps) if caps else each
         united = self._united[level]
-        return tuple([united(one, named) for one in each]) if united else each
+        return tuple([united(kept, named) for kept in each]) if united else each
 
-    def binds(self, made: CapacityClass) -> bool:
+    def binds(self, domain_class: CapacityClass) -> bool:
         """Whether a domain of the class may not hold all that its children could together."""
-        if made.part or made.level < 0:
+        if domain_class.is_chunk or domain_class.level < 0:
             return False
         rules = (self._project, self._split, self._united)
-        return bool(made.caps) or any(rule[made.level] for rule in rules)
+        return bool(domain_class.caps) or any(rule[domain_class.level] for rule in rules)
 
-    def _usable(self, content: DomainCapacity) -> bool:
+    def _usable(self, capacity: DomainCapacity) -> bool:
         if self._use == "shared":
-            return not content.held
-        return not content.gang
+            return not capacity.held
+        return not capacity.gang
 
-    def _host(self, content: DomainCapacity, match: EligibilityMap) -> int:
-        best = self._packings(content, match) if self._usable(content) else ()
+    def _host(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
+        best = self._packings(capacity, match) if self._usable(capacity) else ()
         rules = (self._project, self._split, self._united)
-        if match.caps or any(rule[content.level] for rule in rules):
+        if match.caps or any(rule[capacity.level] for rule in rules):
             kept = (
-                one
+                kept_counts
                 for counts in best
-                for one in self.each_kept(content.level, counts, named=content.named, caps=match.caps)
-                if one != self.counts.zero
+                for kept_counts in self.each_kept(
+                    capacity.level, counts, named=capacity.named, caps=match.caps
+                )
+                if kept_counts != self.counts.zero
             )
             best = tuple(dict.fromkeys(kept))
         if not best:
             return EMPTY
-        short = match.penalty + (opens_gpus(self._kinds, content.gpus) if self._sharing else 0)
-        own = self._weights.own(content) + self._weights.penalty * short
-        known = self._known.get((best, own))
-        if known is None:
+        shortfall = match.penalty + (opens_gpus(self._pod_classes, capacity.gpus) if self._sharing else 0)
+        own_cost = self._weights.own(capacity) + self._weights.penalty * shortfall
+        class_id = self._class_ids.get((best, own_cost))
+        if class_id is None:
             measures = [self.counts.measure(counts) for counts in best]
             peak = tuple(max(column) for column in zip(*measures, strict=True))
-            reach = self.counts.pack(peak[: len(self._kinds)])
-            options = [(counts, own) for counts in sorted(best)]  # so that ties hang on no other node
-            known = self._new((best, own), None, options, reach, (peak,))
-        return known
+            reach = self.counts.pack(peak[: len(self._pod_classes)])
+            options = [(counts, own_cost) for counts in sorted(best)]  # so that ties hang on no other node
+            class_id = self._new((best, own_cost), None, options, reach, (peak,))
+        return class_id
 
-    def _packings(self, content: DomainCapacity, match: EligibilityMap) -> tuple[PodCount, ...]:
-        """What the host could hold of the kinds, empty where nothing fits."""
+    def _packings(self, capacity: DomainCapacity, match: EligibilityMap) -> tuple[PodCount, ...]:
+        """What the host could hold of the pod classes, empty where nothing fits."""
         allowed = tuple(
-            not why and not condition_obstacle(kind.shape, content)
-            for kind, why in zip(self._kinds, match.why, strict=True)
+            not reason and not condition_obstacle(pod_class.shape, capacity)
+            for pod_class, reason in zip(self._pod_classes, match.why, strict=True)
         )
         if not any(allowed):
             return ()
-        assert content.free is not None, "only hosts are packed"
-        if len(self._kinds) > 1:
+        assert capacity.free is not None, "only hosts are packed"
+        if len(self._pod_classes) > 1:
             best = self._fit.best(
-                content.free,
+                capacity.free,
                 allowed,
-                content.gpus,
-                content.numa_state,
-                content.available_devices,
-                content.nvlink_size,
+                capacity.gpus,
+                capacity.numa_state,
+                capacity.available_devices,
+                capacity.nvlink_size,
             )
             return tuple([self.counts.pack(counts) for counts in best])
-        kind = self._kinds[0]
-        wanted = 1 if self._levels - 1 in kind.anti_affinity_levels else kind.count
+        pod_class = self._pod_classes[0]
+        wanted = 1 if self._levels - 1 in pod_class.anti_affinity_levels else pod_class.count
         room = min(
-            wanted, max_pods(content.free, kind.shape, content.gpus, wanted, content.available_devices)
+            wanted,
+            max_pods(capacity.free, pod_class.shape, capacity.gpus, wanted, capacity.available_devices),
         )
-        if content.nvlink_size and kind.shape.nvlink_group:
-            room = max_pods_in_groups(content.nvlink_size, content.free, kind.shape, room)
-        if content.numa_state is not None:
-            room = content.numa_state.max_pods(alignment_for(kind.shape), room)
+        if capacity.nvlink_size and pod_class.shape.nvlink_group:
+            room = max_pods_in_groups(capacity.nvlink_size, capacity.free, pod_class.shape, room)
+        if capacity.numa_state is not None:
+            room = capacity.numa_state.max_pods(alignment_for(pod_class.shape), room)
         return (room,) if room else ()
 
-    def _domain(self, content: DomainCapacity, match: EligibilityMap) -> int:
-        held = content.level == self._weights.reservable and content.named and content.gang
+    def _domain(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
+        held = capacity.level == self._weights.reservable and capacity.named and capacity.gang
         if held and self._use == "apart":
             return EMPTY
-        of = self._of
-        classes = [of.get((one, its)) or self.of(one, its) for _, one, its in inside(content, match)]
-        children = [one for one in classes if one]
+        class_ids = self._class_of
+        classes = [
+            class_ids.get((child, child_match)) or self.of(child, child_match)
+            for _, child, child_match in inside(capacity, match)
+        ]
+        children = [class_id for class_id in classes if class_id]
         if not children:
             return EMPTY
-        if content.level > ROOT and not content.is_chunk:
+        if capacity.level > ROOT and not capacity.is_chunk:
             children.sort(key=self._order.__getitem__)
-        own = self._weights.own(content) if content.level > ROOT and not content.is_chunk else 0
-        caps = () if content.is_chunk else match.caps
-        key = CapacityClass(content.level, content.named, tuple(children), own, content.is_chunk, caps)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._of_children(key)
-        return known
+        own_cost = self._weights.own(capacity) if capacity.level > ROOT and not capacity.is_chunk else 0
+        caps = () if capacity.is_chunk else match.caps
+        key = CapacityClass(
+            capacity.level, capacity.named, tuple(children), own_cost, capacity.is_chunk, caps
+        )
+        class_id = self._class_ids.get(key)
+        if class_id is None:
+            class_id = self._class_ids[key] = self._of_children(key)
+        return class_id
 
     def _of_children(self, key: CapacityClass) -> int:
-        """A class that is new."""
-        tops = [self.peaks[child][0] for child in key.children]
-        whole = map(min, map(sum, zip(*tops, strict=True)), self._wanted)
-        measure = tuple(whole)
-        reach = self.counts.pack(measure[: len(self._kinds)])
-        reach = reach if key.part else self.kept(key, reach)
+        """A new class of domains with these children; `EMPTY` where the rules leave it nothing."""
+        peaks = [self.peaks[child][0] for child in key.children]
+        totals = map(min, map(sum, zip(*peaks, strict=True)), self._wanted)
+        measure = tuple(totals)
+        reach = self.counts.pack(measure[: len(self._pod_classes)])
+        reach = reach if key.is_chunk else self.kept(key, reach)
         if reach == self.counts.zero:
             return EMPTY
         measure = tuple(map(min, measure, self.counts.measure(reach)))
         rows = [self._domain_peaks(child) for child in set(key.children)]
-        below = tuple(
+        peaks_inside = tuple(
             tuple(max(column) for column in zip(*level, strict=True)) for level in zip(*rows, strict=True)
         )
-        return self._new(key, key, [], reach, (measure, *below))
+        return self._new(key, key, [], reach, (measure, *peaks_inside))
 
-    def _domain_peaks(self, known: int) -> tuple[Measure, ...]:
-        """The peaks of what is inside a domain of which this is a child, or a part."""
-        made = self.made[known]
-        return self.peaks[known][1:] if made and made.part else self.peaks[known]
+    def _domain_peaks(self, class_id: int) -> tuple[Measure, ...]:
+        """The peaks of what is inside a domain of which this is a child, or a chunk."""
+        domain_class = self.domain_classes[class_id]
+        return self.peaks[class_id][1:] if domain_class and domain_class.is_chunk else self.peaks[class_id]
 
     def _new(
         self,
         key: object,
-        made: CapacityClass | None,
+        domain_class: CapacityClass | None,
         options: list[Option],
         reach: PodCount,
         peaks: tuple[Measure, ...],
     ) -> int:
-        self.made.append(made)
+        self.domain_classes.append(domain_class)
         self.options.append(options)
         self.reach.append(reach)
         self.peaks.append(peaks)
-        self._order.append((reach, made.own if made else options[0][1]))
-        self._known[key] = len(self.made) - 1
-        return self._known[key]
+        self._order.append((reach, domain_class.own_cost if domain_class else options[0][1]))
+        self._class_ids[key] = len(self.domain_classes) - 1
+        return self._class_ids[key]
 
 
 MAX_LISTED = 64
@@ -275,43 +287,53 @@ class _Classes(Protocol):
     """What is asked of classes: see `CapacityClasses`."""
 
     @property
-    def made(self) -> Sequence[CapacityClass | None]: ...
+    def domain_classes(self) -> Sequence[CapacityClass | None]: ...
 
-    def held(self, known: int, /) -> Measure:
+    def held(self, class_id: int, /) -> Measure:
         """The most that a domain of the class holds."""
         ...
 
 
 class PeaksByClass:
-    """The tops of the levels inside the domains of each class, down to the hosts."""
+    """The peaks of the levels inside the domains of each class, down to the hosts."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Peaks, ...]] = {}
+        self._peaks: dict[int, tuple[Peaks, ...]] = {}
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._peaks)
 
-    def inside(self, classes: _Classes, known: int) -> tuple[Peaks, ...]:
-        """The tops of the levels inside a domain of the class; () of a host."""
-        found = self._known.get(known)
-        if found is None:
-            made = classes.made[known]
-            rows = [self._row(classes, child) for child in made.children] if made else []
-            found = tuple([_joined(level) for level in zip(*rows, strict=True)])
-            self._known[known] = found
-        return found
+    def inside(self, classes: _Classes, class_id: int) -> tuple[Peaks, ...]:
+        """The peaks of the levels inside a domain of the class; () of a host."""
+        peaks = self._peaks.get(class_id)
+        if peaks is None:
+            domain_class = classes.domain_classes[class_id]
+            rows = [self._row(classes, child) for child in domain_class.children] if domain_class else []
+            peaks = tuple([_joined(level) for level in zip(*rows, strict=True)])
+            self._peaks[class_id] = peaks
+        return peaks
 
-    def _row(self, classes: _Classes, known: int) -> tuple[Peaks, ...]:
-        """A child's own level and those inside it; of a part only these."""
-        made, inside = classes.made[known], self.inside(classes, known)
-        return inside if made and made.part else (single_peaks(classes.held(known)), *inside)
+    def _row(self, classes: _Classes, class_id: int) -> tuple[Peaks, ...]:
+        """A child's own level and those inside it; of a chunk only these."""
+        domain_class, inside = classes.domain_classes[class_id], self.inside(classes, class_id)
+        return (
+            inside
+            if domain_class and domain_class.is_chunk
+            else (single_peaks(classes.held(class_id)), *inside)
+        )
 
 
-def _joined(tops: Iterable[Peaks]) -> Peaks:
-    return tuple([_summed(column) for column in zip(*tops, strict=True)])
+def _joined(peaks: Iterable[Peaks]) -> Peaks:
+    return tuple([_summed(column) for column in zip(*peaks, strict=True)])
 
 
 def _summed(column: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     """The highest of what one more domain adds to any of these sums."""
-    each = sorted([more for sums in column for more in map(int.__sub__, sums, (0, *sums))], reverse=True)
-    return tuple(accumulate([more for place, more in enumerate(each[:MAX_LISTED]) if more or not place]))
+    additions = sorted(
+        [addition for sums in column for addition in map(int.__sub__, sums, (0, *sums))], reverse=True
+    )
+    return tuple(
+        accumulate(
+            [addition for place, addition in enumerate(additions[:MAX_LISTED]) if addition or not place]
+        )
+    )

@@ -49,7 +49,7 @@ from planner.search.pod_counts import (
 )
 
 PodsByNode = list[tuple[int, tuple[int, ...]]]
-"""Nodes (by their place in the domain) with the number of pods of each kind."""
+"""Nodes (by their place in the domain) with the number of pods of each pod class."""
 
 
 _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
@@ -58,7 +58,7 @@ _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
 The first change with few pods, so that most of what is worked out with them is still good in the next plan;
 the second end searches that the first do not, but change with many a pod. So the first are tried first, with
 few sums; where that does not do, the second serve; if another plan asks for as many pods, the first are tried
-once more, with many sums. It is a matter of time alone: where the one kind does not end a search, the other
+once more, with many sums. It is a matter of time alone: where one of them does not end a search, the other
 is tried.
 """
 
@@ -74,13 +74,13 @@ _FITS_BUDGET, _FITS_BEAM = 100_000, 24
 many, which may tell fewer. A thirtieth of a plan's budget: a refusal names one such domain a level."""
 
 
-_MOST_PARTS = 48
+_MAX_CHUNKS = 48
 """Parts of wide domains whose sums are kept until they are filled. Of other domains those of the last one
 alone are kept: most often it is the one that is filled next. The sums of a large domain take megabytes, and
 what is not there is added up again."""
 
 
-_MOST_WHOLE = 6
+_MAX_WHOLE = 6
 """Classes up to which each set of whole classes is a goal of its own: two to the sixth are 64 goals a
 domain."""
 
@@ -98,23 +98,23 @@ class FrontierSearch(NamedTuple):
 
 
 class DomainPacking:
-    """One gang's kinds in the domains of one topology. See the module's words.
+    """The least cost of one gang's pod classes in domains of one topology, and the placement of that cost.
 
     Without a budget each piece of work has its own, and what is found stays good for later plans.
     """
 
     def __init__(
         self,
-        kinds: tuple[PodClass, ...],
+        pod_classes: tuple[PodClass, ...],
         use: Exclusivity,
         weights: Weights,
         budget: WorkBudget | None = None,
         beam: int = 0,
         classes: CapacityClasses | PooledClasses | None = None,
     ) -> None:
-        self._kinds, self._use = kinds, use
+        self._pod_classes, self._use = pod_classes, use
         self.weights = weights
-        self.classes = CapacityClasses(kinds, use, weights) if classes is None else classes
+        self.classes = CapacityClasses(pod_classes, use, weights) if classes is None else classes
         self.counts: CountAlgebra = self.classes.counts
         self._own_budgets, self._beam = budget is None, beam
         self._need = self.counts.measure(self.counts.full)
@@ -128,8 +128,8 @@ class DomainPacking:
         self._floors: dict[tuple[int, PodCount], int] = {}
         self._within: dict[tuple[int, PodCount], CostLimit] = {}
         self._frontiers: dict[tuple[int, PodCount], FrontierSearch] = {}
-        self._parts: dict[tuple[int, CostLimit], FrontierSearch] = {}
-        self._most: dict[int, int] = {EMPTY: 0}
+        self._chunks: dict[tuple[int, CostLimit], FrontierSearch] = {}
+        self._max_pods: dict[int, int] = {EMPTY: 0}
         self._hard: set[object] = set()
         self._in_trial = False
         self._bounds_of_goal: dict[PodCount, _BoundsOfGoal] = {}
@@ -140,73 +140,78 @@ class DomainPacking:
         """How much it remembers."""
         return len(self.classes) + len(self._covers) + len(self._options)
 
-    def reach(self, content: DomainCapacity, match: EligibilityMap) -> PodCount:
-        """At least as many of each kind as the domain can hold; exact for a single kind."""
-        return self.classes.reach[self.classes.of(content, match)]
+    def reach(self, capacity: DomainCapacity, match: EligibilityMap) -> PodCount:
+        """At least as many of each pod class as the domain can hold; exact for a single pod class."""
+        return self.classes.reach[self.classes.of(capacity, match)]
 
-    def bound(self, content: DomainCapacity, match: EligibilityMap, level: int) -> Measure:
-        """No domain of the level in here holds more of any kind than this; () where none holds anything."""
-        return self.classes.peak(self.classes.of(content, match), level)
+    def bound(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> Measure:
+        """The most of each pod class that one domain of the level in here holds; () where none holds
+        anything."""
+        return self.classes.peak(self.classes.of(capacity, match), level)
 
-    def may_hold_all(self, content: DomainCapacity, match: EligibilityMap, level: int) -> bool:
+    def may_hold_all(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> bool:
         """Whether a domain of the level in here may hold the whole gang; cheap to tell."""
-        peak = self.bound(content, match, level)
+        peak = self.bound(capacity, match, level)
         return bool(peak) and all(map(int.__ge__, peak, self._need))
 
-    def least_cost(self, content: DomainCapacity, match: EligibilityMap) -> int:
+    def least_cost(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
         """No placement of the whole gang in the domain costs less; cheap to tell."""
-        known = self.classes.of(content, match)
-        made, need = self.classes.made[known], self._need
-        if made is None:
+        class_id = self.classes.of(capacity, match)
+        domain_class, need = self.classes.domain_classes[class_id], self._need
+        if domain_class is None:
             return 0
-        prices = self.weights.domains[made.level + 1 :]
-        tops = self._peaks_inside(known, need)
-        return made.own + sum(price * fewest(need, top) for price, top in zip(prices, tops, strict=True))
+        prices = self.weights.domains[domain_class.level + 1 :]
+        peaks = self._peaks_inside(class_id, need)
+        return domain_class.own_cost + sum(
+            price * fewest(need, level_peaks) for price, level_peaks in zip(prices, peaks, strict=True)
+        )
 
-    def cost(self, content: DomainCapacity, match: EligibilityMap, ceiling: int | None = None) -> int | None:
+    def cost(self, capacity: DomainCapacity, match: EligibilityMap, ceiling: int | None = None) -> int | None:
         """The least cost of the whole gang inside the domain; None where it does not fit.
 
         With a ceiling (which a search that is kept leaves aside) also where it costs more than that.
         """
-        known = self.classes.of(content, match)
+        class_id = self.classes.of(capacity, match)
         if self._own_budgets:
             ceiling = None
-        return self._cost_of(known, self.counts.full, ceiling)
+        return self._cost_of(class_id, self.counts.full, ceiling)
 
-    def _cost_of(self, known: int, goal: PodCount, ceiling: int | None) -> int | None:
-        cost, tried = self._best.get((known, goal), (None, -1))
-        if cost is None and tried is not None and (ceiling is None or ceiling > tried):
-            with self._one("cost", known, goal):
-                cost = self._least(known, goal, ceiling)
-            self._best[known, goal] = (cost, ceiling)
+    def _cost_of(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
+        cost, tried_ceiling = self._best.get((class_id, goal), (None, -1))
+        if cost is None and tried_ceiling is not None and (ceiling is None or ceiling > tried_ceiling):
+            with self._piece_of_work("cost", class_id, goal):
+                cost = self._min_cost(class_id, goal, ceiling)
+            self._best[class_id, goal] = (cost, ceiling)
         return cost
 
-    def fits(self, content: DomainCapacity, match: EligibilityMap) -> int:
+    def fits(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
         """The most pods of the gang that the domain can hold at once."""
-        known = self.classes.of(content, match)
-        if known not in self._most:
-            self._most[known] = self._most_of(known)
-        return self._most[known]
+        class_id = self.classes.of(capacity, match)
+        if class_id not in self._max_pods:
+            self._max_pods[class_id] = self._max_pods_of(class_id)
+        return self._max_pods[class_id]
 
-    def _most_of(self, known: int) -> int:
+    def _max_pods_of(self, class_id: int) -> int:
         """By a search of its own; where that is too long, by one with a beam, which may find fewer."""
         for beam in (0, _FITS_BEAM):
             budget = WorkBudget(_FITS_BUDGET << bool(beam))
-            search = DomainPacking(self._kinds, self._use, self.weights, budget, beam, self.classes)
+            search = DomainPacking(self._pod_classes, self._use, self.weights, budget, beam, self.classes)
             with suppress(BudgetEnded):
-                options = search._options_of(known, search._limit(known, self.counts.full, None))
+                options = search._options_of(class_id, search._limit(class_id, self.counts.full, None))
                 return max((self.counts.size(counts) for counts, _ in options), default=0)
         return 0
 
-    def place(self, content: DomainCapacity, match: EligibilityMap) -> PodsByNode:
+    def place(self, capacity: DomainCapacity, match: EligibilityMap) -> PodsByNode:
         """The cheapest placement inside a domain that holds the gang; ties fill earlier nodes."""
-        cost = self.cost(content, match)
+        cost = self.cost(capacity, match)
         assert cost is not None, "only a domain that holds the gang is asked for its placement"
-        return self._cover(content, match, self.counts.full, cost)
+        return self._cover(capacity, match, self.counts.full, cost)
 
     @contextmanager
-    def _one(self, *work: object) -> Iterator[None]:
-        """One piece of work, with a budget of its own where the search has none; too hard once is so ever."""
+    def _piece_of_work(self, *work: object) -> Iterator[None]:
+        """A piece of work, with a budget of its own where the search has none.
+
+        One that has ended in its budget is not tried again: another plan would spend as much for nothing."""
         if not self._own_budgets or self._in_trial:
             yield
             return
@@ -224,135 +229,152 @@ class DomainPacking:
     # -- options -------------------------------------------------------------------------------------------
 
     def _limit(
-        self, known: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
+        self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
     ) -> CostLimit:
-        """The limit to reach a goal inside a domain of this class within a ceiling, None for none; the
-        class's own cost aside."""
-        made = self.classes.made[known]
-        first = made.level + 1 if made else len(self.weights.domains) - 1
+        """What sums inside a domain of this class may cost, so that the goal is reached within the ceiling.
+
+        The domain's own cost is not part of the ceiling; None is no ceiling.
+        """
+        domain_class = self.classes.domain_classes[class_id]
+        first = domain_class.level + 1 if domain_class else len(self.weights.domains) - 1
         prices = self.weights.domains[first:]
-        tops = self._peaks_inside(known, self.counts.measure(goal), exact=pairs is not None)
-        most = unlimited(prices) if ceiling is None else ceiling
-        key = (goal, first, tops, most, pairs)
-        found = self._limits.get(key)
-        if found is None:
+        peaks = self._peaks_inside(class_id, self.counts.measure(goal), exact=pairs is not None)
+        max_cost = unlimited(prices) if ceiling is None else ceiling
+        key = (goal, first, peaks, max_cost, pairs)
+        limit = self._limits.get(key)
+        if limit is None:
             if pairs is None:
-                found = CostLimit(self.counts, goal, first, prices, tops, most)
+                limit = CostLimit(self.counts, goal, first, prices, peaks, max_cost)
             else:
-                found = JointCostLimit(self.counts, goal, first, prices, tops, most, pairs)
-            self._limits[key] = found
-        return found
+                limit = JointCostLimit(self.counts, goal, first, prices, peaks, max_cost, pairs)
+            self._limits[key] = limit
+        return limit
 
-    def _peaks_inside(self, known: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
-        """The tops of the levels inside a class's domain, or of a host alone."""
+    def _peaks_inside(self, class_id: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
+        """The most that domains of each level inside hold together; of a host, the most that it holds."""
         if self._own_budgets and not exact and isinstance(self.classes, CapacityClasses):
-            peaks = self.classes.peaks[known][self.classes.made[known] is not None :]
+            peaks = self.classes.peaks[class_id][self.classes.domain_classes[class_id] is not None :]
             return tuple([single_peaks(steady(peak, need)) for peak in peaks])
-        return self.classes.highest.inside(self.classes, known) or (single_peaks(self.classes.held(known)),)
-
-    def _options_of(self, known: int, limit: CostLimit) -> list[Option]:
-        """The options of a class that the limit has use for."""
-        options = self._options.get((known, limit))
-        if options is None:
-            made = self.classes.made[known]
-            if made is None:
-                options = self.classes.options[known]
-                level = len(self.weights.domains) - 1
-            else:
-                with self._one("options", known, limit):
-                    options = self._sums_of(made, known, limit)
-                level = made.level + made.part
-            if level >= limit.first:
-                allowed = limit.allowed(level)
-                least, goal = self.counts.least, limit.goal
-                options = [(one, cost) for one, cost in options if cost <= allowed[least(one, goal)]]
-            self._options[known, limit] = options
-        return options
-
-    def _sums_of(self, made: CapacityClass, known: int, limit: CostLimit) -> list[Option]:
-        """What the children of a domain hold together; `start` is what touching the domain itself breaks."""
-        if not made.part and self._wholes(made.level):
-            return self._whole_options(known, limit.goal)
-        if made.part:
-            stage = self._in_part(known, limit).stages[-1]
-            return sorted((counts, cost) for counts, cost in stage.items() if counts != self.counts.zero)
-        price = self.weights.domains[made.level] if made.level >= limit.first else made.own
-        stage = self._freely(made.children, limit, made.level + 1, made.own - price).stages[-1]
-        kept: CostBySum = {}
-        for counts, cost in stage.items():
-            for one in self.classes.each_kept(made.level, counts, named=made.named, caps=made.caps):
-                if one != self.counts.zero and cost + price < kept.get(one, cost + price + 1):
-                    kept[one] = cost + price
-        return sorted(self.counts.undominated(kept).items())
-
-    def _in_part(self, known: int, limit: CostLimit) -> FrontierSearch:
-        """What the children of a part come to, for they are asked for again when the part is filled."""
-        found = self._parts.pop((known, limit), None)
-        if found is None:
-            made = self.classes.made[known]
-            assert made is not None, "a part is no host"
-            found = self._freely(made.children, limit, made.level + 1)
-        self._parts[known, limit] = found
-        if len(self._parts) > _MOST_PARTS:
-            del self._parts[next(iter(self._parts))]
-        return found
-
-    def _wholes(self, level: int) -> bool:
-        """Whether in a domain of the level several kinds are each wholly or not at all."""
-        return 1 < len(self._kinds) <= _MOST_WHOLE and all(
-            kind.count == 1 or kind.required >= level > ROOT for kind in self._kinds
+        return self.classes.highest.inside(self.classes, class_id) or (
+            single_peaks(self.classes.held(class_id)),
         )
 
-    def _whole_options(self, known: int, goal: PodCount) -> list[Option]:
-        """The options of whole kinds, each set of them a goal of its own."""
-        made = self.classes.made[known]
-        assert made is not None, "hosts have their options"
-        found: CostBySum = {}
-        each = [
-            n if n == kind.count else 0 for n, kind in zip(self.counts.each(goal), self._kinds, strict=True)
-        ]
-        for taken in product(*((0, n) if n else (0,) for n in each)):
-            part = self.counts.pack(taken)
-            kept = self.classes.each_kept(made.level, part, named=made.named, caps=made.caps)
-            if part and kept == (part,):
-                cost = self._cost_of(known, part, None)
-                if cost is not None:
-                    found[part] = cost
-        return sorted(self.counts.undominated(found).items())
+    def _options_of(self, class_id: int, limit: CostLimit) -> list[Option]:
+        """The options of a class that the limit has use for."""
+        options = self._options.get((class_id, limit))
+        if options is None:
+            domain_class = self.classes.domain_classes[class_id]
+            if domain_class is None:
+                options = self.classes.options[class_id]
+                level = len(self.weights.domains) - 1
+            else:
+                with self._piece_of_work("options", class_id, limit):
+                    options = self._sums_of(domain_class, class_id, limit)
+                level = domain_class.level + domain_class.is_chunk
+            if level >= limit.first:
+                allowed = limit.allowed(level)
+                smaller, goal = self.counts.smaller, limit.goal
+                options = [
+                    (counts, cost) for counts, cost in options if cost <= allowed[smaller(counts, goal)]
+                ]
+            self._options[class_id, limit] = options
+        return options
 
-    def _least(self, known: int, goal: PodCount, ceiling: int | None) -> int | None:
+    def _sums_of(self, domain_class: CapacityClass, class_id: int, limit: CostLimit) -> list[Option]:
+        """The options of a domain or chunk: the sums of its children's, as the domain may keep them."""
+        if not domain_class.is_chunk and self._wholes(domain_class.level):
+            return self._whole_options(class_id, limit.goal)
+        if domain_class.is_chunk:
+            stage = self._in_chunk(class_id, limit).stages[-1]
+            return sorted((counts, cost) for counts, cost in stage.items() if counts != self.counts.zero)
+        price = (
+            self.weights.domains[domain_class.level]
+            if domain_class.level >= limit.first
+            else domain_class.own_cost
+        )
+        stage = self._freely(
+            domain_class.children, limit, domain_class.level + 1, domain_class.own_cost - price
+        ).stages[-1]
+        kept: CostBySum = {}
+        for counts, cost in stage.items():
+            for kept_counts in self.classes.each_kept(
+                domain_class.level, counts, named=domain_class.named, caps=domain_class.caps
+            ):
+                if kept_counts != self.counts.zero and cost + price < kept.get(kept_counts, cost + price + 1):
+                    kept[kept_counts] = cost + price
+        return sorted(self.counts.undominated(kept).items())
+
+    def _in_chunk(self, class_id: int, limit: CostLimit) -> FrontierSearch:
+        """The sums of a chunk's children. They are kept: the placement in the chunk is read off them."""
+        frontier = self._chunks.pop((class_id, limit), None)
+        if frontier is None:
+            domain_class = self.classes.domain_classes[class_id]
+            assert domain_class is not None, "a chunk is no host"
+            frontier = self._freely(domain_class.children, limit, domain_class.level + 1)
+        self._chunks[class_id, limit] = frontier
+        if len(self._chunks) > _MAX_CHUNKS:
+            del self._chunks[next(iter(self._chunks))]
+        return frontier
+
+    def _wholes(self, level: int) -> bool:
+        """Whether in a domain of the level several pod classes are each wholly or not at all."""
+        return 1 < len(self._pod_classes) <= _MAX_WHOLE and all(
+            pod_class.count == 1 or pod_class.required >= level > ROOT for pod_class in self._pod_classes
+        )
+
+    def _whole_options(self, class_id: int, goal: PodCount) -> list[Option]:
+        """The options of whole pod classes, each set of them a goal of its own."""
+        domain_class = self.classes.domain_classes[class_id]
+        assert domain_class is not None, "hosts have their options"
+        costs: CostBySum = {}
+        wanted = [
+            n if n == pod_class.count else 0
+            for n, pod_class in zip(self.counts.each(goal), self._pod_classes, strict=True)
+        ]
+        for chosen in product(*((0, n) if n else (0,) for n in wanted)):
+            part = self.counts.pack(chosen)
+            kept = self.classes.each_kept(
+                domain_class.level, part, named=domain_class.named, caps=domain_class.caps
+            )
+            if part and kept == (part,):
+                cost = self._cost_of(class_id, part, None)
+                if cost is not None:
+                    costs[part] = cost
+        return sorted(self.counts.undominated(costs).items())
+
+    def _min_cost(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
         need = self.counts.measure(goal)
-        if known == EMPTY or any(map(int.__lt__, self.classes.held(known), need)):
+        if class_id == EMPTY or any(map(int.__lt__, self.classes.held(class_id), need)):
             return None
-        made = self.classes.made[known]
-        if made is None:
-            options = self.classes.options[known]
+        domain_class = self.classes.domain_classes[class_id]
+        if domain_class is None:
+            options = self.classes.options[class_id]
             return min((cost for counts, cost in options if self.counts.covers(counts, goal)), default=None)
-        if self._beam or not self._joint_bounds_hold(made):
-            return self._least_within(known, goal, ceiling)
+        if self._beam or not self._joint_bounds_hold(domain_class):
+            return self._min_cost_within(class_id, goal, ceiling)
         state = self._bounds_of_goal.get(goal, "unknown")
         if state != "joint":
             with suppress(BudgetEnded), self._trial(_SEPARATE_BOUNDS[state]):
-                cost = self._least_within(known, goal, ceiling)
+                cost = self._min_cost_within(class_id, goal, ceiling)
                 if state == "joint once":
                     self._bounds_of_goal[goal] = "separate"
                 return cost
         self._bounds_of_goal[goal] = "joint once" if state == "unknown" else "joint"
         assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"
-        pairs = level_pair_bounds(self.classes, known)
+        pairs = level_pair_bounds(self.classes, class_id)
         with suppress(BudgetEnded), self._trial(BUDGET // 2):
-            return self._least_within(known, goal, ceiling, pairs)
-        return self._least_within(known, goal, ceiling)
+            return self._min_cost_within(class_id, goal, ceiling, pairs)
+        return self._min_cost_within(class_id, goal, ceiling)
 
-    def _joint_bounds_hold(self, made: CapacityClass) -> bool:
+    def _joint_bounds_hold(self, domain_class: CapacityClass) -> bool:
         """Whether `joint_bounds` can serve: one class of pods, and two levels or more, all with a price."""
-        prices = self.weights.domains[made.level + 1 :]
-        one_class = len(self._kinds) == 1 and isinstance(self.classes, CapacityClasses)
+        prices = self.weights.domains[domain_class.level + 1 :]
+        one_class = len(self._pod_classes) == 1 and isinstance(self.classes, CapacityClasses)
         return one_class and len(prices) > 1 and all(prices)
 
     @contextmanager
     def _trial(self, work: int) -> Iterator[None]:
-        """Work that takes so much of the budget at the most, with all that is worked out for it."""
+        """Work that may take so much of the budget at the most. What it does not use is given back."""
         left, own_budget = self._budget.left, self._own_budgets
         part = self._budget.left = work if own_budget else min(left, work)
         self._in_trial = True
@@ -362,40 +384,48 @@ class DomainPacking:
             self._in_trial = False
             self._budget.left = left if own_budget else self._budget.left + left - part
 
-    def _least_within(
-        self, known: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
+    def _min_cost_within(
+        self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
     ) -> int | None:
-        """The least cost by trying one ceiling after another; with `pairs` by the bounds over two levels."""
-        made, need = self.classes.made[known], self.counts.measure(goal)
-        assert made is not None, "a host has its options"
-        prices, tops = (
-            self.weights.domains[made.level + 1 :],
-            self._peaks_inside(known, need, exact=pairs is not None),
+        """The least cost, by one search after another, each with a higher ceiling; the first with a place
+        ends it.
+
+        `pairs`: bounds over two levels at once (`joint_bounds`); without them each level has its own.
+        """
+        domain_class, need = self.classes.domain_classes[class_id], self.counts.measure(goal)
+        assert domain_class is not None, "a host has its options"
+        prices, peaks = (
+            self.weights.domains[domain_class.level + 1 :],
+            self._peaks_inside(class_id, need, exact=pairs is not None),
         )
-        above = None if ceiling is None else ceiling - made.own
-        floor = max(0, self._floors.get((known, goal), 0) - made.own)
-        tried = floor - 1
-        needed = [fewest(need, top) for top in tops] if pairs is None else fewest_by_level(goal, tops, pairs)
+        ceiling_inside = None if ceiling is None else ceiling - domain_class.own_cost
+        floor = max(0, self._floors.get((class_id, goal), 0) - domain_class.own_cost)
+        tried_cost = floor - 1
+        needed = (
+            [fewest(need, level_peaks) for level_peaks in peaks]
+            if pairs is None
+            else fewest_by_level(goal, peaks, pairs)
+        )
         attempts = cost_limits(needed, prices, self.counts.size(goal), floor)
-        for most in [unlimited(prices)] if self._beam else attempts:
-            if most <= tried:
+        for max_cost in [unlimited(prices)] if self._beam else attempts:
+            if max_cost <= tried_cost:
                 continue
-            tried, limit = most, self._limit(known, goal, most, pairs)
-            reached = self._towards(made.children, limit, made.level + 1, above)
-            inner = reached.stages[-1].get(goal)
+            tried_cost, limit = max_cost, self._limit(class_id, goal, max_cost, pairs)
+            frontier = self._towards(domain_class.children, limit, domain_class.level + 1, ceiling_inside)
+            inner = frontier.stages[-1].get(goal)
             if inner is not None:
-                self._within[known, goal] = limit
+                self._within[class_id, goal] = limit
                 self._frontiers.clear()
-                self._frontiers[known, goal] = reached
-                return inner + made.own
-            if above is not None and most >= above:
+                self._frontiers[class_id, goal] = frontier
+                return inner + domain_class.own_cost
+            if ceiling_inside is not None and max_cost >= ceiling_inside:
                 return None
         return None
 
     def _towards(
         self, children: Sequence[int], limit: CostLimit, level: int, ceiling: int | None
     ) -> FrontierSearch:
-        """What these domains of the level do for the goal, and what they come to one after another."""
+        """The options of these domains of the level, and their sums from which the goal can be reached."""
         offers = self._offers(children, limit, level, 0)
         reaches = [self.classes.reach[child] for child in children]
         return FrontierSearch(limit, offers, self._sums.stages(offers, reaches, limit, level, ceiling))
@@ -403,7 +433,7 @@ class DomainPacking:
     def _freely(
         self, children: Sequence[int], limit: CostLimit, level: int, start: int = 0
     ) -> FrontierSearch:
-        """The same, whether or not these domains lead to the goal by themselves."""
+        """The options of these domains and all their sums: other domains may hold the rest of the goal."""
         offers = self._offers(children, limit, level, start)
         stages: list[CostBySum] = [{self.counts.zero: start}]
         for options in offers:
@@ -413,85 +443,94 @@ class DomainPacking:
     def _offers(
         self, children: Sequence[int], limit: CostLimit, level: int, start: int
     ) -> list[list[Option]]:
-        """What these domains of the level offer inside one that costs `start` by itself."""
+        """The options of these domains inside one that costs `start` by itself; superfluous ones are left
+        out."""
         return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, start))
 
     # -- the placement -------------------------------------------------------------------------------------
 
     def _cover(
-        self, content: DomainCapacity, match: EligibilityMap, target: PodCount, cost: int
+        self, capacity: DomainCapacity, match: EligibilityMap, target: PodCount, cost: int
     ) -> PodsByNode:
-        if not content.children:
+        if not capacity.children:
             return [(0, self.counts.each(target))]
-        placed = self._covers.get((content, match, target))
-        if placed is None:
-            with self._one("cover", content, match, target):
-                placed = self._covers[content, match, target] = self._covered(content, match, target, cost)
-        return placed
+        pods_by_node = self._covers.get((capacity, match, target))
+        if pods_by_node is None:
+            with self._piece_of_work("cover", capacity, match, target):
+                pods_by_node = self._covers[capacity, match, target] = self._covered(
+                    capacity, match, target, cost
+                )
+        return pods_by_node
 
     def _covered(
-        self, content: DomainCapacity, match: EligibilityMap, target: PodCount, cost: int
+        self, capacity: DomainCapacity, match: EligibilityMap, target: PodCount, cost: int
     ) -> PodsByNode:
-        known = self.classes.of(content, match)
-        made = self.classes.made[known]
-        assert made is not None, "hosts are covered by themselves"
-        able = self._able(content, match)
-        reached = self._reached(known, made, target, cost - made.own, [one for *_, one in able])
-        if target not in reached.stages[-1]:  # only a beam loses what its own options promised
+        class_id = self.classes.of(capacity, match)
+        domain_class = self.classes.domain_classes[class_id]
+        assert domain_class is not None, "hosts are covered by themselves"
+        able = self._able(capacity, match)
+        frontier = self._reached(
+            class_id, domain_class, target, cost - domain_class.own_cost, [child_id for *_, child_id in able]
+        )
+        if target not in frontier.stages[-1]:  # only a beam loses what its own options promised
             raise BudgetEnded
-        return self._dealt(able, reached, target, reached.stages[-1][target])
+        return self._dealt(able, frontier, target, frontier.stages[-1][target])
 
-    def _able(self, content: DomainCapacity, match: EligibilityMap) -> list[_Able]:
-        """The children or parts that can hold something: where their nodes start, and their class."""
+    def _able(self, capacity: DomainCapacity, match: EligibilityMap) -> list[_Able]:
+        """The children or chunks that can hold something: where their nodes start, and their class."""
         able: list[_Able] = []
         start = 0
-        for _, child, its in inside(content, match):
-            if known := self.classes.of(child, its):
-                able.append((start, child, its, known))
+        for _, child, child_match in inside(capacity, match):
+            if class_id := self.classes.of(child, child_match):
+                able.append((start, child, child_match, class_id))
             start += child.size
         return able
 
     def _dealt(
-        self, able: Sequence[_Able], reached: FrontierSearch, target: PodCount, cost: int
+        self, able: Sequence[_Able], frontier: FrontierSearch, target: PodCount, cost: int
     ) -> PodsByNode:
         """Where the pods of `target` go among these children, at this cost: by walking the sums backwards.
 
         From the last child to the first, each gets the smallest option that still is part of a placement of
         that cost, and the children before it hold the rest.
         """
-        placed: list[PodsByNode] = []
+        by_child: list[PodsByNode] = []
         for place in range(len(able) - 1, -1, -1):
-            start, child, its, part = able[place]
-            price, rest = self._step(reached.stages[place], reached.offers[place], target, cost)
-            given = self.counts.minus(target, rest)
-            if given != self.counts.zero:
+            start, child, child_match, child_id = able[place]
+            price, rest = self._step(frontier.stages[place], frontier.offers[place], target, cost)
+            share = self.counts.minus(target, rest)
+            if share != self.counts.zero:
                 if child.is_chunk:
-                    freely = self._in_part(part, reached.limit)
-                    some = self._dealt(self._able(child, its), freely, given, price)
+                    freely = self._in_chunk(child_id, frontier.limit)
+                    child_pods = self._dealt(self._able(child, child_match), freely, share, price)
                 else:
-                    some = self._cover(child, its, given, price)
-                placed.append([(start + at, counts) for at, counts in some])
+                    child_pods = self._cover(child, child_match, share, price)
+                by_child.append([(start + index, counts) for index, counts in child_pods])
             target, cost = rest, cost - price
-        return [one for some in reversed(placed) for one in some]
+        return [pods for child_pods in reversed(by_child) for pods in child_pods]
 
     def _reached(
-        self, known: int, made: CapacityClass, target: PodCount, cost: int, children: Sequence[int]
+        self, class_id: int, domain_class: CapacityClass, target: PodCount, cost: int, children: Sequence[int]
     ) -> FrontierSearch:
-        """What these children of a domain come to, in this order, at the cost that the target has."""
-        if made.ordered and (known, target) in self._frontiers:
-            return self._frontiers[known, target]
-        limit = self._within.get((known, target))
+        """The sums of these children of a domain, in this order, within the cost that the target has."""
+        if domain_class.ordered and (class_id, target) in self._frontiers:
+            return self._frontiers[class_id, target]
+        limit = self._within.get((class_id, target))
         if limit is None:
-            limit = self._limit(known, target, None if self._beam else cost)
-        return self._towards(children, limit, made.level + 1, None if self._beam else cost)
+            limit = self._limit(class_id, target, None if self._beam else cost)
+        return self._towards(children, limit, domain_class.level + 1, None if self._beam else cost)
 
     def _step(
         self, before: CostBySum, options: Sequence[Option], target: PodCount, cost: int
     ) -> tuple[int, PodCount]:
-        """The price of the last child's option and what the former children hold: as much as they can."""
+        """The price of the last child's option, and what the children before it hold.
+
+        The smallest option that is part of this cost is taken, so that earlier children hold as much as they
+        can.
+        """
         for counts, price in [(self.counts.zero, 0), *options]:
             rests = [
-                self.counts.least(held, target)
+                self.counts.smaller(held, target)
                 for held, paid in before.items()
                 if paid + price == cost and self.counts.covers(self.counts.add(held, counts), target)
             ]
@@ -556,10 +595,12 @@ class Frontier:
         if not self._beam or len(kept) <= self._beam:
             return kept
         size = self._counts.size
-        largest = sorted(kept, key=lambda one: (-size(one), kept[one], one))[: self._beam // 2]
-        roomiest = sorted(kept, key=lambda one: (kept[one] - allowed[one], -size(one), one))[: self._beam]
+        largest = sorted(kept, key=lambda counts: (-size(counts), kept[counts], counts))[: self._beam // 2]
+        roomiest = sorted(kept, key=lambda counts: (kept[counts] - allowed[counts], -size(counts), counts))[
+            : self._beam
+        ]
         chosen = list(dict.fromkeys([*largest, *roomiest]))[: self._beam]
-        return {one: kept[one] for one in chosen}
+        return {counts: kept[counts] for counts in chosen}
 
 
 def cheapest(
@@ -572,12 +613,12 @@ def cheapest(
     placement, and the first of equal ones, is among what is left.
     """
     if copies >= len(classes):
-        return [options(one) for one in classes]
+        return [options(class_id) for class_id in classes]
     seen: dict[int, int] = {}
     tables: list[list[Option]] = []
-    for one in classes:
-        before = seen[one] = seen.get(one, -1) + 1
-        tables.append(options(one) if before < copies else [])
+    for class_id in classes:
+        earlier = seen[class_id] = seen.get(class_id, -1) + 1
+        tables.append(options(class_id) if earlier < copies else [])
     offers = sorted([(*option, place) for place, table in enumerate(tables) for option in table])
     kept: list[list[Option]] = [[] for _ in tables]
     last, left = -1, copies

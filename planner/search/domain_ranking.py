@@ -5,7 +5,7 @@
 
 r1 and r2 are equal, so only r1 is looked at. r1 and r3 cost one rack and three nodes each; r3 would leave a
 node free and r1 none, so r1 is the best of the root: the best of a domain is the best of its children's
-bests. These are remembered by content: after a change only the path from the changed node up to the root is
+bests. These are remembered by capacity: after a change only the path from the changed node up to the root is
 looked at again."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Candidate:
     is broken around it, then how full it is around it, from the nearest domain outwards."""
 
     key: tuple[int, ...]
-    way: ChildPath
+    path: ChildPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,30 @@ class BestPartialFit:
     """The domain that holds the most pods, though not all: at most so many, and where it is."""
 
     fits: int
-    way: ChildPath
+    path: ChildPath
 
 
 class DomainRanking:
-    """The domains of a topology, ranked for kinds of pods with a gang's required level."""
+    """The domains of a topology, ranked for classes of pods with a gang's required level."""
 
-    def __init__(self, search: DomainPacking, kinds: tuple[PodClass, ...], required: int) -> None:
-        self.search, self._kinds = search, kinds
-        together = {required, *(kind.required for kind in kinds), *(kind.slice_level for kind in kinds)}
+    def __init__(self, packing: DomainPacking, pod_classes: tuple[PodClass, ...], required: int) -> None:
+        self.packing, self._pod_classes = packing, pod_classes
+        together = {
+            required,
+            *(pod_class.required for pod_class in pod_classes),
+            *(pod_class.slice_level for pod_class in pod_classes),
+        }
         self._together = frozenset(together - {ROOT})
-        alone = {level for kind in kinds if kind.count > 1 for level in kind.anti_affinity_levels}
-        pairs = [(one, other) for one in kinds for other in kinds if one is not other]
-        self._apart = frozenset(alone.union(*(separated(one, other) for one, other in pairs)))
+        alone = {
+            level
+            for pod_class in pod_classes
+            if pod_class.count > 1
+            for level in pod_class.anti_affinity_levels
+        }
+        pairs = [
+            (pod_class, other) for pod_class in pod_classes for other in pod_classes if pod_class is not other
+        ]
+        self._apart = frozenset(alone.union(*(separated(pod_class, other) for pod_class, other in pairs)))
         self._bests: dict[tuple[DomainCapacity, EligibilityMap, int, bool], Candidate | None] = {}
         self._nearests: dict[tuple[DomainCapacity, EligibilityMap, int, bool], BestPartialFit | None] = {}
         self._ceilings: dict[int, int] = {}
@@ -57,102 +68,102 @@ class DomainRanking:
     @property
     def size(self) -> int:
         """How much it remembers."""
-        return len(self._bests) + len(self._nearests) + self.search.size
+        return len(self._bests) + len(self._nearests) + self.packing.size
 
     def best(
-        self, content: DomainCapacity, match: EligibilityMap, level: int, *, clear: bool
+        self, capacity: DomainCapacity, match: EligibilityMap, level: int, *, clear: bool
     ) -> Candidate | None:
         """The best domain of the level that holds the whole gang; `clear`: that no other gang touches."""
-        if not content.is_chunk and (
-            not self._may(content, level, clear=clear) or self._keeps_apart(content)
+        if not capacity.is_chunk and (
+            not self._may(capacity, level, clear=clear) or self._keeps_apart(capacity)
         ):
             return None
-        if not self.search.may_hold_all(content, match, level):
+        if not self.packing.may_hold_all(capacity, match, level):
             return None
-        key = (content, match, level, clear)
+        key = (capacity, match, level, clear)
         if key in self._bests:
             return self._bests[key]
-        if content.level == level and not content.is_chunk:
-            cost = self.search.cost(content, match, self._ceilings.get(level))
+        if capacity.level == level and not capacity.is_chunk:
+            cost = self.packing.cost(capacity, match, self._ceilings.get(level))
             best = None if cost is None else Candidate((cost,), ())
             if cost is not None:
                 self._lower(level, cost)
         else:
-            best = self._best_inside(content, match, level, clear=clear)
-            if best is not None and content.level > ROOT and not content.is_chunk:
+            best = self._best_inside(capacity, match, level, clear=clear)
+            if best is not None and capacity.level > ROOT and not capacity.is_chunk:
                 cost, *around = best.key
-                breaks = self.search.weights.breaks(content)
-                best = Candidate((cost + breaks, *around, content.worth), best.way)
+                breaks = self.packing.weights.breaks(capacity)
+                best = Candidate((cost + breaks, *around, capacity.worth), best.path)
         self._bests[key] = best
         return best
 
     def _best_inside(
-        self, content: DomainCapacity, match: EligibilityMap, level: int, *, clear: bool
+        self, capacity: DomainCapacity, match: EligibilityMap, level: int, *, clear: bool
     ) -> Candidate | None:
         best: Candidate | None = None
-        for place, child, its in _different(content, match):
-            if best is not None and child.coarsest == level and self._dearer(child, its, best.key[0]):
+        for place, child, child_match in _different(capacity, match):
+            if best is not None and child.coarsest == level and self._dearer(child, child_match, best.key[0]):
                 continue
-            found = self.best(child, its, level, clear=clear)
-            if found is not None and (best is None or found.key < best.key):
-                best = Candidate(found.key, _way(place, child, found.way))
+            candidate = self.best(child, child_match, level, clear=clear)
+            if candidate is not None and (best is None or candidate.key < best.key):
+                best = Candidate(candidate.key, _path_through(place, child, candidate.path))
         return best
 
     def _lower(self, level: int, cost: int) -> None:
         """A domain was found: of no use is one that costs more than this can with what is around it."""
-        weights = self.search.weights
+        weights = self.packing.weights
         around = sum(weights.opened[: max(level, 0)]) + weights.unheld
         self._ceilings[level] = min(cost + around, self._ceilings.get(level, cost + around))
 
-    def _dearer(self, content: DomainCapacity, match: EligibilityMap, cost: int) -> bool:
-        return self.search.least_cost(content, match) >= cost
+    def _dearer(self, capacity: DomainCapacity, match: EligibilityMap, cost: int) -> bool:
+        return self.packing.least_cost(capacity, match) >= cost
 
     def nearest(
-        self, content: DomainCapacity, match: EligibilityMap, level: int, *, clear: bool
+        self, capacity: DomainCapacity, match: EligibilityMap, level: int, *, clear: bool
     ) -> BestPartialFit | None:
         """The domain of the level that holds the most pods of the gang; None where none may be used."""
-        if not content.is_chunk and not self._may(content, level, clear=clear):
+        if not capacity.is_chunk and not self._may(capacity, level, clear=clear):
             return None
-        if content.level == level and not content.is_chunk:
-            return BestPartialFit(self.search.counts.size(self.search.reach(content, match)), ())
-        key = (content, match, level, clear)
+        if capacity.level == level and not capacity.is_chunk:
+            return BestPartialFit(self.packing.counts.size(self.packing.reach(capacity, match)), ())
+        key = (capacity, match, level, clear)
         if key not in self._nearests:
             best: BestPartialFit | None = None
-            for place, child, its in _different(content, match):
-                if best is not None and self._most(child, its, level) <= best.fits:
+            for place, child, child_match in _different(capacity, match):
+                if best is not None and self._max_pods_inside(child, child_match, level) <= best.fits:
                     continue
-                found = self.nearest(child, its, level, clear=clear)
-                if found is not None and (best is None or found.fits > best.fits):
-                    best = BestPartialFit(found.fits, _way(place, child, found.way))
+                fit = self.nearest(child, child_match, level, clear=clear)
+                if fit is not None and (best is None or fit.fits > best.fits):
+                    best = BestPartialFit(fit.fits, _path_through(place, child, fit.path))
             self._nearests[key] = best
         return self._nearests[key]
 
-    def _most(self, content: DomainCapacity, match: EligibilityMap, level: int) -> int:
+    def _max_pods_inside(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> int:
         """No domain of the level in here holds more pods than this."""
-        return sum(self.search.bound(content, match, level)[: len(self._kinds)])
+        return sum(self.packing.bound(capacity, match, level)[: len(self._pod_classes)])
 
-    def _may(self, content: DomainCapacity, level: int, *, clear: bool) -> bool:
+    def _may(self, capacity: DomainCapacity, level: int, *, clear: bool) -> bool:
         """Whether domains of the level in here may be used: they have the labels, and nobody is there."""
-        if content.level in self._together and not content.named:
+        if capacity.level in self._together and not capacity.named:
             return False
-        return not (clear and content.level == level and content.gang)
+        return not (clear and capacity.level == level and capacity.gang)
 
-    def _keeps_apart(self, content: DomainCapacity) -> bool:
+    def _keeps_apart(self, capacity: DomainCapacity) -> bool:
         """Whether pods that must differ over this level would be in one of its domains."""
-        return content.named and content.level in self._apart
+        return capacity.named and capacity.level in self._apart
 
 
 def _different(
-    content: DomainCapacity, match: EligibilityMap
+    capacity: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
-    """The children or parts with their places; of equal ones the first, for the others can be no better."""
+    """The children or chunks with their places; of equal ones the first, for the others can be no better."""
     seen: set[tuple[DomainCapacity, EligibilityMap]] = set()
-    for place, one, its in inside(content, match):
-        if (one, its) not in seen:
-            seen.add((one, its))
-            yield place, one, its
+    for place, child, child_match in inside(capacity, match):
+        if (child, child_match) not in seen:
+            seen.add((child, child_match))
+            yield place, child, child_match
 
 
-def _way(place: int, child: DomainCapacity, way: ChildPath) -> ChildPath:
-    """The way from a domain through a child at the place, or through a part that begins there."""
-    return (place + way[0], *way[1:]) if child.is_chunk else (place, *way)
+def _path_through(place: int, child: DomainCapacity, path: ChildPath) -> ChildPath:
+    """The way from a domain through a child at the place, or through a chunk that begins there."""
+    return (place + path[0], *path[1:]) if child.is_chunk else (place, *path)

@@ -30,15 +30,15 @@ from planner.search.rules.domain_caps import CountCap, DomainCap
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EligibilityMap:
-    """`why`: for each kind of pods what keeps them away, "" where they may be; `penalty`: how far the nodes
+    """`why`: for each class of pods what keeps them away, "" where they may be; `penalty`: how far the nodes
     fall short of the pods' preferred affinity. Both hold for every node where there are no children.
     """
 
     why: tuple[str, ...]
     penalty: int = 0
     children: tuple[EligibilityMap, ...] = ()
-    parts: tuple[EligibilityMap, ...] = ()
-    """Those of the domain's parts, where it has some."""
+    chunks: tuple[EligibilityMap, ...] = ()
+    """Those of the domain's chunks, where it has some."""
     caps: tuple[CountCap, ...] = ()
     """How many pods the domain may hold at the most; so may every domain inside it."""
     _capped: dict[tuple[CountCap, ...], EligibilityMap] = field(default_factory=dict, repr=False)
@@ -51,84 +51,87 @@ class EligibilityMap:
 
     def under(self, caps: tuple[CountCap, ...]) -> EligibilityMap:
         """The same in a domain that may hold no more than this; the same object every time."""
-        more = tuple(cap for cap in caps if cap not in self.caps)
-        if not more:
+        new_caps = tuple(cap for cap in caps if cap not in self.caps)
+        if not new_caps:
             return self
-        if more not in self._capped:
-            caps = (*self.caps, *more)
-            self._capped[more] = EligibilityMap(self.why, self.penalty, self.children, self.parts, caps)
-        return self._capped[more]
+        if new_caps not in self._capped:
+            caps = (*self.caps, *new_caps)
+            self._capped[new_caps] = EligibilityMap(self.why, self.penalty, self.children, self.chunks, caps)
+        return self._capped[new_caps]
 
 
 def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) -> EligibilityMap:
     """The match of a domain that these caps hold in, or inside of it."""
-    known: dict[tuple[EligibilityMap, ...], EligibilityMap] = {}
+    joined_maps: dict[tuple[EligibilityMap, ...], EligibilityMap] = {}
 
     def joined(children: tuple[EligibilityMap, ...]) -> EligibilityMap:
-        return known.setdefault(children, EligibilityMap((), 0, children, chunked(children, joined)))
+        return joined_maps.setdefault(children, EligibilityMap((), 0, children, chunked(children, joined)))
 
     def within(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) -> EligibilityMap:
-        below = [cap for cap in caps if cap.level > branch.level]
-        if below and branch.children:
-            before = match.inside(len(branch.children))
-            pairs = zip(before, branch.children, strict=True)
-            children = tuple([within(its, child, below) for its, child in pairs])
-            if any(map(operator.is_not, children, before)):
+        caps_inside = [cap for cap in caps if cap.level > branch.level]
+        if caps_inside and branch.children:
+            former = match.inside(len(branch.children))
+            pairs = zip(former, branch.children, strict=True)
+            children = tuple([within(child_match, child, caps_inside) for child_match, child in pairs])
+            if any(map(operator.is_not, children, former)):
                 match = joined(children)
-        here = tuple(most for cap in caps if cap.level == branch.level and (most := cap.of(branch)))
-        return match.under(here) if here else match
+        own_caps = tuple(
+            count_cap for cap in caps if cap.level == branch.level and (count_cap := cap.of(branch))
+        )
+        return match.under(own_caps) if own_caps else match
 
     return within(match, branch, caps) if caps else match
 
 
 def inside(
-    content: DomainCapacity, match: EligibilityMap
+    capacity: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
-    """What a domain is looked at by, its children or its parts, with the place of the first child in each."""
-    row = content.chunks or content.children
-    matches: Sequence[EligibilityMap] = (match.parts if content.chunks else match.children) or (match,) * len(
-        row
-    )
+    """The children of a domain, or its chunks where it has some, each with the place of its first child."""
+    row = capacity.chunks or capacity.children
+    matches: Sequence[EligibilityMap] = (match.chunks if capacity.chunks else match.children) or (
+        match,
+    ) * len(row)
     if match.caps and matches[0] is not match:
-        matches = [its.under(match.caps) for its in matches]
+        matches = [child_match.under(match.caps) for child_match in matches]
     place = 0
-    for one, its in zip(row, matches, strict=True):
-        yield place, one, its
-        place += one.span
+    for child, child_match in zip(row, matches, strict=True):
+        yield place, child, child_match
+        place += child.span
 
 
 UNNAMED = Node("", {}, {})
 """In the place of every node that is not asked for by name."""
 
 
-def match_of(fabric: Infrastructure, tree: TopologyTree, kinds: Sequence[PodClass]) -> EligibilityMap:
-    """The match of the whole tree for these kinds, worked out once for all that ask for the same labels."""
+def match_of(fabric: Infrastructure, tree: TopologyTree, pod_classes: Sequence[PodClass]) -> EligibilityMap:
+    """The match of the whole tree for these pod classes, worked out once for all that ask for the same
+    labels."""
     cache = fabric.plan_cache
-    asked = tuple(_asked(fabric, kind) for kind in kinds)
-    if not any(asked):
-        return cache.entry(UNRESTRICTED, len(kinds), lambda: EligibilityMap(("",) * len(kinds)))
+    label_keys = tuple(_label_key(fabric, pod_class) for pod_class in pod_classes)
+    if not any(label_keys):
+        return cache.entry(UNRESTRICTED, len(pod_classes), lambda: EligibilityMap(("",) * len(pod_classes)))
     matching = cache.entry(
-        ELIGIBILITY, (tree.lasting, asked), lambda: _Matching(kinds, divided=fabric.divided)
+        ELIGIBILITY, (tree.lasting, label_keys), lambda: _Matching(pod_classes, divided=fabric.divided)
     )
     return cache.exclusively(lambda: matching.whole(tree))
 
 
-def _asked(fabric: Infrastructure, kind: PodClass) -> Hashable:
-    """What the kind wants of labels, as a key; () for nothing."""
-    shape = kind.shape
+def _label_key(fabric: Infrastructure, pod_class: PodClass) -> Hashable:
+    """What the pod class wants of labels, as a key; () for nothing."""
+    shape = pod_class.shape
     gpus = min(shape.requests.get(GPU, 0), 2) if fabric.divided else 0
-    parts = gpus > 1 or (gpus and kind.linked) or shape.requests.get(SHARED_GPU, 0) > 1
+    parts = gpus > 1 or (gpus and pod_class.linked) or shape.requests.get(SHARED_GPU, 0) > 1
     if not (shape.node_selector or shape.affinity or shape.preferences or parts or shape.exclusions):
         return ()
     selector = tuple(sorted(shape.node_selector.items()))
-    weighed = shape.preferences and not kind.is_split
+    weighed = shape.preferences and not pod_class.is_split
     return (
         selector,
         shape.affinity,
         shape.preferences,
         weighed,
         gpus,
-        parts and kind.linked,
+        parts and pod_class.linked,
         parts,
         shape.exclusions,
     )
@@ -138,20 +141,20 @@ class _Matching:
     """Nodes that carry the same values of the labels that matter are looked at once, and domains until one of
     their nodes comes, goes or is labelled anew: then the tree has another branch for them."""
 
-    def __init__(self, kinds: Sequence[PodClass], *, divided: bool) -> None:
-        self._kinds = kinds
-        asked = {key for kind in kinds for key in _keys(kind.shape)}
-        self._keys = sorted(asked | ({PRODUCT_LABEL} if divided else set()))
-        self._named = _names(kinds)
+    def __init__(self, pod_classes: Sequence[PodClass], *, divided: bool) -> None:
+        self._pod_classes = pod_classes
+        labels = {key for pod_class in pod_classes for key in _keys(pod_class.shape)}
+        self._keys = sorted(labels | ({PRODUCT_LABEL} if divided else set()))
+        self._named = _names(pod_classes)
         self._by_value: dict[tuple[str | None, ...], EligibilityMap] = {}
-        self._known: dict[object, EligibilityMap] = {}
-        self._of: WeakKeyDictionary[Subtree, EligibilityMap] = WeakKeyDictionary()
+        self._maps: dict[object, EligibilityMap] = {}
+        self._map_of: WeakKeyDictionary[Subtree, EligibilityMap] = WeakKeyDictionary()
 
     def whole(self, tree: TopologyTree) -> EligibilityMap:
         """The match of a whole tree. Where only names are asked for, all domains without one are alike."""
-        found = self._of.get(tree.root)
-        if found is not None:
-            return found
+        match = self._map_of.get(tree.root)
+        if match is not None:
+            return match
         if self._named is None or self._keys != [NODE_NAME_FIELD] or not tree.leads:
             return self._match(tree, tree.root, None)
         reached = {branch for name in self._named if name in tree.places for branch in tree.way(name)}
@@ -163,30 +166,39 @@ class _Matching:
             return self._host(UNNAMED)
         if branch.node:
             return self._host(tree.cluster[branch.node])
-        found = self._of.get(branch)
-        if found is None:
+        match = self._map_of.get(branch)
+        if match is None:
             children = tuple([self._match(tree, child, reached) for child in branch.children])
-            found = self._of[branch] = self._joined(children)
-        return found
+            match = self._map_of[branch] = self._joined(children)
+        return match
 
     def _joined(self, children: tuple[EligibilityMap, ...]) -> EligibilityMap:
-        first = children[0] if children else EligibilityMap(("",) * len(self._kinds))
+        first = children[0] if children else EligibilityMap(("",) * len(self._pod_classes))
         if not first.children and all(child is first for child in children):
             return first
-        parts = chunked(children, self._joined)
-        return self._known.setdefault(children, EligibilityMap((), 0, children, parts))
+        chunks = chunked(children, self._joined)
+        return self._maps.setdefault(children, EligibilityMap((), 0, children, chunks))
 
     def _host(self, node: Node) -> EligibilityMap:
         # Nodes that are asked for by name are told apart by it; all others are alike.
         name = node.name if self._named is None or node.name in self._named else ""
         values = tuple([name if k == NODE_NAME_FIELD else node.labels.get(k) for k in self._keys])
-        found = self._by_value.get(values)
-        if found is None:
-            why = tuple(label_obstacle(kind.shape, node, linked=kind.linked) for kind in self._kinds)
-            weighed = [kind.shape for kind in self._kinds if kind.shape.preferences and not kind.is_split]
-            short = sum(_penalty(shape, node) for shape in weighed)
-            found = self._by_value[values] = self._known.setdefault((why, short), EligibilityMap(why, short))
-        return found
+        match = self._by_value.get(values)
+        if match is None:
+            reasons = tuple(
+                label_obstacle(pod_class.shape, node, linked=pod_class.linked)
+                for pod_class in self._pod_classes
+            )
+            weighed = [
+                pod_class.shape
+                for pod_class in self._pod_classes
+                if pod_class.shape.preferences and not pod_class.is_split
+            ]
+            penalty = sum(_penalty(shape, node) for shape in weighed)
+            match = self._by_value[values] = self._maps.setdefault(
+                (reasons, penalty), EligibilityMap(reasons, penalty)
+            )
+        return match
 
 
 UNRESTRICTED: CacheSection[int, EligibilityMap] = CacheSection("unrestricted pods")
@@ -199,15 +211,20 @@ came, went or were labelled anew are other objects, and the weak keys of the for
 when the tree is grown anew."""
 
 
-def _names(kinds: Sequence[PodClass]) -> frozenset[str] | None:
+def _names(pod_classes: Sequence[PodClass]) -> frozenset[str] | None:
     """The names of nodes in terms and bars; None where a term asks more of a name than to be in a list."""
-    shapes = [kind.shape for kind in kinds]
+    shapes = [pod_class.shape for pod_class in pod_classes]
     terms = [term for shape in shapes for term in (*shape.affinity, *(term for _, term in shape.preferences))]
-    asked = [r for term in terms for r in term if r.key == NODE_NAME_FIELD]
-    if any(r.operator not in ("In", "NotIn") for r in asked):
+    requirements = [r for term in terms for r in term if r.key == NODE_NAME_FIELD]
+    if any(r.operator not in ("In", "NotIn") for r in requirements):
         return None
-    barred = (bar.values for shape in shapes for bar in shape.exclusions if bar.key == NODE_NAME_FIELD)
-    return frozenset(name for r in asked for name in r.values).union(*barred)
+    barred = (
+        exclusion.values
+        for shape in shapes
+        for exclusion in shape.exclusions
+        if exclusion.key == NODE_NAME_FIELD
+    )
+    return frozenset(name for r in requirements for name in r.values).union(*barred)
 
 
 def _keys(shape: ResolvedShape) -> set[str]:
@@ -215,7 +232,7 @@ def _keys(shape: ResolvedShape) -> set[str]:
     return {
         *shape.node_selector,
         *(requirement.key for term in terms for requirement in term),
-        *(bar.key for bar in shape.exclusions),
+        *(exclusion.key for exclusion in shape.exclusions),
     }
 
 

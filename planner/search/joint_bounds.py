@@ -46,24 +46,24 @@ class LevelPairBound:
 Bounds = tuple[LevelPairBound, ...]
 
 
-def level_pair_bounds(classes: CapacityClasses, known: int) -> Bounds:
+def level_pair_bounds(classes: CapacityClasses, class_id: int) -> Bounds:
     """For each level inside a domain of the class, and the next finer one."""
-    level: Mapping[int, int] = _domains_inside(classes, {known: 1})
+    level: Mapping[int, int] = _domains_inside(classes, {class_id: 1})
     bounds: list[LevelPairBound] = []
-    while any(classes.made[domain] for domain in level):
+    while any(classes.domain_classes[domain] for domain in level):
         bounds.append(_pair_bound(classes, level))
         level = _domains_inside(classes, level)
     return tuple(bounds)
 
 
 def _domains_inside(classes: CapacityClasses, domains: Mapping[int, int]) -> Counter[int]:
-    """The classes of the children of these domains, with how many there are; a part's are its domain's."""
+    """The classes of the children of these domains, with how many there are; a chunk's are its domain's."""
     inside: Counter[int] = Counter()
     for domain, copies in domains.items():
-        made = classes.made[domain]
-        for child, times in Counter(made.children if made else ()).items():
-            child_class = classes.made[child]
-            if child_class and child_class.part:
+        domain_class = classes.domain_classes[domain]
+        for child, times in Counter(domain_class.children if domain_class else ()).items():
+            child_class = classes.domain_classes[child]
+            if child_class and child_class.is_chunk:
                 for grandchild, number in _domains_inside(classes, {child: copies * times}).items():
                     inside[grandchild] += number
             else:
@@ -105,14 +105,14 @@ def _best_surpluses(holds: Mapping[tuple[int, ...], int], toll: int) -> tuple[in
     return (0, *accumulate(surpluses))
 
 
-def fewest_by_level(pods: int, tops: Sequence[Peaks], pairs: Bounds, at_least: int = 0) -> list[int]:
+def fewest_by_level(pods: int, peaks: Sequence[Peaks], pairs: Bounds, at_least: int = 0) -> list[int]:
     """The fewest domains of each level for the pods: first of the coarsest (`at_least` so many), then of the
     next finer one in that many, and so on. More of a coarser level always cost more than any finer ones."""
     needed: list[int] = []
-    for place, top in enumerate(tops):
+    for place, level_peaks in enumerate(peaks):
         if place:
             at_least = pairs[place - 1].fewest_finer(needed[-1], pods)
-        needed.append(max(at_least, fewest((pods,), top)))
+        needed.append(max(at_least, fewest((pods,), level_peaks)))
     return needed
 
 
@@ -125,13 +125,13 @@ class JointCostLimit(CostLimit):
         goal: PodCount,
         first: int,
         prices: Sequence[int],
-        tops: Sequence[Peaks],
+        peaks: Sequence[Peaks],
         ceiling: int,
         pairs: Bounds,
     ) -> None:
-        super().__init__(counts, goal, first, prices, tops, ceiling)
+        super().__init__(counts, goal, first, prices, peaks, ceiling)
         self._pairs = pairs
-        needed = fewest_by_level(goal, tops, pairs)
+        needed = fewest_by_level(goal, peaks, pairs)
         self._bases = list(accumulate(map(int.__mul__, prices, needed), int.__sub__, initial=ceiling))
         # Of each level, the domains that can be paid for at the most: what is not placed may be in all these.
         self._payable = list(map(int.__floordiv__, self._bases, prices))
@@ -140,13 +140,13 @@ class JointCostLimit(CostLimit):
         """Of the coarsest level alone: in a finer domain are few pods, and each number takes longer here."""
         return level == self.first and super()._listed(level)
 
-    def most(self, level: int, placed: PodCount) -> int:
+    def max_cost(self, level: int, placed: PodCount) -> int:
         """See `CostLimit.allowed`."""
-        place, left = level - self.first, self.goal - placed
-        if left <= 0:
+        place, remaining = level - self.first, self.goal - placed
+        if remaining <= 0:
             return self._bases[place]
         at_least = 0
         if place:
-            at_least = self._pairs[place - 1].fewest_finer(max(0, self._payable[place - 1]), left)
-        needed = fewest_by_level(left, self._tops[place:], self._pairs[place:], at_least)
+            at_least = self._pairs[place - 1].fewest_finer(max(0, self._payable[place - 1]), remaining)
+        needed = fewest_by_level(remaining, self._peaks[place:], self._pairs[place:], at_least)
         return self._bases[place] - sum(map(int.__mul__, self._prices[place:], needed))

@@ -34,7 +34,7 @@ from planner.search.eligibility_map import EligibilityMap
 from planner.search.mixtures.equivalent_classes import merged
 from planner.search.mixtures.several_classes import SeveralClassesPacking
 from planner.search.objective import Weights
-from planner.search.result import Placement
+from planner.search.result import LevelSearchResult, Placement
 from planner.search.space import SearchSpace
 
 CLASSES: CacheSection[tuple[Hashable, Exclusivity, Weights], CapacityClasses] = CacheSection(
@@ -61,114 +61,127 @@ _BEAM_BUDGET = 2_000_000
 
 @dataclass(slots=True)
 class LevelSearch:
-    """The climbs of one gang over one view. `attempts` tells what was tried, fine to coarse."""
+    """Searches for one gang over one search space, which share a budget."""
 
-    view: SearchSpace
-    asked: TopologyRequest
+    space: SearchSpace
+    request: TopologyRequest
     mode: ReserveMode
     budget: WorkBudget
-    attempts: list[LevelAttempt]
-    complete: bool = True
     spare: WorkBudget = field(init=False)
-    """For what is looked at pooled."""
+    """The work of searches over pooled classes, besides the budget."""
 
     def __post_init__(self) -> None:
         self.spare = self.budget if self.budget.hard else replace(self.budget)
 
-    def climb(self, kinds: tuple[PodClass, ...], required: int) -> Placement | None:
-        """The best placement with these kinds inside one domain of the `required` level (ROOT: anywhere)."""
-        return self.view.base.plan_cache.exclusively(lambda: self._climb_within(kinds, required))
+    def search(self, pod_classes: tuple[PodClass, ...], required: int) -> LevelSearchResult:
+        """The best placement with these pod classes inside one domain of the `required` level (ROOT:
+        anywhere)."""
+        return self.space.base.plan_cache.exclusively(
+            lambda: self._search_within_budget(pod_classes, required)
+        )
 
-    def anywhere(self, kinds: tuple[PodClass, ...]) -> Placement | None:
-        """A placement of these kinds over the whole topology, in domains that can be held; it may lie in one.
-        None also where the search ends first."""
-        return self.view.base.plan_cache.exclusively(lambda: self._anywhere(kinds))
+    def anywhere(self, pod_classes: tuple[PodClass, ...]) -> Placement | None:
+        """A placement of these pod classes over the whole topology, in domains that can be held; it may lie
+        in one. None also where the search ends first."""
+        return self.space.base.plan_cache.exclusively(lambda: self._anywhere(pod_classes))
 
-    def _anywhere(self, kinds: tuple[PodClass, ...]) -> Placement | None:
+    def _anywhere(self, pod_classes: tuple[PodClass, ...]) -> Placement | None:
         with suppress(BudgetEnded):
-            match, use = self.view.match(kinds), self._use(ROOT)
-            rank = self._rank(kinds, ROOT, use, self.view.weights(kinds), 0)
-            best = rank.best(self.view.content, match, ROOT, clear=False)
-            return self._found(rank, match, best, kinds, exact=False) if best else None
+            match, use = self.space.match(pod_classes), self._use(ROOT)
+            ranking = self._ranking(pod_classes, ROOT, use, self.space.weights(pod_classes), 0)
+            best = ranking.best(self.space.capacity, match, ROOT, clear=False)
+            return self._placement(ranking, match, best, pod_classes, exact=False) if best else None
         return None
 
     def fits_at(self, level: int) -> LevelAttempt:
         """How many pods the best domain of just this level holds, preferred levels given up."""
-        return self.view.base.plan_cache.exclusively(lambda: self._fits_at(level))
+        return self.space.base.plan_cache.exclusively(lambda: self._fits_at(level))
 
     def _fits_at(self, level: int) -> LevelAttempt:
-        kinds = relaxations(self.asked)[-1]
-        self.attempts.clear()
+        pod_classes = relaxations(self.request)[-1]
         try:
-            self._look_at(kinds, level)
+            return self._attempt_at(pod_classes, level)
         except BudgetEnded:
-            wanted = sum(kind.count for kind in kinds)
-            self.attempts.append(LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first"))
-        return self.attempts[-1]
+            wanted = sum(pod_class.count for pod_class in pod_classes)
+            return LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first")
 
-    def packing(self, kinds: tuple[PodClass, ...]) -> DomainPacking:
-        """What domains of the view hold of these kinds, where the gang may be in any of them."""
-        return self._rank(kinds, ROOT, self._use(ROOT), self.view.weights(kinds), 0).search
+    def packing(self, pod_classes: tuple[PodClass, ...]) -> DomainPacking:
+        """The packing of these pod classes, where the gang may be in any domain of the search space."""
+        return self._ranking(pod_classes, ROOT, self._use(ROOT), self.space.weights(pod_classes), 0).packing
 
-    def _look_at(self, kinds: tuple[PodClass, ...], level: int) -> None:
-        kinds = merged(self.view, kinds)
-        use, match = self._use(level), self.view.match(kinds)
-        rank, clear = self._rank(kinds, level, use, self.view.weights(kinds), 0), use == "clear"
-        best = rank.best(self.view.content, match, level, clear=clear)
+    def _attempt_at(self, pod_classes: tuple[PodClass, ...], level: int) -> LevelAttempt:
+        pod_classes = merged(self.space, pod_classes)
+        use, match = self._use(level), self.space.match(pod_classes)
+        ranking = self._ranking(pod_classes, level, use, self.space.weights(pod_classes), 0)
+        clear = use == "clear"
+        best = ranking.best(self.space.capacity, match, level, clear=clear)
         if best is None:
-            self._note_failure(rank, match, level, kinds, clear=clear)
-        else:
-            self._note(level, self.view.at(best.way)[0], sum(kind.count for kind in kinds), kinds)
+            return self._failure(ranking, match, level, pod_classes, clear=clear)
+        fits = sum(pod_class.count for pod_class in pod_classes)
+        return self._attempt(level, self.space.domain_at(best.path)[0], fits, pod_classes)
 
-    def _climb_within(self, kinds: tuple[PodClass, ...], required: int) -> Placement | None:
-        try:
-            return self._climb(kinds, required, 0)
-        except BudgetEnded:
-            self.complete = False
+    def _search_within_budget(self, pod_classes: tuple[PodClass, ...], required: int) -> LevelSearchResult:
+        attempts: list[LevelAttempt] = []
+        with suppress(BudgetEnded):
+            placement = self._search(pod_classes, required, 0, attempts)
+            return LevelSearchResult(placement, tuple(attempts), complete=True)
         for beam in () if self.budget.hard else _BEAMS:
             self.budget.left = _BEAM_BUDGET
+            attempts = []
             with suppress(BudgetEnded):
-                return self._climb(kinds, required, beam)
-        return None
+                placement = self._search(pod_classes, required, beam, attempts)
+                return LevelSearchResult(placement, tuple(attempts), complete=False)
+        return LevelSearchResult(None, tuple(attempts), complete=False)
 
-    def _climb(self, kinds: tuple[PodClass, ...], required: int, beam: int) -> Placement | None:
-        self.attempts.clear()
-        kinds = merged(self.view, kinds)
-        content, match = self.view.content, self.view.match(kinds)
-        weights = self.view.weights(kinds)
-        ranks: dict[Exclusivity, DomainRanking] = {}
-        for level in range(self.view.tree.topology.host_index, required - 1, -1):
-            if level in self.view.extra and level != required:
+    def _search(
+        self, pod_classes: tuple[PodClass, ...], required: int, beam: int, attempts: list[LevelAttempt]
+    ) -> Placement | None:
+        """The best placement; with a beam not proved. What is tried is added to `attempts`, so that it can be
+        told also where the budget ends."""
+        pod_classes = merged(self.space, pod_classes)
+        capacity, match = self.space.capacity, self.space.match(pod_classes)
+        weights = self.space.weights(pod_classes)
+        rankings: dict[Exclusivity, DomainRanking] = {}
+        for level in range(self.space.tree.topology.host_index, required - 1, -1):
+            if level in self.space.extra and level != required:
                 continue
             use = self._use(level)
-            if use not in ranks:
-                ranks[use] = self._rank(kinds, required, use, weights, beam)
-            rank, clear = ranks[use], use == "clear"
-            best = rank.best(content, match, level, clear=clear)
+            if use not in rankings:
+                rankings[use] = self._ranking(pod_classes, required, use, weights, beam)
+            ranking, clear = rankings[use], use == "clear"
+            best = ranking.best(capacity, match, level, clear=clear)
             if best is not None:
-                return self._found(rank, match, best, kinds, exact=self.complete)
-            self._note_failure(rank, match, level, kinds, clear=clear)
+                placement = self._placement(ranking, match, best, pod_classes, exact=not beam)
+                fits = sum(pod_class.count for pod_class in pod_classes)
+                attempts.append(self._attempt(placement.branch.level, placement.branch, fits, pod_classes))
+                return placement
+            attempts.append(self._failure(ranking, match, level, pod_classes, clear=clear))
         return None
 
     def _use(self, level: int) -> Exclusivity:
         """In mode `domain` a domain is held whole, or each reservable domain inside it that is used."""
         if self.mode != "domain":
             return "shared"
-        return "clear" if level >= self.view.tree.topology.reservable_index else "apart"
+        return "clear" if level >= self.space.tree.topology.reservable_index else "apart"
 
-    def _rank(
-        self, kinds: tuple[PodClass, ...], required: int, use: Exclusivity, weights: Weights, beam: int
+    def _ranking(
+        self, pod_classes: tuple[PodClass, ...], required: int, use: Exclusivity, weights: Weights, beam: int
     ) -> DomainRanking:
-        """A rank for these; that of one kind of pods is kept for later plans, for its work has an end. Of
-        several kinds only the classes are."""
-        bare = tuple(replace(kind, parts=()) for kind in kinds)
-        cache = self.view.base.plan_cache
-        if beam or len(kinds) > 1:
-            asked = tuple([(_key(kind), kind.names, kind.anti_affinity_with) for kind in bare])
-            classes = cache.entry(CLASSES, (asked, use, weights), lambda: CapacityClasses(bare, use, weights))
-            several = SeveralClassesPacking(bare, use, weights, self.budget, self.spare, beam, classes)
-            return DomainRanking(several, bare, required)
-        if self.view.caps:  # of one gang alone
+        """The ranking of domains for these pod classes.
+
+        That of one pod class is kept for later plans, for its work has an end. Of several only the capacity
+        classes are kept.
+        """
+        bare = tuple(replace(pod_class, parts=()) for pod_class in pod_classes)
+        cache = self.space.base.plan_cache
+        if beam or len(pod_classes) > 1:
+            keys = tuple(
+                [(_key(pod_class), pod_class.names, pod_class.anti_affinity_with) for pod_class in bare]
+            )
+            classes = cache.entry(CLASSES, (keys, use, weights), lambda: CapacityClasses(bare, use, weights))
+            packing = SeveralClassesPacking(bare, use, weights, self.budget, self.spare, beam, classes)
+            return DomainRanking(packing, bare, required)
+        if self.space.caps:  # of one gang alone
             return DomainRanking(DomainPacking(bare, use, weights, self.budget), bare, required)
         return cache.entry(
             RANKINGS,
@@ -176,70 +189,70 @@ class LevelSearch:
             lambda: DomainRanking(DomainPacking(bare, use, weights), bare, required),
         )
 
-    def _found(
+    def _placement(
         self,
-        rank: DomainRanking,
+        ranking: DomainRanking,
         match: EligibilityMap,
         best: Candidate,
-        kinds: tuple[PodClass, ...],
+        pod_classes: tuple[PodClass, ...],
         *,
         exact: bool,
     ) -> Placement:
-        branch, content = self.view.at(best.way)
-        match = _down(self.view, match, best.way)
-        start = self.view.start(best.way)
-        placed = [(start + at, counts) for at, counts in rank.search.place(content, match)]
-        self._note(branch.level, branch, rank.search.counts.size(rank.search.counts.full), kinds)
-        return Placement(branch, kinds, placed, best.key[0], exact)
+        branch, capacity = self.space.domain_at(best.path)
+        match = _down(self.space, match, best.path)
+        start = self.space.start(best.path)
+        pods_by_node = [(start + place, counts) for place, counts in ranking.packing.place(capacity, match)]
+        return Placement(branch, pod_classes, pods_by_node, best.key[0], exact)
 
-    def _note(self, level: int, branch: Subtree, fits: int, kinds: Sequence[PodClass]) -> None:
-        wanted = sum(kind.count for kind in kinds)
-        self.attempts.append(LevelAttempt(self._key_of(level), branch.path, fits, wanted))
+    def _attempt(
+        self, level: int, branch: Subtree, fits: int, pod_classes: Sequence[PodClass]
+    ) -> LevelAttempt:
+        wanted = sum(pod_class.count for pod_class in pod_classes)
+        return LevelAttempt(self._key_of(level), branch.path, fits, wanted)
 
     def _key_of(self, level: int) -> str:
-        return self.view.tree.topology.levels[level] if level > ROOT else ""
+        return self.space.tree.topology.levels[level] if level > ROOT else ""
 
-    def _note_failure(
+    def _failure(
         self,
-        rank: DomainRanking,
+        ranking: DomainRanking,
         match: EligibilityMap,
         level: int,
-        kinds: tuple[PodClass, ...],
+        pod_classes: tuple[PodClass, ...],
         *,
         clear: bool,
-    ) -> None:
-        """Record how many pods the level's best domain holds."""
-        nearest = rank.nearest(self.view.content, match, level, clear=clear)
+    ) -> LevelAttempt:
+        """How many pods the level's best domain holds, where none holds all."""
+        nearest = ranking.nearest(self.space.capacity, match, level, clear=clear)
         if nearest is None:
-            wanted = sum(kind.count for kind in kinds)
-            self.attempts.append(LevelAttempt(self._key_of(level), (), 0, wanted, "no domain is free"))
-            return
-        branch, content = self.view.at(nearest.way)
-        match = _down(self.view, match, nearest.way)
-        fits = nearest.fits if len(kinds) == 1 else rank.search.fits(content, match)
-        self._note(level, branch, fits, kinds)
+            wanted = sum(pod_class.count for pod_class in pod_classes)
+            return LevelAttempt(self._key_of(level), (), 0, wanted, "no domain is free")
+        branch, capacity = self.space.domain_at(nearest.path)
+        match = _down(self.space, match, nearest.path)
+        fits = nearest.fits if len(pod_classes) == 1 else ranking.packing.fits(capacity, match)
+        return self._attempt(level, branch, fits, pod_classes)
 
 
-def _down(view: SearchSpace, match: EligibilityMap, way: ChildPath) -> EligibilityMap:
-    """The match of the domain that a way leads to."""
-    branch = view.tree.root
-    for place in way:
+def _down(space: SearchSpace, match: EligibilityMap, path: ChildPath) -> EligibilityMap:
+    """The match of the domain that a path leads to."""
+    branch = space.tree.root
+    for place in path:
         match, branch = match.inside(len(branch.children))[place], branch.children[place]
     return match
 
 
-def _key(kind: PodClass) -> Hashable:
-    """All that a search looks at in a kind of pods; labels are the match's affair."""
-    shape = kind.shape
+def _key(pod_class: PodClass) -> Hashable:
+    """All that a search looks at in a class of pods; labels are the match's affair."""
+    shape = pod_class.shape
     requests = tuple(sorted(shape.requests.items()))
     levels = (
-        kind.required,
-        kind.preferred,
-        kind.slice_level,
-        kind.slice_size,
-        kind.anti_affinity_levels,
-        kind.co_located_at,
+        pod_class.required,
+        pod_class.preferred,
+        pod_class.slice_level,
+        pod_class.slice_size,
+        pod_class.anti_affinity_levels,
+        pod_class.co_located_at,
     )
-    aligned = shape.alignment and shape.alignment.key
+    alignment = shape.alignment and shape.alignment.key
     devices = (shape.claim_specs, shape.extended_claims, shape.nvlink_group)
-    return (kind.count, requests, shape.tolerations, levels, aligned, devices)
+    return (pod_class.count, requests, shape.tolerations, levels, alignment, devices)

@@ -33,19 +33,20 @@ class Weights:
     penalty: int
     free: tuple[int, ...]
 
-    def breaks(self, content: DomainCapacity) -> int:
+    def breaks(self, capacity: DomainCapacity) -> int:
         """What touching the domain breaks: a pristine one, or one of the reservable level without holder."""
-        opened = 0 if content.opened else self.opened[content.level]
-        return opened + (self.unheld if content.level == self.reservable and not content.gang else 0)
+        opened = 0 if capacity.opened else self.opened[capacity.level]
+        return opened + (self.unheld if capacity.level == self.reservable and not capacity.gang else 0)
 
-    def own(self, content: DomainCapacity) -> int:
+    def own(self, capacity: DomainCapacity) -> int:
         """What touching the domain costs, what is inside it aside."""
-        level = content.level
-        return self.domains[level] + self.breaks(content) + self.free[level] * content.worth
+        level = capacity.level
+        return self.domains[level] + self.breaks(capacity) + self.free[level] * capacity.worth
 
 
 def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> Weights:
-    """Weights for a topology with this content when empty, where a host's penalty is `worst_penalty` at most.
+    """Weights for a topology with this capacity when empty, where a host's penalty is `worst_penalty` at
+    most.
 
     They are the same whatever runs in it, for what is free is never more than when it is empty.
     """

@@ -5,8 +5,8 @@ Which search serves which request is one table, `SEARCHES`. Around it, in this o
 - Each topology that the gang may mean is searched, and of their placements the most compact one is taken.
   Where none has any and the gang asks for no level, the same is tried over all nodes of the cluster.
 - Preferred levels are first searched as if they were required, then relaxed step by step (`relaxations`).
-- A search that ends before it is complete and has no place leaves it to `place_class_by_class`: one kind of
-  pods after another.
+- A search that ends before it is complete and has no place leaves it to `place_class_by_class`: one class
+  of pods after another.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest, when_alone
 from planner.search.level_search import LevelSearch
 from planner.search.mixtures.class_by_class import place_class_by_class
-from planner.search.result import Placement, SearchResult
+from planner.search.result import LevelSearchResult, SearchResult
 from planner.search.rules.placement_under_rules import has_rules, place_by_rules
 from planner.search.space import search_space
 
-Kinds = tuple[PodClass, ...]
+PodClasses = tuple[PodClass, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One way to search a tree: what it `serves`, told by the kinds of pods, and how it `runs`."""
+    """One way to search a tree: what it `serves`, told by the classes of pods, and how it `runs`."""
 
     request: str
-    serves: Callable[[Kinds], bool]
-    runs: Callable[[LevelSearch, Kinds, int], Placement | None]
+    serves: Callable[[PodClasses], bool]
+    runs: Callable[[LevelSearch, PodClasses, int], LevelSearchResult]
 
 
 SEARCHES = (
     # Rules that a tree cannot keep by itself: branch and bound over level searches of a finer tree with caps
     # and exclusions (search/rules).
     Search("pods apart, together or spread over labels that are no levels", has_rules, place_by_rules),
-    # Every mixture of the kinds in every domain; where these are too many, kinds pooled by what they have in
-    # common and dealt to hosts afterwards; where that does not decide it either, a beam (search/mixtures).
-    Search("several kinds of pods", lambda kinds: len(kinds) > 1, LevelSearch.climb),
+    # Every mixture of the classes in every domain; where these are too many, classes pooled by what they have
+    # in common and dealt to hosts afterwards; where that does not decide it either, a beam (search/mixtures).
+    Search("several kinds of pods", lambda pod_classes: len(pod_classes) > 1, LevelSearch.search),
     # How many pods go into each domain: a knapsack over its children (search/domain_packing.py).
-    Search("one kind of pods", lambda kinds: True, LevelSearch.climb),
+    Search("one kind of pods", lambda pod_classes: True, LevelSearch.search),
 )
 """The first row that serves the request is the one that answers it. All of them look for the finest level
 that has a domain for the whole gang, and there for the best domain (search/level_search.py)."""
@@ -79,7 +79,7 @@ def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcom
     results = [
         _try(problem, base.trees[request.topology.name], request, budget) for request in problem.requests
     ]
-    if not any(result.found for result in results) and not problem.gang.constraint:
+    if not any(result.placement for result in results) and not problem.gang.constraint:
         results += [
             _try(problem, base.wide_trees[request.topology.name], request, budget)
             for request in problem.requests
@@ -94,9 +94,9 @@ def _try(
     """What a search of the tree finds; where it ends without a place, what is found piece by piece."""
     budget = budget or WorkBudget()
     result = _searched(problem, tree, request, budget)
-    if result.found is None and not result.complete and problem.now and not budget.hard:
+    if result.placement is None and not result.complete and problem.now and not budget.hard:
         return replace(
-            result, found=place_class_by_class(problem.snapshot, tree, request, problem.gang.reserve)
+            result, placement=place_class_by_class(problem.snapshot, tree, request, problem.gang.reserve)
         )
     return result
 
@@ -111,37 +111,51 @@ def _searched(
     steps = steps if problem.now else steps[-1:]
     mode, required = problem.gang.reserve, request.required
     last_budget = budget if budget.hard else WorkBudget(budget.left)  # as much as for all the others
-    search = LevelSearch(space, request, mode, budget, [])
-    found = _run(search, steps[0], required)
-    if found is not None or len(steps) == 1:
-        return SearchResult(tree, request, found, tuple(search.attempts), search.complete)
-    last = LevelSearch(space, request, mode, last_budget, [])
-    at_last = _run(last, steps[-1], required)
-    if at_last is None and last.complete:
-        return SearchResult(tree, request, None, tuple(last.attempts), complete=True)
-    for kinds in steps[1:-1]:
-        found = _run(search, kinds, required)
-        if found is not None:
-            return SearchResult(tree, request, found, tuple(search.attempts), search.complete)
-    return SearchResult(tree, request, at_last, tuple(last.attempts), search.complete and last.complete)
+    search = LevelSearch(space, request, mode, budget)
+    result = _run(search, steps[0], required)
+    if result.placement is not None or len(steps) == 1:
+        return _in_tree(tree, request, result, complete=True)
+    last = _run(LevelSearch(space, request, mode, last_budget), steps[-1], required)
+    if last.placement is None and last.complete:
+        return _in_tree(tree, request, last, complete=True)
+    complete = result.complete
+    for pod_classes in steps[1:-1]:
+        result = _run(search, pod_classes, required)
+        if result.placement is not None:
+            return _in_tree(tree, request, result, complete=complete)
+        complete = complete and result.complete
+    return _in_tree(tree, request, last, complete=complete)
 
 
-def _run(search: LevelSearch, kinds: Kinds, required: int) -> Placement | None:
-    """The best placement in one domain of the required level, by the search that serves these kinds."""
+def _in_tree(
+    tree: TopologyTree, request: TopologyRequest, result: LevelSearchResult, *, complete: bool
+) -> SearchResult:
+    """The result in its topology; `complete`: whether the relaxations before it were searched completely."""
+    placement = result.placement
+    if placement is not None:
+        placement = replace(placement, exact=placement.exact and complete)
+    return SearchResult(tree, request, placement, result.attempts, complete and result.complete)
+
+
+def _run(search: LevelSearch, pod_classes: PodClasses, required: int) -> LevelSearchResult:
+    """The best placement in one domain of the required level, by the search that serves these pod classes."""
     for row in SEARCHES:
-        if row.serves(kinds):
-            return row.runs(search, kinds, required)
+        if row.serves(pod_classes):
+            return row.runs(search, pod_classes, required)
     raise AssertionError("the last row serves every request")
 
 
 def _most_compact(results: Iterable[SearchResult]) -> SearchResult | None:
     """The placement in the finest domain, on the fewest hosts; then by topology name."""
-    return min((result for result in results if result.found), key=_compactness, default=None)
+    return min((result for result in results if result.placement), key=_compactness, default=None)
 
 
 def _compactness(result: SearchResult) -> tuple[int, int]:
-    assert result.found is not None, "only placements are compared"
-    return (result.tree.topology.host_index - result.found.branch.level, len(result.found.placed))
+    assert result.placement is not None, "only placements are compared"
+    return (
+        result.tree.topology.host_index - result.placement.branch.level,
+        len(result.placement.pods_by_node),
+    )
 
 
 # -- what a placement comes to -------------------------------------------------------------------------------
@@ -149,27 +163,27 @@ def _compactness(result: SearchResult) -> tuple[int, int]:
 
 def hosts_of(result: SearchResult) -> list[Subtree]:
     """The hosts of a placement, in the order of the tree."""
-    assert result.found is not None, "only a placement has hosts"
-    return list(result.tree.root.leaves_at([host for host, _ in result.found.placed]))
+    assert result.placement is not None, "only a placement has hosts"
+    return list(result.tree.root.leaves_at([host for host, _ in result.placement.pods_by_node]))
 
 
 def assignments_of(
     problem: PlacementProblem, result: SearchResult, hosts: Sequence[Subtree]
 ) -> tuple[Assignment, ...]:
-    """The pods of each kind dealt to its PodSets in the order of the hosts; then by PodSet."""
-    assert result.found is not None, "only a placement has assignments"
+    """The pods of each pod class dealt to its PodSets in the order of the hosts; then by PodSet."""
+    assert result.placement is not None, "only a placement has assignments"
     by_set: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in problem.gang.pod_sets}
-    for place_of_kind, kind in enumerate(result.found.kinds):
-        parts = list(kind.parts)
-        for host, (_, counts) in zip(hosts, result.found.placed, strict=True):
-            remaining = counts[place_of_kind]
+    for class_index, pod_class in enumerate(result.placement.pod_classes):
+        parts = list(pod_class.parts)
+        for host, (_, counts) in zip(hosts, result.placement.pods_by_node, strict=True):
+            remaining = counts[class_index]
             while remaining:
                 name, wanted = parts[0]
-                taken = remaining if remaining < wanted else wanted
-                by_set[name].append(Assignment(name, host.node, taken))
-                remaining -= taken
-                if taken < wanted:
-                    parts[0] = (name, wanted - taken)
+                count = remaining if remaining < wanted else wanted
+                by_set[name].append(Assignment(name, host.node, count))
+                remaining -= count
+                if count < wanted:
+                    parts[0] = (name, wanted - count)
                 else:
                     del parts[0]
     return tuple(assignment for assignments in by_set.values() for assignment in assignments)

@@ -22,7 +22,7 @@ from typing import Protocol
 from planner.model.pod_class import PodClass, separated
 
 PodCount = int
-"""The number of pods of one kind; of several kinds all their numbers, packed into one
+"""The number of pods of one pod class; of several pod classes all their numbers, packed into one
 (`MultiClassCounts`)."""
 
 
@@ -37,7 +37,7 @@ CostBySum = dict[PodCount, int]
 Measure = tuple[int, ...]
 
 
-_MOST_COMPARED = 400
+_MAX_COMPARED = 400
 """Sums of three and more classes that are compared, each with all others: 80,000 comparisons at the
 most. Of more sums all are kept."""
 
@@ -54,20 +54,20 @@ class CountAlgebra(Protocol):
     full: PodCount
     zero: PodCount
 
-    def add(self, one: PodCount, other: PodCount) -> PodCount:
+    def add(self, counts: PodCount, other: PodCount) -> PodCount:
         """The sum, capped at what is wanted."""
         ...
 
-    def minus(self, one: PodCount, other: PodCount) -> PodCount:
-        """What is left of `one`, never below zero."""
+    def minus(self, counts: PodCount, other: PodCount) -> PodCount:
+        """What is left of `counts`, never below zero."""
         ...
 
-    def least(self, one: PodCount, other: PodCount) -> PodCount:
-        """The smaller number of each kind."""
+    def smaller(self, counts: PodCount, other: PodCount) -> PodCount:
+        """The smaller number of each pod class."""
         ...
 
-    def covers(self, one: PodCount, other: PodCount) -> bool:
-        """Whether `one` has at least as many of each kind."""
+    def covers(self, counts: PodCount, other: PodCount) -> bool:
+        """Whether `counts` has at least as many of each pod class."""
         ...
 
     def size(self, counts: PodCount) -> int:
@@ -75,7 +75,7 @@ class CountAlgebra(Protocol):
         ...
 
     def each(self, counts: PodCount) -> tuple[int, ...]:
-        """The number of each kind."""
+        """The number of each pod class."""
         ...
 
     def pack(self, counts: Sequence[int]) -> PodCount:
@@ -83,7 +83,7 @@ class CountAlgebra(Protocol):
         ...
 
     def measure(self, counts: PodCount) -> Measure:
-        """The number of each kind, and what they ask for together."""
+        """The number of each pod class, and what they ask for together."""
         ...
 
     def sums(
@@ -99,25 +99,25 @@ class CountAlgebra(Protocol):
 
 
 class SingleClassCounts:
-    """Counts of one kind."""
+    """Counts of one pod class."""
 
     zero: PodCount = 0
 
     def __init__(self, wanted: int) -> None:
         self.full: PodCount = wanted
 
-    def add(self, one: PodCount, other: PodCount) -> PodCount:
-        total = one + other
+    def add(self, counts: PodCount, other: PodCount) -> PodCount:
+        total = counts + other
         return total if total < self.full else self.full
 
-    def minus(self, one: PodCount, other: PodCount) -> PodCount:
-        return one - other if one > other else 0
+    def minus(self, counts: PodCount, other: PodCount) -> PodCount:
+        return counts - other if counts > other else 0
 
-    def least(self, one: PodCount, other: PodCount) -> PodCount:
-        return one if one < other else other
+    def smaller(self, counts: PodCount, other: PodCount) -> PodCount:
+        return counts if counts < other else other
 
-    def covers(self, one: PodCount, other: PodCount) -> bool:
-        return bool(one >= other)
+    def covers(self, counts: PodCount, other: PodCount) -> bool:
+        return bool(counts >= other)
 
     def size(self, counts: PodCount) -> int:
         return int(counts)
@@ -148,18 +148,19 @@ class SingleClassCounts:
 
     def undominated(self, stage: CostBySum) -> CostBySum:
         kept: CostBySum = {}
-        least: int | None = None
+        min_cost: int | None = None
         for counts in sorted(stage, reverse=True):
-            if least is None or stage[counts] < least:
-                kept[counts] = least = stage[counts]
+            if min_cost is None or stage[counts] < min_cost:
+                kept[counts] = min_cost = stage[counts]
         return kept
 
 
 class MultiClassCounts:
-    """Counts of several kinds, as one number: a field of bits for each kind, the first the most significant,
-    each with a spare bit on top that tells which of two counts is larger without taking them apart.
+    """Counts of several pod classes, as one number: a field of bits for each pod class, the first the most
+    significant, each with a spare bit on top that tells which of two counts is larger without taking them
+    apart.
 
-    `asked`: for each resource that several kinds ask for, how much each does.
+    `asked`: for each resource that several pod classes ask for, how much each does.
     """
 
     zero: PodCount = 0
@@ -168,33 +169,33 @@ class MultiClassCounts:
         # Two counts added are twice as much at the most; the bit above is spare, no sum sets it.
         self._bits = (2 * max(wanted)).bit_length() + 1
         self._mask = (1 << self._bits) - 1
-        self._kinds = len(wanted)
+        self._class_count = len(wanted)
         self._shifts = [self._bits * place for place in range(len(wanted) - 1, -1, -1)]
         self._spare = sum(1 << shift + self._bits - 1 for shift in self._shifts)
         self._asked = tuple(asked)
         self._wanted = wanted
         self.full: PodCount = sum(map(int.__lshift__, wanted, self._shifts))
 
-    def add(self, one: PodCount, other: PodCount) -> PodCount:
-        total, spare = one + other, self._spare
+    def add(self, counts: PodCount, other: PodCount) -> PodCount:
+        total, spare = counts + other, self._spare
         # All spare bits are left: no class has more than is wanted, as in nearly all sums.
-        return total if ((self.full | spare) - total) & spare == spare else self.least(total, self.full)
+        return total if ((self.full | spare) - total) & spare == spare else self.smaller(total, self.full)
 
-    def minus(self, one: PodCount, other: PodCount) -> PodCount:
-        return one - self.least(one, other)
+    def minus(self, counts: PodCount, other: PodCount) -> PodCount:
+        return counts - self.smaller(counts, other)
 
-    def least(self, one: PodCount, other: PodCount) -> PodCount:
+    def smaller(self, counts: PodCount, other: PodCount) -> PodCount:
         spare = self._spare
-        smaller = ((other | spare) - one) & spare  # the spare bits of the fields in which one <= other
+        smaller = ((other | spare) - counts) & spare  # the spare bits of the fields in which one <= other
         if smaller == spare:
-            return one
+            return counts
         # A spare bit less itself shifted down to the lowest bit: ones in all bits of the field below it.
         keep = smaller - (smaller >> self._bits - 1)
-        return (one & keep) | (other & ~(keep | smaller) & ~spare)
+        return (counts & keep) | (other & ~(keep | smaller) & ~spare)
 
-    def covers(self, one: PodCount, other: PodCount) -> bool:
+    def covers(self, counts: PodCount, other: PodCount) -> bool:
         spare = self._spare
-        return bool(((one | spare) - other) & spare == spare)
+        return bool(((counts | spare) - other) & spare == spare)
 
     def size(self, counts: PodCount) -> int:
         return sum(self.each(counts))
@@ -214,23 +215,23 @@ class MultiClassCounts:
         self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed
     ) -> CostBySum:
         after, spare = dict(before), self._spare
-        topped, least = goal | spare, self.least
+        goal_with_spare, smaller = goal | spare, self.smaller
         for counts, cost in before.items():
             if counts == goal:
                 continue
             for more, price in options:
                 total, paid = counts + more, cost + price
-                if (topped - total) & spare != spare:
-                    total = least(total, goal)
+                if (goal_with_spare - total) & spare != spare:
+                    total = smaller(total, goal)
                 if (total not in after or paid < after[total]) and paid <= allowed[total]:
                     after[total] = paid
         return after
 
     def undominated(self, stage: CostBySum) -> CostBySum:
         by_cost = sorted(stage.items(), key=lambda item: (item[1], -item[0]))
-        if self._kinds == 2:
+        if self._class_count == 2:
             return self._undominated_pairs(by_cost)
-        if len(stage) > _MOST_COMPARED:
+        if len(stage) > _MAX_COMPARED:
             return stage
         kept: CostBySum = {}
         spare = self._spare
@@ -245,129 +246,141 @@ class MultiClassCounts:
         return kept
 
     def _undominated_pairs(self, by_cost: Sequence[Option]) -> CostBySum:
-        """Of two kinds: the largest so far are a staircase, one number rising as the other falls."""
+        """The same for two pod classes. The largest counts so far form a staircase: sorted by the first
+        number rising, their second numbers fall, so one binary search tells whether a count is below it."""
         kept: CostBySum = {}
         rising: list[int] = []
         falling: list[int] = []
         bits, mask = self._bits, self._mask
         for counts, cost in by_cost:
-            one, other = counts >> bits, counts & mask
-            place = bisect_left(rising, one)
-            if place < len(rising) and falling[place] >= other:
+            first, second = counts >> bits, counts & mask
+            place = bisect_left(rising, first)
+            if place < len(rising) and falling[place] >= second:
                 continue
             kept[counts] = cost
-            after = place + 1 if place < len(rising) and rising[place] == one else place
-            while place and falling[place - 1] <= other:
+            end = place + 1 if place < len(rising) and rising[place] == first else place
+            while place and falling[place - 1] <= second:
                 place -= 1
-            rising[place:after], falling[place:after] = [one], [other]
+            rising[place:end], falling[place:end] = [first], [second]
         return kept
 
 
-def algebra(kinds: Sequence[PodClass]) -> CountAlgebra:
-    """The algebra for these kinds."""
-    if len(kinds) == 1:
-        return SingleClassCounts(kinds[0].count)
-    names = sorted({name for kind in kinds for name in kind.shape.requests})
-    asked = {tuple(kind.shape.requests.get(name, 0) for kind in kinds) for name in names}
-    shared = [one for one in asked if sum(map(bool, one)) > 1]
-    return MultiClassCounts(tuple(kind.count for kind in kinds), sorted(shared))
+def algebra(pod_classes: Sequence[PodClass]) -> CountAlgebra:
+    """The algebra for these pod classes."""
+    if len(pod_classes) == 1:
+        return SingleClassCounts(pod_classes[0].count)
+    names = sorted({name for pod_class in pod_classes for name in pod_class.shape.requests})
+    requested = {tuple(pod_class.shape.requests.get(name, 0) for pod_class in pod_classes) for name in names}
+    shared = [amounts for amounts in requested if sum(map(bool, amounts)) > 1]
+    return MultiClassCounts(tuple(pod_class.count for pod_class in pod_classes), sorted(shared))
 
 
 def projections(
-    kinds: Sequence[PodClass], counts: CountAlgebra, levels: int
+    pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int
 ) -> list[Callable[[PodCount, bool], PodCount] | None]:
     """For each level what one of its domains may hold of the counts that its nodes could: None is "all".
 
-    A kind required in one domain of the level is there wholly or not at all; slices are there wholly; of
+    A pod class required in one domain of the level is there wholly or not at all; slices are there wholly; of
     pods that must differ over the level there is one. A domain without the level's label (`named` False)
     can keep none of the first two together.
     """
-    return [_projection(kinds, counts, level) for level in range(levels)]
+    return [_projection(pod_classes, counts, level) for level in range(levels)]
 
 
 Split = Callable[[PodCount], tuple[PodCount, ...]]
 
 
-def splits(kinds: Sequence[PodClass], counts: CountAlgebra, levels: int) -> list[Split | None]:
-    """For each level what one of its named domains may hold of certain counts, where some kinds shun others:
-    of each two such kinds one or the other. None where no kinds do."""
-    return [_split(kinds, counts, level) for level in range(levels)]
+def splits(pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int) -> list[Split | None]:
+    """For each level what one of its named domains may hold of certain counts, where some pod classes shun
+    others: of each two such pod classes one or the other. None where no pod classes do."""
+    return [_split(pod_classes, counts, level) for level in range(levels)]
 
 
-def _split(kinds: Sequence[PodClass], counts: CountAlgebra, level: int) -> Split | None:
+def _split(pod_classes: Sequence[PodClass], counts: CountAlgebra, level: int) -> Split | None:
     pairs = [
-        (one, other)
-        for one in range(len(kinds))
-        for other in range(one + 1, len(kinds))
-        if level in separated(kinds[one], kinds[other])
+        (first, second)
+        for first in range(len(pod_classes))
+        for second in range(first + 1, len(pod_classes))
+        if level in separated(pod_classes[first], pod_classes[second])
     ]
     if not pairs:
         return None
 
     def split(value: PodCount) -> tuple[PodCount, ...]:
-        found = {counts.each(value): None}
-        for one, other in pairs:
-            for each in [each for each in found if each[one] and each[other]]:
-                del found[each]
-                for without in (other, one):
-                    found[(*each[:without], 0, *each[without + 1 :])] = None
-        return tuple(counts.pack(each) for each in found)
+        kept = {counts.each(value): None}
+        for first, second in pairs:
+            for each in [each for each in kept if each[first] and each[second]]:
+                del kept[each]
+                for without in (second, first):
+                    kept[(*each[:without], 0, *each[without + 1 :])] = None
+        return tuple(counts.pack(each) for each in kept)
 
     return split
 
 
 def unions(
-    kinds: Sequence[PodClass], counts: CountAlgebra, levels: int
+    pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int
 ) -> list[Callable[[PodCount, bool], PodCount] | None]:
-    """For each level what one of its domains may hold where kinds are all in one domain of it, or of a finer
-    one: of these all, or none. None where no kinds are."""
-    return [_union(kinds, counts, level) for level in range(levels)]
+    """For each level what one of its domains may hold where pod classes are all in one domain of it, or of a
+    finer one: of these all, or none. None where no pod classes are."""
+    return [_union(pod_classes, counts, level) for level in range(levels)]
 
 
 def _union(
-    kinds: Sequence[PodClass], counts: CountAlgebra, level: int
+    pod_classes: Sequence[PodClass], counts: CountAlgebra, level: int
 ) -> Callable[[PodCount, bool], PodCount] | None:
-    rules = sorted({rule for kind in kinds for rule in kind.co_located_at if rule[0] >= level})
+    rules = sorted(
+        {rule for pod_class in pod_classes for rule in pod_class.co_located_at if rule[0] >= level}
+    )
     if not rules:
         return None
     members = [
-        (at == level, [one for one, kind in enumerate(kinds) if set(kind.names) & set(names)])
-        for at, names in rules
+        (
+            rule_level == level,
+            [index for index, pod_class in enumerate(pod_classes) if set(pod_class.names) & set(names)],
+        )
+        for rule_level, names in rules
     ]
 
     def united(value: PodCount, named: bool) -> PodCount:
         each = list(counts.each(value))
         for _ in members:  # what one union loses another may lose for it
-            for here, ones in members:
-                if (here and not named) or any(each[one] < kinds[one].count for one in ones):
-                    for one in ones:
-                        each[one] = 0
+            for at_this_level, indices in members:
+                if (at_this_level and not named) or any(
+                    each[index] < pod_classes[index].count for index in indices
+                ):
+                    for index in indices:
+                        each[index] = 0
         return counts.pack(each)
 
     return united
 
 
 def _projection(
-    kinds: Sequence[PodClass], counts: CountAlgebra, level: int
+    pod_classes: Sequence[PodClass], counts: CountAlgebra, level: int
 ) -> Callable[[PodCount, bool], PodCount] | None:
-    if not any(level in (k.required, k.slice_level, *k.anti_affinity_levels) for k in kinds):
+    if not any(level in (k.required, k.slice_level, *k.anti_affinity_levels) for k in pod_classes):
         return None
 
-    def keep(kind: PodClass, count: int, named: bool) -> int:
-        if named and level in kind.anti_affinity_levels and count > 1:
+    def keep(pod_class: PodClass, count: int, named: bool) -> int:
+        if named and level in pod_class.anti_affinity_levels and count > 1:
             # What must be together further in cannot be cut down to one.
-            whole = (
-                kind.count if kind.required > level else kind.slice_size if kind.slice_level > level else 1
+            unit = (
+                pod_class.count
+                if pod_class.required > level
+                else pod_class.slice_size
+                if pod_class.slice_level > level
+                else 1
             )
-            count = 1 if whole == 1 else 0
-        if level == kind.slice_level:
-            count = count // kind.slice_size * kind.slice_size if named else 0
-        if level == kind.required and not (named and count == kind.count):
+            count = 1 if unit == 1 else 0
+        if level == pod_class.slice_level:
+            count = count // pod_class.slice_size * pod_class.slice_size if named else 0
+        if level == pod_class.required and not (named and count == pod_class.count):
             return 0
         return count
 
     def project(value: PodCount, named: bool) -> PodCount:
         each = counts.each(value)
-        return counts.pack([keep(k, n, named) for k, n in zip(kinds, each, strict=True)])
+        return counts.pack([keep(k, n, named) for k, n in zip(pod_classes, each, strict=True)])
 
     return project

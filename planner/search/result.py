@@ -14,13 +14,23 @@ from planner.search.domain_packing import PodsByNode
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A placement: nodes with the number of pods of each kind, in the branch that was searched."""
+    """A placement: nodes with the number of pods of each pod class, in the domain `branch`."""
 
     branch: Subtree
-    kinds: tuple[PodClass, ...]
-    placed: PodsByNode
+    pod_classes: tuple[PodClass, ...]
+    pods_by_node: PodsByNode
     cost: int
     exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSearchResult:
+    """What one search level by level comes to. `attempts`: what was tried, from the finest level to the
+    coarsest. `complete`: no budget ended it, so that without a placement there is none."""
+
+    placement: Placement | None
+    attempts: tuple[LevelAttempt, ...]
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +38,7 @@ class SearchResult:
     """One topology's outcome: the tree that was searched, the request in it, and what was found."""
 
     tree: TopologyTree
-    asked: TopologyRequest
-    found: Placement | None
+    request: TopologyRequest
+    placement: Placement | None
     attempts: tuple[LevelAttempt, ...]
     complete: bool

@@ -1,11 +1,11 @@
 """A tree as one gang sees it: what lies where, and what each domain holds, now or when the cluster is empty.
 
     tree          root ─ r1 ─ a, b          where domains are
-    content       root ─ r1 ─ 8, 3 GPUs     what is free in them now; when empty: 8, 8
+    capacity       root ─ r1 ─ 8, 3 GPUs     what is free in them now; when empty: 8, 8
 
 `now` is the cluster as it is; otherwise it is the cluster when empty: no bound pods, no reservations, no
-cordons, every node ready. Costs look only at contents and never at the gang's selectors, so that a plan made
-again within its own node affinity comes out the same.
+cordons, every node ready. Costs look only at capacities and never at the gang's selectors, so that a plan
+made again within its own node affinity comes out the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from planner.search.rules.domain_caps import DomainCap
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """One tree at one moment (`now`) or when empty; `content` is that of the whole tree.
+    """One tree at one moment (`now`) or when empty; `capacity` is that of the whole tree.
 
     `extra`: levels that only rules over labels look at, in a tree made finer by them
     (`rules.label_levels`); they cost nothing and are no place to be. `plain`: the tree without these.
@@ -35,21 +35,30 @@ class SearchSpace:
     base: Infrastructure
     tree: TopologyTree
     now: bool
-    content: DomainCapacity
+    capacity: DomainCapacity
     extra: frozenset[int] = frozenset()
     plain: TopologyTree | None = None
     caps: tuple[DomainCap, ...] = ()
 
-    def match(self, kinds: Sequence[PodClass]) -> EligibilityMap:
-        """Where these kinds of pods may be by the nodes' labels and the caps."""
-        return capped(match_of(self.base, self.tree, kinds), self.tree.root, self.caps)
+    def match(self, pod_classes: Sequence[PodClass]) -> EligibilityMap:
+        """Where these classes of pods may be by the nodes' labels and the caps."""
+        return capped(match_of(self.base, self.tree, pod_classes), self.tree.root, self.caps)
 
-    def weights(self, kinds: Sequence[PodClass]) -> Weights:
-        """What placements of these kinds cost."""
-        worst = sum(weight for kind in kinds if not kind.is_split for weight, _ in kind.shape.preferences)
-        worst += sum(1 for kind in kinds if not kind.is_split and share_in(kind.shape.requests))
-        found = weights(self.tree.topology, self.base.empty_capacity(self.plain or self.tree), worst)
-        return without(found, self.extra) if self.extra else found
+    def weights(self, pod_classes: Sequence[PodClass]) -> Weights:
+        """What placements of these pod classes cost."""
+        worst_penalty = sum(
+            weight
+            for pod_class in pod_classes
+            if not pod_class.is_split
+            for weight, _ in pod_class.shape.preferences
+        )
+        worst_penalty += sum(
+            1 for pod_class in pod_classes if not pod_class.is_split and share_in(pod_class.shape.requests)
+        )
+        base_weights = weights(
+            self.tree.topology, self.base.empty_capacity(self.plain or self.tree), worst_penalty
+        )
+        return without(base_weights, self.extra) if self.extra else base_weights
 
     def start(self, path: Sequence[int]) -> int:
         """Which of the tree's nodes the first one of that domain is."""
@@ -58,15 +67,15 @@ class SearchSpace:
             start, branch = start + branch.starts[place], branch.children[place]
         return start
 
-    def at(self, path: Sequence[int]) -> tuple[Subtree, DomainCapacity]:
-        """The domain that is reached by these places among children, with its content."""
-        branch, content = self.tree.root, self.content
+    def domain_at(self, path: Sequence[int]) -> tuple[Subtree, DomainCapacity]:
+        """The domain that is reached by these places among children, with its capacity."""
+        branch, capacity = self.tree.root, self.capacity
         for place in path:
-            branch, content = branch.children[place], content.children[place]
-        return branch, content
+            branch, capacity = branch.children[place], capacity.children[place]
+        return branch, capacity
 
 
 def search_space(snapshot: Snapshot, tree: TopologyTree, *, now: bool) -> SearchSpace:
-    """The view of a tree in a snapshot that does not hold the gang itself."""
-    content = snapshot.capacity(tree) if now else snapshot.base.empty_capacity(tree)
-    return SearchSpace(snapshot.base, tree, now, content)
+    """The search space of a tree in a snapshot that does not hold the gang itself."""
+    capacity = snapshot.capacity(tree) if now else snapshot.base.empty_capacity(tree)
+    return SearchSpace(snapshot.base, tree, now, capacity)

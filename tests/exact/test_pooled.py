@@ -30,16 +30,16 @@ def compared(one: Instance) -> str:
     if len(kinds) == 1:
         return "one kind"
     weights, match = view.weights(kinds), view.match(kinds)
-    every = DomainPacking(kinds, "shared", weights, WorkBudget(10**9)).cost(view.content, match)
+    every = DomainPacking(kinds, "shared", weights, WorkBudget(10**9)).cost(view.capacity, match)
     pooled = SeveralClassesPacking(kinds, "shared", weights, WorkBudget(0, hard=True), WorkBudget())
     try:
-        cost = pooled.cost(view.content, match)
+        cost = pooled.cost(view.capacity, match)
     except BudgetEnded:
         return "undecided"
     assert cost == every
     if cost is None:
         return "no place"
-    placed = pooled.place(view.content, match)
+    placed = pooled.place(view.capacity, match)
     if all(len(kind.parts) == 1 for kind in kinds):
         hosts = list(view.tree.names(view.tree.root))
         assigned = {

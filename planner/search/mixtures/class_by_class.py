@@ -27,54 +27,54 @@ from planner.search.space import search_space
 
 
 def place_class_by_class(
-    snapshot: Snapshot, tree: TopologyTree, asked: TopologyRequest, mode: ReserveMode
+    snapshot: Snapshot, tree: TopologyTree, request: TopologyRequest, mode: ReserveMode
 ) -> Placement | None:
-    """A place for each kind beside those before it, those of the largest pods first. None for what must be in
-    one domain together, or keeps any other rule between the kinds."""
-    kinds = relaxations(asked)[-1]
-    if asked.required > ROOT or len(kinds) == 1 or any(map(_tied, kinds)):
+    """A place for each pod class beside those before it, those of the largest pods first. None for what must
+    be in one domain together, or keeps any other rule between the pod classes."""
+    pod_classes = relaxations(request)[-1]
+    if request.required > ROOT or len(pod_classes) == 1 or any(map(_tied, pod_classes)):
         return None
     placed: dict[int, list[int]] = {}
-    for at in sorted(range(len(kinds)), key=lambda at: _size(kinds[at]), reverse=True):
-        alone = replace(asked, kinds=(kinds[at],))
-        found = LevelSearch(search_space(snapshot, tree, now=True), alone, mode, WorkBudget(), []).anywhere(
-            alone.kinds
-        )
-        if found is None:
+    for index in sorted(range(len(pod_classes)), key=lambda index: _size(pod_classes[index]), reverse=True):
+        own_request = replace(request, kinds=(pod_classes[index],))
+        placement = LevelSearch(
+            search_space(snapshot, tree, now=True), own_request, mode, WorkBudget()
+        ).anywhere(own_request.kinds)
+        if placement is None:
             return None
-        for place, (count,) in found.placed:
-            placed.setdefault(place, [0] * len(kinds))[at] += count
-        snapshot = snapshot.with_reservation(_taken(tree, kinds[at], at, found))
-    whole = [(place, tuple(counts)) for place, counts in sorted(placed.items())]
-    return Placement(tree.root, kinds, whole, 0, exact=False)
+        for place, (count,) in placement.pods_by_node:
+            placed.setdefault(place, [0] * len(pod_classes))[index] += count
+        snapshot = snapshot.with_reservation(_reservation_of(tree, pod_classes[index], index, placement))
+    pods_by_node = [(place, tuple(counts)) for place, counts in sorted(placed.items())]
+    return Placement(tree.root, pod_classes, pods_by_node, 0, exact=False)
 
 
-def _tied(kind: PodClass) -> bool:
+def _tied(pod_class: PodClass) -> bool:
     """Whether where its pods may be hangs on those of others."""
     return bool(
-        kind.anti_affinity_with
-        or kind.anti_affinity_over
-        or kind.co_located_over
-        or kind.co_located_at
-        or kind.is_split
-        or kind.shape.spread_states
+        pod_class.anti_affinity_with
+        or pod_class.anti_affinity_over
+        or pod_class.co_located_over
+        or pod_class.co_located_at
+        or pod_class.is_split
+        or pod_class.shape.spread_states
     )
 
 
-def _size(kind: PodClass) -> tuple[int, int, int]:
-    requests = kind.shape.requests
-    return (kind.shape.gpus, requests.get("memory", 0), requests.get("cpu", 0))
+def _size(pod_class: PodClass) -> tuple[int, int, int]:
+    requests = pod_class.shape.requests
+    return (pod_class.shape.gpus, requests.get("memory", 0), requests.get("cpu", 0))
 
 
-def _taken(tree: TopologyTree, kind: PodClass, at: int, found: Placement) -> Reservation:
-    """What the kind's pods take, for those that come after it."""
-    (name, _), *_ = kind.parts
-    hosts = tree.root.leaves_at([place for place, _ in found.placed])
-    seats = zip(hosts, found.placed, strict=True)
-    traits = traits_of(kind.shape)
+def _reservation_of(tree: TopologyTree, pod_class: PodClass, index: int, placement: Placement) -> Reservation:
+    """What these pods take, as a reservation, so that the classes after them do not get it."""
+    (name, _), *_ = pod_class.parts
+    hosts = tree.root.leaves_at([place for place, _ in placement.pods_by_node])
+    seats = zip(hosts, placement.pods_by_node, strict=True)
+    traits = traits_of(pod_class.shape)
     return Reservation(
-        id=f"piece-{at}",
-        gang=f"\0{at}",
+        id=f"piece-{index}",
+        gang=f"\0{index}",
         topology=tree.topology.name,
         level="",
         domain=(),
@@ -82,7 +82,7 @@ def _taken(tree: TopologyTree, kind: PodClass, at: int, found: Placement) -> Res
         domains=(),
         nodes=frozenset(),
         assignments=tuple([Assignment(name, host.node, count) for host, (_, (count,)) in seats]),
-        requests=((name, kind.shape.seat),),
+        requests=((name, pod_class.shape.seat),),
         fingerprint="",
         traits=((name, traits),) if traits else (),
     )

@@ -1,4 +1,4 @@
-"""Kinds of pods that no node can tell apart, though they ask for different amounts: planned as one.
+"""Classes of pods that no node can tell apart, though they ask for different amounts: planned as one.
 
 Three PodSets of whole nodes that differ only in their cores come to the same on nodes with cores enough. So
 it is where a node holds as many pods of a shape that asks for the most of each resource that any of them asks
@@ -20,82 +20,91 @@ from planner.node.packing import max_pods
 from planner.search.space import SearchSpace
 
 _PLAIN = {"cpu", "memory", "ephemeral-storage"}
-"""What kinds may differ in; of devices each asks for as many."""
+"""What pod classes may differ in; of devices each asks for as many."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SameCapacity:
-    """Whether pods of the two shapes come to the same, by content."""
+    """Whether pods of the two shapes come to the same on nodes; remembered by the domain's capacity."""
 
-    most: ResolvedShape
-    least: ResolvedShape
-    known: dict[DomainCapacity, bool] = field(default_factory=dict)
+    largest: ResolvedShape
+    smallest: ResolvedShape
+    by_capacity: dict[DomainCapacity, bool] = field(default_factory=dict)
 
-    def on(self, content: DomainCapacity) -> bool:
+    def on(self, capacity: DomainCapacity) -> bool:
         """Whether they do on every node of a domain."""
-        same = self.known.get(content)
-        if same is None:
-            if content.free is None:
-                same = all(map(self.on, content.chunks or content.children))
+        interchangeable = self.by_capacity.get(capacity)
+        if interchangeable is None:
+            if capacity.free is None:
+                interchangeable = all(map(self.on, capacity.chunks or capacity.children))
             else:
-                same = content.numa_state is None and max_pods(content.free, self.most) == max_pods(
-                    content.free, self.least
-                )
-            self.known[content] = same
-        return same
+                interchangeable = capacity.numa_state is None and max_pods(
+                    capacity.free, self.largest
+                ) == max_pods(capacity.free, self.smallest)
+            self.by_capacity[capacity] = interchangeable
+        return interchangeable
 
 
-def merged(view: SearchSpace, kinds: tuple[PodClass, ...]) -> tuple[PodClass, ...]:
-    """The kinds as one of the largest requests, where no node of the view tells them apart; else as they are.
+def merged(space: SearchSpace, pod_classes: tuple[PodClass, ...]) -> tuple[PodClass, ...]:
+    """The pod classes as one of the largest requests, where no node of the search space tells them apart;
+    else as they are.
 
-    All of them, or none: beside pods of yet another kind it matters how much each leaves.
+    All of them, or none: beside pods of yet another pod class it matters how much each leaves.
     """
-    if view.plain:  # rules are over the kinds as they are
-        return kinds
-    found: list[PodClass] = []
-    least: list[ResolvedShape] = []
-    for kind in kinds:
-        for place, other in enumerate(found):
-            shapes = _both((other.shape, kind.shape), (least[place], kind.shape))
-            alike = replace(kind, shape=other.shape)
-            if shapes and (both := joined(other, alike)) and _same(view, *shapes):
-                found[place], least[place] = replace(both, shape=shapes[0]), shapes[1]
+    if space.plain:  # rules are over the pod classes as they are
+        return pod_classes
+    groups: list[PodClass] = []
+    smallest_shapes: list[ResolvedShape] = []
+    for pod_class in pod_classes:
+        for place, group in enumerate(groups):
+            shapes = _extreme_shapes(
+                (group.shape, pod_class.shape), (smallest_shapes[place], pod_class.shape)
+            )
+            like_group = replace(pod_class, shape=group.shape)
+            if shapes and (combined := joined(group, like_group)) and _interchangeable(space, *shapes):
+                groups[place], smallest_shapes[place] = replace(combined, shape=shapes[0]), shapes[1]
                 break
         else:
-            found.append(kind)
-            least.append(kind.shape)
-    return tuple(found) if len(found) == 1 else kinds
+            groups.append(pod_class)
+            smallest_shapes.append(pod_class.shape)
+    return tuple(groups) if len(groups) == 1 else pod_classes
 
 
-def _both(
+def _extreme_shapes(
     most_of: Sequence[ResolvedShape], least_of: Sequence[ResolvedShape]
 ) -> tuple[ResolvedShape, ResolvedShape] | None:
     """The shapes that ask for the most and the least; None where the nodes look at more than amounts."""
-    one, other = most_of
-    if replace(one, requests=other.requests) != other:
+    first, second = most_of
+    if replace(first, requests=second.requests) != second:
         return None
-    if one.preferences or one.alignment or one.claims or one.extended_claims or share_in(one.requests):
+    if (
+        first.preferences
+        or first.alignment
+        or first.claims
+        or first.extended_claims
+        or share_in(first.requests)
+    ):
         return None
-    names = {*one.requests, *other.requests}
-    if any(one.requests.get(name) != other.requests.get(name) for name in names - _PLAIN):
+    names = {*first.requests, *second.requests}
+    if any(first.requests.get(name) != second.requests.get(name) for name in names - _PLAIN):
         return None
     largest = {name: max(shape.requests.get(name, 0) for shape in most_of) for name in sorted(names)}
     smallest = {name: min(shape.requests.get(name, 0) for shape in least_of) for name in sorted(names)}
     positive = {name: amount for name, amount in smallest.items() if amount}
-    return replace(one, requests=largest), replace(one, requests=positive)
+    return replace(first, requests=largest), replace(first, requests=positive)
 
 
-def _same(view: SearchSpace, largest: ResolvedShape, smallest: ResolvedShape) -> bool:
-    cache = view.base.plan_cache
+def _interchangeable(space: SearchSpace, largest: ResolvedShape, smallest: ResolvedShape) -> bool:
+    cache = space.base.plan_cache
     key = (tuple(largest.requests.items()), tuple(smallest.requests.items()))
-    alike = cache.entry(INTERCHANGEABLE, key, lambda: _SameCapacity(largest, smallest))
-    return cache.exclusively(lambda: alike.on(view.content))
+    shapes = cache.entry(INTERCHANGEABLE, key, lambda: _SameCapacity(largest, smallest))
+    return cache.exclusively(lambda: shapes.on(space.capacity))
 
 
 _Amounts = tuple[tuple[str, int], ...]
 
 INTERCHANGEABLE: CacheSection[tuple[_Amounts, _Amounts], _SameCapacity] = CacheSection(
-    "interchangeable shapes", results=lambda alike: len(alike.known)
+    "interchangeable shapes", results=lambda shapes: len(shapes.by_capacity)
 )
 """By the amounts of the larger and the smaller shape. Never stale: what is remembered follows from a domain's
 capacity. It grows by a result for each capacity that is new."""

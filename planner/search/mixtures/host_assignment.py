@@ -26,16 +26,16 @@ _FINE = 1 << 20
 class ChosenDomain:
     """A domain of a class that is to be used: which of its class's children with it; a host has none."""
 
-    known: int
+    class_id: int
     inside: tuple[tuple[int, ChosenDomain], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What takes one packing: a host (`way`: the places that lead to it), or a domain dealt to as a whole."""
+    """What takes one packing: a host (`path`: the places that lead to it), or a domain as a whole."""
 
     options: tuple[PodCount, ...]
-    way: tuple[int, ...] = ()
+    path: tuple[int, ...] = ()
     inside: tuple[_Item, ...] = ()
 
 
@@ -44,121 +44,123 @@ PodsByHost = dict[tuple[int, ...], PodCount]
 
 
 class HostAssignment:
-    """The dealing of one gang's kinds to hosts of the classes."""
+    """Assigns one gang's pods to chosen hosts."""
 
     def __init__(self, classes: CapacityClasses, along: Sequence[Direction], budget: WorkBudget) -> None:
         self._classes, self._counts, self._along, self._budget = classes, classes.counts, along, budget
 
-    def dealt(self, chosen: ChosenDomain, goal: PodCount) -> PodsByHost | None:
+    def pods_by_host(self, chosen: ChosenDomain, goal: PodCount) -> PodsByHost | None:
         """How the goal is spread over the chosen hosts; None where they cannot hold it."""
         return self._over(self._items(chosen), goal)
 
-    def short(self, chosen: ChosenDomain, goal: PodCount) -> list[Direction]:
+    def lacking_directions(self, chosen: ChosenDomain, goal: PodCount) -> list[Direction]:
         """The directions in which the chosen hosts have too little, the one that lacks most first."""
         items, each = self._items(chosen), self._counts.each(goal)
         lacking = []
-        for place, one in enumerate(self._along):
-            need = weight(one, each)
-            held = sum(self._most(one, item) for item in items)
+        for place, direction in enumerate(self._along):
+            need = weight(direction, each)
+            held = sum(self._max_weight(direction, item) for item in items)
             if held < need:
-                lacking.append((held * _FINE // need, place, one))
-        return [one for *_, one in sorted(lacking)]
+                lacking.append((held * _FINE // need, place, direction))
+        return [direction for *_, direction in sorted(lacking)]
 
-    def _most(self, along: Direction, item: _Item) -> int:
-        return max((weight(along, self._counts.each(one)) for one in item.options), default=0)
+    def _max_weight(self, along: Direction, item: _Item) -> int:
+        return max((weight(along, self._counts.each(counts)) for counts in item.options), default=0)
 
     def _items(self, chosen: ChosenDomain) -> list[_Item]:
         """What is inside a domain that is to hold the whole goal, and so all that must be together in it."""
         return [item for place, child in chosen.inside for item in self._flat(child, (place,))]
 
-    def _flat(self, chosen: ChosenDomain, way: tuple[int, ...]) -> list[_Item]:
-        """A host or domain as an item, or those inside it where nothing binds the domain."""
-        made = self._classes.made[chosen.known]
-        if made is None:
-            return [_Item(tuple([one for one, _ in self._classes.options[chosen.known]]), way)]
-        inside = [item for place, child in chosen.inside for item in self._flat(child, (*way, place))]
-        if not self._classes.binds(made):
-            return inside
-        return [_Item(self._together(inside, made), way, tuple(inside))]
+    def _flat(self, chosen: ChosenDomain, path: tuple[int, ...]) -> list[_Item]:
+        """A host or domain as an item; where no rule holds for the domain, the items inside it."""
+        domain_class = self._classes.domain_classes[chosen.class_id]
+        if domain_class is None:
+            return [_Item(tuple([counts for counts, _ in self._classes.options[chosen.class_id]]), path)]
+        items = [item for place, child in chosen.inside for item in self._flat(child, (*path, place))]
+        if not self._classes.binds(domain_class):
+            return items
+        return [_Item(self._together(items, domain_class), path, tuple(items))]
 
-    def _together(self, items: Sequence[_Item], made: CapacityClass) -> tuple[PodCount, ...]:
+    def _together(self, items: Sequence[_Item], domain_class: CapacityClass) -> tuple[PodCount, ...]:
         """All that these items could hold together, as a domain of the class may keep it."""
-        counts, free = self._counts, _Free()
+        counts, no_cost = self._counts, _Free()
         stage: CostBySum = {counts.zero: 0}
         for item in items:
             self._budget.spend(len(stage) * (len(item.options) + 1))
             stage = counts.undominated(
-                counts.sums(stage, [(one, 0) for one in item.options], counts.full, free)
+                counts.sums(stage, [(option, 0) for option in item.options], counts.full, no_cost)
             )
         kept = (
-            one
+            kept_counts
             for held in stage
-            for one in self._classes.each_kept(made.level, held, named=made.named, caps=made.caps)
+            for kept_counts in self._classes.each_kept(
+                domain_class.level, held, named=domain_class.named, caps=domain_class.caps
+            )
         )
-        return tuple(sorted(dict.fromkeys(one for one in kept if one != counts.zero)))
+        return tuple(sorted(dict.fromkeys(kept_counts for kept_counts in kept if kept_counts != counts.zero)))
 
     def _over(self, items: Sequence[_Item], goal: PodCount) -> PodsByHost | None:
         """The goal spread over items, whole: a walk with an iterator of choices for each item."""
         counts = self._counts
-        peaks = [tuple([self._most(one, item) for one in self._along]) for item in items]
+        peaks = [tuple([self._max_weight(direction, item) for direction in self._along]) for item in items]
         ahead = [(0,) * len(self._along)]
         for peak in reversed(peaks):
             ahead.append(tuple(map(int.__add__, ahead[-1], peak)))
         ahead.reverse()
-        left, taken = [goal], list[PodCount]()
+        remaining, packings = [goal], list[PodCount]()
         walk = [self._choices(items[0], goal, ahead[1])] if items else []
         dead: set[tuple[int, PodCount]] = set()
-        while walk and left[-1] != counts.zero:
+        while walk and remaining[-1] != counts.zero:
             place = len(walk) - 1
             step = next(walk[-1], None)
-            if step is None or (place == len(items) - 1 and counts.minus(left[-1], step) != counts.zero):
-                dead.add((place, left[-1]))
+            if step is None or (place == len(items) - 1 and counts.minus(remaining[-1], step) != counts.zero):
+                dead.add((place, remaining[-1]))
                 walk.pop()
-                if taken:
-                    taken.pop()
-                    left.pop()
+                if packings:
+                    packings.pop()
+                    remaining.pop()
                 continue
-            rest = counts.minus(left[-1], step)
+            rest = counts.minus(remaining[-1], step)
             if (place + 1, rest) in dead:
                 continue
-            taken.append(step)
-            left.append(rest)
+            packings.append(step)
+            remaining.append(rest)
             if rest != counts.zero:
                 walk.append(self._choices(items[place + 1], rest, ahead[place + 2]))
-        if left[-1] != counts.zero:
+        if remaining[-1] != counts.zero:
             return None
-        return self._inside(items, taken)
+        return self._inside(items, packings)
 
-    def _choices(self, item: _Item, left: PodCount, ahead: Sequence[int]) -> Iterator[PodCount]:
+    def _choices(self, item: _Item, remaining: PodCount, ahead: Sequence[int]) -> Iterator[PodCount]:
         """What an item may take so that those ahead can hold the rest; first what leaves them most room."""
         counts = self._counts
-        found: dict[PodCount, int] = {}
+        room_by_packing: dict[PodCount, int] = {}
         self._budget.spend(len(item.options) + 1)
-        for one in (*item.options, counts.zero):
-            taken = counts.least(one, left)
-            if taken in found:
+        for option in (*item.options, counts.zero):
+            packing = counts.smaller(option, remaining)
+            if packing in room_by_packing:
                 continue
-            each = counts.each(counts.minus(left, taken))
+            each = counts.each(counts.minus(remaining, packing))
             needs = [weight(along, each) for along in self._along]
             if all(map(int.__le__, needs, ahead)):
                 room = [
                     (held - need) * _FINE // held for need, held in zip(needs, ahead, strict=True) if held
                 ]
-                found[taken] = min(room, default=0)
-        return iter(sorted(found, key=lambda taken: (-found[taken], -taken)))
+                room_by_packing[packing] = min(room, default=0)
+        return iter(sorted(room_by_packing, key=lambda packing: (-room_by_packing[packing], -packing)))
 
-    def _inside(self, items: Sequence[_Item], taken: Sequence[PodCount]) -> PodsByHost | None:
+    def _inside(self, items: Sequence[_Item], packings: Sequence[PodCount]) -> PodsByHost | None:
         """What the hosts hold, after the items that are domains have been dealt to inside."""
-        found: PodsByHost = {}
-        for item, held in zip(items, taken, strict=False):
+        pods_by_host: PodsByHost = {}
+        for item, counts in zip(items, packings, strict=False):
             if not item.inside:
-                found[item.way] = held
+                pods_by_host[item.path] = counts
                 continue
-            inner = self._over(item.inside, held)
+            inner = self._over(item.inside, counts)
             if inner is None:
                 return None
-            found |= inner
-        return found
+            pods_by_host |= inner
+        return pods_by_host
 
 
 class _Free(dict[PodCount, int]):

@@ -1,11 +1,10 @@
-"""What domains hold of several kinds of pods, pooled: a few sums instead of every mixture.
+"""What domains hold of several classes of pods, pooled: a few sums instead of every mixture.
 
-Eight trays of four GPUs hold 16 pods of two GPUs, or 8 of four, or any mixture between. PooledClasses, they
-hold
-32 GPUs. A *direction* weighs each kind of pods; no host adds more to it than its best packing does, and a
-gang needs as much of it as its pods weigh. So the cheapest hosts that have enough of every direction cost no
-more than any placement does, and where the pods can be dealt to just these hosts (``host_assignment``),
-that is the optimum. Each host has one option then, where there were as many as there are mixtures."""
+Eight trays of four GPUs hold 16 pods of two GPUs, or 8 of four, or any mixture between. Pooled, they hold 32
+GPUs. A *direction* weighs each class of pods; no host adds more to it than its best packing does, and a gang
+needs as much of it as its pods weigh. So the cheapest hosts that have enough of every direction cost no more
+than any placement does, and where the pods can be dealt to just these hosts (``host_assignment``), that is
+the optimum. Each host has one option then, where there were as many as there are mixtures."""
 
 from __future__ import annotations
 
@@ -33,29 +32,36 @@ T = TypeVar("T")
 
 
 Direction = Measure
-"""How much one pod of each kind weighs."""
+"""How much one pod of each pod class weighs."""
 
 
-def directions(kinds: Sequence[PodClass], wanted: Sequence[int]) -> tuple[Direction, ...]:
-    """The directions that bound most gangs, for so many pods of each kind.
+def directions(pod_classes: Sequence[PodClass], wanted: Sequence[int]) -> tuple[Direction, ...]:
+    """The directions that bound most gangs, for so many pods of each pod class.
 
-    Each kind by itself; and of each resource what the pods ask for of which each asks for at least so much:
-    a node with three free GPUs has none for the pods of four.
+    Each pod class by itself; and of each resource what the pods ask for of which each asks for at least so
+    much: a node with three free GPUs has none for the pods of four.
     """
-    there = [bool(count) for count in wanted]
-    found = [tuple(int(at == one) for at in range(len(kinds))) for one in range(len(kinds)) if there[one]]
-    for name in sorted({name for kind in kinds for name in kind.shape.requests}):
-        asked = [kind.shape.requests.get(name, 0) * its for kind, its in zip(kinds, there, strict=True)]
-        for least in sorted(set(asked) - {0}):
-            large = [need if need >= least else 0 for need in asked]
+    is_wanted = [bool(count) for count in wanted]
+    all_directions = [
+        tuple(int(place == index) for place in range(len(pod_classes)))
+        for index in range(len(pod_classes))
+        if is_wanted[index]
+    ]
+    for name in sorted({name for pod_class in pod_classes for name in pod_class.shape.requests}):
+        amounts = [
+            pod_class.shape.requests.get(name, 0) * wanted_pod
+            for pod_class, wanted_pod in zip(pod_classes, is_wanted, strict=True)
+        ]
+        for threshold in sorted(set(amounts) - {0}):
+            large = [need if need >= threshold else 0 for need in amounts]
             common = gcd(*large)
-            found.append(tuple(need // common for need in large))
-            found.append(tuple(int(need > 0) for need in large))
-    return tuple(dict.fromkeys(found))
+            all_directions.append(tuple(need // common for need in large))
+            all_directions.append(tuple(int(need > 0) for need in large))
+    return tuple(dict.fromkeys(all_directions))
 
 
 def weight(direction: Direction, each: Sequence[int]) -> int:
-    """What these numbers of each kind come to."""
+    """What these numbers of each pod class come to."""
     return sum(map(int.__mul__, direction, each))
 
 
@@ -65,74 +71,85 @@ class PooledClasses:
 
     def __init__(self, classes: CapacityClasses, along: Sequence[Direction]) -> None:
         self.base, self.along = classes, tuple(along)
-        wanted = tuple(weight(one, classes.counts.each(classes.counts.full)) for one in along)
+        wanted = tuple(weight(direction, classes.counts.each(classes.counts.full)) for direction in along)
         self.counts: CountAlgebra = (
             SingleClassCounts(wanted[0]) if len(wanted) == 1 else NestedCounts(wanted, self.along)
         )
-        self.made = classes.made
+        self.domain_classes = classes.domain_classes
         self._sums: dict[int, Measure] = {EMPTY: (0,) * len(along)}
-        self.reach = _Made(lambda known: self.counts.pack(self.sums(known)))
-        self.options = _Made(self._options)
+        self.reach = _ByClass(lambda class_id: self.counts.pack(self.sums(class_id)))
+        self.options = _ByClass(self._options)
         self.highest = PeaksByClass()
 
     def __len__(self) -> int:
         return len(self._sums)
 
-    def of(self, content: DomainCapacity, match: EligibilityMap) -> int:
+    def of(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
         """The class of a domain."""
-        return self.base.of(content, match)
+        return self.base.of(capacity, match)
 
-    def held(self, known: int) -> Measure:
+    def held(self, class_id: int) -> Measure:
         """The most that a domain of the class has in each direction, and is of use."""
-        return self.counts.each(self.reach[known])
+        return self.counts.each(self.reach[class_id])
 
-    def peak(self, known: int, level: int) -> Measure:
+    def peak(self, class_id: int, level: int) -> Measure:
         """No domain of the level in here has more than the whole."""
-        return self.held(known) if known else ()
+        return self.held(class_id) if class_id else ()
 
     def goal(self, counts: PodCount) -> PodCount:
         """What these numbers of pods come to, pooled."""
         each = self.base.counts.each(counts)
-        return self.counts.pack([weight(one, each) for one in self.along])
+        return self.counts.pack([weight(direction, each) for direction in self.along])
 
     def each_kept(
         self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """What a domain may hold of what its children could: less of a kind that must be together."""
+        """What a domain may hold of what its children could: less of a pod class that must be together."""
         return (self.counts.pack(self._kept(level, self.counts.each(counts), caps, named=named)),)
 
-    def sums(self, known: int) -> Measure:
+    def sums(self, class_id: int) -> Measure:
         """The most that a domain of the class adds in each direction."""
-        found = self._sums.get(known)
-        if found is None:
-            made = self.made[known]
-            if made is None:
-                each = [self.base.counts.each(counts) for counts, _ in self.base.options[known]]
-                found = tuple(max(weight(one, counts) for counts in each) for one in self.along)
+        max_sums = self._sums.get(class_id)
+        if max_sums is None:
+            domain_class = self.domain_classes[class_id]
+            if domain_class is None:
+                each = [self.base.counts.each(counts) for counts, _ in self.base.options[class_id]]
+                max_sums = tuple(
+                    max(weight(direction, counts) for counts in each) for direction in self.along
+                )
             else:
-                sums = tuple(map(sum, zip(*map(self.sums, made.children), strict=True)))
-                found = sums if made.part else self._kept(made.level, sums, made.caps, named=made.named)
-            self._sums[known] = found
-        return found
+                sums = tuple(map(sum, zip(*map(self.sums, domain_class.children), strict=True)))
+                max_sums = (
+                    sums
+                    if domain_class.is_chunk
+                    else self._kept(domain_class.level, sums, domain_class.caps, named=domain_class.named)
+                )
+            self._sums[class_id] = max_sums
+        return max_sums
 
     def _kept(self, level: int, sums: Measure, caps: tuple[CountCap, ...], *, named: bool) -> Measure:
-        """In a direction of one kind alone, what is kept of that kind; in others all."""
+        """In a direction of one pod class alone, what the domain may keep of that class; in others all."""
         counts = self.base.counts
         others = counts.each(counts.full if self.base.unites(level) else counts.zero)
-        found = []
+        kept_sums = []
         for along, held in zip(self.along, sums, strict=True):
             kept = held
             if level >= 0 and held and sum(map(bool, along)) == 1:
-                of_it = counts.pack([held // one if one else n for one, n in zip(along, others, strict=True)])
+                of_it = counts.pack(
+                    [
+                        held // pod_weight if pod_weight else n
+                        for pod_weight, n in zip(along, others, strict=True)
+                    ]
+                )
                 each = self.base.each_kept(level, of_it, named=named, caps=caps)
-                kept = max((weight(along, counts.each(one)) for one in each), default=0)
-            found.append(kept)
-        return tuple(found)
+                kept = max((weight(along, counts.each(kept_counts)) for kept_counts in each), default=0)
+            kept_sums.append(kept)
+        return tuple(kept_sums)
 
-    def _options(self, known: int) -> list[Option]:
-        if self.made[known] is not None or known == EMPTY:
+    def _options(self, class_id: int) -> list[Option]:
+        if self.domain_classes[class_id] is not None or class_id == EMPTY:
             return []
-        return [(self.counts.pack(self.sums(known)), self.base.options[known][0][1])]
+        return [(self.counts.pack(self.sums(class_id)), self.base.options[class_id][0][1])]
 
 
 class NestedCounts(MultiClassCounts):
@@ -174,28 +191,32 @@ class NestedCounts(MultiClassCounts):
         cut: CostBySum = {}
         for counts, cost in after.items():
             each = self.each(counts)
-            less = counts
+            trimmed = counts
             for outer, inners in cuts:
                 over = each[outer] - max([times * each[inner] + more for inner, times, more in inners])
                 if over > 0:
-                    less -= over << self._shifts[outer]
-            if less not in cut or cost < cut[less]:
-                cut[less] = cost
+                    trimmed -= over << self._shifts[outer]
+            if trimmed not in cut or cost < cut[trimmed]:
+                cut[trimmed] = cost
         return cut
 
 
 def _times(outer: Direction, inner: Direction) -> int:
     """How many times a direction holds another one, whatever the pods."""
-    return min(out // one for out, one in zip(outer, inner, strict=True) if one)
+    return min(
+        outer_weight // inner_weight
+        for outer_weight, inner_weight in zip(outer, inner, strict=True)
+        if inner_weight
+    )
 
 
-class _Made(dict[int, T], Generic[T]):
-    """What is worked out by class, once it is asked for."""
+class _ByClass(dict[int, T], Generic[T]):
+    """A value for each class, worked out when it is first read."""
 
     def __init__(self, make: Callable[[int], T]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, known: int) -> T:
-        found = self[known] = self._make(known)
-        return found
+    def __missing__(self, class_id: int) -> T:
+        value = self[class_id] = self._make(class_id)
+        return value

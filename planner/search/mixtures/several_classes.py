@@ -37,7 +37,7 @@ _FINE = 1 << 20
 """Ratios are compared as whole numbers of this many parts."""
 
 
-_MOST_ALONG = 5
+_MAX_DIRECTIONS = 5
 """Directions of one pool: with more, its sums are as many as those of the mixtures."""
 
 
@@ -52,53 +52,60 @@ class _PooledPacking(DomainPacking):
         super().__init__((), use, weights, budget, classes=pooled)
 
     def cheapest(
-        self, known: int, goal: PodCount, floor: int, ceiling: int | None
+        self, class_id: int, goal: PodCount, floor: int, ceiling: int | None
     ) -> tuple[int, ChosenDomain] | None:
         """The least cost of enough for the goal in a domain of the class, with the hosts; None where there is
         none or it is above the ceiling. It is known not to be below the floor."""
-        self._floors[known, self.classes.goal(goal)] = floor
-        cost = self._cost_of(known, self.classes.goal(goal), ceiling)
+        self._floors[class_id, self.classes.goal(goal)] = floor
+        cost = self._cost_of(class_id, self.classes.goal(goal), ceiling)
         if cost is None or (ceiling is not None and cost > ceiling):
             return None
-        return cost, self._chosen(known, self.classes.goal(goal), cost)
+        return cost, self._chosen(class_id, self.classes.goal(goal), cost)
 
-    def _chosen(self, known: int, target: PodCount, cost: int) -> ChosenDomain:
-        made = self.classes.made[known]
-        if made is None:
-            return ChosenDomain(known)
-        reached = self._frontiers.get((known, target))
-        if reached is None:
-            reached = self._reached(known, made, target, cost - made.own, made.children)
-        return self._chosen_of(known, made, reached, target, reached.stages[-1][target])
+    def _chosen(self, class_id: int, target: PodCount, cost: int) -> ChosenDomain:
+        domain_class = self.classes.domain_classes[class_id]
+        if domain_class is None:
+            return ChosenDomain(class_id)
+        frontier = self._frontiers.get((class_id, target))
+        if frontier is None:
+            frontier = self._reached(
+                class_id, domain_class, target, cost - domain_class.own_cost, domain_class.children
+            )
+        return self._chosen_of(class_id, domain_class, frontier, target, frontier.stages[-1][target])
 
     def _chosen_of(
-        self, known: int, made: CapacityClass, reached: FrontierSearch, target: PodCount, cost: int
+        self,
+        class_id: int,
+        domain_class: CapacityClass,
+        frontier: FrontierSearch,
+        target: PodCount,
+        cost: int,
     ) -> ChosenDomain:
-        """Which children of a domain or part are to hold the target, as `_dealt` has it."""
-        found: list[tuple[int, ChosenDomain]] = []
-        for place in range(len(made.children) - 1, -1, -1):
-            child = made.children[place]
-            price, rest = self._step(reached.stages[place], reached.offers[place], target, cost)
-            given = self.counts.minus(target, rest)
-            if given != self.counts.zero:
-                part = self.classes.made[child]
-                if part and part.part:
-                    freely = self._in_part(child, reached.limit)
-                    found.append((place, self._chosen_of(child, part, freely, given, price)))
+        """Which children of a domain or chunk are to hold the target, as `_dealt` has it."""
+        children: list[tuple[int, ChosenDomain]] = []
+        for place in range(len(domain_class.children) - 1, -1, -1):
+            child = domain_class.children[place]
+            price, rest = self._step(frontier.stages[place], frontier.offers[place], target, cost)
+            share = self.counts.minus(target, rest)
+            if share != self.counts.zero:
+                chunk = self.classes.domain_classes[child]
+                if chunk and chunk.is_chunk:
+                    freely = self._in_chunk(child, frontier.limit)
+                    children.append((place, self._chosen_of(child, chunk, freely, share, price)))
                 else:
-                    found.append((place, self._chosen(child, given, price)))
+                    children.append((place, self._chosen(child, share, price)))
             target, cost = rest, cost - price
-        return ChosenDomain(known, tuple(reversed(found)))
+        return ChosenDomain(class_id, tuple(reversed(children)))
 
 
 class SeveralClassesPacking(DomainPacking):
-    """One gang's several kinds of pods; see the module's words."""
+    """The packing of several pod classes: by every mixture, or pooled, as the module says."""
 
     classes: CapacityClasses
 
     def __init__(
         self,
-        kinds: tuple[PodClass, ...],
+        pod_classes: tuple[PodClass, ...],
         use: Exclusivity,
         weights: Weights,
         budget: WorkBudget,
@@ -106,7 +113,7 @@ class SeveralClassesPacking(DomainPacking):
         beam: int = 0,
         classes: CapacityClasses | None = None,
     ) -> None:
-        super().__init__(kinds, use, weights, budget, beam, classes)
+        super().__init__(pod_classes, use, weights, budget, beam, classes)
         self._spare = spare
         self._pools: dict[tuple[Direction, ...], _PooledPacking] = {}
         self._along: dict[tuple[Direction, ...], tuple[Direction, ...]] = {}
@@ -114,16 +121,16 @@ class SeveralClassesPacking(DomainPacking):
         self._spread: dict[tuple[int, PodCount], PodsByHost] = {}
         self._undecided: set[tuple[int, PodCount]] = set()
 
-    def _least(self, known: int, goal: PodCount, ceiling: int | None) -> int | None:
-        if self._beam or (known, goal) in self._undecided or self.classes.made[known] is None:
-            return super()._least(known, goal, ceiling)
+    def _min_cost(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
+        if self._beam or (class_id, goal) in self._undecided or self.classes.domain_classes[class_id] is None:
+            return super()._min_cost(class_id, goal, ceiling)
         with suppress(BudgetEnded), self._at_most(_FIRST):
-            return super()._least(known, goal, ceiling)
+            return super()._min_cost(class_id, goal, ceiling)
         try:
-            return self._least_pooled(known, goal, ceiling)
+            return self._min_cost_pooled(class_id, goal, ceiling)
         except BudgetEnded:
-            self._undecided.add((known, goal))
-        return super()._least(known, goal, ceiling)
+            self._undecided.add((class_id, goal))
+        return super()._min_cost(class_id, goal, ceiling)
 
     @contextmanager
     def _at_most(self, work: int) -> Iterator[None]:
@@ -135,39 +142,43 @@ class SeveralClassesPacking(DomainPacking):
         finally:
             self._budget.left += left - part
 
-    def _least_pooled(self, known: int, goal: PodCount, ceiling: int | None) -> int | None:
-        """The same by pools. Raises `BudgetEnded` where they do not decide it."""
-        among = directions(self._kinds, self.counts.each(goal))
-        scarcest = self._scarcest(known, goal, among)
+    def _min_cost_pooled(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
+        """The least cost by pools. Raises `BudgetEnded` where they do not decide it."""
+        among = directions(self._pod_classes, self.counts.each(goal))
+        scarcest = self._scarcest(class_id, goal, among)
         if scarcest is None:
             return None
-        deal = HostAssignment(self.classes, among, self._spare)
+        assignment = HostAssignment(self.classes, among, self._spare)
         along = list(self._along.get(among, (scarcest,)))
         cost = 0
-        while len(along) <= _MOST_ALONG:
-            found = self._pool(tuple(along)).cheapest(known, goal, cost, ceiling)
-            if found is None:
+        while len(along) <= _MAX_DIRECTIONS:
+            cheapest = self._pool(tuple(along)).cheapest(class_id, goal, cost, ceiling)
+            if cheapest is None:
                 return None
-            cost, chosen = found
-            dealt = deal.dealt(chosen, goal)
-            if dealt is not None:
-                self._spread[known, goal], self._along[among] = dealt, tuple(along)
+            cost, chosen = cheapest
+            pods_by_host = assignment.pods_by_host(chosen, goal)
+            if pods_by_host is not None:
+                self._spread[class_id, goal], self._along[among] = pods_by_host, tuple(along)
                 return cost
-            short = [one for one in deal.short(chosen, goal) if one not in along]
-            if not short:
+            lacking = [
+                direction
+                for direction in assignment.lacking_directions(chosen, goal)
+                if direction not in along
+            ]
+            if not lacking:
                 break
-            along.append(short[0])
+            along.append(lacking[0])
         raise BudgetEnded
 
-    def _scarcest(self, known: int, goal: PodCount, among: tuple[Direction, ...]) -> Direction | None:
+    def _scarcest(self, class_id: int, goal: PodCount, among: tuple[Direction, ...]) -> Direction | None:
         """The direction of which the domain has least for the need; None where that is too little."""
         if among not in self._scales:
             self._scales[among] = PooledClasses(self.classes, among)
-        held, each = self._scales[among].sums(known), self.counts.each(goal)
-        needs = [weight(one, each) for one in among]
+        held, each = self._scales[among].sums(class_id), self.counts.each(goal)
+        needs = [weight(direction, each) for direction in among]
         if any(map(int.__lt__, held, needs)):
             return None
-        return min(zip(held, needs, among, strict=True), key=lambda one: one[0] * _FINE // one[1])[2]
+        return min(zip(held, needs, among, strict=True), key=lambda row: row[0] * _FINE // row[1])[2]
 
     def _pool(self, along: tuple[Direction, ...]) -> _PooledPacking:
         if along not in self._pools:
@@ -178,37 +189,41 @@ class SeveralClassesPacking(DomainPacking):
 
     # -- the placement -------------------------------------------------------------------------------------
 
-    def place(self, content: DomainCapacity, match: EligibilityMap) -> PodsByNode:
+    def place(self, capacity: DomainCapacity, match: EligibilityMap) -> PodsByNode:
         """See `DomainPacking`; what other domains have cost is no reason to have no placement in the best
         one."""
         if not self._budget.hard:
             self._budget.left = max(self._budget.left, BUDGET)
-        return super().place(content, match)
+        return super().place(capacity, match)
 
     def _covered(
-        self, content: DomainCapacity, match: EligibilityMap, target: PodCount, cost: int
+        self, capacity: DomainCapacity, match: EligibilityMap, target: PodCount, cost: int
     ) -> PodsByNode:
-        known = self.classes.of(content, match)
-        dealt = self._spread.get((known, target))
-        if dealt is None:
-            return super()._covered(content, match, target, cost)
+        class_id = self.classes.of(capacity, match)
+        pods_by_host = self._spread.get((class_id, target))
+        if pods_by_host is None:
+            return super()._covered(capacity, match, target, cost)
         with suppress(BudgetEnded):
-            return super()._covered(content, match, target, cost)
-        return self._as_dealt(content, match, dealt)
+            return super()._covered(capacity, match, target, cost)
+        return self._as_dealt(capacity, match, pods_by_host)
 
-    def _as_dealt(self, content: DomainCapacity, match: EligibilityMap, dealt: PodsByHost) -> PodsByNode:
-        """The pods where they were dealt: children of a class stand for one another, in their order."""
-        if not content.children:
-            return [(0, self.counts.each(dealt[()]))]
-        made = self.classes.made[self.classes.of(content, match)]
-        assert made is not None, "only hosts have no children"
+    def _as_dealt(
+        self, capacity: DomainCapacity, match: EligibilityMap, pods_by_host: PodsByHost
+    ) -> PodsByNode:
+        """The placement as the pods were dealt to classes of hosts: children of a class in their order."""
+        if not capacity.children:
+            return [(0, self.counts.each(pods_by_host[()]))]
+        domain_class = self.classes.domain_classes[self.classes.of(capacity, match)]
+        assert domain_class is not None, "only hosts have no children"
         places: dict[int, list[int]] = {}
-        for place, known in enumerate(made.children):
-            places.setdefault(known, []).append(place)
-        placed: PodsByNode = []
-        for start, child, its, known in self._able(content, match):
-            place = places[known].pop(0)
-            inside = {way[1:]: counts for way, counts in dealt.items() if way[0] == place}
+        for place, class_id in enumerate(domain_class.children):
+            places.setdefault(class_id, []).append(place)
+        pods_by_node: PodsByNode = []
+        for start, child, child_match, class_id in self._able(capacity, match):
+            place = places[class_id].pop(0)
+            inside = {path[1:]: counts for path, counts in pods_by_host.items() if path[0] == place}
             if inside:
-                placed += [(start + at, counts) for at, counts in self._as_dealt(child, its, inside)]
-        return placed
+                pods_by_node += [
+                    (start + index, counts) for index, counts in self._as_dealt(child, child_match, inside)
+                ]
+        return pods_by_node

@@ -6,14 +6,14 @@ The rows cut the racks, so the tree sees to the rule inside each rack only. Two 
 rack, keep it. Where b1 is in use, the search may return a1 and a2, which break it in row a. Every placement
 that keeps it has no pod of row a in r1, or none in r2: both are searched, the cheaper one first.
 
-The tree is made finer by the rules' labels (`label_levels`), so a climb keeps every rule inside a domain of
+The tree is made finer by the rules' labels (`label_levels`), so a search keeps every rule inside a domain of
 the parent level. Only a label whose values recur under several parents can be broken across them. Where the
 best placement breaks a rule so, every placement that keeps it is in one of a few ways of barring nodes or of
-capping domains, each of which is climbed in turn, the cheapest first; the first that breaks nothing is the
+capping domains, each of which is searched in turn, the cheapest first; the first that breaks nothing is the
 best, for neither ever makes a gang cheaper.
 
-Before that, a placement is sought by mending every broken rule at once, as its pods lie. Climbs are counted:
-past their number that placement serves, and the answer says that it was not proved best.
+Before that, a placement is sought by mending every broken rule at once, as its pods lie. Searches are
+counted: past their number that placement serves, and the answer says that it was not proved best.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from planner.cluster.tree import Subtree
 from planner.model.answer import LevelAttempt
@@ -31,300 +32,378 @@ from planner.model.resolved import NodeExclusion
 from planner.model.topology import ROOT
 from planner.search.level_search import LevelSearch
 from planner.search.mixtures.equivalent_classes import merged
-from planner.search.result import Placement
+from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.domain_caps import DomainCap, value_of
 from planner.search.rules.label_levels import refined, under_values
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_over_labels import LabelCap
 from planner.search.space import SearchSpace
 
-MENDS = 32
+MAX_MENDS = 32
 """Times that all broken rules are mended at once before branching begins; each mend is a search of its
 own."""
 
 
-_WAYS = 48
+_MAX_VALUES = 48
 """Values that are tried for pods which belong in one domain of a label."""
 
 
 CAUSE = "pod anti-affinity"
 
 
-Kinds = tuple[PodClass, ...]
+PodClasses = tuple[PodClass, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """One way to keep the rules: the kinds with what bars them, and how many pods domains may hold."""
+    """One way to keep the rules: the pod classes with what bars them, and how many pods domains may hold."""
 
-    kinds: Kinds
+    pod_classes: PodClasses
     caps: tuple[DomainCap, ...] = ()
 
 
-_Candidate = tuple[tuple[int, int, int, int], Placement, list[LevelAttempt], _Variant]
+class _Candidate(NamedTuple):
+    """The best placement of a variant. `order`: finest domain, least cost, deepest, first found; no two are
+    equal, so a heap compares nothing else."""
+
+    order: tuple[int, int, int, int]
+    placement: Placement
+    attempts: tuple[LevelAttempt, ...]
+    variant: _Variant
 
 
-def values_of(climb: LevelSearch, kind: PodClass) -> int:
-    """The domains over which the kind's pods must differ, of the label with the fewest; at most its pods."""
-    fewest = kind.count
-    for key in kind.anti_affinity_labels:
-        found = [node.labels.get(key, "") for node in climb.view.tree.nodes]
-        if all(found):  # without the label, a node takes any number
-            fewest = min(fewest, len(set(found)))
+def values_of(level_search: LevelSearch, pod_class: PodClass) -> int:
+    """The domains over which the pod class's pods must differ, of the label with the fewest; at most its
+    pods."""
+    fewest = pod_class.count
+    for key in pod_class.anti_affinity_labels:
+        values = [node.labels.get(key, "") for node in level_search.space.tree.nodes]
+        if all(values):  # without the label, a node takes any number
+            fewest = min(fewest, len(set(values)))
     return fewest
 
 
 class LabelRuleSearch:
-    """One search."""
+    """One search for the cheapest placement that keeps the rules over labels."""
 
     def __init__(
         self,
-        climb: LevelSearch,
-        kinds: Kinds,
+        level_search: LevelSearch,
+        pod_classes: PodClasses,
         required: int,
         limits: Sequence[LabelCap],
         effort: SearchEffort,
     ) -> None:
-        self._climb = climb
-        self._kinds = kinds if limits else merged(climb.view, kinds)
+        self._level_search = level_search
+        self._attempts: tuple[LevelAttempt, ...] = ()
+        self._complete = True
+        self._pod_classes = pod_classes if limits else merged(level_search.space, pod_classes)
         self._effort = effort
         self._serial = 0
-        keys = {key for kind in kinds for key in _keys(kind)} | {limit.key for limit in limits}
-        self._fine = refined(
-            climb.view, keys, {one.key: one.drawn for one in limits if one.drawn is not None}
+        keys = {key for pod_class in pod_classes for key in _keys(pod_class)} | {
+            limit.key for limit in limits
+        }
+        self._finer = refined(
+            level_search.space, keys, {limit.key: limit.drawn for limit in limits if limit.drawn is not None}
         )
-        self._view, self._required = self._fine.view(climb.view), self._fine.level(required)
-        self._levels = {key: self._fine.level_of(key) for key in keys}
-        self._recurring = {key for key in keys if self._fine.recurs(key)}
-        self._whole()
+        self._space, self._required = self._finer.space(level_search.space), self._finer.level(required)
+        self._levels = {key: self._finer.level_of(key) for key in keys}
+        self._recurring = {key for key in keys if self._finer.recurs(key)}
+        self._put_values_above()
         self._caps = tuple(
-            DomainCap(self._levels[one.key], one.keepers, one.counted, one.values, one.other)
-            for one in limits
+            DomainCap(self._levels[limit.key], limit.keepers, limit.counted, limit.values, limit.other)
+            for limit in limits
         )
-        self._over = [cap for cap, one in zip(self._caps, limits, strict=True) if one.key in self._recurring]
+        self._over = [
+            cap for cap, limit in zip(self._caps, limits, strict=True) if limit.key in self._recurring
+        ]
 
-    def _whole(self) -> None:
+    def _put_values_above(self) -> None:
         """Where all pods belong in one domain of a label that recurs, each such domain is looked at."""
-        every = {name for kind in self._kinds for name, _ in kind.parts}
-        rules = sorted({rule for kind in self._kinds for rule in kind.co_located_over})
-        self._top = next((r for r in rules if r[0] in self._recurring and set(r[1]) == every), None)
-        if self._top is not None:
-            self._view = under_values(self._climb.view.base.capacities, self._view, self._top[0])
+        all_names = {name for pod_class in self._pod_classes for name, _ in pod_class.parts}
+        rules = sorted({rule for pod_class in self._pod_classes for rule in pod_class.co_located_over})
+        self._common_label = next(
+            (r for r in rules if r[0] in self._recurring and set(r[1]) == all_names), None
+        )
+        if self._common_label is not None:
+            self._space = under_values(
+                self._level_search.space.base.capacities, self._space, self._common_label[0]
+            )
             self._required += 1
             self._levels = {key: level + 1 for key, level in self._levels.items()}
 
-    def best(self) -> Placement | None:
-        """The cheapest that breaks no rule, None where there is none."""
-        start = _Variant(tuple(map(self._in_the_tree, self._kinds)), self._caps)
-        many = any(kind.count > values_of(self._climb, kind) for kind in self._kinds)
-        waiting = [] if many else self._tried([start], 0, first=True)
+    def best(self, attempts: tuple[LevelAttempt, ...] = ()) -> LevelSearchResult:
+        """The cheapest placement that breaks no rule.
+
+        `attempts`: those of former searches for the gang; where this one has no placement they are told.
+        """
+        self._attempts = attempts
+        placement = self._best()
+        return LevelSearchResult(placement, self._attempts, self._complete)
+
+    def _best(self) -> Placement | None:
+        start = _Variant(tuple(map(self._in_the_tree, self._pod_classes)), self._caps)
+        too_many = any(
+            pod_class.count > values_of(self._level_search, pod_class) for pod_class in self._pod_classes
+        )
+        waiting = [] if too_many else self._searched([start], 0, first=True)
         if not waiting:
             return None
         first = waiting[0]
         mended = self._mended(first)
         while waiting and not self._effort.over:
-            opened = heapq.heappop(waiting)
-            if mended is not None and mended[0][:2] <= opened[0][:2]:
-                return self._taken(mended)
-            ways = self._ways(opened[1], opened[3])
-            if ways is None:
-                return self._taken(opened)
-            for made in self._tried(ways, -opened[0][2] + 1):
-                heapq.heappush(waiting, made)
+            candidate = heapq.heappop(waiting)
+            if mended is not None and mended.order[:2] <= candidate.order[:2]:
+                return self._in_plain_tree(mended)
+            variants = self._ways_out(candidate.placement, candidate.variant)
+            if variants is None:
+                return self._in_plain_tree(candidate)
+            for successor in self._searched(variants, -candidate.order[2] + 1):
+                heapq.heappush(waiting, successor)
         if waiting:
-            self._climb.complete = False
+            self._complete = False
         if mended is not None:
-            return replace(self._taken(mended), exact=not waiting)
-        self._climb.attempts[:] = first[2]
+            return replace(self._in_plain_tree(mended), exact=not waiting)
+        self._attempts = first.attempts
         return None
 
-    def _in_the_tree(self, kind: PodClass) -> PodClass:
-        """The kind with its rules over the finer tree's levels; of the others those that may be broken."""
-        deeper = 0 if self._top is None else 1
-        own, at = self._fine.level, self._levels
-        level = {ROOT: ROOT} | {one: own(one) + deeper for one in range(len(self._fine.levels))}
-        over = tuple((at[key], name) for key, name in kind.anti_affinity_over)
-        rules = [rule for rule in kind.co_located_over if rule != self._top]
+    def _in_the_tree(self, pod_class: PodClass) -> PodClass:
+        """The pod class with its rules as levels of the finer tree. Over labels those rules are left that the
+        tree does not keep by itself."""
+        deeper = 0 if self._common_label is None else 1
+        level_in_fine, label_levels = self._finer.level, self._levels
+        level = {ROOT: ROOT} | {
+            plain_level: level_in_fine(plain_level) + deeper for plain_level in range(len(self._finer.levels))
+        }
+        over = tuple((label_levels[key], name) for key, name in pod_class.anti_affinity_over)
+        rules = [rule for rule in pod_class.co_located_over if rule != self._common_label]
         return replace(
-            kind,
-            required=level[kind.required],
-            slice_level=level[kind.slice_level],
+            pod_class,
+            required=level[pod_class.required],
+            slice_level=level[pod_class.slice_level],
             anti_affinity_levels=(
-                *(level[one] for one in kind.anti_affinity_levels),
-                *(at[key] for key in kind.anti_affinity_labels),
+                *(level[plain_level] for plain_level in pod_class.anti_affinity_levels),
+                *(label_levels[key] for key in pod_class.anti_affinity_labels),
             ),
-            anti_affinity_with=(*((level[one], name) for one, name in kind.anti_affinity_with), *over),
-            anti_affinity_over=tuple(rule for rule in kind.anti_affinity_over if rule[0] in self._recurring),
+            anti_affinity_with=(
+                *((level[plain_level], name) for plain_level, name in pod_class.anti_affinity_with),
+                *over,
+            ),
+            anti_affinity_over=tuple(
+                rule for rule in pod_class.anti_affinity_over if rule[0] in self._recurring
+            ),
             co_located_over=tuple(rule for rule in rules if rule[0] in self._recurring),
             co_located_at=(
-                *((level[one], names) for one, names in kind.co_located_at),
-                *((at[key], names) for key, names in rules if key not in self._recurring),
+                *((level[plain_level], names) for plain_level, names in pod_class.co_located_at),
+                *((label_levels[key], names) for key, names in rules if key not in self._recurring),
             ),
         )
 
-    def _taken(self, one: _Candidate) -> Placement:
-        """A placement as the plain tree has it."""
-        self._climb.attempts[:] = one[2]
-        found = one[1]
-        placed = sorted((self._fine.place(self._name(at)), counts) for at, counts in found.placed)
-        return replace(found, branch=self._fine.around(self._view, found.branch), placed=placed)
+    def _in_plain_tree(self, candidate: _Candidate) -> Placement:
+        """The candidate's placement by the plain tree's nodes and domains; its attempts are to be told."""
+        self._attempts = candidate.attempts
+        placement = candidate.placement
+        pods_by_node = sorted(
+            (self._finer.place(self._name(place)), counts) for place, counts in placement.pods_by_node
+        )
+        return replace(
+            placement, branch=self._finer.around(self._space, placement.branch), pods_by_node=pods_by_node
+        )
 
     def _mended(self, first: _Candidate) -> _Candidate | None:
-        """A placement that breaks no rule, found by mending what is broken as the pods lie; None for none."""
-        one = first
-        for _ in range(MENDS):
+        """A placement that breaks no rule, by capping what the former one broke, again and again; None for
+        none."""
+        candidate = first
+        for _ in range(MAX_MENDS):
             if self._effort.over:
                 return None
-            way = self._as_they_lie(one[1], one[3])
-            if way is None:
-                return one
-            tried = self._tried([way], 0, first=True)
-            if not tried:
+            variant = self._as_they_lie(candidate.placement, candidate.variant)
+            if variant is None:
+                return candidate
+            candidates = self._searched([variant], 0, first=True)
+            if not candidates:
                 return None
-            one = tried[0]
+            candidate = candidates[0]
         return None
 
-    def _as_they_lie(self, found: Placement, way: _Variant) -> _Variant | None:
-        """The way with every domain of a label capped to what lies there, as far as its value allows it.
+    def _as_they_lie(self, placement: Placement, variant: _Variant) -> _Variant | None:
+        """The variant with every domain of a label capped to what lies there, as far as its value allows it.
 
-        None where no rule is broken. Of kinds that shun each other the first stays, of those that belong
-        together all go to the first.
+        None where no rule is broken. Of pod classes that shun each other the first stays, of those that
+        belong together all go to the first.
         """
-        ways = self._ways(found, way)
-        if ways is None:
+        variants = self._ways_out(placement, variant)
+        if variants is None:
             return None
-        kinds, caps = ways[0].kinds, list(way.caps)
-        for rule in self._across(kinds):
-            for value, there in self._by_domain(found, rule.level).items():
-                most, at = rule.by_value(value), dict[Subtree, int]()
-                if most is None or not _broken(rule, most, there):
+        pod_classes, caps = variants[0].pod_classes, list(variant.caps)
+        for rule in self._across(pod_classes):
+            for value, pods_by_domain in self._by_domain(placement, rule.level).items():
+                max_pods, cap_by_domain = rule.by_value(value), dict[Subtree, int]()
+                if max_pods is None or not _broken(rule, max_pods, pods_by_domain):
                     continue
-                left = most
-                for branch, counts in there.items():
-                    at[branch] = min(left, sum(counts[one] for one in rule.counted))
-                    left -= at[branch]
-                caps.append(DomainCap(rule.level, rule.counted, rule.counted, {value: 0}, None, at))
-        return _Variant(kinds, tuple(caps))
+                remaining = max_pods
+                for branch, counts in pods_by_domain.items():
+                    cap_by_domain[branch] = min(remaining, sum(counts[index] for index in rule.counted))
+                    remaining -= cap_by_domain[branch]
+                caps.append(
+                    DomainCap(rule.level, rule.counted, rule.counted, {value: 0}, None, cap_by_domain)
+                )
+        return _Variant(pod_classes, tuple(caps))
 
-    def _tried(self, ways: Sequence[_Variant], depth: int, *, first: bool = False) -> list[_Candidate]:
-        made: list[_Candidate] = []
-        host = self._view.tree.topology.host_index
-        outer = self._climb
-        for way in ways:
+    def _searched(self, variants: Sequence[_Variant], depth: int, *, first: bool = False) -> list[_Candidate]:
+        candidates: list[_Candidate] = []
+        host = self._space.tree.topology.host_index
+        outer = self._level_search
+        for variant in variants:
             self._serial += 1
             budget = self._effort.budget(first=first)
             before = budget.left
-            inner = LevelSearch(replace(self._view, caps=way.caps), outer.asked, outer.mode, budget, [])
-            found = inner.climb(way.kinds, self._required)
-            self._effort.spend(before, budget, ended=not inner.complete)
-            outer.complete = outer.complete and inner.complete
-            attempts = [_plain(one) for one in inner.attempts]
-            if found is None and not outer.attempts:
-                outer.attempts[:] = attempts
-            if found is not None:
-                key = (host - found.branch.level, found.cost, -depth, self._serial)
-                made.append((key, found, attempts, way))
-        return made
+            inner = LevelSearch(replace(self._space, caps=variant.caps), outer.request, outer.mode, budget)
+            result = inner.search(variant.pod_classes, self._required)
+            placement = result.placement
+            self._effort.spend(before, budget, ended=not result.complete)
+            self._complete = self._complete and result.complete
+            attempts = tuple([_plain(attempt) for attempt in result.attempts])
+            if placement is None and not self._attempts:
+                self._attempts = attempts
+            if placement is not None:
+                order = (host - placement.branch.level, placement.cost, -depth, self._serial)
+                candidates.append(_Candidate(order, placement, attempts, variant))
+        return candidates
 
     # -- rules ---------------------------------------------------------------------------------------------
 
-    def _across(self, kinds: Kinds) -> Iterator[DomainCap]:
+    def _across(self, pod_classes: PodClasses) -> Iterator[DomainCap]:
         """What domains of one value may hold together, for labels whose values recur."""
         yield from self._over
-        for at, kind in enumerate(kinds):
-            for key in kind.anti_affinity_labels:
+        for index, pod_class in enumerate(pod_classes):
+            for key in pod_class.anti_affinity_labels:
                 if key in self._recurring:
-                    yield DomainCap(self._levels[key], (at,), (at,), {}, 1)
+                    yield DomainCap(self._levels[key], (index,), (index,), {}, 1)
 
-    def _ways(self, found: Placement, way: _Variant) -> list[_Variant] | None:
-        """The ways out of the first rule that a placement breaks; None where it breaks none."""
-        for rule in self._across(way.kinds):
-            for value, there in self._by_domain(found, rule.level).items():
-                most = rule.by_value(value)
-                if most is not None and _broken(rule, most, there):
-                    return self._shared_out(way, rule, value, most, there)
-        for key in sorted({key for kind in way.kinds for key, _ in kind.anti_affinity_over}):
-            for value, counts in self._by_value(found, key):
-                for pair in _shunning(way.kinds, key):
-                    if all(counts[one] for one in pair):
-                        bar = NodeExclusion(key, frozenset((value,)), CAUSE)
-                        return [_barred(way, (one,), bar) for one in pair]
-        for key, names in sorted({rule for kind in way.kinds for rule in kind.co_located_over}):
-            where = [at for at, kind in enumerate(way.kinds) if set(kind.names) & set(names)]
-            used = [value for value, counts in self._by_value(found, key) if any(counts[at] for at in where)]
+    def _ways_out(self, placement: Placement, variant: _Variant) -> list[_Variant] | None:
+        """Variants that keep the first rule that the placement breaks; None where it breaks none."""
+        for rule in self._across(variant.pod_classes):
+            for value, pods_by_domain in self._by_domain(placement, rule.level).items():
+                max_pods = rule.by_value(value)
+                if max_pods is not None and _broken(rule, max_pods, pods_by_domain):
+                    return self._shared_out(variant, rule, value, max_pods, pods_by_domain)
+        for key in sorted(
+            {key for pod_class in variant.pod_classes for key, _ in pod_class.anti_affinity_over}
+        ):
+            for value, counts in self._by_value(placement, key):
+                for pair in _shunning(variant.pod_classes, key):
+                    if all(counts[index] for index in pair):
+                        exclusion = NodeExclusion(key, frozenset((value,)), CAUSE)
+                        return [_barred(variant, (index,), exclusion) for index in pair]
+        for key, names in sorted(
+            {rule for pod_class in variant.pod_classes for rule in pod_class.co_located_over}
+        ):
+            where = [
+                index
+                for index, pod_class in enumerate(variant.pod_classes)
+                if set(pod_class.names) & set(names)
+            ]
+            used = [
+                value
+                for value, counts in self._by_value(placement, key)
+                if any(counts[index] for index in where)
+            ]
             if len(used) > 1:
-                return self._one_domain(way, key, where, used)
+                return self._one_domain(variant, key, where, used)
         return None
 
     def _shared_out(
-        self, way: _Variant, rule: DomainCap, value: str, most: int, there: Mapping[Subtree, tuple[int, ...]]
+        self,
+        variant: _Variant,
+        rule: DomainCap,
+        value: str,
+        max_pods: int,
+        pods_by_domain: Mapping[Subtree, tuple[int, ...]],
     ) -> list[_Variant]:
         """The value's pods are few in its first domain, or there are more there and few elsewhere."""
-        names = frozenset(leaf.node for branch in there for leaf in branch.leaves())
-        around = _barred(way, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, CAUSE))
+        names = frozenset(leaf.node for branch in pods_by_domain for leaf in branch.leaves())
+        around = _barred(variant, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, CAUSE))
         without = [] if set(rule.counted) == set(rule.keepers) else [around]
-        held = {branch: sum(counts[at] for at in rule.counted) for branch, counts in there.items()}
+        held = {
+            branch: sum(counts[index] for index in rule.counted) for branch, counts in pods_by_domain.items()
+        }
         for branch, count in held.items():
-            few = most * count // sum(held.values())
-            ways = [
-                DomainCap(rule.level, rule.counted, rule.counted, {}, None, {branch: few}),
+            share = max_pods * count // sum(held.values())
+            caps = [
+                DomainCap(rule.level, rule.counted, rule.counted, {}, None, {branch: share}),
                 DomainCap(
-                    rule.level, rule.counted, rule.counted, {value: most - few - 1}, None, {branch: most}
+                    rule.level,
+                    rule.counted,
+                    rule.counted,
+                    {value: max_pods - share - 1},
+                    None,
+                    {branch: max_pods},
                 ),
             ]
-            if not any(cap in way.caps for cap in ways):
-                return [*without, *(replace(way, caps=(*way.caps, cap)) for cap in ways)]
-        self._climb.complete = False
+            if not any(cap in variant.caps for cap in caps):
+                return [*without, *(replace(variant, caps=(*variant.caps, cap)) for cap in caps)]
+        self._complete = False
         return []
 
     def _one_domain(
-        self, way: _Variant, key: str, where: Sequence[int], used: Sequence[str]
+        self, variant: _Variant, key: str, where: Sequence[int], used: Sequence[str]
     ) -> list[_Variant]:
-        """All of these kinds are in one domain of the label: in one of those that were used, or another."""
-        known = {node.labels.get(key, "") for node in self._climb.view.tree.nodes} - {"", *used}
-        values = [*used, *sorted(known, key=natural)]
-        if len(values) > _WAYS:
-            self._climb.complete = False
-        bars = (NodeExclusion(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_WAYS])
-        return [_barred(way, where, bar) for bar in bars]
+        """All of these pod classes are in one domain of the label: in one of those that were used, or
+        another."""
+        other_values = {node.labels.get(key, "") for node in self._level_search.space.tree.nodes} - {
+            "",
+            *used,
+        }
+        values = [*used, *sorted(other_values, key=natural)]
+        if len(values) > _MAX_VALUES:
+            self._complete = False
+        exclusions = (
+            NodeExclusion(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_MAX_VALUES]
+        )
+        return [_barred(variant, where, exclusion) for exclusion in exclusions]
 
     # -- what lies where -----------------------------------------------------------------------------------
 
     def _name(self, place: int) -> str:
-        return self._view.tree.root.leaf(place).node
+        return self._space.tree.root.leaf(place).node
 
-    def _by_value(self, found: Placement, key: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """By the label's values the number of pods of each kind there; a node without it is nowhere."""
-        for value, there in self._by_domain(found, self._levels[key]).items():
-            yield value, tuple(map(sum, zip(*there.values(), strict=True)))
+    def _by_value(self, placement: Placement, key: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """By the label's values the number of pods of each pod class there; a node without it is nowhere."""
+        for value, pods_by_domain in self._by_domain(placement, self._levels[key]).items():
+            yield value, tuple(map(sum, zip(*pods_by_domain.values(), strict=True)))
 
-    def _by_domain(self, found: Placement, level: int) -> dict[str, dict[Subtree, tuple[int, ...]]]:
-        """By value the level's domains, with the number of pods of each kind there."""
+    def _by_domain(self, placement: Placement, level: int) -> dict[str, dict[Subtree, tuple[int, ...]]]:
+        """By value the level's domains, with the number of pods of each pod class there."""
         sums: dict[str, dict[Subtree, tuple[int, ...]]] = {}
-        for place, counts in found.placed:
-            branch = _at(self._view, place, level)
+        for place, counts in placement.pods_by_node:
+            branch = _domain_at(self._space, place, level)
             if branch.named:
-                there = sums.setdefault(value_of(branch), {})
-                there[branch] = tuple(map(int.__add__, there.get(branch, (0,) * len(counts)), counts))
+                pods_by_domain = sums.setdefault(value_of(branch), {})
+                pods_by_domain[branch] = tuple(
+                    map(int.__add__, pods_by_domain.get(branch, (0,) * len(counts)), counts)
+                )
         return dict(sorted(sums.items(), key=lambda item: natural(item[0])))
 
 
-def _keys(kind: PodClass) -> set[str]:
-    return {key for key, _ in (*kind.anti_affinity_over, *kind.co_located_over)}
+def _keys(pod_class: PodClass) -> set[str]:
+    return {key for key, _ in (*pod_class.anti_affinity_over, *pod_class.co_located_over)}
 
 
-def _broken(rule: DomainCap, most: int, there: Mapping[Subtree, Sequence[int]]) -> bool:
+def _broken(rule: DomainCap, max_pods: int, pods_by_domain: Mapping[Subtree, Sequence[int]]) -> bool:
     """Whether the domains of one value hold too many together."""
-    kept = any(counts[at] for counts in there.values() for at in rule.keepers)
-    return kept and sum(counts[at] for counts in there.values() for at in rule.counted) > most
+    kept = any(counts[index] for counts in pods_by_domain.values() for index in rule.keepers)
+    return (
+        kept and sum(counts[index] for counts in pods_by_domain.values() for index in rule.counted) > max_pods
+    )
 
 
-def _at(view: SearchSpace, place: int, level: int) -> Subtree:
+def _domain_at(space: SearchSpace, place: int, level: int) -> Subtree:
     """The domain of a level that one of a tree's nodes is in."""
-    branch = view.tree.root
+    branch = space.tree.root
     while branch.level < level:
-        at = branch.child_of(place)
-        branch, place = branch.children[at], place - branch.starts[at]
+        index = branch.child_of(place)
+        branch, place = branch.children[index], place - branch.starts[index]
     return branch
 
 
@@ -333,23 +412,25 @@ def _plain(attempt: LevelAttempt) -> LevelAttempt:
     return replace(attempt, level="", domain=()) if attempt.level.endswith("\0") else attempt
 
 
-def _shunning(kinds: Kinds, key: str) -> Iterator[tuple[int, int]]:
-    """The pairs of kinds of which one must not be where the other is."""
-    for one, kind in enumerate(kinds):
-        shunned = {name for at, name in kind.anti_affinity_over if at == key}
-        for other in range(len(kinds)):
-            if other != one and shunned.intersection(kinds[other].names):
-                yield one, other
+def _shunning(pod_classes: PodClasses, key: str) -> Iterator[tuple[int, int]]:
+    """The pairs of pod classes of which one must not be where the other is."""
+    for index, pod_class in enumerate(pod_classes):
+        shunned = {name for label, name in pod_class.anti_affinity_over if label == key}
+        for other_index in range(len(pod_classes)):
+            if other_index != index and shunned.intersection(pod_classes[other_index].names):
+                yield index, other_index
 
 
-def _barred(way: _Variant, where: Sequence[int], bar: NodeExclusion) -> _Variant:
-    """The way with some of its kinds barred from more nodes."""
+def _barred(variant: _Variant, where: Sequence[int], exclusion: NodeExclusion) -> _Variant:
+    """The variant with some of its pod classes excluded from more nodes."""
     return replace(
-        way,
-        kinds=tuple(
-            replace(kind, shape=replace(kind.shape, exclusions=(*kind.shape.exclusions, bar)))
-            if at in where
-            else kind
-            for at, kind in enumerate(way.kinds)
+        variant,
+        pod_classes=tuple(
+            replace(
+                pod_class, shape=replace(pod_class.shape, exclusions=(*pod_class.shape.exclusions, exclusion))
+            )
+            if index in where
+            else pod_class
+            for index, pod_class in enumerate(variant.pod_classes)
         ),
     )

@@ -18,27 +18,27 @@ from planner.model.pod_class import PodClass
 from planner.search.pod_counts import CountAlgebra, PodCount
 
 CountCap = tuple[tuple[int, ...], tuple[int, ...], int]
-"""Keepers, counted, most: kinds by their places."""
+"""Keepers and counted (pod classes by their places), and the most pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainCap:
-    """The caps of a level's named domains: of some (`at`), else by the label's value (of hosts by name), else
-    `other`, where None is no cap."""
+    """The caps of a level's named domains: of some (`by_domain`), else by the label's value (of hosts by
+    name), else `other`, where None is no cap."""
 
     level: int
     keepers: tuple[int, ...]
     counted: tuple[int, ...]
     values: Mapping[str, int] = field(default_factory=dict)
     other: int | None = None
-    at: Mapping[Subtree, int] = field(default_factory=dict)
+    by_domain: Mapping[Subtree, int] = field(default_factory=dict)
 
     def of(self, branch: Subtree) -> CountCap | None:
         """The cap of one domain of the level."""
         if not branch.named:
             return None
-        most = self.at.get(branch, self.by_value(value_of(branch)))
-        return None if most is None else (self.keepers, self.counted, most)
+        max_pods = self.by_domain.get(branch, self.by_value(value_of(branch)))
+        return None if max_pods is None else (self.keepers, self.counted, max_pods)
 
     def by_value(self, value: str) -> int | None:
         """The cap of the domains of this value."""
@@ -53,55 +53,64 @@ def value_of(branch: Subtree) -> str:
 class CapTrimmer:
     """Cuts counts down to caps, never in the middle of what must be together further in."""
 
-    def __init__(self, kinds: Sequence[PodClass], counts: CountAlgebra) -> None:
-        self._kinds, self._counts = kinds, counts
+    def __init__(self, pod_classes: Sequence[PodClass], counts: CountAlgebra) -> None:
+        self._pod_classes, self._counts = pod_classes, counts
 
     def bound(self, level: int, counts: PodCount, caps: Iterable[CountCap]) -> PodCount:
-        """At least as many of each kind as any counts within the caps have; exact for a single kind."""
+        """At least as many of each pod class as any counts within the caps have; exact for a single pod
+        class."""
         each = list(self._counts.each(counts))
-        for keepers, counted, most in caps:
-            for at in keepers:
-                if most < 0:
-                    each[at] = 0
-                elif at in counted:
-                    each[at] = self._whole(level, at, min(each[at], most))
+        for keepers, counted, max_pods in caps:
+            for index in keepers:
+                if max_pods < 0:
+                    each[index] = 0
+                elif index in counted:
+                    each[index] = self._whole_units(level, index, min(each[index], max_pods))
         return self._counts.pack(each)
 
     def each(self, level: int, each: tuple[PodCount, ...], caps: Iterable[CountCap]) -> tuple[PodCount, ...]:
         """The counts within the caps that no other exceed."""
         for cap in caps:
-            cut = (one for counts in each for one in self._cut(level, counts, cap))
+            cut = (kept_counts for counts in each for kept_counts in self._cut(level, counts, cap))
             each = tuple(dict.fromkeys(cut))
         return each
 
     def _cut(self, level: int, counts: PodCount, cap: CountCap) -> Iterator[PodCount]:
-        keepers, counted, most = cap
+        keepers, counted, max_pods = cap
         each = self._counts.each(counts)
-        if not any(each[at] for at in keepers) or sum(each[at] for at in counted) <= most:
+        if not any(each[index] for index in keepers) or sum(each[index] for index in counted) <= max_pods:
             yield counts
             return
-        if most >= 0:
-            for some in self._within(level, counted, each, most):
-                yield self._counts.pack([some.get(at, n) for at, n in enumerate(each)])
-        if most < 0 or not set(counted) <= set(keepers):
-            yield self._counts.pack([0 if at in keepers else n for at, n in enumerate(each)])
+        if max_pods >= 0:
+            for numbers in self._within(level, counted, each, max_pods):
+                yield self._counts.pack([numbers.get(index, n) for index, n in enumerate(each)])
+        if max_pods < 0 or not set(counted) <= set(keepers):
+            yield self._counts.pack([0 if index in keepers else n for index, n in enumerate(each)])
 
     def _within(
-        self, level: int, kinds: Sequence[int], each: Sequence[int], most: int
+        self, level: int, class_indices: Sequence[int], each: Sequence[int], max_pods: int
     ) -> Iterator[dict[int, int]]:
-        """The numbers of these kinds that come to `most` at the most, each way as many as can be."""
-        if len(kinds) == 1:
-            yield {kinds[0]: self._whole(level, kinds[0], min(each[kinds[0]], most))}
+        """The numbers of these pod classes that add up to `max_pods` at the most, as many as can be."""
+        if len(class_indices) == 1:
+            yield {
+                class_indices[0]: self._whole_units(
+                    level, class_indices[0], min(each[class_indices[0]], max_pods)
+                )
+            }
             return
-        first, *rest = kinds
-        for count in range(min(each[first], most), -1, -1):
-            if count == self._whole(level, first, count):
-                for others in self._within(level, rest, each, most - count):
+        first, *rest = class_indices
+        for count in range(min(each[first], max_pods), -1, -1):
+            if count == self._whole_units(level, first, count):
+                for others in self._within(level, rest, each, max_pods - count):
                     yield {first: count, **others}
 
-    def _whole(self, level: int, at: int, count: int) -> int:
+    def _whole_units(self, level: int, index: int, count: int) -> int:
         """As many as can be there, where some must be together in this domain or further in."""
-        kind = self._kinds[at]
-        if kind.required >= max(level, 0):
-            return count if count == kind.count else 0
-        return count // kind.slice_size * kind.slice_size if kind.slice_level >= max(level, 0) else count
+        pod_class = self._pod_classes[index]
+        if pod_class.required >= max(level, 0):
+            return count if count == pod_class.count else 0
+        return (
+            count // pod_class.slice_size * pod_class.slice_size
+            if pod_class.slice_level >= max(level, 0)
+            else count
+        )

@@ -41,13 +41,13 @@ class RefinedTree:
     recurring: frozenset[str]
     steps: tuple[_Step, ...]
 
-    def view(self, plain: SearchSpace) -> SearchSpace:
-        """The view of the finer tree that belongs to one of the plain tree."""
-        content = plain.content
+    def space(self, plain: SearchSpace) -> SearchSpace:
+        """The search space of the finer tree that belongs to one of the plain tree."""
+        capacity = plain.capacity
         for step in self.steps:
-            content = step.content(plain.base.capacities, content)
+            capacity = step.content(plain.base.capacities, capacity)
         extra = frozenset(self.keys.values())
-        return replace(plain, tree=self.tree, content=content, extra=extra, plain=self.plain)
+        return replace(plain, tree=self.tree, capacity=capacity, extra=extra, plain=self.plain)
 
     def level(self, level: int) -> int:
         """Where a level of the plain tree is."""
@@ -69,9 +69,9 @@ class RefinedTree:
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.plain.names(self.plain.root))}
 
-    def around(self, view: SearchSpace, branch: Subtree) -> Subtree:
-        """The plain tree's domain that a domain of a view of the finer tree is, or is in."""
-        level = branch.level - sum(extra <= branch.level for extra in view.extra)
+    def around(self, space: SearchSpace, branch: Subtree) -> Subtree:
+        """The plain tree's domain that a domain of a search space of the finer tree is, or is in."""
+        level = branch.level - sum(extra <= branch.level for extra in space.extra)
         return self.plain.root if level == ROOT else self.plain.ancestor(next(branch.leaves()).node, level)
 
 
@@ -84,34 +84,34 @@ class _Step:
     after: Subtree
     _deeper: WeakKeyDictionary[DomainCapacity, DomainCapacity]
 
-    def content(self, pool: CapacityPool, content: DomainCapacity) -> DomainCapacity:
-        """The content of the finer tree."""
-        return self._inserted(pool, content, self.before, self.after)
+    def content(self, pool: CapacityPool, capacity: DomainCapacity) -> DomainCapacity:
+        """The capacity of the finer tree."""
+        return self._inserted(pool, capacity, self.before, self.after)
 
     def _inserted(
-        self, pool: CapacityPool, content: DomainCapacity, before: Subtree, after: Subtree
+        self, pool: CapacityPool, capacity: DomainCapacity, before: Subtree, after: Subtree
     ) -> DomainCapacity:
         if before.level < self.level - 1:
-            rows = zip(content.children, before.children, after.children, strict=True)
+            rows = zip(capacity.children, before.children, after.children, strict=True)
             return pool.domain(after, tuple([self._inserted(pool, *row) for row in rows]))
-        by_key = dict(zip((child.key for child in before.children), content.children, strict=True))
+        by_key = dict(zip((child.key for child in before.children), capacity.children, strict=True))
         groups = []
         for group in after.children:
             inside = [self._shifted(pool, by_key[child.key], child) for child in group.children]
             groups.append(pool.domain(group, tuple(inside)))
         return pool.domain(after, tuple(groups))
 
-    def _shifted(self, pool: CapacityPool, content: DomainCapacity, branch: Subtree) -> DomainCapacity:
-        """The content one level deeper."""
-        found = self._deeper.get(content)
-        if found is None:
-            if content.free is not None:
-                found = pool.deeper(content)
+    def _shifted(self, pool: CapacityPool, capacity: DomainCapacity, branch: Subtree) -> DomainCapacity:
+        """The capacity one level deeper."""
+        deeper = self._deeper.get(capacity)
+        if deeper is None:
+            if capacity.free is not None:
+                deeper = pool.deeper(capacity)
             else:
-                pairs = zip(content.children, branch.children, strict=True)
-                found = pool.domain(branch, tuple([self._shifted(pool, *pair) for pair in pairs]))
-            self._deeper[content] = found
-        return found
+                pairs = zip(capacity.children, branch.children, strict=True)
+                deeper = pool.domain(branch, tuple([self._shifted(pool, *pair) for pair in pairs]))
+            self._deeper[capacity] = deeper
+        return deeper
 
 
 REFINED_TREES: CacheSection[tuple[object, tuple[str, ...]], RefinedTree] = CacheSection("refined trees")
@@ -120,44 +120,46 @@ was labelled anew; then it is made again in the same place, so that former trees
 
 
 def refined(
-    view: SearchSpace, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]] | None = None
+    space: SearchSpace, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]] | None = None
 ) -> RefinedTree:
-    """The view's tree with these labels' domains as levels; remembered until a node changes.
+    """The search space's tree with these labels' domains as levels; remembered until a node changes.
 
     `drawn`: labels that no node carries, by node their values.
     """
-    asked = tuple(sorted(set(keys)))
+    sorted_keys = tuple(sorted(set(keys)))
     if drawn:
-        return _refined(view.tree, asked, drawn)
-    return view.base.plan_cache.entry(
+        return _refined(space.tree, sorted_keys, drawn)
+    return space.base.plan_cache.entry(
         REFINED_TREES,
-        (view.tree.lasting, asked),
-        lambda: _refined(view.tree, asked, {}),
-        fresh=lambda known: known.plain.root is view.tree.root,
+        (space.tree.lasting, sorted_keys),
+        lambda: _refined(space.tree, sorted_keys, {}),
+        fresh=lambda tree: tree.plain.root is space.tree.root,
     )
 
 
 def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mapping[str, str]]) -> RefinedTree:
-    levels, at = list(range(len(tree.topology.levels))), dict[str, int]()
+    levels, label_levels = list(range(len(tree.topology.levels))), dict[str, int]()
     recurring: set[str] = set()
     steps: list[_Step] = []
-    fine = tree
+    finer = tree
     for key in keys:
-        if key in fine.topology.levels:
+        if key in finer.topology.levels:
             continue
-        labels = (fine.cluster[name].labels.get(key, "") for name in fine.places)
-        values = drawn[key] if key in drawn else dict(zip(fine.places, labels, strict=True))
+        labels = (finer.cluster[name].labels.get(key, "") for name in finer.places)
+        values = drawn[key] if key in drawn else dict(zip(finer.places, labels, strict=True))
         marks: dict[Subtree, str] = {}
-        cut = _mark(fine.root, values, marks)
-        level = max(0, min(fine.topology.host_index, cut + 1))
-        root, parents = _grown(fine.root, level, marks)
+        cut = _mark(finer.root, values, marks)
+        level = max(0, min(finer.topology.host_index, cut + 1))
+        root, parents = _grown(finer.root, level, marks)
         if any(len(under) > 1 for value, under in parents.items() if value):
             recurring.add(key)
-        steps.append(_Step(level, fine.root, root, WeakKeyDictionary()))
-        levels = [one + (one >= level) for one in levels]
-        at = {other: one + (one >= level) for other, one in at.items()} | {key: level}
-        fine = TopologyTree(_with_level(fine.topology, key, level), tree.cluster, root, fine.places)
-    return RefinedTree(tree, fine, tuple(levels), at, frozenset(recurring), tuple(steps))
+        steps.append(_Step(level, finer.root, root, WeakKeyDictionary()))
+        levels = [old_level + (old_level >= level) for old_level in levels]
+        label_levels = {
+            label: old_level + (old_level >= level) for label, old_level in label_levels.items()
+        } | {key: level}
+        finer = TopologyTree(_with_level(finer.topology, key, level), tree.cluster, root, finer.places)
+    return RefinedTree(tree, finer, tuple(levels), label_levels, frozenset(recurring), tuple(steps))
 
 
 def _mark(branch: Subtree, values: Mapping[str, str], marks: dict[Subtree, str]) -> int:
@@ -166,8 +168,8 @@ def _mark(branch: Subtree, values: Mapping[str, str], marks: dict[Subtree, str])
         marks[branch] = values.get(branch.node, "")
         return ROOT - 1
     cut = max(_mark(child, values, marks) for child in branch.children) if branch.children else ROOT - 1
-    inside = {marks[child] for child in branch.children}
-    marks[branch] = inside.pop() if len(inside) == 1 else _MIXED
+    values_inside = {marks[child] for child in branch.children}
+    marks[branch] = values_inside.pop() if len(values_inside) == 1 else _MIXED
     return max(cut, branch.level) if marks[branch] == _MIXED else cut
 
 
@@ -185,9 +187,9 @@ def _grown(root: Subtree, level: int, marks: dict[Subtree, str]) -> tuple[Subtre
         return branch.with_children(
             tuple(
                 Subtree(level, (*branch.path, value), (0, 0, value), bool(value), 0).with_children(
-                    tuple(map(_deeper, some))
+                    tuple(map(_deeper, members))
                 )
-                for value, some in groups.items()
+                for value, members in groups.items()
             ),
             branch.size,
         )
@@ -205,21 +207,21 @@ def _with_level(topology: Topology, key: str, level: int) -> Topology:
     return replace(topology, levels=levels, reservable=reservable)
 
 
-def under_values(pool: CapacityPool, one: SearchSpace, key: str) -> SearchSpace:
-    """The view with the label's domains above everything; nodes without it are left out."""
-    made = _Parts(pool, one.tree, key)
-    rows = made.of(one.tree.root, one.content)
+def under_values(pool: CapacityPool, space: SearchSpace, key: str) -> SearchSpace:
+    """The search space with the label's domains above everything; nodes without it are left out."""
+    parts = _Parts(pool, space.tree, key)
+    rows = parts.of(space.tree.root, space.capacity)
     branches, contents = [], []
     for value in sorted(rows, key=natural):
-        branch, content = rows[value]
+        branch, capacity = rows[value]
         branches.append(Subtree(0, (value,), (0, 0, value), True, 0).with_children(branch.children))
-        contents.append(pool.domain(branches[-1], content.children))
+        contents.append(pool.domain(branches[-1], capacity.children))
     root = Subtree(ROOT, (), (0, 0, ""), True, 0).with_children(tuple(branches))
     tree = TopologyTree(
-        _with_level(one.tree.topology, f"{key}\0", 0), one.tree.cluster, root, one.tree.places
+        _with_level(space.tree.topology, f"{key}\0", 0), space.tree.cluster, root, space.tree.places
     )
-    extra = frozenset({0, *(level + 1 for level in one.extra)})
-    return replace(one, tree=tree, content=pool.domain(root, tuple(contents)), extra=extra)
+    extra = frozenset({0, *(level + 1 for level in space.extra)})
+    return replace(space, tree=tree, capacity=pool.domain(root, tuple(contents)), extra=extra)
 
 
 class _Parts:
@@ -227,27 +229,27 @@ class _Parts:
 
     def __init__(self, pool: CapacityPool, tree: TopologyTree, key: str) -> None:
         self._pool, self._tree, self._key = pool, tree, key
-        self._known: dict[tuple[DomainCapacity, tuple[DomainCapacity, ...]], DomainCapacity] = {}
+        self._capacities: dict[tuple[DomainCapacity, tuple[DomainCapacity, ...]], DomainCapacity] = {}
 
-    def of(self, branch: Subtree, content: DomainCapacity) -> dict[str, tuple[Subtree, DomainCapacity]]:
+    def of(self, branch: Subtree, capacity: DomainCapacity) -> dict[str, tuple[Subtree, DomainCapacity]]:
         """By value the part of one domain, and what it holds; what it costs is that of the whole."""
         if branch.node:
             value = self._tree.cluster[branch.node].labels.get(self._key, "")
-            return {value: (_deeper(branch), self._pool.deeper(content))} if value else {}
-        inside: dict[str, list[tuple[Subtree, DomainCapacity]]] = {}
-        for child, its in zip(branch.children, content.children, strict=True):
-            for value, part in self.of(child, its).items():
-                inside.setdefault(value, []).append(part)
-        return {value: self._part(branch, content, parts) for value, parts in inside.items()}
+            return {value: (_deeper(branch), self._pool.deeper(capacity))} if value else {}
+        by_value: dict[str, list[tuple[Subtree, DomainCapacity]]] = {}
+        for child, child_capacity in zip(branch.children, capacity.children, strict=True):
+            for value, part in self.of(child, child_capacity).items():
+                by_value.setdefault(value, []).append(part)
+        return {value: self._part(branch, capacity, parts) for value, parts in by_value.items()}
 
     def _part(
-        self, branch: Subtree, content: DomainCapacity, parts: Sequence[tuple[Subtree, DomainCapacity]]
+        self, branch: Subtree, capacity: DomainCapacity, parts: Sequence[tuple[Subtree, DomainCapacity]]
     ) -> tuple[Subtree, DomainCapacity]:
         children = tuple(part for part, _ in parts)
-        held = tuple(its for _, its in parts)
+        held = tuple(child_capacity for _, child_capacity in parts)
         size = sum(child.size for child in children)
-        found = self._known.get((content, held))
-        if found is None:
-            found = replace(content, level=content.level + 1, size=size, children=held, chunks=())
-            self._known[content, held] = found
-        return replace(branch.with_children(children, size), level=branch.level + 1), found
+        joined = self._capacities.get((capacity, held))
+        if joined is None:
+            joined = replace(capacity, level=capacity.level + 1, size=size, children=held, chunks=())
+            self._capacities[capacity, held] = joined
+        return replace(branch.with_children(children, size), level=branch.level + 1), joined

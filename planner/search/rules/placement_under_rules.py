@@ -19,8 +19,8 @@ from planner.model.pod_class import PodClass
 from planner.request.topology_spread import CAUSE as SPREAD
 from planner.search.binding_order import BindingOrderCheck, Seat
 from planner.search.level_search import LevelSearch
-from planner.search.result import Placement
-from planner.search.rules.anti_affinity_over_labels import CAUSE, Kinds, LabelRuleSearch, values_of
+from planner.search.result import LevelSearchResult, Placement
+from planner.search.rules.anti_affinity_over_labels import CAUSE, LabelRuleSearch, PodClasses, values_of
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_of_one_class import spread_one_class
 from planner.search.rules.spread_over_labels import (
@@ -38,164 +38,204 @@ _PART = 8
 most: it halves the range, so that a gang of 256 pods takes eight steps."""
 
 
-def has_rules(kinds: Sequence[PodClass]) -> bool:
-    """Whether any kind has a rule over a label that is no level, or is to be spread."""
-    return any(kind.anti_affinity_over or kind.co_located_over or kind.shape.spread_states for kind in kinds)
+def has_rules(pod_classes: Sequence[PodClass]) -> bool:
+    """Whether any pod class has a rule over a label that is no level, or is to be spread."""
+    return any(
+        pod_class.anti_affinity_over or pod_class.co_located_over or pod_class.shape.spread_states
+        for pod_class in pod_classes
+    )
 
 
-def place_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> Placement | None:
-    """The best placement of these kinds inside one domain of the required level that keeps every rule."""
-    found = _best(climb, kinds, required, SearchEffort(climb))
-    if found is None and not climb.attempts:
-        climb.climb(kinds, required)
-    if found is None and not climb.budget.hard:
-        _say_how_close(climb, kinds, required)
-    return found
+def place_by_rules(level_search: LevelSearch, pod_classes: PodClasses, required: int) -> LevelSearchResult:
+    """The best placement that keeps every rule, inside one domain of the required level."""
+    result = _RuleSearch(level_search, pod_classes, required, SearchEffort(level_search)).result()
+    if result.placement is not None:
+        return result
+    if not result.attempts:
+        ignoring_rules = level_search.search(pod_classes, required)
+        complete = result.complete and ignoring_rules.complete
+        result = LevelSearchResult(None, ignoring_rules.attempts, complete)
+    if level_search.budget.hard:
+        return result
+    return replace(result, attempts=_with_pods_that_fit(level_search, pod_classes, required, result.attempts))
 
 
-def _best(climb: LevelSearch, kinds: Kinds, required: int, effort: SearchEffort) -> Placement | None:
-    """The best placement; where pods are to be spread, of all the ways to."""
-    rules = rules_of(kinds)
-    if not rules:
-        return LabelRuleSearch(climb, kinds, required, (), effort).best()
-    best: Placement | None = None
-    attempts: list[LevelAttempt] = []
-    least, every = numbers(kinds, rules)
-    complete = climb.complete and every
-    for at, one in enumerate(least):
-        if at and effort.over:
-            complete = False
-            break
-        for found in _evenly(climb, kinds, rules, one, required, effort, best):
-            if best is None or _order(climb, found) < _order(climb, best):
-                best, attempts = found, list(climb.attempts)
-    climb.complete = climb.complete and complete
-    if best is None and not climb.complete:
-        return _spread_in_one_class(climb, kinds, rules, required)
-    if best is None:
-        return None
-    climb.attempts[:] = attempts
-    return replace(best, exact=best.exact and climb.complete)
+class _RuleSearch:
+    """One search for the best placement; where pods are to be spread, over all the ways to."""
 
+    def __init__(
+        self, level_search: LevelSearch, pod_classes: PodClasses, required: int, effort: SearchEffort
+    ) -> None:
+        self._level_search, self._pod_classes, self._required, self._effort = (
+            level_search,
+            pod_classes,
+            required,
+            effort,
+        )
+        self._rules = rules_of(pod_classes)
+        self._attempts: tuple[LevelAttempt, ...] = ()
+        self._complete = True
 
-def _spread_in_one_class(
-    climb: LevelSearch, kinds: Kinds, rules: Sequence[SpreadRule], required: int
-) -> Placement | None:
-    """Where the search ended without a place: one that is valid, or the proof that there is none."""
-    outcome = spread_one_class(climb, kinds, rules, required)
-    kept = [placement for placement in outcome.placements if _keeps(climb, rules, placement)]
-    if outcome.decided:
-        climb.complete = True
-    return min(kept, key=lambda placement: _order(climb, placement), default=None)
+    def result(self) -> LevelSearchResult:
+        """The best placement that keeps every rule, and what was tried."""
+        if not self._rules:
+            return LabelRuleSearch(
+                self._level_search, self._pod_classes, self._required, (), self._effort
+            ).best()
+        best = self._best_spread()
+        if best is None and not self._complete:
+            best = self._spread_in_one_class()
+        elif best is not None:
+            best = replace(best, exact=best.exact and self._complete)
+        return LevelSearchResult(best, self._attempts, self._complete)
 
+    def _best_spread(self) -> Placement | None:
+        best: Placement | None = None
+        attempts: tuple[LevelAttempt, ...] = ()
+        combinations, self._complete = numbers(self._pod_classes, self._rules)
+        for place, fewest in enumerate(combinations):
+            if place and self._effort.over:
+                self._complete = False
+                break
+            for placement in self._evenly(fewest, best):
+                if best is None or _order(self._level_search, placement) < _order(self._level_search, best):
+                    best, attempts = placement, self._attempts
+        if best is not None:
+            self._attempts = attempts
+        return best
 
-def _evenly(
-    climb: LevelSearch,
-    kinds: Kinds,
-    rules: Sequence[SpreadRule],
-    least: Sequence[int],
-    required: int,
-    effort: SearchEffort,
-    best: Placement | None,
-) -> Iterator[Placement]:
-    """The best placement that leaves each rule's emptiest domain at this number, if better than `best`."""
+    def _spread_in_one_class(self) -> Placement | None:
+        """Where the search ended without a place: one that is valid, or the proof that there is none."""
+        outcome = spread_one_class(self._level_search, self._pod_classes, self._rules, self._required)
+        if outcome.decided:
+            self._complete = True
+        valid = [placement for placement in outcome.placements if self._keeps(placement)]
+        return min(valid, key=lambda placement: _order(self._level_search, placement), default=None)
 
-    def placed(way: SpreadVariant) -> Placement | None:
-        return LabelRuleSearch(climb, way.kinds, required, way.limits, effort).best()
-
-    found = placed(capped(kinds, rules, least))
-    if found is None or (best is not None and _order(climb, best) <= _order(climb, found)):
-        return
-    if _keeps(climb, rules, found):
-        yield found
-        return
-    clear = placed(clear_of(kinds, rules, least)) if any(rule.nodes for rule in rules) else None
-    if clear is not None and _keeps(climb, rules, clear):
-        yield replace(clear, kinds=kinds)
-        if _order(climb, clear) == _order(climb, found):
+    def _evenly(self, fewest: Sequence[int], best: Placement | None) -> Iterator[Placement]:
+        """Placements better than `best` that leave the emptiest domain of each rule at its number."""
+        level_search, pod_classes, rules = self._level_search, self._pod_classes, self._rules
+        placement = self._placed(capped(pod_classes, rules, fewest))
+        if placement is None or (
+            best is not None and _order(level_search, best) <= _order(level_search, placement)
+        ):
             return
-    ways, every = cut(kinds, rules, least)
-    climb.complete = climb.complete and every
-    for at, way in enumerate(ways):
-        if at and effort.over:
-            climb.complete = False
-            break
-        found = placed(way)
-        if found is not None:
-            found = _rejoined(found, kinds, way.whose)
-            if _keeps(climb, rules, found):
-                yield found
-            else:
-                climb.complete = False
+        if self._keeps(placement):
+            yield placement
+            return
+        clear = (
+            self._placed(clear_of(pod_classes, rules, fewest)) if any(rule.nodes for rule in rules) else None
+        )
+        if clear is not None and self._keeps(clear):
+            yield replace(clear, pod_classes=pod_classes)
+            if _order(level_search, clear) == _order(level_search, placement):
+                return
+        variants, all_ways = cut(pod_classes, rules, fewest)
+        self._complete = self._complete and all_ways
+        for place, variant in enumerate(variants):
+            if place and self._effort.over:
+                self._complete = False
+                break
+            placement = self._placed(variant)
+            if placement is not None:
+                placement = _rejoined(placement, pod_classes, variant.cut_from)
+                if self._keeps(placement):
+                    yield placement
+                else:
+                    self._complete = False
+
+    def _placed(self, variant: SpreadVariant) -> Placement | None:
+        search = LabelRuleSearch(
+            self._level_search, variant.pod_classes, self._required, variant.limits, self._effort
+        )
+        result = search.best(self._attempts)
+        self._attempts = result.attempts
+        self._complete = self._complete and result.complete
+        return result.placement
+
+    def _keeps(self, placement: Placement) -> bool:
+        return _keeps(self._level_search, self._rules, placement)
 
 
-def _order(climb: LevelSearch, found: Placement) -> tuple[int, int]:
+def _order(level_search: LevelSearch, placement: Placement) -> tuple[int, int]:
     """The finest domain, then the least cost."""
-    return (climb.view.tree.topology.host_index - found.branch.level, found.cost)
+    return (level_search.space.tree.topology.host_index - placement.branch.level, placement.cost)
 
 
-def _keeps(climb: LevelSearch, rules: Sequence[SpreadRule], found: Placement) -> bool:
+def _keeps(level_search: LevelSearch, rules: Sequence[SpreadRule], placement: Placement) -> bool:
     """Whether a placement keeps every constraint in the end, and its pods can be bound one by one."""
-    tree = climb.view.tree
+    tree = level_search.space.tree
     seats: list[Seat] = []
     counts: list[dict[str, tuple[int, ...]]] = [{} for _ in rules]
-    for place, each in found.placed:
+    for place, each in placement.pods_by_node:
         name = tree.root.leaf(place).node
         values = tuple(rule.values.get(name, "") for rule in rules)
-        seats += [Seat(kind, name, n, values) for kind, n in enumerate(each) if n]
-        for value, one in zip(values, counts, strict=True):
-            one[value] = tuple(map(int.__add__, one.get(value, (0,) * len(each)), each))
-    if not all(rule.holds(one) for rule, one in zip(rules, counts, strict=True)):
+        seats += [Seat(pod_class, name, n, values) for pod_class, n in enumerate(each) if n]
+        for value, pods_by_value in zip(values, counts, strict=True):
+            pods_by_value[value] = tuple(map(int.__add__, pods_by_value.get(value, (0,) * len(each)), each))
+    if not all(rule.holds(pods_by_value) for rule, pods_by_value in zip(rules, counts, strict=True)):
         return False
     plain = len(rules) == 1 and rules[0].keepers == rules[0].counted
-    if plain and not any(rules[0].there.values()):
+    if plain and not any(rules[0].existing.values()):
         return True
     if not BindingOrderCheck(rules, seats, None).ends():
         return False
-    return climb.mode == "none" or BindingOrderCheck(rules, seats, _pinned(climb, found, seats)).ends()
+    return (
+        level_search.mode == "none"
+        or BindingOrderCheck(rules, seats, _pinned(level_search, placement, seats)).ends()
+    )
 
 
-def _pinned(climb: LevelSearch, found: Placement, seats: Sequence[Seat]) -> dict[int, frozenset[str]]:
-    """The nodes that the plan pins each kind to: its hosts, or the domains that the gang holds whole."""
-    tree = climb.view.tree
-    pinned: dict[int, set[str]] = {kind: set() for kind in range(len(found.kinds))}
-    level = max(found.branch.level, tree.topology.reservable_index)
+def _pinned(
+    level_search: LevelSearch, placement: Placement, seats: Sequence[Seat]
+) -> dict[int, frozenset[str]]:
+    """The nodes that the plan pins each pod class to: its hosts, or the domains that the gang holds whole."""
+    tree = level_search.space.tree
+    pinned: dict[int, set[str]] = {pod_class: set() for pod_class in range(len(placement.pod_classes))}
+    level = max(placement.branch.level, tree.topology.reservable_index)
     for seat in seats:
-        if climb.mode == "nodes":
-            pinned[seat.kind].add(seat.node)
-        elif seat.node not in pinned[seat.kind]:
+        if level_search.mode == "nodes":
+            pinned[seat.class_index].add(seat.node)
+        elif seat.node not in pinned[seat.class_index]:
             domain = tree.ancestor(seat.node, level)
-            pinned[seat.kind].update(tree.names(domain) if domain.named else [seat.node])
-    return {kind: frozenset(nodes) for kind, nodes in pinned.items()}
+            pinned[seat.class_index].update(tree.names(domain) if domain.named else [seat.node])
+    return {pod_class: frozenset(nodes) for pod_class, nodes in pinned.items()}
 
 
-def _rejoined(found: Placement, kinds: Kinds, whose: Sequence[int]) -> Placement:
-    """The placement of the kinds as they were before they were cut."""
-    placed = [
+def _rejoined(placement: Placement, pod_classes: PodClasses, cut_from: Sequence[int]) -> Placement:
+    """The placement of the pod classes as they were before they were cut."""
+    pods_by_node = [
         (
             place,
             tuple(
-                sum(n for n, at in zip(each, whose, strict=True) if at == one) for one in range(len(kinds))
+                sum(n for n, original in zip(each, cut_from, strict=True) if original == index)
+                for index in range(len(pod_classes))
             ),
         )
-        for place, each in found.placed
+        for place, each in placement.pods_by_node
     ]
-    return replace(found, kinds=kinds, placed=placed)
+    return replace(placement, pod_classes=pod_classes, pods_by_node=pods_by_node)
 
 
-def _say_how_close(climb: LevelSearch, kinds: Kinds, required: int) -> None:
-    """The last attempt with the number of pods that keep the rules; of several kinds none is told."""
-    attempts, complete = list(climb.attempts), climb.complete
-    least, most = 0, attempts[-1].fits if len(kinds) == 1 else 0
-    most = min(most, attempts[-1].wanted - 1, *(values_of(climb, kind) for kind in kinds))
-    middle = most  # as many as there are values, which is the likeliest
-    while least < most:
-        fewer = replace(kinds[0], count=middle, parts=((kinds[0].parts[0][0], middle),))
-        if _best(climb, (fewer,), required, SearchEffort(climb, _PART)) is None:
-            most = middle - 1
+def _with_pods_that_fit(
+    level_search: LevelSearch, pod_classes: PodClasses, required: int, attempts: Sequence[LevelAttempt]
+) -> tuple[LevelAttempt, ...]:
+    """The attempts, the last one with the number of pods that have a place under the rules.
+
+    Of several pod classes it tells none.
+    """
+    min_pods, max_pods = 0, attempts[-1].fits if len(pod_classes) == 1 else 0
+    max_pods = min(
+        max_pods, attempts[-1].wanted - 1, *(values_of(level_search, pod_class) for pod_class in pod_classes)
+    )
+    middle = max_pods  # as many as there are values, which is the likeliest
+    while min_pods < max_pods:
+        fewer = replace(pod_classes[0], count=middle, parts=((pod_classes[0].parts[0][0], middle),))
+        search = _RuleSearch(level_search, (fewer,), required, SearchEffort(level_search, _PART))
+        if search.result().placement is None:
+            max_pods = middle - 1
         else:
-            least = middle
-        middle = (least + most + 1) // 2
-    climb.complete = complete
-    note = SPREAD if any(kind.shape.spread_states for kind in kinds) else CAUSE
-    climb.attempts[:] = [*attempts[:-1], replace(attempts[-1], fits=least, note=note)]
+            min_pods = middle
+        middle = (min_pods + max_pods + 1) // 2
+    note = SPREAD if any(pod_class.shape.spread_states for pod_class in pod_classes) else CAUSE
+    return (*attempts[:-1], replace(attempts[-1], fits=min_pods, note=note))

@@ -9,7 +9,7 @@ from planner.model.work_budget import BUDGET, WorkBudget
 from planner.search.level_search import LevelSearch
 
 _EFFORT = BUDGET
-"""The work of all climbs for one gang together, in sums."""
+"""The work of all searches for one gang together, in sums."""
 
 
 _CLIMB, _NODE = 2000, 6
@@ -18,26 +18,26 @@ few sums end in time as well."""
 
 
 class SearchEffort:
-    """The work that may still be done for one gang, over several climbs. The first is always made."""
+    """The work that may still be done for one gang, over several searches. The first is always made."""
 
-    def __init__(self, climb: LevelSearch, part: int = 1) -> None:
-        self._cost = _CLIMB + _NODE * len(climb.view.tree.nodes)
-        self._outer = climb.budget
+    def __init__(self, level_search: LevelSearch, part: int = 1) -> None:
+        self._cost = _CLIMB + _NODE * len(level_search.space.tree.nodes)
+        self._outer = level_search.budget
         self._left = _EFFORT // part
 
     @property
     def over(self) -> bool:
-        """Whether no more climbs are to be made."""
+        """Whether no more searches are to be made."""
         return self._left <= 0
 
     def budget(self, *, first: bool) -> WorkBudget:
-        """For one climb. Only a first one may go on where that ends, with what it then finds."""
+        """For one search. Only a first one may go on where that ends, with what it then finds."""
         if self._outer.hard:
             return self._outer
         return WorkBudget() if first else WorkBudget(max(0, min(BUDGET, self._left)), hard=True)
 
     def spend(self, before: int, after: WorkBudget, *, ended: bool) -> None:
-        """A climb was made with a budget that had this much `before`; `ended`: it did not do."""
+        """A search was made with a budget that had this much `before`; `ended`: it did not do."""
         self._left -= self._cost + (before if ended else before - after.left)
         if self._outer.hard:
             self._outer.left -= self._cost

@@ -25,7 +25,7 @@ from planner.search.level_search import LevelSearch
 from planner.search.result import Placement
 from planner.search.rules.domain_caps import DomainCap, value_of
 from planner.search.rules.label_levels import under_values
-from planner.search.rules.spread_over_labels import Kinds, SpreadRule
+from planner.search.rules.spread_over_labels import PodClasses, SpreadRule
 from planner.search.space import SearchSpace
 
 
@@ -42,73 +42,78 @@ UNDECIDED = SpreadOutcome((), decided=False)
 
 
 def spread_one_class(
-    search: LevelSearch, kinds: Kinds, rules: Sequence[SpreadRule], required: int
+    search: LevelSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
 ) -> SpreadOutcome:
     """Places for pods of one class under one spread constraint; undecided where more is asked of them."""
-    if len(kinds) > 1 or len(rules) > 1 or required > ROOT or not _spread_alone(kinds[0], rules[0]):
+    if (
+        len(pod_classes) > 1
+        or len(rules) > 1
+        or required > ROOT
+        or not _spread_alone(pod_classes[0], rules[0])
+    ):
         return UNDECIDED
-    domains = _DomainsOfLabel(search, kinds[0], rules[0])
+    domains = _DomainsOfLabel(search, pod_classes[0], rules[0])
     return domains.outcome()
 
 
-def _spread_alone(kind: PodClass, rule: SpreadRule) -> bool:
+def _spread_alone(pod_class: PodClass, rule: SpreadRule) -> bool:
     """Whether the constraint is all that is asked of where the pods are to one another."""
     tied = (
-        kind.anti_affinity_levels
-        or kind.anti_affinity_with
-        or kind.anti_affinity_over
-        or kind.co_located_over
-        or kind.co_located_at
+        pod_class.anti_affinity_levels
+        or pod_class.anti_affinity_with
+        or pod_class.anti_affinity_over
+        or pod_class.co_located_over
+        or pod_class.co_located_at
     )
-    levels = (kind.required, kind.slice_level)
+    levels = (pod_class.required, pod_class.slice_level)
     return not tied and levels == (ROOT, ROOT) and rule.keepers == rule.counted == (0,)
 
 
 class _DomainsOfLabel:
     """The label's domains, above everything, and what each of them holds."""
 
-    def __init__(self, search: LevelSearch, kind: PodClass, rule: SpreadRule) -> None:
-        self._search, self._kind, self._rule = search, kind, rule
-        plain = search.view
+    def __init__(self, search: LevelSearch, pod_class: PodClass, rule: SpreadRule) -> None:
+        self._search, self._pod_class, self._rule = search, pod_class, rule
+        plain = search.space
         above = under_values(plain.base.capacities, replace(plain, plain=plain.tree), rule.spread.key)
-        self._view: SearchSpace = above
+        self._space: SearchSpace = above
         # What is remembered of the classes is shared by all plans.
         self._room = plain.base.plan_cache.exclusively(self._room_by_value)
 
     def _room_by_value(self) -> dict[str, int]:
         """How many of the pods each domain of the label could hold."""
-        view, kinds = self._view, (self._kind,)
-        packing = self._level_search(()).packing(kinds)
-        matches = view.match(kinds).inside(len(view.tree.root.children))
-        rows = zip(view.tree.root.children, view.content.children, matches, strict=True)
-        return {value_of(branch): packing.reach(content, match) for branch, content, match in rows}
+        space, pod_classes = self._space, (self._pod_class,)
+        packing = self._level_search(()).packing(pod_classes)
+        matches = space.match(pod_classes).inside(len(space.tree.root.children))
+        rows = zip(space.tree.root.children, space.capacity.children, matches, strict=True)
+        return {value_of(branch): packing.reach(capacity, match) for branch, capacity, match in rows}
 
     def outcome(self) -> SpreadOutcome:
         """A placement for each number of pods that the emptiest domain may have."""
-        rule, count = self._rule, self._kind.count
-        if any(room for value, room in self._room.items() if value not in rule.there):
+        rule, count = self._rule, self._pod_class.count
+        if any(room for value, room in self._room.items() if value not in rule.existing):
             return UNDECIDED  # nodes that the constraint is not about may take pods as well
         placements: list[Placement] = []
         decided = True
-        for fewest in rule.least(count):
-            most = {value: self._most(value, fewest) for value in rule.there}
+        for fewest in rule.fewest_numbers(count):
+            max_pods = {value: self._max_pods(value, fewest) for value in rule.existing}
             lacking = rule.lacking(fewest)
-            if sum(most.values()) < count or any(most[value] < lacking[value] for value in most):
+            if sum(max_pods.values()) < count or any(max_pods[value] < lacking[value] for value in max_pods):
                 continue
-            placement = self._placed(most, lacking)
+            placement = self._placed(max_pods, lacking)
             decided = False
             if placement is not None:
                 placements.append(placement)
         return SpreadOutcome(tuple(placements), decided)
 
-    def _most(self, value: str, fewest: int) -> int:
+    def _max_pods(self, value: str, fewest: int) -> int:
         """The most pods that a domain may have and can hold where the emptiest has so many."""
-        allowed = fewest + self._rule.spread.skew - self._rule.there[value]
+        allowed = fewest + self._rule.spread.skew - self._rule.existing[value]
         return max(0, min(self._room.get(value, 0), allowed))
 
-    def _placed(self, most: Mapping[str, int], lacking: Mapping[str, int]) -> Placement | None:
+    def _placed(self, max_pods: Mapping[str, int], lacking: Mapping[str, int]) -> Placement | None:
         """The pods where no domain has more than that, nor less than it lacks."""
-        placement = self._search_within(most)
+        placement = self._search_within(max_pods)
         if placement is None:
             return None
         counts = self._by_value(placement)
@@ -117,30 +122,30 @@ class _DomainsOfLabel:
         placement = self._search_within(_raised(counts, lacking))
         return self._in_plain_tree(placement) if placement else None
 
-    def _search_within(self, most: Mapping[str, int]) -> Placement | None:
-        cap = DomainCap(0, (0,), (0,), most, 0)
-        return self._level_search((cap,)).climb((self._kind,), ROOT)
+    def _search_within(self, max_pods: Mapping[str, int]) -> Placement | None:
+        cap = DomainCap(0, (0,), (0,), max_pods, 0)
+        return self._level_search((cap,)).search((self._pod_class,), ROOT).placement
 
     def _level_search(self, caps: tuple[DomainCap, ...]) -> LevelSearch:
         outer = self._search
         budget = outer.budget if outer.budget.hard else replace(outer.spare)
-        return LevelSearch(replace(self._view, caps=caps), outer.asked, outer.mode, budget, [])
+        return LevelSearch(replace(self._space, caps=caps), outer.request, outer.mode, budget)
 
     def _by_value(self, placement: Placement) -> Counter[str]:
         """By the label's value how many pods the placement has there."""
         counts: Counter[str] = Counter()
-        tree = self._view.tree
-        for place, (count,) in placement.placed:
+        tree = self._space.tree
+        for place, (count,) in placement.pods_by_node:
             counts[tree.root.children[tree.root.child_of(place)].path[-1]] += count
         return counts
 
     def _in_plain_tree(self, placement: Placement) -> Placement:
         """The placement with the places that its nodes have in the tree as it is."""
-        plain, root = self._search.view.tree, self._view.tree.root
+        plain, root = self._search.space.tree, self._space.tree.root
         places = {name: place for place, name in enumerate(plain.names(plain.root))}
-        placed = sorted((places[root.leaf(place).node], counts) for place, counts in placement.placed)
+        placed = sorted((places[root.leaf(place).node], counts) for place, counts in placement.pods_by_node)
         domain = _domain_of(plain.root, [place for place, _ in placed])
-        return replace(placement, branch=domain, placed=placed, exact=False)
+        return replace(placement, branch=domain, pods_by_node=placed, exact=False)
 
 
 def _raised(counts: Counter[str], lacking: Mapping[str, int]) -> dict[str, int]:

@@ -25,23 +25,23 @@ from planner.model.resolved import NodeExclusion, SpreadState
 from planner.model.topology import ROOT
 from planner.request.topology_spread import CAUSE
 
-Kinds = tuple[PodClass, ...]
+PodClasses = tuple[PodClass, ...]
 
 
-_MOST_CUTS = 24
+_MAX_CUTS = 24
 """Ways to cut pods in two that are tried for one fewest number, each a search of several classes."""
 
 
-_MOST_WAYS = 256
+_MAX_COMBINATIONS = 256
 """Combinations of fewest numbers that are tried; one constraint over 24 rows has some three. Past either
 bound the answer says that it was not proved best."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelCap:
-    """Where any pod of the kinds `keepers` is in a domain of the label, pods of `counted` are no more than
-    its value (of the hostname: its node) says, or `other`; None is any number. `drawn`: by node the domains,
-    where the label does not tell them."""
+    """Where any pod of the pod classes `keepers` is in a domain of the label, pods of `counted` are no more
+    than its value (of the hostname: its node) says, or `other`; None is any number. `drawn`: by node the
+    domains, where the label does not tell them."""
 
     key: str
     keepers: tuple[int, ...]
@@ -53,40 +53,41 @@ class LabelCap:
 
 @dataclass(frozen=True, slots=True)
 class SpreadRule:
-    """A constraint and the kinds that keep it and that count; `there`: by domain what is there already."""
+    """A constraint and the pod classes that keep it and that count; `existing`: by domain what is there
+    already."""
 
     spread: SpreadConstraint
-    there: Mapping[str, int]
+    existing: Mapping[str, int]
     keepers: tuple[int, ...]
     counted: tuple[int, ...]
     nodes: Mapping[str, int]
     values: Mapping[str, str]
     number: int
 
-    def least(self, count: int) -> Iterator[int]:
+    def fewest_numbers(self, count: int) -> Iterator[int]:
         """The numbers that the emptiest domain may have at the end, with so many more pods that count."""
-        lowest, most = min(self.there.values(), default=0), max(self.there.values(), default=0)
-        if len(self.there) < self.spread.least:
+        lowest, highest = min(self.existing.values(), default=0), max(self.existing.values(), default=0)
+        if len(self.existing) < self.spread.least:
             yield 0
             return
         if self.spread.least > 1 and lowest:
             yield 0  # to kube-scheduler, where the plan pins the pods to fewer domains than it asks for
-        for least in range(lowest, lowest + count + 1):
-            if sum(self.lacking(least).values()) > count:
+        for fewest in range(lowest, lowest + count + 1):
+            if sum(self.lacking(fewest).values()) > count:
                 return
-            room = sum(max(0, least + self.spread.skew - n) for n in self.there.values())
+            room = sum(max(0, fewest + self.spread.skew - n) for n in self.existing.values())
             if room >= count or set(self.keepers) != set(self.counted):
-                yield least
-            if least + self.spread.skew - most >= count:
+                yield fewest
+            if fewest + self.spread.skew - highest >= count:
                 return
 
-    def lacking(self, least: int) -> dict[str, int]:
+    def lacking(self, fewest: int) -> dict[str, int]:
         """By domain how many pods more it needs to have so many."""
-        return {value: max(0, least - n) for value, n in self.there.items()}
+        return {value: max(0, fewest - n) for value, n in self.existing.items()}
 
-    def limited(self, least: int) -> LabelCap:
+    def limited(self, fewest: int) -> LabelCap:
         """What domains may hold where the emptiest has so many."""
-        values = {value: least + self.spread.skew - n for value, n in self.there.items()}
+        values = {value: fewest + self.spread.skew - n for value, n in self.existing.items()}
         return replace(self.bare, values=values)
 
     @property
@@ -98,104 +99,121 @@ class SpreadRule:
         return LabelCap(f"{self.spread.key}\0{self.number}", self.keepers, self.counted, drawn=self.values)
 
     def holds(self, counts: Mapping[str, Sequence[int]]) -> bool:
-        """Whether a placement keeps it; `counts`: by the label's value the pods of each kind."""
+        """Whether a placement keeps it; `counts`: by the label's value the pods of each pod class."""
         zero = (0,) * (1 + max((*self.keepers, *self.counted)))
         after = {
-            value: n + sum(counts.get(value, zero)[at] for at in self.counted)
-            for value, n in self.there.items()
+            value: n + sum(counts.get(value, zero)[index] for index in self.counted)
+            for value, n in self.existing.items()
         }
         lowest = 0 if len(after) < self.spread.least else min(after.values(), default=0)
-        used = (value for value, each in counts.items() if any(each[at] for at in self.keepers))
+        used = (value for value, each in counts.items() if any(each[index] for index in self.keepers))
         return all(after.get(value, 0) - lowest <= self.spread.skew for value in used)
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadVariant:
-    """Kinds with what limits them; `whose`: by kind, the place of the one that it was cut from."""
+    """Pod classes with what limits them; `cut_from`: by pod class, which one it was cut from."""
 
-    kinds: Kinds
-    whose: tuple[int, ...]
+    pod_classes: PodClasses
+    cut_from: tuple[int, ...]
     limits: tuple[LabelCap, ...]
 
 
-def rules_of(kinds: Kinds) -> list[SpreadRule]:
-    """The spread constraints of these kinds."""
-    found: list[tuple[SpreadState, list[int], list[int]]] = []
-    for at, kind in enumerate(kinds):
-        for one in kind.shape.spread_states:
-            same = next((rule for rule in found if _same(rule[0], one)), None)
-            if same is None:
-                same = (one, [], [])
-                found.append(same)
-            if one.keeps:
-                same[1].append(at)
-            if one.counted:
-                same[2].append(at)
+def rules_of(pod_classes: PodClasses) -> list[SpreadRule]:
+    """The spread constraints of these pod classes."""
+    rows: list[tuple[SpreadState, list[int], list[int]]] = []
+    for index, pod_class in enumerate(pod_classes):
+        for state in pod_class.shape.spread_states:
+            row = next((rule for rule in rows if _is_same_rule(rule[0], state)), None)
+            if row is None:
+                row = (state, [], [])
+                rows.append(row)
+            if state.keeps:
+                row[1].append(index)
+            if state.counted:
+                row[2].append(index)
     return [
-        SpreadRule(one.spread, one.there, tuple(keep), tuple(count), one.nodes, one.values, number)
-        for number, (one, keep, count) in enumerate(found)
+        SpreadRule(state.spread, state.there, tuple(keep), tuple(count), state.nodes, state.values, number)
+        for number, (state, keep, count) in enumerate(rows)
     ]
 
 
-def _same(one: SpreadState, other: SpreadState) -> bool:
-    return (one.spread, one.there, one.nodes) == (other.spread, other.there, other.nodes)
+def _is_same_rule(state: SpreadState, other: SpreadState) -> bool:
+    return (state.spread, state.there, state.nodes) == (other.spread, other.there, other.nodes)
 
 
-def numbers(kinds: Kinds, rules: Sequence[SpreadRule]) -> tuple[list[tuple[int, ...]], bool]:
+def numbers(pod_classes: PodClasses, rules: Sequence[SpreadRule]) -> tuple[list[tuple[int, ...]], bool]:
     """For each rule, what its emptiest domain may have: all combinations, and whether these are all."""
-    each = [list(rule.least(sum(kinds[at].count for at in rule.counted))) for rule in rules]
-    found = list(product(*each))
-    return found[:_MOST_WAYS], len(found) <= _MOST_WAYS
+    choices = [
+        list(rule.fewest_numbers(sum(pod_classes[index].count for index in rule.counted))) for rule in rules
+    ]
+    combinations = list(product(*choices))
+    return combinations[:_MAX_COMBINATIONS], len(combinations) <= _MAX_COMBINATIONS
 
 
-def capped(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> SpreadVariant:
-    """The kinds with caps alone."""
-    limits = tuple(rule.limited(n) for rule, n in zip(rules, least, strict=True))
-    return SpreadVariant(kinds, tuple(range(len(kinds))), limits)
+def capped(pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]) -> SpreadVariant:
+    """The pod classes as they are, with caps on the domains."""
+    limits = tuple(rule.limited(n) for rule, n in zip(rules, fewest, strict=True))
+    return SpreadVariant(pod_classes, tuple(range(len(pod_classes))), limits)
 
 
-def clear_of(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> SpreadVariant:
-    """The kinds with caps, and kept off nodes where pods that count are already: to kube-scheduler, which
-    counts on the nodes that a plan pins them to, there are none then."""
-    made: list[PodClass] = []
-    for at, kind in enumerate(kinds):
-        names = frozenset(name for rule in rules if at in rule.keepers for name in rule.nodes)
-        bar = NodeExclusion(NODE_NAME_FIELD, names, CAUSE)
-        made.append(replace(kind, shape=replace(kind.shape, exclusions=(*kind.shape.exclusions, bar))))
-    return replace(capped(kinds, rules, least), kinds=tuple(made))
+def clear_of(pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]) -> SpreadVariant:
+    """The pod classes with caps, and kept off nodes where pods that count are already: to kube-scheduler,
+    which counts on the nodes that a plan pins them to, there are none then."""
+    kept_off: list[PodClass] = []
+    for index, pod_class in enumerate(pod_classes):
+        names = frozenset(name for rule in rules if index in rule.keepers for name in rule.nodes)
+        exclusion = NodeExclusion(NODE_NAME_FIELD, names, CAUSE)
+        kept_off.append(
+            replace(
+                pod_class, shape=replace(pod_class.shape, exclusions=(*pod_class.shape.exclusions, exclusion))
+            )
+        )
+    return replace(capped(pod_classes, rules, fewest), pod_classes=tuple(kept_off))
 
 
-def cut(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) -> tuple[list[SpreadVariant], bool]:
-    """The kinds cut so that no domain is left below its number, and whether these are all the ways to."""
-    short = [(rule, rule.lacking(n)) for rule, n in zip(rules, least, strict=True)]
-    needs = [sum(lacking.values()) for _, lacking in short]
-    found: list[SpreadVariant] = []
-    for shares in _shares(kinds, rules, needs, 0):
-        if len(found) == _MOST_CUTS:
-            return found, False
-        found.append(_cut(kinds, rules, least, shares))
-    return found, all(kind.slice_size == 1 for kind in kinds)
+def cut(
+    pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]
+) -> tuple[list[SpreadVariant], bool]:
+    """The pod classes cut so that no domain is left below its number, and whether these are all variants."""
+    shortfalls = [(rule, rule.lacking(n)) for rule, n in zip(rules, fewest, strict=True)]
+    needs = [sum(lacking.values()) for _, lacking in shortfalls]
+    variants: list[SpreadVariant] = []
+    for shares in _shares(pod_classes, rules, needs, 0):
+        if len(variants) == _MAX_CUTS:
+            return variants, False
+        variants.append(_cut(pod_classes, rules, fewest, shares))
+    return variants, all(pod_class.slice_size == 1 for pod_class in pod_classes)
 
 
 _Shares = tuple[dict[int, int], ...]
-"""By kind how many of its pods fill up the domains of each set of rules (a set of bits)."""
+"""By pod class how many of its pods fill up the domains of each set of rules (a set of bits)."""
 
 
-def _shares(kinds: Kinds, rules: Sequence[SpreadRule], needs: Sequence[int], at: int) -> Iterator[_Shares]:
-    """All ways to have as many pods as are needed for each rule, from the kind at this place on."""
-    if at == len(kinds):
+def _shares(
+    pod_classes: PodClasses, rules: Sequence[SpreadRule], needs: Sequence[int], index: int
+) -> Iterator[_Shares]:
+    """All ways to have as many pods as are needed for each rule, from the pod class at this place on."""
+    if index == len(pod_classes):
         if not any(needs):
             yield ()
         return
-    mine = [one for one, rule in enumerate(rules) if at in rule.counted and needs[one]]
-    sets = [sum(1 << one for one, on in zip(mine, bits, strict=True) if on) for bits in _bits(len(mine))]
+    rule_indices = [
+        rule_index for rule_index, rule in enumerate(rules) if index in rule.counted and needs[rule_index]
+    ]
+    sets = [
+        sum(1 << rule_index for rule_index, on in zip(rule_indices, bits, strict=True) if on)
+        for bits in _bits(len(rule_indices))
+    ]
     later = [
-        sum(kinds[one].count for one in rule.counted if one > at) if needs[number] else 0
+        sum(pod_classes[class_index].count for class_index in rule.counted if class_index > index)
+        if needs[number]
+        else 0
         for number, rule in enumerate(rules)
     ]
-    for share, left in _dealt(kinds[at], sets, kinds[at].count, tuple(needs)):
-        if all(n <= most for n, most in zip(left, later, strict=True)):
-            for others in _shares(kinds, rules, left, at + 1):
+    for share, remaining in _dealt(pod_classes[index], sets, pod_classes[index].count, tuple(needs)):
+        if all(n <= max_pods for n, max_pods in zip(remaining, later, strict=True)):
+            for others in _shares(pod_classes, rules, remaining, index + 1):
                 yield (share, *others)
 
 
@@ -204,61 +222,65 @@ def _bits(count: int) -> Iterator[tuple[bool, ...]]:
 
 
 def _dealt(
-    kind: PodClass, sets: Sequence[int], count: int, needs: tuple[int, ...]
+    pod_class: PodClass, sets: Sequence[int], count: int, needs: tuple[int, ...]
 ) -> Iterator[tuple[dict[int, int], tuple[int, ...]]]:
-    """The ways to deal a kind's pods to these sets of rules, with what is still needed then."""
+    """The ways to deal a pod class's pods to these sets of rules, with what is still needed then."""
     first, *rest = sets
-    room = min([count, *(n for at, n in enumerate(needs) if first >> at & 1)])
+    room = min([count, *(n for rule_index, n in enumerate(needs) if first >> rule_index & 1)])
     for number in range(room, -1, -1) if rest else (count,) if room == count else ():
-        if number % kind.slice_size == 0:
-            left = tuple(n - number if first >> at & 1 else n for at, n in enumerate(needs))
-            own = {first: number} if number else {}
+        if number % pod_class.slice_size == 0:
+            remaining = tuple(
+                n - number if first >> rule_index & 1 else n for rule_index, n in enumerate(needs)
+            )
+            share = {first: number} if number else {}
             if not rest:
-                yield own, left
+                yield share, remaining
             else:
-                for others, after in _dealt(kind, rest, count - number, left):
-                    yield own | others, after
+                for others, after in _dealt(pod_class, rest, count - number, remaining):
+                    yield share | others, after
 
 
-def _cut(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int], shares: _Shares) -> SpreadVariant:
-    made: list[PodClass] = []
-    whose: list[int] = []
+def _cut(
+    pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int], shares: _Shares
+) -> SpreadVariant:
+    pieces: list[PodClass] = []
+    cut_from: list[int] = []
     sets: list[int] = []
-    for at, (kind, share) in enumerate(zip(kinds, shares, strict=True)):
-        made += _pieces(kind, list(share.values()))
-        whose += [at] * len(share)
+    for index, (pod_class, share) in enumerate(zip(pod_classes, shares, strict=True)):
+        pieces += _pieces(pod_class, list(share.values()))
+        cut_from += [index] * len(share)
         sets += share
     limits: list[LabelCap] = []
-    for number, (rule, n) in enumerate(zip(rules, least, strict=True)):
-        keepers, counted = _pieces_of(whose, rule.keepers), _pieces_of(whose, rule.counted)
+    for number, (rule, n) in enumerate(zip(rules, fewest, strict=True)):
+        keepers, counted = _pieces_of(cut_from, rule.keepers), _pieces_of(cut_from, rule.counted)
         limits.append(replace(rule.limited(n), keepers=keepers, counted=counted))
-        filling = tuple(one for one in counted if sets[one] >> number & 1)
+        filling = tuple(piece for piece in counted if sets[piece] >> number & 1)
         if filling:
             lacking = replace(rule.bare, values=rule.lacking(n), other=0)
             limits.append(replace(lacking, keepers=filling, counted=filling))
-    return SpreadVariant(tuple(made), tuple(whose), tuple(limits))
+    return SpreadVariant(tuple(pieces), tuple(cut_from), tuple(limits))
 
 
-def _pieces_of(whose: Sequence[int], kinds: Sequence[int]) -> tuple[int, ...]:
-    return tuple(one for one, at in enumerate(whose) if at in kinds)
+def _pieces_of(cut_from: Sequence[int], class_indices: Sequence[int]) -> tuple[int, ...]:
+    return tuple(piece for piece, original in enumerate(cut_from) if original in class_indices)
 
 
-def _pieces(kind: PodClass, counts: Sequence[int]) -> list[PodClass]:
-    """The kind in pieces of so many pods; what must be together stays together."""
+def _pieces(pod_class: PodClass, counts: Sequence[int]) -> list[PodClass]:
+    """The pod class in pieces of so many pods; what must be together stays together."""
     if len(counts) == 1:
-        return [kind]
-    names = tuple(name for name, _ in kind.parts)
-    joint = ((kind.required, names),) if kind.required > ROOT else ()
-    parts, made = list(kind.parts), list[PodClass]()
+        return [pod_class]
+    names = tuple(name for name, _ in pod_class.parts)
+    joint = ((pod_class.required, names),) if pod_class.required > ROOT else ()
+    parts, pieces = list(pod_class.parts), list[PodClass]()
     for place, count in enumerate(counts):
-        own: list[tuple[str, int]] = []
-        left = count
-        while left:
-            name, there = parts.pop(0)
-            own.append((name, min(left, there)))
-            if there > left:
-                parts.insert(0, (name, there - left))
-            left -= own[-1][1]
-        piece = replace(kind, parts=tuple(own), count=count, names=names, is_split=place > 0)
-        made.append(replace(piece, co_located_at=(*kind.co_located_at, *joint)))
-    return made
+        piece_parts: list[tuple[str, int]] = []
+        remaining = count
+        while remaining:
+            name, available = parts.pop(0)
+            piece_parts.append((name, min(remaining, available)))
+            if available > remaining:
+                parts.insert(0, (name, available - remaining))
+            remaining -= piece_parts[-1][1]
+        piece = replace(pod_class, parts=tuple(piece_parts), count=count, names=names, is_split=place > 0)
+        pieces.append(replace(piece, co_located_at=(*pod_class.co_located_at, *joint)))
+    return pieces

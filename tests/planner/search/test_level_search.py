@@ -18,21 +18,22 @@ from planner.search.space import search_space
 from tests.builders import cluster, gang, pod_set, racks, shape
 
 
-def climbed(moment, group, budget):
-    """The climb of a group in the only topology, with so much work allowed."""
+def searched(moment, group, budget):
+    """The search for a group in the only topology, with so much work allowed."""
     tree = moment.base.trees["topo"]
     asked = topology_request(resolved_group(group), tree.topology)
-    climb = LevelSearch(search_space(moment, tree, now=True), asked, group.reserve, WorkBudget(budget), [])
-    return climb, climb.climb(relaxations(asked)[0], ROOT)
+    search = LevelSearch(search_space(moment, tree, now=True), asked, group.reserve, WorkBudget(budget))
+    return search.search(relaxations(asked)[0], ROOT)
 
 
 def test_a_search_that_ends_early_still_places_the_gang_and_says_so():
     """The beam finds a valid placement, which is not called exact."""
     mixed = gang(pod_set(3, shape(gpu=4), name="a"), pod_set(5, shape(gpu=2), name="b"))
-    climb, found = climbed(racks(3, 2), mixed, 10)
+    result = searched(racks(3, 2), mixed, 10)
+    found = result.placement
     assert found is not None
-    assert (found.exact, climb.complete) == (False, False)
-    assert [sum(counts[kind] for _, counts in found.placed) for kind in (0, 1)] == [3, 5]
+    assert (found.exact, result.complete) == (False, False)
+    assert [sum(counts[kind] for _, counts in found.pods_by_node) for kind in (0, 1)] == [3, 5]
 
 
 def ended(moment, group, monkeypatch):
@@ -52,9 +53,9 @@ def test_where_a_search_ends_without_a_place_the_kinds_are_placed_one_after_anot
     pair = (pod_set(3, shape(gpu=4), name="a"), pod_set(5, shape(gpu=2), name="b"))
     mixed = gang(*pair, reserve=reserve)
     tried = ended(moment, mixed, monkeypatch)
-    assert tried.found is not None
-    assert (tried.found.exact, tried.complete) == (False, False)
-    used = {tried.tree.root.leaf(place).node: counts for place, counts in tried.found.placed}
+    assert tried.placement is not None
+    assert (tried.placement.exact, tried.complete) == (False, False)
+    used = {tried.tree.root.leaf(place).node: counts for place, counts in tried.placement.pods_by_node}
     assert [sum(counts[kind] for counts in used.values()) for kind in (0, 1)] == [3, 5]
     assert all(4 * a + 2 * b <= 8 for a, b in used.values())
     assert held
@@ -64,26 +65,28 @@ def test_where_a_search_ends_without_a_place_the_kinds_are_placed_one_after_anot
 def test_pods_that_must_be_in_one_domain_are_not_placed_one_after_another(monkeypatch):
     """A required level of the gang, or a rule between its kinds, is never given up for a place."""
     pair = (pod_set(3, shape(gpu=4), name="a"), pod_set(5, shape(gpu=2), name="b"))
-    assert ended(racks(4, 3), gang(*pair, required="rack"), monkeypatch).found is None
+    assert ended(racks(4, 3), gang(*pair, required="rack"), monkeypatch).placement is None
 
 
 def test_a_search_within_its_budget_is_exact():
     """The usual case."""
-    climb, found = climbed(racks(3, 2), gang(3), 100_000)
-    assert (found.exact, climb.complete) == (True, True)
+    result = searched(racks(3, 2), gang(3), 100_000)
+    found = result.placement
+    assert (found.exact, result.complete) == (True, True)
 
 
 def test_equal_domains_cost_no_more_than_a_few_of_them():
     """A gang over two racks of sixty equal ones is planned with the work for a few."""
-    climb, found = climbed(racks(60, 8), gang(12), 20_000)
+    result = searched(racks(60, 8), gang(12), 20_000)
+    found = result.placement
     assert found.exact
-    assert climb.complete
+    assert result.complete
 
 
 def test_no_digit_of_the_cost_carries_into_the_next():
     """The most that one digit can hold is less than one unit of the next."""
     moment = cluster("r1: a b c\nr2: d e f")
-    content = search_space(moment, moment.base.trees["topo"], now=True).content
+    content = search_space(moment, moment.base.trees["topo"], now=True).capacity
     value = weights(moment.topologies[0], content, worst_penalty=300)
     hosts, free = content.size, content.worth
     assert value.free[1] * free < value.free[0]
@@ -121,18 +124,18 @@ def test_pod_sets_that_no_node_tells_apart_are_planned_as_one():
     """Whole nodes with more or fewer cores: nodes have cores enough, so the search sees one kind of pods."""
     sets = [pod_set(30, shape(gpu=8, cpu=cores), name=f"s{cores}") for cores in (8, 16, 32)]
     moment = racks(8, 16)
-    _, found = climbed(moment, gang(*sets), 60_000)
+    found = searched(moment, gang(*sets), 60_000).placement
     assert found.exact
-    assert len(found.kinds) == 1
-    assert dict(found.kinds[0].parts) == {"s8": 30, "s16": 30, "s32": 30}
+    assert len(found.pod_classes) == 1
+    assert dict(found.pod_classes[0].parts) == {"s8": 30, "s16": 30, "s32": 30}
 
 
 def test_pods_of_which_a_node_holds_unlike_numbers_stay_apart():
     """One node with too few cores for the larger pods is enough to tell them apart."""
     sets = [pod_set(2, shape(gpu=8, cpu=cores), name=f"s{cores}") for cores in (8, 32)]
     moment = cluster("r1: a b c d\nr2: e cpu=16")
-    _, found = climbed(moment, gang(*sets), 60_000)
-    assert len(found.kinds) == 2
+    found = searched(moment, gang(*sets), 60_000).placement
+    assert len(found.pod_classes) == 2
 
 
 def test_whole_pod_sets_over_several_blocks_are_found_within_the_budget():

@@ -49,7 +49,7 @@ def searches(moment, group):
     return (
         every,
         SeveralClassesPacking(kinds, "shared", weights, WorkBudget(0), WorkBudget()),
-        view.content,
+        view.capacity,
         match,
     )
 
@@ -155,7 +155,7 @@ def test_what_pools_do_not_decide_ends_the_budget():
     kinds = topology_request(resolved_group(gang(*sets)), view.tree.topology).kinds
     none = SeveralClassesPacking(kinds, "shared", view.weights(kinds), WorkBudget(0), WorkBudget(0))
     with pytest.raises(BudgetEnded):
-        none.cost(view.content, view.match(kinds))
+        none.cost(view.capacity, view.match(kinds))
 
 
 def test_the_fewest_domains_are_told_by_the_fullest_ones_together():
