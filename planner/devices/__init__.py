@@ -1,8 +1,8 @@
 """Which devices of a node a set of ResourceClaims can have at the same time (DRA).
 
-- `slices`, `node_devices`: the devices that ResourceSlices offer, and those of one node
+- `device`: a device; `slices`, `node_devices`: those that ResourceSlices offer, and those of one node
 - `claims`, `catalog`, `selectors`: claims, DeviceClasses, and which devices a selector means
-- `availability`: the devices of a node that are free; `bound_claims`: what bound pods have
+- `availability`: the devices of a node that are free; `device_masks`: sets of devices as bits
 - `allocator`: which claims find devices of their own together; `partitions`: devices that share counters
 - `pools`: devices that are plain amounts, since nothing is known of them but their number
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.answer import Assignment
+from planner.model.podgroup import Assignment
 from planner.model.topology import HOSTNAME, Domain, Topology
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem

@@ -155,15 +155,3 @@ def _request_json(request: DeviceRequest) -> dict[str, object]:
     if request.capacity_requests:
         fields["capacity"] = dict(request.capacity_requests)
     return fields
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimUse:
-    """A claim that a pod names: a template's name, or a ResourceClaim's (`template` False).
-
-    `made`: the ResourceClaim that was made from the template for this very pod, "" where none is known.
-    """
-
-    source: str
-    template: bool
-    made: str = ""

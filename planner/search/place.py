@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.tree import Subtree, TopologyTree
-from planner.model.answer import Assignment
 from planner.model.pod_class import PodClass
+from planner.model.podgroup import Assignment
 from planner.model.work_budget import WorkBudget
 from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem

@@ -12,7 +12,7 @@ from planner.leafspine.rules import leaves_for
 from planner.manifests.cluster import read
 from planner.manifests.settings import with_config
 from planner.model.errors import InputError, Where
-from planner.model.node import BoundPod
+from planner.model.pod import BoundPod
 from planner.model.podgroup import FabricWish
 from planner.model.settings import DEFAULTS, WEIGHTS
 from planner.model.topology import HOSTNAME, Link, Topology
