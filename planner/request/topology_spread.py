@@ -18,12 +18,10 @@ from planner.model.labels import ANY, NODE_NAME_FIELD
 from planner.model.node import Node
 from planner.model.pod import PodShape, SpreadConstraint, selected
 from planner.model.podgroup import PodSet
-from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedShape, SpreadState
+from planner.model.resolved import SPREAD_CAUSE, NodeExclusion, ResolvedPodGroup, ResolvedShape, SpreadState
 from planner.model.topology import HOSTNAME
 from planner.node.eligibility import affinity_allows, untolerated
 from planner.request.pod_affinity import Neighbour, neighbours_of
-
-CAUSE = "topology spread"
 
 
 def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
@@ -59,12 +57,12 @@ def _resolve(
         there[values[node]] += count
     counted = {one.name for one in sets if one.count and selected(spread.selector, one.shape.labels)}
     if spread.key != HOSTNAME:
-        bar = NodeExclusion(spread.key, frozenset((ANY,)), CAUSE, inside=True, now=False)
+        bar = NodeExclusion(spread.key, frozenset((ANY,)), SPREAD_CAUSE, inside=True, now=False)
         made[keeper.name] = _barred(made[keeper.name], bar)
     if not counted:
         over = frozenset(value for value, count in there.items() if count > allowed(spread, there))
         key = NODE_NAME_FIELD if spread.key == HOSTNAME else spread.key
-        made[keeper.name] = _barred(made[keeper.name], NodeExclusion(key, over, CAUSE))
+        made[keeper.name] = _barred(made[keeper.name], NodeExclusion(key, over, SPREAD_CAUSE))
         return
     for name in {keeper.name, *counted}:
         one = SpreadState(spread, there, name == keeper.name, name in counted, nodes, values)

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from planner.cluster.capacity import DomainCapacity, chunked
-from planner.cluster.infrastructure import Infrastructure
-from planner.cluster.plan_cache import CacheSection
+from planner.cluster.plan_cache import CacheSection, PlanCache
 from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.node import Node
@@ -101,22 +100,21 @@ UNNAMED = Node("", {}, {})
 """In the place of every node that is not asked for by name."""
 
 
-def match_of(fabric: Infrastructure, tree: TopologyTree, kinds: Sequence[PodClass]) -> EligibilityMap:
+def match_of(
+    cache: PlanCache, tree: TopologyTree, kinds: Sequence[PodClass], *, divided: bool
+) -> EligibilityMap:
     """The match of the whole tree for these kinds, worked out once for all that ask for the same labels."""
-    cache = fabric.plan_cache
-    asked = tuple(_asked(fabric, kind) for kind in kinds)
+    asked = tuple(_asked(kind, divided=divided) for kind in kinds)
     if not any(asked):
         return cache.entry(UNRESTRICTED, len(kinds), lambda: EligibilityMap(("",) * len(kinds)))
-    matching = cache.entry(
-        ELIGIBILITY, (tree.lasting, asked), lambda: _Matching(kinds, divided=fabric.divided)
-    )
+    matching = cache.entry(ELIGIBILITY, (tree.lasting, asked), lambda: _Matching(kinds, divided=divided))
     return cache.exclusively(lambda: matching.whole(tree))
 
 
-def _asked(fabric: Infrastructure, kind: PodClass) -> Hashable:
+def _asked(kind: PodClass, *, divided: bool) -> Hashable:
     """What the kind wants of labels, as a key; () for nothing."""
     shape = kind.shape
-    gpus = min(shape.requests.get(GPU, 0), 2) if fabric.divided else 0
+    gpus = min(shape.requests.get(GPU, 0), 2) if divided else 0
     parts = gpus > 1 or (gpus and kind.linked) or shape.requests.get(SHARED_GPU, 0) > 1
     if not (shape.node_selector or shape.affinity or shape.preferences or parts or shape.exclusions):
         return ()

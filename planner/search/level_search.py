@@ -75,6 +75,10 @@ class LevelSearch:
     def __post_init__(self) -> None:
         self.spare = self.budget if self.budget.hard else replace(self.budget)
 
+    def in_space(self, space: SearchSpace, budget: WorkBudget) -> LevelSearch:
+        """A search for the same gang in another view, with attempts of its own."""
+        return LevelSearch(space, self.asked, self.mode, budget, [])
+
     def climb(self, kinds: tuple[PodClass, ...], required: int) -> Placement | None:
         """The best placement with these kinds inside one domain of the `required` level (ROOT: anywhere)."""
         return self.view.base.plan_cache.exclusively(lambda: self._climb_within(kinds, required))

@@ -42,7 +42,9 @@ class SearchSpace:
 
     def match(self, kinds: Sequence[PodClass]) -> EligibilityMap:
         """Where these kinds of pods may be by the nodes' labels and the caps."""
-        return capped(match_of(self.base, self.tree, kinds), self.tree.root, self.caps)
+        base = self.base
+        everywhere = match_of(base.plan_cache, self.tree, kinds, divided=base.divided)
+        return capped(everywhere, self.tree.root, self.caps)
 
     def weights(self, kinds: Sequence[PodClass]) -> Weights:
         """What placements of these kinds cost."""

@@ -29,13 +29,13 @@ from planner.model.natural_order import natural
 from planner.model.pod_class import PodClass
 from planner.model.resolved import NodeExclusion
 from planner.model.topology import ROOT
-from planner.search.level_search import LevelSearch
 from planner.search.mixtures.equivalent_classes import merged
 from planner.search.result import Placement
 from planner.search.rules.domain_caps import DomainCap, value_of
 from planner.search.rules.label_levels import refined, under_values
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_over_labels import LabelCap
+from planner.search.rules.tree_search import TreeSearch
 from planner.search.space import SearchSpace
 
 MENDS = 32
@@ -64,7 +64,7 @@ class _Variant:
 _Candidate = tuple[tuple[int, int, int, int], Placement, list[LevelAttempt], _Variant]
 
 
-def values_of(climb: LevelSearch, kind: PodClass) -> int:
+def values_of(climb: TreeSearch, kind: PodClass) -> int:
     """The domains over which the kind's pods must differ, of the label with the fewest; at most its pods."""
     fewest = kind.count
     for key in kind.anti_affinity_labels:
@@ -79,7 +79,7 @@ class LabelRuleSearch:
 
     def __init__(
         self,
-        climb: LevelSearch,
+        climb: TreeSearch,
         kinds: Kinds,
         required: int,
         limits: Sequence[LabelCap],
@@ -214,7 +214,7 @@ class LabelRuleSearch:
             self._serial += 1
             budget = self._effort.budget(first=first)
             before = budget.left
-            inner = LevelSearch(replace(self._view, caps=way.caps), outer.asked, outer.mode, budget, [])
+            inner = outer.in_space(replace(self._view, caps=way.caps), budget)
             found = inner.climb(way.kinds, self._required)
             self._effort.spend(before, budget, ended=not inner.complete)
             outer.complete = outer.complete and inner.complete

@@ -16,9 +16,8 @@ from dataclasses import replace
 
 from planner.model.answer import LevelAttempt
 from planner.model.pod_class import PodClass
-from planner.request.topology_spread import CAUSE as SPREAD
+from planner.model.resolved import SPREAD_CAUSE
 from planner.search.binding_order import BindingOrderCheck, Seat
-from planner.search.level_search import LevelSearch
 from planner.search.result import Placement
 from planner.search.rules.anti_affinity_over_labels import CAUSE, Kinds, LabelRuleSearch, values_of
 from planner.search.rules.search_effort import SearchEffort
@@ -32,6 +31,7 @@ from planner.search.rules.spread_over_labels import (
     numbers,
     rules_of,
 )
+from planner.search.rules.tree_search import TreeSearch
 
 _PART = 8
 """Each step of the search for the number of pods that have a place takes an eighth of a plan's effort at
@@ -43,9 +43,9 @@ def has_rules(kinds: Sequence[PodClass]) -> bool:
     return any(kind.anti_affinity_over or kind.co_located_over or kind.shape.spread_states for kind in kinds)
 
 
-def place_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> Placement | None:
+def place_by_rules(climb: TreeSearch, kinds: Kinds, required: int) -> Placement | None:
     """The best placement of these kinds inside one domain of the required level that keeps every rule."""
-    found = _best(climb, kinds, required, SearchEffort(climb))
+    found = _best(climb, kinds, required, SearchEffort(len(climb.view.tree.nodes), climb.budget))
     if found is None and not climb.attempts:
         climb.climb(kinds, required)
     if found is None and not climb.budget.hard:
@@ -53,7 +53,7 @@ def place_by_rules(climb: LevelSearch, kinds: Kinds, required: int) -> Placement
     return found
 
 
-def _best(climb: LevelSearch, kinds: Kinds, required: int, effort: SearchEffort) -> Placement | None:
+def _best(climb: TreeSearch, kinds: Kinds, required: int, effort: SearchEffort) -> Placement | None:
     """The best placement; where pods are to be spread, of all the ways to."""
     rules = rules_of(kinds)
     if not rules:
@@ -79,7 +79,7 @@ def _best(climb: LevelSearch, kinds: Kinds, required: int, effort: SearchEffort)
 
 
 def _spread_in_one_class(
-    climb: LevelSearch, kinds: Kinds, rules: Sequence[SpreadRule], required: int
+    climb: TreeSearch, kinds: Kinds, rules: Sequence[SpreadRule], required: int
 ) -> Placement | None:
     """Where the search ended without a place: one that is valid, or the proof that there is none."""
     outcome = spread_one_class(climb, kinds, rules, required)
@@ -90,7 +90,7 @@ def _spread_in_one_class(
 
 
 def _evenly(
-    climb: LevelSearch,
+    climb: TreeSearch,
     kinds: Kinds,
     rules: Sequence[SpreadRule],
     least: Sequence[int],
@@ -129,12 +129,12 @@ def _evenly(
                 climb.complete = False
 
 
-def _order(climb: LevelSearch, found: Placement) -> tuple[int, int]:
+def _order(climb: TreeSearch, found: Placement) -> tuple[int, int]:
     """The finest domain, then the least cost."""
     return (climb.view.tree.topology.host_index - found.branch.level, found.cost)
 
 
-def _keeps(climb: LevelSearch, rules: Sequence[SpreadRule], found: Placement) -> bool:
+def _keeps(climb: TreeSearch, rules: Sequence[SpreadRule], found: Placement) -> bool:
     """Whether a placement keeps every constraint in the end, and its pods can be bound one by one."""
     tree = climb.view.tree
     seats: list[Seat] = []
@@ -155,7 +155,7 @@ def _keeps(climb: LevelSearch, rules: Sequence[SpreadRule], found: Placement) ->
     return climb.mode == "none" or BindingOrderCheck(rules, seats, _pinned(climb, found, seats)).ends()
 
 
-def _pinned(climb: LevelSearch, found: Placement, seats: Sequence[Seat]) -> dict[int, frozenset[str]]:
+def _pinned(climb: TreeSearch, found: Placement, seats: Sequence[Seat]) -> dict[int, frozenset[str]]:
     """The nodes that the plan pins each kind to: its hosts, or the domains that the gang holds whole."""
     tree = climb.view.tree
     pinned: dict[int, set[str]] = {kind: set() for kind in range(len(found.kinds))}
@@ -183,7 +183,7 @@ def _rejoined(found: Placement, kinds: Kinds, whose: Sequence[int]) -> Placement
     return replace(found, kinds=kinds, placed=placed)
 
 
-def _say_how_close(climb: LevelSearch, kinds: Kinds, required: int) -> None:
+def _say_how_close(climb: TreeSearch, kinds: Kinds, required: int) -> None:
     """The last attempt with the number of pods that keep the rules; of several kinds none is told."""
     attempts, complete = list(climb.attempts), climb.complete
     least, most = 0, attempts[-1].fits if len(kinds) == 1 else 0
@@ -191,11 +191,12 @@ def _say_how_close(climb: LevelSearch, kinds: Kinds, required: int) -> None:
     middle = most  # as many as there are values, which is the likeliest
     while least < most:
         fewer = replace(kinds[0], count=middle, parts=((kinds[0].parts[0][0], middle),))
-        if _best(climb, (fewer,), required, SearchEffort(climb, _PART)) is None:
+        effort = SearchEffort(len(climb.view.tree.nodes), climb.budget, _PART)
+        if _best(climb, (fewer,), required, effort) is None:
             most = middle - 1
         else:
             least = middle
         middle = (least + most + 1) // 2
     climb.complete = complete
-    note = SPREAD if any(kind.shape.spread_states for kind in kinds) else CAUSE
+    note = SPREAD_CAUSE if any(kind.shape.spread_states for kind in kinds) else CAUSE
     climb.attempts[:] = [*attempts[:-1], replace(attempts[-1], fits=least, note=note)]

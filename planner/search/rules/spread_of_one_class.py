@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 from planner.cluster.tree import Subtree
 from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
-from planner.search.level_search import LevelSearch
 from planner.search.result import Placement
 from planner.search.rules.domain_caps import DomainCap, value_of
 from planner.search.rules.label_levels import under_values
 from planner.search.rules.spread_over_labels import Kinds, SpreadRule
+from planner.search.rules.tree_search import TreeSearch
 from planner.search.space import SearchSpace
 
 
@@ -42,7 +42,7 @@ UNDECIDED = SpreadOutcome((), decided=False)
 
 
 def spread_one_class(
-    search: LevelSearch, kinds: Kinds, rules: Sequence[SpreadRule], required: int
+    search: TreeSearch, kinds: Kinds, rules: Sequence[SpreadRule], required: int
 ) -> SpreadOutcome:
     """Places for pods of one class under one spread constraint; undecided where more is asked of them."""
     if len(kinds) > 1 or len(rules) > 1 or required > ROOT or not _spread_alone(kinds[0], rules[0]):
@@ -67,7 +67,7 @@ def _spread_alone(kind: PodClass, rule: SpreadRule) -> bool:
 class _DomainsOfLabel:
     """The label's domains, above everything, and what each of them holds."""
 
-    def __init__(self, search: LevelSearch, kind: PodClass, rule: SpreadRule) -> None:
+    def __init__(self, search: TreeSearch, kind: PodClass, rule: SpreadRule) -> None:
         self._search, self._kind, self._rule = search, kind, rule
         plain = search.view
         above = under_values(plain.base.capacities, replace(plain, plain=plain.tree), rule.spread.key)
@@ -121,10 +121,10 @@ class _DomainsOfLabel:
         cap = DomainCap(0, (0,), (0,), most, 0)
         return self._level_search((cap,)).climb((self._kind,), ROOT)
 
-    def _level_search(self, caps: tuple[DomainCap, ...]) -> LevelSearch:
+    def _level_search(self, caps: tuple[DomainCap, ...]) -> TreeSearch:
         outer = self._search
         budget = outer.budget if outer.budget.hard else replace(outer.spare)
-        return LevelSearch(replace(self._view, caps=caps), outer.asked, outer.mode, budget, [])
+        return outer.in_space(replace(self._view, caps=caps), budget)
 
     def _by_value(self, placement: Placement) -> Counter[str]:
         """By the label's value how many pods the placement has there."""

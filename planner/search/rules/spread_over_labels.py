@@ -21,9 +21,8 @@ from itertools import product
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.pod import SpreadConstraint
 from planner.model.pod_class import PodClass
-from planner.model.resolved import NodeExclusion, SpreadState
+from planner.model.resolved import SPREAD_CAUSE, NodeExclusion, SpreadState
 from planner.model.topology import ROOT
-from planner.request.topology_spread import CAUSE
 
 Kinds = tuple[PodClass, ...]
 
@@ -160,7 +159,7 @@ def clear_of(kinds: Kinds, rules: Sequence[SpreadRule], least: Sequence[int]) ->
     made: list[PodClass] = []
     for at, kind in enumerate(kinds):
         names = frozenset(name for rule in rules if at in rule.keepers for name in rule.nodes)
-        bar = NodeExclusion(NODE_NAME_FIELD, names, CAUSE)
+        bar = NodeExclusion(NODE_NAME_FIELD, names, SPREAD_CAUSE)
         made.append(replace(kind, shape=replace(kind.shape, exclusions=(*kind.shape.exclusions, bar))))
     return replace(capped(kinds, rules, least), kinds=tuple(made))
 
