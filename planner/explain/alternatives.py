@@ -1,7 +1,8 @@
 """The nearest requests that have a place: small changes to a request, each searched before it is told. Pure.
 
 A change is made to the request as it came, with all its wishes, and not to what a search made of it: so what
-is told is admitted when it is asked for, by leaf-spine rules, slices and policies too. All searches for one
+is told is admitted when it is asked for, by leaf-spine rules, slices and policies too: `place` places a gang
+with all of them. All searches for one
 list share a budget; what could not be tried within it is not told.
 """
 
@@ -12,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.switch_graph import leaf_spine
 from planner.explain.obstacles import largest
-from planner.extensions.place import place_gang
 from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.quantity import show
@@ -22,7 +22,7 @@ from planner.model.words import pods
 from planner.model.work_budget import WorkBudget
 from planner.request.levels import constraints, inside_host, resolve
 from planner.request.resolve import PlacementProblem
-from planner.search.place import Outcome, hosts_of
+from planner.search.outcome import Outcome, Place, hosts_of
 from planner.search.result import SearchResult
 from planner.search.space import search_space
 
@@ -59,48 +59,52 @@ class Shortfall:
     fits: int
 
 
-def alternatives(problem: PlacementProblem, tight: Shortfall) -> tuple[Alternative, ...]:
+def alternatives(problem: PlacementProblem, tight: Shortfall, place: Place) -> tuple[Alternative, ...]:
     """What is nearest to the request and admitted, now or in the empty cluster: fewer pods, a coarser level;
     else other slices or slower links; else what would make room; else smaller pods."""
-    budget = _budget()
-    ways = [*_fewer(problem, tight.names, tight.fits, budget), *_coarser(problem, tight, budget)]
-    ways = ways or [*_other_slices(problem, tight, budget), *slower_links(problem)]
+    trial = _Trial(place)
+    ways = [*_fewer(problem, tight.names, tight.fits, trial), *_coarser(problem, tight, trial)]
+    ways = ways or [*_other_slices(problem, tight, trial), *slower_links(problem, place)]
     attempts = tight.tried.attempts
     if problem.now and not (attempts and attempts[-1].fits):
-        ways += _room(problem, budget)
-    return tuple(ways or _smaller(problem, tight, budget))
+        ways += _room(problem, trial)
+    return tuple(ways or _smaller(problem, tight, trial))
 
 
-def has_place(problem: PlacementProblem) -> bool:
+def has_place(problem: PlacementProblem, place: Place) -> bool:
     """Whether the request is admitted as it is, so far as can be told within the budget of alternatives."""
-    return _placed(problem, _budget()) is not None
+    return _Trial(place).placed(problem) is not None
 
 
-def fewer_pods(problem: PlacementProblem, names: Sequence[str], fits: int) -> tuple[Alternative, ...]:
+def fewer_pods(
+    problem: PlacementProblem, names: Sequence[str], fits: int, place: Place
+) -> tuple[Alternative, ...]:
     """The most pods of these PodSets, up to `fits`, that are admitted."""
-    return tuple(_fewer(problem, names, fits, _budget()))
+    return tuple(_fewer(problem, names, fits, _Trial(place)))
 
 
-def slower_links(problem: PlacementProblem) -> Iterator[Alternative]:
+def slower_links(problem: PlacementProblem, place: Place) -> Iterator[Alternative]:
     """The fastest links between nodes with which it is admitted, where it asks for faster ones."""
-    asked, budget = problem.asked, _budget()
+    asked, trial = problem.asked, _Trial(place)
     fabrics = (leaf_spine(problem.snapshot, topology) for topology in problem.snapshot.topologies)
     speeds = {speed for fabric in fabrics if fabric for speed in fabric.speeds if speed < asked.fabric.gbps}
     for gbps in sorted(speeds, reverse=True)[:_MAX_SPEEDS]:
         slower = problem.changed(replace(asked, fabric=replace(asked.fabric, gbps=gbps)))
-        if _placed(slower, budget):
+        if trial.placed(slower):
             yield Alternative(f"links of {gbps:g} Gb/s (topology.scheduler/network-bandwidth)", slower.asked)
             return
 
 
-def _budget() -> WorkBudget:
-    return WorkBudget(_BUDGET, hard=True)
+class _Trial:
+    """What places the changed requests of one list, and the budget that they share."""
 
+    def __init__(self, place: Place) -> None:
+        self._place, self._budget = place, WorkBudget(_BUDGET, hard=True)
 
-def _placed(problem: PlacementProblem, budget: WorkBudget) -> Outcome | None:
-    """The placement of a changed request; None where it has none, or none that the budget finds."""
-    outcome = place_gang(problem, budget)
-    return None if outcome.best is None else outcome
+    def placed(self, problem: PlacementProblem) -> Outcome | None:
+        """The placement of a changed request; None where it has none, or none that the budget finds."""
+        outcome = self._place(problem, self._budget)
+        return None if outcome.best is None else outcome
 
 
 # -- fewer pods ----------------------------------------------------------------------------------------------
@@ -126,7 +130,7 @@ class _Reduction:
 
 
 def _fewer(
-    problem: PlacementProblem, names: Sequence[str], fits: int, budget: WorkBudget
+    problem: PlacementProblem, names: Sequence[str], fits: int, trial: _Trial
 ) -> Iterator[Alternative]:
     """The most pods with a place: fewer of one PodSet, the largest that helps; else fewer of each."""
     asked = problem.asked
@@ -134,13 +138,13 @@ def _fewer(
     size = sum(pod_set.count for pod_set in sets)
     for pod_set in sets:
         step, room = _step(asked, pod_set), min(pod_set.count - 1, fits - (size - pod_set.count))
-        counts = _largest_count(problem, room // step, _Reduction((pod_set,), (step,)), budget)
+        counts = _largest_count(problem, room // step, _Reduction((pod_set,), (step,)), trial)
         if counts:
             yield _fewer_words(problem, counts)
             return
     if len(sets) > 1:
         each = _Reduction(tuple(sets), tuple(_step(asked, pod_set) for pod_set in sets))
-        counts = _largest_count(problem, sets[0].count - 1, each, budget)
+        counts = _largest_count(problem, sets[0].count - 1, each, trial)
         if counts:
             yield _fewer_words(problem, counts)
 
@@ -151,12 +155,12 @@ def _step(group: PodGroup, pod_set: PodSet) -> int:
 
 
 def _largest_count(
-    problem: PlacementProblem, high: int, reduction: _Reduction, budget: WorkBudget
+    problem: PlacementProblem, high: int, reduction: _Reduction, trial: _Trial
 ) -> dict[str, int]:
     """The pods of the largest number up to `high` that has a place, where all below it have; {} for none."""
     low, middle = 0, high
     while low < high:
-        if _placed(problem.resized(reduction.counts(middle)), budget):
+        if trial.placed(problem.resized(reduction.counts(middle))):
             low = middle
         else:
             high = middle - 1
@@ -179,14 +183,14 @@ def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternati
 # -- a coarser level -----------------------------------------------------------------------------------------
 
 
-def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
+def _coarser(problem: PlacementProblem, tight: Shortfall, trial: _Trial) -> Iterator[Alternative]:
     """The finest coarser level at which it has a place, or none; of one PodSet where that is at fault."""
     asked, topology, required = problem.asked, tight.tried.tree.topology, _strictest(tight)
     culprits = tight.names if _is_own(asked, tight) else ()
     if required == ROOT:
         return
     loose = _required_at(problem, "", culprits)
-    outcome = _placed(loose, budget)
+    outcome = trial.placed(loose)
     if outcome is None:
         return
     whose = f" of {' and '.join(culprits)}" if culprits and _several(asked) else ""
@@ -196,7 +200,7 @@ def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) ->
     for level in range(finest, ROOT, -1):
         tighter = _required_at(problem, topology.levels[level], culprits)
         # Where nothing else is wished, the placement that was found shows that the level serves.
-        if (not culprits and not asked.wishes) or _placed(tighter, budget):
+        if (not culprits and not asked.wishes) or trial.placed(tighter):
             yield Alternative(f"required at {topology.levels[level]}{whose}", tighter.asked)
             return
     yield Alternative(f"no required level{whose}", loose.asked)
@@ -248,14 +252,14 @@ def _requiring(pod_set: ResolvedPodSet, level: str) -> ResolvedPodSet:
 # -- other slices, room, smaller pods ------------------------------------------------------------------------
 
 
-def _other_slices(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
+def _other_slices(problem: PlacementProblem, tight: Shortfall, trial: _Trial) -> Iterator[Alternative]:
     """Slices within a coarser level, or none."""
     asked, topology = problem.asked, tight.tried.tree.topology
     named = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
     finest = max((topology.index(resolve(topology, level)) for level in named), default=ROOT)
     for level in range(finest - 1, ROOT - 1, -1):
         sliced = _sliced_at(asked, topology, level)
-        if sliced != asked and _placed(problem.changed(sliced), budget):
+        if sliced != asked and trial.placed(problem.changed(sliced)):
             words = f"slices at {topology.levels[level]}" if level > ROOT else "no slices"
             yield Alternative(words, sliced)
             return
@@ -276,22 +280,22 @@ def _sliced_at(group: ResolvedPodGroup, topology: Topology, level: int) -> Resol
     )
 
 
-def _room(problem: PlacementProblem, budget: WorkBudget) -> Iterator[Alternative]:
+def _room(problem: PlacementProblem, trial: _Trial) -> Iterator[Alternative]:
     """The end of one gang, the smallest that helps, or a reservation of single nodes."""
     asked, snapshot = problem.asked, problem.snapshot
     by_size = sorted(snapshot.reservations, key=lambda held: (len(held.touched), natural(held.gang)))
     for reservation in by_size[:_MAX_RELEASED]:
-        if _placed(problem.in_snapshot(snapshot.ended(reservation.gang)), budget):
+        if trial.placed(problem.in_snapshot(snapshot.ended(reservation.gang))):
             yield Alternative(f"the end of {reservation.gang}", asked, reservation.gang)
             break
     if asked.reserve == "domain":
         nodes = problem.changed(replace(asked, reserve="nodes"))
-        if _placed(nodes, budget):
+        if trial.placed(nodes):
             words = "bayplan.dev/reserve: nodes, which holds no more than the gang uses"
             yield Alternative(words, nodes.asked)
 
 
-def _smaller(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
+def _smaller(problem: PlacementProblem, tight: Shortfall, trial: _Trial) -> Iterator[Alternative]:
     """As many pods, which ask for no more of what they lack than the most that a node of theirs has."""
     space = search_space(problem.snapshot, tight.tried.tree, now=problem.now)
     offers: dict[str, dict[str, int]] = {}
@@ -304,7 +308,7 @@ def _smaller(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) ->
     if not offers or not all(amount for amounts in offers.values() for amount in amounts.values()):
         return
     smaller = problem.with_requests(offers)
-    if _placed(smaller, budget):
+    if trial.placed(smaller):
         several = len(problem.asked.pod_sets) > 1
         parts = [
             f"{show(resource, amount)} {resource} a pod{f' of {name}' if several else ''}"

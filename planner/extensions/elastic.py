@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from planner.extensions.place import place_gang
 from planner.model.podgroup import PodGroup
 from planner.request.resolve import PlacementProblem
-from planner.search.place import Outcome
+from planner.search.outcome import Outcome, Place
 
 
-def most_pods(problem: PlacementProblem, least: Outcome) -> Outcome:
-    """The placement of the most pods, found by halving; `least`: that of the least, which is there."""
+def most_pods(problem: PlacementProblem, least: Outcome, place: Place) -> Outcome:
+    """The placement of the most pods, found by halving; `least`: that of the least, which is there. `place`
+    searches the problems."""
     more = extra_pods(problem.gang)
     best, low, high = least, 0, more
     middle = more  # all of them first, which is the likeliest
     while low < high:
-        outcome = place_gang(problem.resized(_counts(problem.gang, middle)))
+        outcome = place(problem.resized(_counts(problem.gang, middle)))
         if outcome.best is not None:
             best, low = outcome, middle
         else:

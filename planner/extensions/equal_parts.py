@@ -14,11 +14,11 @@ from planner.model.podgroup import Assignment
 from planner.model.topology import HOSTNAME, Domain, Topology
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
-from planner.search.place import Outcome, assignments_of, hosts_of, place
+from planner.search.outcome import Outcome, Place, assignments_of, hosts_of
 
 
-def in_equal_parts(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
-    """A placement with equal parts of the largest PodSet.
+def in_equal_parts(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
+    """A placement with equal parts of the largest PodSet; `place` searches the problems.
 
     More domains than the fewest are taken if only they can hold equal parts; where none can, the placement is
     as without the wish, and a note says so.

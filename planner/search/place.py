@@ -11,18 +11,18 @@ Which search serves which request is one table, `SEARCHES`. Around it, in this o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from planner.cluster.tree import Subtree, TopologyTree
+from planner.cluster.tree import TopologyTree
 from planner.model.pod_class import PodClass
-from planner.model.podgroup import Assignment
 from planner.model.work_budget import WorkBudget
 from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest, when_alone
 from planner.search.level_search import LevelSearch
 from planner.search.mixtures.class_by_class import place_class_by_class
+from planner.search.outcome import Outcome
 from planner.search.result import Placement, SearchResult
 from planner.search.rules.placement_under_rules import has_rules, place_by_rules
 from planner.search.space import search_space
@@ -51,23 +51,6 @@ SEARCHES = (
 )
 """The first row that serves the request is the one that answers it. All of them look for the finest level
 that has a domain for the whole gang, and there for the best domain (search/level_search.py)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What was searched, what came of it in each topology, and the `best` of that; None for no place.
-
-    `notes`: what there is to say of the placement.
-    """
-
-    problem: PlacementProblem
-    results: tuple[SearchResult, ...] = ()
-    best: SearchResult | None = None
-    notes: tuple[str, ...] = ()
-
-    def noting(self, *notes: str) -> Outcome:
-        """The same with more to say."""
-        return replace(self, notes=(*self.notes, *notes))
 
 
 def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
@@ -142,34 +125,3 @@ def _most_compact(results: Iterable[SearchResult]) -> SearchResult | None:
 def _compactness(result: SearchResult) -> tuple[int, int]:
     assert result.found is not None, "only placements are compared"
     return (result.tree.topology.host_index - result.found.branch.level, len(result.found.placed))
-
-
-# -- what a placement comes to -------------------------------------------------------------------------------
-
-
-def hosts_of(result: SearchResult) -> list[Subtree]:
-    """The hosts of a placement, in the order of the tree."""
-    assert result.found is not None, "only a placement has hosts"
-    return list(result.tree.root.leaves_at([host for host, _ in result.found.placed]))
-
-
-def assignments_of(
-    problem: PlacementProblem, result: SearchResult, hosts: Sequence[Subtree]
-) -> tuple[Assignment, ...]:
-    """The pods of each kind dealt to its PodSets in the order of the hosts; then by PodSet."""
-    assert result.found is not None, "only a placement has assignments"
-    by_set: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in problem.gang.pod_sets}
-    for place_of_kind, kind in enumerate(result.found.kinds):
-        parts = list(kind.parts)
-        for host, (_, counts) in zip(hosts, result.found.placed, strict=True):
-            remaining = counts[place_of_kind]
-            while remaining:
-                name, wanted = parts[0]
-                taken = remaining if remaining < wanted else wanted
-                by_set[name].append(Assignment(name, host.node, taken))
-                remaining -= taken
-                if taken < wanted:
-                    parts[0] = (name, wanted - taken)
-                else:
-                    del parts[0]
-    return tuple(assignment for assignments in by_set.values() for assignment in assignments)

@@ -6,8 +6,6 @@ What differs is which rack, and what a gang holds while it waits or runs.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.node import Node
 from planner.model.pod import PodShape
@@ -20,25 +18,6 @@ from planner.simulation.hall import Hall, Taken
 from planner.simulation.jobs import Job
 
 RACK = "rack"
-
-
-class Strategy(Protocol):
-    """One way to place gangs. `partial`: it may place a part of a gang, which then holds that and waits."""
-
-    name: str
-    partial: bool
-
-    def place(self, job: Job, floor: Hall) -> Taken:
-        """What to take for (more of) the job; empty where nothing can be taken. The caller takes it."""
-        ...
-
-    def release(self, job: Job) -> None:
-        """The job has ended, or gives up what it holds."""
-        ...
-
-    def held(self, floor: Hall) -> int:
-        """GPUs that are free and that no other gang may use."""
-        ...
 
 
 def in_one_rack(job: Job, floor: Hall) -> bool:

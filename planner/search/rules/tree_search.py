@@ -1,7 +1,7 @@
 """The search of one tree, as the rules see it around which it is made again and again.
 
-`LevelSearch` is that search. Rules over labels only change where it looks (a finer tree, caps, exclusions), so
-they take whatever searches a tree, and the search knows nothing of them.
+`LevelSearch` is that search. Rules over labels only change where it looks (a finer tree, caps, exclusions),
+so they take whatever searches a tree, and the search knows nothing of them.
 """
 
 from __future__ import annotations
