@@ -32,8 +32,10 @@ _ALONE_BUDGET = 200_000
 
 
 def diagnose(problem: PlacementProblem, outcome: Outcome, place_gang: Place) -> Answer:
-    """The queued or rejected answer to a problem whose `outcome` is that it has no place now; `place_gang` found
-    it, and places the requests nearby."""
+    """The queued or rejected answer to a problem whose `outcome` is that it has no place now.
+
+    `place_gang`: what found this, and places the requests nearby.
+    """
     searched = outcome.problem
     if searched.refusal:
         return messages.refused(searched, searched.refusal)
