@@ -82,7 +82,7 @@ class Infrastructure:
 
     @property
     def divided(self) -> bool:
-        """Whether any node gives parts of GPUs under the name of whole ones (`eligibility.divided`)."""
+        """Whether any node gives parts of GPUs under the name of whole ones (`model.node.divided`)."""
         if self.index.divided is None:
             self.index.divided = any(divided(node.labels) for node in self.nodes.values())
         return self.index.divided
