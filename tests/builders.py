@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.labels import Taint, Term, Toleration
-from planner.model.node import BoundPod, Node
-from planner.model.pod import PodShape
+from planner.model.node import Node
+from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Topology

@@ -15,11 +15,10 @@ from zlib import crc32
 from planner.cluster.snapshot import Snapshot
 from planner.devices.availability import AvailableDevices
 from planner.devices.pools import on_node
-from planner.model.answer import Assignment
 from planner.model.node import Node
-from planner.model.podgroup import PodGroup
-from planner.model.quantity import Resources
+from planner.model.podgroup import Assignment, PodGroup
 from planner.model.resolved import ResolvedPodSet, ResolvedShape, resolved_group
+from planner.model.resources import Resources
 from planner.node.eligibility import obstacle
 from planner.node.packing import max_pods, requests_on
 

@@ -14,11 +14,11 @@ from planner.bandwidth.baseline import RULE, topology_blind
 from planner.bandwidth.links import Rates, nvlink_domains, rates_of
 from planner.bandwidth.model import GB, Estimate, all_reduce
 from planner.cluster.snapshot import Snapshot
-from planner.model.answer import Answer, Assignment
-from planner.model.podgroup import PodGroup
+from planner.model.answer import Answer
+from planner.model.node import divided
+from planner.model.podgroup import Assignment, PodGroup
 from planner.model.resources import GPU
 from planner.model.topology import Topology
-from planner.node.eligibility import divided
 from planner.planning.plan import when_empty
 from planner.request.levels import constraints, resolve
 

@@ -21,8 +21,7 @@ from typing import TypeVar
 
 from planner.devices.availability import AvailableDevices
 from planner.model.labels import Taint
-from planner.model.quantity import Resources
-from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
+from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX, Resources
 from planner.node.gpu_sharing import SharedGpus
 from planner.node.numa_state import NumaState
 

@@ -17,7 +17,7 @@ from planner.cluster.capacity import DomainCapacity, chunked, worth_of
 from planner.cluster.tree import Place, Subtree, TopologyTree, key_at
 from planner.devices.availability import AvailableDevices
 from planner.model.node import Node
-from planner.model.quantity import Resources
+from planner.model.resources import Resources
 from planner.node.gpu_sharing import SharedGpus
 from planner.node.numa_state import NumaState
 from planner.node.nvlink import stated_size

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.natural_order import natural
-from planner.model.quantity import Resources
-from planner.model.resources import GPU_RESOURCES
+from planner.model.resources import GPU_RESOURCES, Resources
 from planner.model.topology import Domain
 
 

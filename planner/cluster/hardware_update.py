@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
-from planner.devices.bound_claims import claim_names
-from planner.devices.claims import Claims, ResourceClaim
+from planner.devices.claims import Claims, ResourceClaim, claim_names
 from planner.devices.node_devices import NodeDevicesByName
 
 

@@ -16,20 +16,17 @@ from planner.cluster.occupancy import add
 from planner.cluster.persistent_map import PersistentMap
 from planner.cluster.plan_cache import DerivedValues, PlanCache
 from planner.cluster.tree import Subtree, TopologyTree, belongs, grow
-from planner.devices.availability import AvailableDevices
-from planner.devices.bound_claims import unallocated_devices
+from planner.devices.availability import AvailableDevices, unallocated_devices
 from planner.devices.catalog import Devices
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.node_devices import NodeDevicesByName
 from planner.devices.pools import labelled_devices, offered
 from planner.model.labels import PASSING_TAINTS
 from planner.model.natural_order import natural
-from planner.model.node import Node
-from planner.model.quantity import Resources
-from planner.model.resources import GPU, PRODUCT_LABEL
+from planner.model.node import Node, divided
+from planner.model.resources import GPU, PRODUCT_LABEL, Resources
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import HOSTNAME, Link, Topology
-from planner.node.eligibility import divided
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import empty_numa_state
 from planner.node.topology_manager import GPUS_LABEL, NumaNode, aligned
@@ -85,7 +82,7 @@ class Infrastructure:
 
     @property
     def divided(self) -> bool:
-        """Whether any node gives parts of GPUs under the name of whole ones (`eligibility.divided`)."""
+        """Whether any node gives parts of GPUs under the name of whole ones (`model.node.divided`)."""
         if self.index.divided is None:
             self.index.divided = any(divided(node.labels) for node in self.nodes.values())
         return self.index.divided

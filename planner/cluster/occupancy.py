@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from planner.cluster.persistent_map import PersistentMap
 from planner.model.natural_order import NaturalKey, natural
-from planner.model.node import BoundPod
-from planner.model.quantity import Resources
+from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
+from planner.model.resources import Resources
 from planner.model.topology import Domain
 
 _NOTHING: Resources = {}

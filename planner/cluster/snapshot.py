@@ -25,10 +25,10 @@ from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.pools import is_claimed, on_node
 from planner.model.claim_spec import PREFIX, is_claim_spec
 from planner.model.natural_order import natural
-from planner.model.node import BoundPod, Node
-from planner.model.quantity import Resources
+from planner.model.node import Node
+from planner.model.pod import BoundPod
 from planner.model.reservation import Book, Reservation
-from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG
+from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, Resources
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Domain, Link, Topology
 from planner.node.gpu_sharing import SHARED, SharedGpus, settled, shared_gpus_of, shares_gpus

@@ -1,8 +1,8 @@
 """Which devices of a node can be allocated to a set of ResourceClaims at the same time (DRA).
 
-- `slices`, `node_devices`: the devices in ResourceSlices, and the devices of one node
+- `device`: a device; `slices`, `node_devices`: the devices in ResourceSlices, and the devices of one node
 - `claims`, `catalog`, `selectors`: claims, DeviceClasses, and which devices a selector matches
-- `availability`: the free devices of a node; `bound_claims`: the devices of bound pods
+- `availability`: the free devices of a node; `device_masks`: sets of devices as bits
 - `allocator`: which claims can be allocated together; `partitions`: devices that share counters
 - `pools`: devices counted as plain amounts, where nothing but their number is known
 

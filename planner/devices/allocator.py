@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, product
 
-from planner.devices.node_devices import NodeDevices, bits
+from planner.devices.device_masks import bits
+from planner.devices.node_devices import NodeDevices
 from planner.devices.partitions import (
     MAX_STEPS,
     AttributeTie,

@@ -13,8 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.devices.allocator import Wanted, fits, free_to_share
-from planner.devices.node_devices import NodeDevices, bits
+from planner.devices.device_masks import bits
+from planner.devices.node_devices import NodeDevices, NodeDevicesByName
+from planner.devices.pools import plugged
 from planner.model.claim_spec import UNKNOWN, ClaimSpec, DeviceRequest
+from planner.model.node import Node
+from planner.model.resources import CLAIMED_GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +133,11 @@ def _taken(request: DeviceRequest, node_devices: NodeDevices) -> int:
 
 def _ordered(wanted: Mapping[ClaimSpec, int]) -> Wanted:
     return tuple(sorted(((b, n) for b, n in wanted.items() if n > 0), key=lambda pair: pair[0].name))
+
+
+def unallocated_devices(node: Node, by_name: NodeDevicesByName) -> AvailableDevices | None:
+    """The node's devices when no claim has any; None where its drivers offer none."""
+    node_devices = by_name.of(node.name)
+    if node_devices is None:
+        return None
+    return AvailableDevices(node_devices, shared_with_plugin=plugged(node, CLAIMED_GPU))

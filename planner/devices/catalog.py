@@ -15,25 +15,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from planner.devices.availability import AvailableDevices
-from planner.devices.bound_claims import pool_amounts, unallocated_devices
+from planner.devices.availability import AvailableDevices, unallocated_devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, Claims, ResourceClaim
-from planner.devices.node_devices import (
-    NodeDevicesByName,
-    NodeKind,
-    kinds_by_labels,
-    kinds_by_slices,
-    meets,
-)
-from planner.devices.pools import DRIVER, pool_of, pools_of
+from planner.devices.device import Device
+from planner.devices.node_devices import NodeDevicesByName, NodeKind, kinds_by_labels, kinds_by_slices, meets
+from planner.devices.pools import DRIVER, pool_amounts, pool_of, pools_of
 from planner.devices.selectors import meets_selector
-from planner.devices.slices import CHANNEL_DRIVER, Device
-from planner.model.claim_spec import PREFIX, UNKNOWN, ClaimSpec, ClaimUse, DeviceRequest, claim_spec_of
+from planner.devices.slices import CHANNEL_DRIVER
+from planner.model.claim_spec import PREFIX, UNKNOWN, ClaimSpec, DeviceRequest, claim_spec_of
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.natural_order import natural
-from planner.model.node import BoundPod, Node
-from planner.model.quantity import Resources
-from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, GPU, PRODUCT_LABEL
+from planner.model.node import Node
+from planner.model.pod import BoundPod, ClaimUse
+from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, GPU, PRODUCT_LABEL, Resources
 
 _CLASSES: Mapping[str, str] = {
     "gpu.nvidia.com": "gpu",

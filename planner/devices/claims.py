@@ -14,6 +14,7 @@ from planner.devices.selectors import SelectorEngine
 from planner.devices.slices import NO_SLICES, DeviceId, Slices
 from planner.model.claim_spec import DeviceConstraint
 from planner.model.labels import Toleration
+from planner.model.pod import BoundPod
 
 GPU_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com")
 """Classes whose devices are GPUs or parts of one."""
@@ -103,3 +104,9 @@ class Claims:
 
 
 NO_CLAIMS = Claims({}, {}, {})
+
+
+def claim_names(pod: BoundPod) -> set[str]:
+    """The claims and templates that a bound pod names, and the claims made for it, as NAMESPACE/NAME."""
+    namespace = pod.name.partition("/")[0]
+    return {f"{namespace}/{name}" for use in pod.claims for name in (use.source, use.made) if name}

@@ -7,22 +7,20 @@ equal nodes are computed once. Sets of devices are bit masks: bit i is device i,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.devices.claims import Claims
+from planner.devices.device import Device, Value, own_name
+from planner.devices.device_masks import CounterUse, bits
 from planner.devices.pools import labelled_devices, pool_of, pools_of
 from planner.devices.selectors import SelectorEngine, meets_selector
-from planner.devices.slices import Device, DeviceId, NodeSlices, Offer, Value, own_name
+from planner.devices.slices import DeviceId, NodeSlices, Offer
 from planner.model.claim_spec import UNKNOWN, DeviceRequest
 from planner.model.labels import Taint, Toleration, tolerates
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.resources import CLAIMED_GPU, PRODUCT_LABEL
-
-CounterUse = tuple[tuple[int, int], ...]
-"""What a device consumes: the index of a counter, and how much of it."""
-
 
 _NO_EFFECT = ("NoSchedule", "NoExecute")
 """Effects of taints that keep claims away; others are for people to read."""
@@ -120,14 +118,6 @@ class NodeDevices:
         """Devices that cannot be allocated besides those in use, by pool; those in use count too."""
         shut = self.all & ~self.available(busy)
         return pools_of(self.devices[place].device for place in bits(shut)) if shut else {}
-
-
-def bits(mask: int) -> Iterator[int]:
-    """The bit positions set in a mask, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
 
 
 def meets(device: Device, request: DeviceRequest, engine: SelectorEngine | None) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from planner.devices.node_devices import CounterUse, bits
+from planner.devices.device_masks import CounterUse, bits
 from planner.model.work_budget import BudgetEnded, WorkBudget
 
 MAX_STEPS = 20_000

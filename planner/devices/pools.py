@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from planner.devices.slices import Device, Value
+from planner.devices.device import Device, Value
 from planner.model.node import Node
-from planner.model.quantity import Resources
 from planner.model.resources import (
     CLAIMED_GPU,
     CLAIMED_MIG,
@@ -27,6 +26,7 @@ from planner.model.resources import (
     MEMORY_LABEL,
     MIG_PREFIX,
     PRODUCT_LABEL,
+    Resources,
 )
 
 DRIVER = "gpu.nvidia.com"
@@ -138,3 +138,12 @@ def _labelled(node: Node) -> tuple[tuple[str, Value], ...]:
 def _memory(node: Node) -> tuple[tuple[str, int], ...]:
     size = node.labels.get(MEMORY_LABEL, "")
     return (("memory", int(size) * 2**20),) if size.isascii() and size.isdecimal() and len(size) < 10 else ()
+
+
+def pool_amounts(pools: Counter[str]) -> Counter[str]:
+    """These amounts by pool, and the MIG slices of all profiles together as a pool of their own."""
+    amounts = Counter({name: count for name, count in pools.items() if count})
+    slices = sum(count for name, count in pools.items() if name.startswith(CLAIMED_MIG + "/"))
+    if slices:
+        amounts[CLAIMED_MIG] += slices
+    return amounts

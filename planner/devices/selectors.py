@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Protocol
 
-from planner.devices.slices import Device
+from planner.devices.device import Device
 
 Selector = Callable[[Device], bool | None]
 """Whether a device meets an expression; None where it cannot be told."""

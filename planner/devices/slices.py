@@ -11,49 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from planner.devices.device import Device, Value
 from planner.model.labels import Taint
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A version attribute: a semantic version, which never equals a string with the same text."""
-
-    text: str
-
-
-Value = str | int | bool | Version
-
-
-_SINGLE_GPU = ("uuid", "minor", "index", "pciBusID", "pcieBusID", "pcieRoot", "parentUUID", "parentIndex")
-
-
-_SINGLE_NIC = ("mac", "ipv4", "ipv6", "guid", "nodeGUID", "serial", "serialNumber", "eui64", "wwn")
-
-
-SINGLE = frozenset((*_SINGLE_GPU, *_SINGLE_NIC))
-"""Attributes that tell one device from its equals. Kinds of devices are told apart without them, so that
-nodes with equal hardware are looked at once; which devices have the same value `slices.Offer.marks` tells."""
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A device that a driver offers: attributes by name, capacities in base units.
-
-    Names of the driver's own attributes have no domain ("productName"); all others include it.
-    """
-
-    driver: str
-    attributes: tuple[tuple[str, Value], ...] = ()
-    capacity: tuple[tuple[str, int], ...] = ()
-    shareable: bool = False
-    """Whether it may be given to several claims at a time (`allowMultipleAllocations`)."""
-    complete: bool = False
-    """Whether it has no other attributes, save those that tell it from its equals (`SINGLE`)."""
-
-    def attribute(self, name: str) -> Value | None:
-        """The value of an attribute; None where the device lacks it."""
-        return dict(self.attributes).get(name)
-
 
 CHANNEL_DRIVER = "compute-domain.nvidia.com"
 """Its devices, the channels of ComputeDomains, are thousands a node and no GPUs: they are left out."""
@@ -148,8 +107,3 @@ def gathered(slices: Iterable[Slice]) -> Slices:
     return Slices(
         {node: NodeSlices(tuple(pieces)) for node, pieces in nodes.items()}, frozenset(not_node_local)
     )
-
-
-def own_name(name: object, driver: str) -> str:
-    """The name without the driver's own domain."""
-    return str(name).removeprefix(driver + "/")

@@ -1,8 +1,8 @@
 """Similar requests that have a placement: small changes, each searched before it is suggested. Pure.
 
 A change is applied to the request as it was received, with slices, policies and leaf-spine rules, so a
-suggestion is admitted when it is submitted. All searches for one list share a budget; a change that could not
-be searched within it is not suggested.
+suggestion is admitted when it is submitted: `place` places a gang with all of them. All searches for one list
+share a budget; a change that could not be searched within it is not suggested.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.switch_graph import leaf_spine
 from planner.explain.obstacles import largest
-from planner.extensions.place import place_gang
 from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.quantity import show
@@ -22,7 +21,7 @@ from planner.model.words import pods
 from planner.model.work_budget import WorkBudget
 from planner.request.levels import constraints, inside_host, resolve
 from planner.request.resolve import PlacementProblem
-from planner.search.place import Outcome, hosts_of
+from planner.search.outcome import Outcome, Place, hosts_of
 from planner.search.result import SearchResult
 from planner.search.space import search_space
 
@@ -59,51 +58,55 @@ class Shortfall:
     fits: int
 
 
-def alternatives(problem: PlacementProblem, tight: Shortfall) -> tuple[Alternative, ...]:
+def alternatives(problem: PlacementProblem, tight: Shortfall, place: Place) -> tuple[Alternative, ...]:
     """The nearest requests that are admitted, now or in the empty cluster.
 
     Fewer pods and a coarser level; without these, other slices and slower links. Then, if not one pod fits
     now, the room that the end of another gang makes. Only if there is none of these, smaller pods.
     """
-    budget = _budget()
-    ways = [*_fewer(problem, tight.names, tight.fits, budget), *_coarser(problem, tight, budget)]
-    ways = ways or [*_other_slices(problem, tight, budget), *slower_links(problem)]
+    trial = _Trial(place)
+    ways = [*_fewer(problem, tight.names, tight.fits, trial), *_coarser(problem, tight, trial)]
+    ways = ways or [*_other_slices(problem, tight, trial), *slower_links(problem, place)]
     attempts = tight.tried.attempts
     if problem.now and not (attempts and attempts[-1].fits):
-        ways += _room(problem, budget)
-    return tuple(ways or _smaller(problem, tight, budget))
+        ways += _room(problem, trial)
+    return tuple(ways or _smaller(problem, tight, trial))
 
 
-def has_place(problem: PlacementProblem) -> bool:
+def has_place(problem: PlacementProblem, place: Place) -> bool:
     """Whether the request is admitted unchanged, as far as the budget allows to tell."""
-    return _placed(problem, _budget()) is not None
+    return _Trial(place).placed(problem) is not None
 
 
-def fewer_pods(problem: PlacementProblem, names: Sequence[str], fits: int) -> tuple[Alternative, ...]:
+def fewer_pods(
+    problem: PlacementProblem, names: Sequence[str], fits: int, place: Place
+) -> tuple[Alternative, ...]:
     """The largest numbers of pods of these PodSets, up to `fits`, that are admitted."""
-    return tuple(_fewer(problem, names, fits, _budget()))
+    return tuple(_fewer(problem, names, fits, _Trial(place)))
 
 
-def slower_links(problem: PlacementProblem) -> Iterator[Alternative]:
+def slower_links(problem: PlacementProblem, place: Place) -> Iterator[Alternative]:
     """The fastest links between nodes with which the request is admitted, if it asks for faster ones."""
-    asked, budget = problem.asked, _budget()
+    asked, trial = problem.asked, _Trial(place)
     fabrics = (leaf_spine(problem.snapshot, topology) for topology in problem.snapshot.topologies)
     speeds = {speed for fabric in fabrics if fabric for speed in fabric.speeds if speed < asked.fabric.gbps}
     for gbps in sorted(speeds, reverse=True)[:_MAX_SPEEDS]:
         slower = problem.changed(replace(asked, fabric=replace(asked.fabric, gbps=gbps)))
-        if _placed(slower, budget):
+        if trial.placed(slower):
             yield Alternative(f"links of {gbps:g} Gb/s (topology.scheduler/network-bandwidth)", slower.asked)
             return
 
 
-def _budget() -> WorkBudget:
-    return WorkBudget(_BUDGET, hard=True)
+class _Trial:
+    """What places the changed requests of one list, and the budget that they share."""
 
+    def __init__(self, place: Place) -> None:
+        self._place, self._budget = place, WorkBudget(_BUDGET, hard=True)
 
-def _placed(problem: PlacementProblem, budget: WorkBudget) -> Outcome | None:
-    """The placement of a changed request; None where the search finds none within the budget."""
-    outcome = place_gang(problem, budget)
-    return None if outcome.best is None else outcome
+    def placed(self, problem: PlacementProblem) -> Outcome | None:
+        """The placement of a changed request; None where the search finds none within the budget."""
+        outcome = self._place(problem, self._budget)
+        return None if outcome.best is None else outcome
 
 
 # -- fewer pods ----------------------------------------------------------------------------------------------
@@ -132,7 +135,7 @@ class _Reduction:
 
 
 def _fewer(
-    problem: PlacementProblem, names: Sequence[str], fits: int, budget: WorkBudget
+    problem: PlacementProblem, names: Sequence[str], fits: int, trial: _Trial
 ) -> Iterator[Alternative]:
     """The most pods that have a placement: fewer of one PodSet, the largest that helps, else of each."""
     asked = problem.asked
@@ -140,13 +143,13 @@ def _fewer(
     size = sum(pod_set.count for pod_set in sets)
     for pod_set in sets:
         step, room = _step(asked, pod_set), min(pod_set.count - 1, fits - (size - pod_set.count))
-        counts = _largest_count(problem, room // step, _Reduction((pod_set,), (step,)), budget)
+        counts = _largest_count(problem, room // step, _Reduction((pod_set,), (step,)), trial)
         if counts:
             yield _fewer_words(problem, counts)
             return
     if len(sets) > 1:
         reduction = _Reduction(tuple(sets), tuple(_step(asked, pod_set) for pod_set in sets))
-        counts = _largest_count(problem, sets[0].count - 1, reduction, budget)
+        counts = _largest_count(problem, sets[0].count - 1, reduction, trial)
         if counts:
             yield _fewer_words(problem, counts)
 
@@ -157,7 +160,7 @@ def _step(group: PodGroup, pod_set: PodSet) -> int:
 
 
 def _largest_count(
-    problem: PlacementProblem, high: int, reduction: _Reduction, budget: WorkBudget
+    problem: PlacementProblem, high: int, reduction: _Reduction, trial: _Trial
 ) -> dict[str, int]:
     """Pod counts at the largest step up to `high` that is placed; {} for none.
 
@@ -165,7 +168,7 @@ def _largest_count(
     """
     low, middle = 0, high
     while low < high:
-        if _placed(problem.resized(reduction.counts(middle)), budget):
+        if trial.placed(problem.resized(reduction.counts(middle))):
             low = middle
         else:
             high = middle - 1
@@ -188,7 +191,7 @@ def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternati
 # -- a coarser level -----------------------------------------------------------------------------------------
 
 
-def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
+def _coarser(problem: PlacementProblem, tight: Shortfall, trial: _Trial) -> Iterator[Alternative]:
     """The finest coarser level at which the request is placed, or no level; of one PodSet if that is the
     cause.
     """
@@ -197,7 +200,7 @@ def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) ->
     if required == ROOT:
         return
     loose = _required_at(problem, "", culprits)
-    outcome = _placed(loose, budget)
+    outcome = trial.placed(loose)
     if outcome is None:
         return
     suffix = f" of {' and '.join(culprits)}" if culprits and _several(asked) else ""
@@ -207,7 +210,7 @@ def _coarser(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) ->
     for level in range(finest, ROOT, -1):
         tighter = _required_at(problem, topology.levels[level], culprits)
         # With no other wishes the placement already found shows that this level works.
-        if (not culprits and not asked.wishes) or _placed(tighter, budget):
+        if (not culprits and not asked.wishes) or trial.placed(tighter):
             yield Alternative(f"required at {topology.levels[level]}{suffix}", tighter.asked)
             return
     yield Alternative(f"no required level{suffix}", loose.asked)
@@ -261,14 +264,14 @@ def _requiring(pod_set: ResolvedPodSet, level: str) -> ResolvedPodSet:
 # -- other slices, room, smaller pods ------------------------------------------------------------------------
 
 
-def _other_slices(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
+def _other_slices(problem: PlacementProblem, tight: Shortfall, trial: _Trial) -> Iterator[Alternative]:
     """Slices within a coarser level, or no slices."""
     asked, topology = problem.asked, tight.tried.tree.topology
     named = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
     finest = max((topology.index(resolve(topology, level)) for level in named), default=ROOT)
     for level in range(finest - 1, ROOT - 1, -1):
         sliced = _sliced_at(asked, topology, level)
-        if sliced != asked and _placed(problem.changed(sliced), budget):
+        if sliced != asked and trial.placed(problem.changed(sliced)):
             words = f"slices at {topology.levels[level]}" if level > ROOT else "no slices"
             yield Alternative(words, sliced)
             return
@@ -291,22 +294,22 @@ def _sliced_at(group: ResolvedPodGroup, topology: Topology, level: int) -> Resol
     )
 
 
-def _room(problem: PlacementProblem, budget: WorkBudget) -> Iterator[Alternative]:
+def _room(problem: PlacementProblem, trial: _Trial) -> Iterator[Alternative]:
     """The end of the smallest other gang that makes room, or a reservation of single nodes."""
     asked, snapshot = problem.asked, problem.snapshot
     by_size = sorted(snapshot.reservations, key=lambda held: (len(held.touched), natural(held.gang)))
     for reservation in by_size[:_MAX_RELEASED]:
-        if _placed(problem.in_snapshot(snapshot.ended(reservation.gang)), budget):
+        if trial.placed(problem.in_snapshot(snapshot.ended(reservation.gang))):
             yield Alternative(f"the end of {reservation.gang}", asked, reservation.gang)
             break
     if asked.reserve == "domain":
         nodes = problem.changed(replace(asked, reserve="nodes"))
-        if _placed(nodes, budget):
+        if trial.placed(nodes):
             words = "bayplan.dev/reserve: nodes, which holds no more than the gang uses"
             yield Alternative(words, nodes.asked)
 
 
-def _smaller(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) -> Iterator[Alternative]:
+def _smaller(problem: PlacementProblem, tight: Shortfall, trial: _Trial) -> Iterator[Alternative]:
     """The same number of pods, asking for no more of a lacking resource than the largest amount on a node."""
     space = search_space(problem.snapshot, tight.tried.tree, now=problem.now)
     offers: dict[str, dict[str, int]] = {}
@@ -319,7 +322,7 @@ def _smaller(problem: PlacementProblem, tight: Shortfall, budget: WorkBudget) ->
     if not offers or not all(amount for amounts in offers.values() for amount in amounts.values()):
         return
     smaller = problem.with_requests(offers)
-    if _placed(smaller, budget):
+    if trial.placed(smaller):
         several = len(problem.asked.pod_sets) > 1
         parts = [
             f"{show(resource, amount)} {resource} a pod{f' of {name}' if several else ''}"

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from planner.cluster.capacity import hosts
 from planner.explain import fabric_messages, messages, numa_messages, spread_messages
-from planner.explain.alternatives import Shortfall, alternatives
+from planner.explain.alternatives import Shortfall, alternatives, fewer_pods, slower_links
 from planner.explain.obstacles import CLAIMS, FITS, causes_for, largest, obstacles, short_of, usable
-from planner.leafspine.rules import FabricOutcome
+from planner.leafspine.rules import FabricOutcome, LeafLimits, LinksTooSlow, could_ever
 from planner.model.answer import Answer, LevelAttempt, Verdict
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
@@ -23,27 +23,31 @@ from planner.node.gpu_sharing import never, share_in, share_named
 from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem
 from planner.search.level_search import LevelSearch
-from planner.search.place import Outcome, place
+from planner.search.outcome import Outcome, Place
+from planner.search.place import place
 from planner.search.result import SearchResult
 from planner.search.space import SearchSpace, search_space
 
 _ALONE_BUDGET = 200_000
 
 
-def diagnose(problem: PlacementProblem, outcome: Outcome) -> Answer:
-    """The queued or rejected answer to a problem whose `outcome` has no placement."""
+def diagnose(problem: PlacementProblem, outcome: Outcome, place_gang: Place) -> Answer:
+    """The queued or rejected answer to a problem whose `outcome` has no placement.
+
+    `place_gang`: the search that gave the outcome; alternatives are placed with it.
+    """
     searched = outcome.problem
     if searched.refusal:
         return messages.refused(searched, searched.refusal)
     if isinstance(outcome, FabricOutcome):
-        return fabric_messages.no_place(problem, outcome)
+        return _not_by_leaf_spine_rules(problem, outcome, place_gang)
     empty_outcome = place(searched.when_empty())
     closest = closest_of(outcome.results)
     space = search_space(searched.snapshot, closest.tree, now=True)
     causes = obstacles(searched.gang, space, closest.request)
     decision: Verdict = "queued"
     if empty_outcome.best is not None:
-        reason, message = "NoRoomNow", _no_room(problem, searched, closest, causes)
+        reason, message = "NoRoomNow", _no_room(problem, searched, closest, causes, place_gang)
         message = _with(message, spread_messages.in_the_way(space, closest.request))
     elif not all(result.complete for result in empty_outcome.results):
         reason = "SearchBudgetExhausted"
@@ -52,7 +56,7 @@ def diagnose(problem: PlacementProblem, outcome: Outcome) -> Answer:
         )
     else:
         decision = "rejected"
-        reason, message = _never(problem, empty_outcome, closest)
+        reason, message = _never(problem, empty_outcome, closest, place_gang)
     unproved = () if all(result.complete for result in outcome.results) else (messages.UNPROVED_WARNING,)
     return Answer(
         gang=searched.name,
@@ -67,11 +71,54 @@ def diagnose(problem: PlacementProblem, outcome: Outcome) -> Answer:
 
 
 def _no_room(
-    problem: PlacementProblem, searched: PlacementProblem, closest: SearchResult, causes: dict[str, int]
+    problem: PlacementProblem,
+    searched: PlacementProblem,
+    closest: SearchResult,
+    causes: dict[str, int],
+    place_gang: Place,
 ) -> str:
     part, tight = culprit_of(searched, closest)
-    ways = alternatives(problem, tight_of(part, tight))
+    ways = alternatives(problem, tight_of(part, tight), place_gang)
     return messages.no_room(part, tight, best_attempt(tight), causes, [way.words for way in ways])
+
+
+def _not_by_leaf_spine_rules(problem: PlacementProblem, outcome: FabricOutcome, place_gang: Place) -> Answer:
+    """The answer to a gang that has no place by the hard leaf-spine rules; `problem` is the request as it
+    came."""
+    match outcome.shortage:
+        case LinksTooSlow() as shortage:
+            return _links_too_slow(problem, outcome.problem, shortage, place_gang)
+        case LeafLimits() as shortage:
+            return _over_limits(problem, outcome.problem, shortage, place_gang)
+    raise AssertionError("an outcome of the leaf-spine rules says which of them is not kept")
+
+
+def _links_too_slow(
+    problem: PlacementProblem, searched: PlacementProblem, shortage: LinksTooSlow, place_gang: Place
+) -> Answer:
+    ways = [way.words for way in slower_links(problem.when_empty(), place_gang)]
+    message = fabric_messages.too_slow(searched.gang, shortage.fastest, ways)
+    return Answer(
+        searched.name, "rejected", reason="NoLinkFastEnough", message=message, warnings=searched.warnings
+    )
+
+
+def _over_limits(
+    problem: PlacementProblem, searched: PlacementProblem, shortage: LeafLimits, place_gang: Place
+) -> Answer:
+    gang, settings = searched.gang, searched.snapshot.base.settings
+    could = could_ever(searched, shortage.fabric, place)
+    names = [pod_set.name for pod_set in gang.pod_sets]
+    asked = problem if could else problem.when_empty()
+    ways = [way.words for way in fewer_pods(asked, names, gang.size - 1, place_gang)]
+    return Answer(
+        searched.name,
+        "queued" if could else "rejected",
+        topology=shortage.fabric.topology.name,
+        reason="LimitPerLeaf",
+        message=fabric_messages.over_limits(gang, settings, shortage.pods, ways, could=could),
+        warnings=searched.warnings,
+    )
 
 
 def _with(message: str, more: str) -> str:
@@ -83,7 +130,9 @@ def closest_of(results: Sequence[SearchResult]) -> SearchResult:
     return max(results, key=lambda result: (best_attempt(result).fits, -results.index(result)))
 
 
-def _never(problem: PlacementProblem, outcome: Outcome, closest: SearchResult) -> tuple[str, str]:
+def _never(
+    problem: PlacementProblem, outcome: Outcome, closest: SearchResult, place_gang: Place
+) -> tuple[str, str]:
     """Reason and message for a gang that does not fit the empty cluster either."""
     spaces = [search_space(outcome.problem.snapshot, result.tree, now=False) for result in outcome.results]
     in_the_way = spread_messages.in_the_way(spaces[0], outcome.results[0].request)
@@ -95,7 +144,7 @@ def _never(problem: PlacementProblem, outcome: Outcome, closest: SearchResult) -
         if pod_never is not None:
             return pod_never[0], _with(pod_never[1], in_the_way)
     part, tight = culprit_of(outcome.problem, in_same_tree)
-    ways = alternatives(problem.when_empty(), tight_of(part, tight))
+    ways = alternatives(problem.when_empty(), tight_of(part, tight), place_gang)
     reason = "TooLargeForCluster" if tight.request.required == ROOT else "TooLargeForLevel"
     message = messages.too_large(part, tight, best_attempt(tight), [way.words for way in ways])
     return reason, _with(message, in_the_way)

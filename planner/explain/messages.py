@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.model.answer import Answer, Assignment, LevelAttempt
+from planner.model.answer import Answer, LevelAttempt
 from planner.model.pod_class import PodClass
-from planner.model.podgroup import PodGroup
+from planner.model.podgroup import Assignment, PodGroup
 from planner.model.quantity import show
 from planner.model.topology import HOSTNAME, ROOT, Domain, Topology, short
 from planner.model.words import listed, pods

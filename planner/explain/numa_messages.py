@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from planner.manifests.numa import PINNED
 from planner.model.pod_class import PodClass
-from planner.model.quantity import Resources, show
+from planner.model.quantity import show
+from planner.model.resources import Resources
 from planner.node.numa_state import NumaState, alignment_for
 from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, max_in_one_zone, misfit
 

@@ -15,8 +15,7 @@ from planner.explain import numa_messages
 from planner.model.natural_order import natural
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
-from planner.model.quantity import Resources
-from planner.model.resources import GPU
+from planner.model.resources import GPU, Resources
 from planner.model.topology import ROOT, short
 from planner.node.eligibility import condition_obstacle
 from planner.node.gpu_sharing import SharedGpus, share_in, share_named

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from planner.extensions.place import place_gang
 from planner.model.podgroup import PodGroup
 from planner.request.resolve import PlacementProblem
-from planner.search.place import Outcome
+from planner.search.outcome import Outcome, Place
 
 
-def most_pods(problem: PlacementProblem, minimum: Outcome) -> Outcome:
-    """The placement with the most pods, by binary search; `minimum`: the placement of the minimum."""
+def most_pods(problem: PlacementProblem, minimum: Outcome, place: Place) -> Outcome:
+    """The placement with the most pods, by binary search; `minimum`: the placement of the minimum. `place`
+    searches the problems."""
     more = extra_pods(problem.gang)
     best, low, high = minimum, 0, more
     middle = more  # the maximum first: it is the most frequent result
     while low < high:
-        outcome = place_gang(problem.resized(_counts(problem.gang, middle)))
+        outcome = place(problem.resized(_counts(problem.gang, middle)))
         if outcome.best is not None:
             best, low = outcome, middle
         else:

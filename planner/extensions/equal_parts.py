@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.answer import Assignment
+from planner.model.podgroup import Assignment
 from planner.model.topology import HOSTNAME, Domain, Topology
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
-from planner.search.place import Outcome, assignments_of, hosts_of, place
+from planner.search.outcome import Outcome, Place, assignments_of, hosts_of
 
 
-def in_equal_parts(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
-    """A placement with equal parts of the largest PodSet.
+def in_equal_parts(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
+    """A placement with equal parts of the largest PodSet; `place` searches the problems.
 
     Uses more than the fewest domains only if no equal parts fit in fewer. Where none fit, the placement
     ignores the wish, and a warning says so.

@@ -6,13 +6,14 @@ from planner.extensions.equal_parts import in_equal_parts
 from planner.leafspine.rules import in_fabric
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
-from planner.search.place import Outcome, place
+from planner.search.outcome import Outcome
+from planner.search.place import place
 
 
 def place_gang(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
     """The placement of the gang with all its wishes; `budget` as in `place`."""
     if problem.gang.fabric:
-        return in_fabric(problem, budget)
+        return in_fabric(problem, place, budget)
     if problem.gang.balanced:
-        return in_equal_parts(problem, budget)
+        return in_equal_parts(problem, place, budget)
     return place(problem, budget)

@@ -24,7 +24,7 @@ from planner.model.work_budget import WorkBudget
 from planner.request.levels import levels_asked, topologies_asked
 from planner.request.resolve import PlacementProblem
 from planner.request.validation import Refusal
-from planner.search.place import Outcome, place
+from planner.search.outcome import Outcome, Place
 from planner.search.space import search_space
 
 _MAX_TRIES = 48
@@ -56,8 +56,8 @@ class FabricOutcome(Outcome):
     shortage: LinksTooSlow | LeafLimits | None = None
 
 
-def in_fabric(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
-    """The placement that follows the gang's `FabricWish`; `budget` as in `place`."""
+def in_fabric(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
+    """The placement that follows the gang's `FabricWish`; `place` searches the sets of leaves."""
     if problem.refusal:
         return Outcome(problem)
     try:
@@ -76,10 +76,10 @@ def in_fabric(problem: PlacementProblem, budget: WorkBudget | None = None) -> Ou
         return plain
     used = plain.best.tree.topology.name
     fabric = next((candidate for candidate in fast if candidate.topology.name == used), None)
-    return plain if fabric is None else _Fabric(problem, fabric, budget).place(plain)
+    return plain if fabric is None else _Fabric(problem, fabric, place, budget).place(plain)
 
 
-def could_ever(problem: PlacementProblem, fabric: LeafSpine) -> bool:
+def could_ever(problem: PlacementProblem, fabric: LeafSpine, place: Place) -> bool:
     """Whether the gang may have a placement within the limits after others have ended.
 
     True where that is not certain: PodSets of several shapes, nodes that are not ready now.
@@ -88,7 +88,7 @@ def could_ever(problem: PlacementProblem, fabric: LeafSpine) -> bool:
     unavailable = any(nodes[n].cordoned or not nodes[n].ready for leaf in fabric.leaves for n in leaf.nodes)
     if unavailable or len(problem.gang.pod_sets) > 1:
         return True
-    anywhere = _Fabric(problem.when_empty(), fabric, None).anywhere()
+    anywhere = _Fabric(problem.when_empty(), fabric, place).anywhere()
     return anywhere is not None and anywhere.best is not None
 
 
@@ -140,10 +140,13 @@ def _among(problem: PlacementProblem, fabrics: Sequence[LeafSpine]) -> Placement
 class _Fabric:
     """The placement of one gang on one fabric."""
 
-    def __init__(self, problem: PlacementProblem, fabric: LeafSpine, budget: WorkBudget | None) -> None:
+    def __init__(
+        self, problem: PlacementProblem, fabric: LeafSpine, place: Place, budget: WorkBudget | None = None
+    ) -> None:
         base = problem.snapshot.base
         self._problem = problem if problem.now else problem.in_snapshot(Snapshot(base))
-        self._gang, self._fabric, self._budget = self._problem.gang, fabric, budget
+        self._gang, self._fabric = self._problem.gang, fabric
+        self._search, self._budget = place, budget
         self._settings: Settings = base.settings
         space = search_space(self._problem.snapshot, base.trees[fabric.topology.name], now=problem.now)
         domain = self._gang.fabric.domain
@@ -180,7 +183,7 @@ class _Fabric:
         return self._placed_in(nodes) if nodes else None
 
     def _placed_in(self, nodes: Sequence[str], *, one_per_node: bool = False) -> Outcome:
-        return place(self._problem.restricted_to(nodes, one_per_node=one_per_node), self._budget)
+        return self._search(self._problem.restricted_to(nodes, one_per_node=one_per_node), self._budget)
 
     def _within_limits(self) -> Outcome:
         """The placement over all leaves within the limits of a ConfigMap; or why there is none."""

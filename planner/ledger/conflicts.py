@@ -27,8 +27,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from planner.cluster.occupancy import used_by
-from planner.model.quantity import Resources
 from planner.model.reservation import Reservation
+from planner.model.resources import Resources
 from planner.model.topology import Domain, contains
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from planner.ledger.conflicts import RecordedReservation
 from planner.manifests.reservation import traits_from, traits_json
-from planner.model.answer import Assignment
 from planner.model.errors import Where
+from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, State
 from planner.model.topology import Domain
 

@@ -36,8 +36,8 @@ from planner.manifests.topology import links_of, topology_from
 from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.labels import RESERVED_TAINT, Taint
-from planner.model.node import DEFAULT_SCHEDULER, BoundPod, Node
-from planner.model.pod import PodTerm
+from planner.model.node import Node
+from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm
 from planner.model.reservation import Reservation
 from planner.model.resources import MIG_PREFIX
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings

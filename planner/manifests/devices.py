@@ -12,22 +12,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from planner.devices.claims import ClaimRequest, DeviceClass, ResourceClaim
-from planner.devices.slices import (
-    CHANNEL_DRIVER,
-    SINGLE,
-    Counters,
-    Device,
-    DeviceId,
-    Offer,
-    Slice,
-    Value,
-    Version,
-    own_name,
-)
+from planner.devices.device import SINGLE, Device, Value, Version, own_name
+from planner.devices.slices import CHANNEL_DRIVER, Counters, DeviceId, Offer, Slice
 from planner.manifests.fields import integer, mapping, maps, strings, text
-from planner.model.claim_spec import UNKNOWN, ClaimUse, DeviceConstraint
+from planner.model.claim_spec import UNKNOWN, DeviceConstraint
 from planner.model.errors import InputError, Where
 from planner.model.labels import Taint, Toleration
+from planner.model.pod import ClaimUse
 from planner.model.quantity import amount
 
 

@@ -11,7 +11,6 @@ from typing import cast, get_args
 
 from planner.manifests.fields import integer, mapping, maps, sequence, strings, text, texts
 from planner.manifests.requirements import SELECTOR_OPERATORS, requirement_from, requirement_json
-from planner.model.answer import Assignment
 from planner.model.claim_spec import (
     ClaimSpec,
     DeviceConstraint,
@@ -22,7 +21,7 @@ from planner.model.claim_spec import (
 from planner.model.errors import InputError, Where
 from planner.model.labels import Term, Toleration
 from planner.model.pod import AlignedRequest, Alignment, PodTerm
-from planner.model.podgroup import ReserveMode
+from planner.model.podgroup import Assignment, ReserveMode
 from planner.model.reservation import Reservation, ReservedPodTraits, State, reservation_id
 from planner.model.topology import Domain
 

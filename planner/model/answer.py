@@ -5,19 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from planner.model.podgroup import Assignment
 from planner.model.resolved import ResolvedPodGroup
 from planner.model.topology import Domain
 
 Verdict = Literal["admitted", "queued", "rejected"]
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """`count` pods of `pod_set` on `node`."""
-
-    pod_set: str
-    node: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)

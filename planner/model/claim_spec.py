@@ -158,15 +158,3 @@ def _request_json(request: DeviceRequest) -> dict[str, object]:
     if request.capacity_requests:
         fields["capacity"] = dict(request.capacity_requests)
     return fields
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimUse:
-    """A claim that a pod names: by template, or a ResourceClaim directly (`template` False).
-
-    `made`: the ResourceClaim generated from the template for this pod, "" where none is known.
-    """
-
-    source: str
-    template: bool
-    made: str = ""

@@ -1,4 +1,5 @@
-"""The parts of a pod that the planner reads: requests, NUMA alignment, node constraints, pod affinity.
+"""The parts of a pod that the planner reads: requests, NUMA alignment, node constraints, pod affinity; and
+the pods that are bound to a node.
 
 Sources: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term matches the pods that its
 labelSelector selects (none without a selector) in its namespaces: the pod's own where neither `namespaces`
@@ -11,10 +12,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.model.claim_spec import ClaimUse
 from planner.model.labels import Term, Toleration, holds
-from planner.model.quantity import Resources
-from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX
+from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX, Resources
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimUse:
+    """A claim that a pod names: a template's name, or a ResourceClaim's (`template` False).
+
+    `made`: the ResourceClaim that was made from the template for this very pod, "" where none is known.
+    """
+
+    source: str
+    template: bool
+    made: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +173,37 @@ def means(term: PodTerm, pod_space: str, space: str, labels: Mapping[str, str], 
 def selected(selector: Term, labels: Mapping[str, str]) -> bool:
     """Whether every requirement of a selector holds for these labels."""
     return all(holds(requirement, labels.get(requirement.key)) for requirement in selector)
+
+
+DEFAULT_SCHEDULER = "default-scheduler"
+"""The scheduler of a pod that names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """A pod that uses capacity on a node: NAMESPACE/NAME, its node, its effective request.
+
+    `reservation` is the id (annotation `bayplan.dev/reservation`) of the gang's reservation that already
+    accounts for it, "" for a pod of somebody else. `daemon`: a DaemonSet's pod, which every node has and
+    which therefore opens no pristine domain. `alignment`: what the kubelet aligned for it; None where only
+    the sum is known. `terms`: its required anti-affinity, which keeps others away too.
+    """
+
+    name: str
+    node: str
+    requests: Resources
+    reservation: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    daemon: bool = False
+    alignment: Alignment | None = None
+    terms: tuple[PodTerm, ...] = ()
+    gpu_groups: tuple[str, ...] = ()
+    """The GPUs that it shares with other pods, by KAI's names for them (planner.sharing)."""
+    claims: tuple[ClaimUse, ...] = ()
+    """The device claims that it names, whose devices are not among its requests."""
+    extended_claim: str = ""
+    """The claim that the scheduler made for its extended resources, "" for none."""
+    scheduling_group: str = ""
+    """The PodGroup of Kubernetes' own that it belongs to (`spec.schedulingGroup`), "" for none."""
+    scheduler: str = ""
+    """Its scheduler, where it belongs to such a group."""

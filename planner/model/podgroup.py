@@ -108,3 +108,12 @@ class PodGroup:
     def gpus(self) -> int:
         """Whole GPUs that the gang requests."""
         return sum(pod_set.count * pod_set.shape.gpus for pod_set in self.pod_sets)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`count` pods of `pod_set` on `node`."""
+
+    pod_set: str
+    node: str
+    count: int

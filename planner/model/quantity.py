@@ -16,10 +16,6 @@ from functools import lru_cache
 
 from planner.model.errors import InputError, Where
 
-Resources = Mapping[str, int]
-"""Amounts by resource name: `cpu` in millicores, `memory` and the like in bytes, devices in pieces."""
-
-
 _SUFFIX = {
     "": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000),
     "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),

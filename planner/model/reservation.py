@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planner.model.answer import Assignment
 from planner.model.claim_spec import ClaimSpec
 from planner.model.pod import Alignment, PodTerm
-from planner.model.podgroup import ReserveMode
-from planner.model.quantity import Resources
+from planner.model.podgroup import Assignment, ReserveMode
 from planner.model.resolved import ResolvedShape
+from planner.model.resources import Resources
 from planner.model.topology import Domain
 
 State = Literal["held", "claimed"]

@@ -16,6 +16,9 @@ from planner.model.claim_spec import ClaimSpec, ExtendedResourceClaim
 from planner.model.pod import PodShape, SpreadConstraint
 from planner.model.podgroup import PodGroup, PodSet
 
+SPREAD_CAUSE = "topology spread"
+"""The cause of exclusions that keep a spread constraint, in the words of a refusal."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeExclusion:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 GPU = "nvidia.com/gpu"
 """A GPU as NVIDIA's device plugin offers it; under MIG strategy single or time slicing, a part of one."""
 
@@ -34,3 +36,7 @@ CLIQUE_LABEL = "nvidia.com/gpu.clique"
 
 INTERCONNECT_LABEL = "gpu.topology/interconnect"
 """How a node's GPUs are linked (`NVLink`, `PCIe`), where a person or a tool writes it."""
+
+
+Resources = Mapping[str, int]
+"""Amounts by resource name: `cpu` in millicores, `memory` and the like in bytes, devices in pieces."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planner.model.quantity import Resources
+from planner.model.resources import Resources
 
 WEIGHTS = {
     "resourceAvailability": 0.4,

@@ -7,7 +7,6 @@ a pod away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from planner.model.labels import (
@@ -21,12 +20,10 @@ from planner.model.labels import (
     selects,
     tolerates,
 )
-from planner.model.node import Node
+from planner.model.node import _SHARED, Node, divided
 from planner.model.pod import PodShape
 from planner.model.resolved import NodeExclusion, ResolvedShape
 from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
-
-_SHARED = "-SHARED"
 
 
 def term_matches(term: Term, node: Node) -> bool:
@@ -60,12 +57,6 @@ def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) ->
         if not any(tolerates(toleration, taint) for toleration in shape.tolerations):
             return taint
     return None
-
-
-def divided(labels: Mapping[str, str]) -> bool:
-    """Whether the node's GPU resource gives parts of GPUs: MIG instances (strategy single) or time slices."""
-    product = labels.get(PRODUCT_LABEL, "")
-    return "-MIG-" in product or product.endswith(_SHARED)
 
 
 def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) -> str:

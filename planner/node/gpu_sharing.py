@@ -23,10 +23,9 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import groupby
 
-from planner.model.node import BoundPod, Node
-from planner.model.quantity import Resources
-from planner.model.resources import GPU, MEMORY_LABEL, MIG_PREFIX
-from planner.node.eligibility import divided
+from planner.model.node import Node, divided
+from planner.model.pod import BoundPod
+from planner.model.resources import GPU, MEMORY_LABEL, MIG_PREFIX, Resources
 
 FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
 """KAI's annotations on pods."""

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 from planner.devices.pools import is_claimed
 from planner.model.claim_spec import is_claim_spec
-from planner.model.node import BoundPod
-from planner.model.pod import Alignment, PodShape, assumed
-from planner.model.quantity import Resources
+from planner.model.pod import Alignment, BoundPod, PodShape, assumed
 from planner.model.reservation import Reservation
+from planner.model.resources import Resources
 from planner.node.topology_manager import NumaNode, draw, take
 
 Amounts = tuple[tuple[str, int], ...]

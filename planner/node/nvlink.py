@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner.model.node import Node
-from planner.model.quantity import Resources
 from planner.model.resolved import ResolvedShape
-from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
+from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, Resources
 from planner.node.gpu_sharing import packs
 from planner.node.topology_manager import GPUS_LABEL, NumaNode
 

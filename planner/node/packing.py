@@ -14,9 +14,9 @@ from planner.devices.availability import AvailableDevices
 from planner.devices.pools import is_claimed, on_node, plugin_name
 from planner.model.claim_spec import ClaimSpec
 from planner.model.pod_class import PodClass
-from planner.model.quantity import LARGEST, Resources
+from planner.model.quantity import LARGEST
 from planner.model.resolved import ResolvedShape
-from planner.model.resources import GPU
+from planner.model.resources import GPU, Resources
 from planner.node.gpu_sharing import SharedGpus, share_in, share_named
 from planner.node.numa_state import ArrivalOrders, NumaState, alignment_for
 from planner.node.nvlink import groups_fit

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from planner.model.node import Node
 from planner.model.pod import AlignedRequest
-from planner.model.quantity import Resources
-from planner.model.resources import GPU_RESOURCES
+from planner.model.resources import GPU_RESOURCES, Resources
 
 SINGLE = "single-numa-node"
 

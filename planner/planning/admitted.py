@@ -6,7 +6,7 @@ from planner.explain import messages
 from planner.model.answer import Answer
 from planner.model.topology import common_domain, held_domains
 from planner.request.resolve import PlacementProblem
-from planner.search.place import Outcome, assignments_of, hosts_of
+from planner.search.outcome import Outcome, assignments_of, hosts_of
 
 
 def admitted(problem: PlacementProblem, outcome: Outcome) -> Answer:

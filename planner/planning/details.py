@@ -13,6 +13,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.alternatives import Alternative, alternatives, has_place
 from planner.explain.diagnosis import closest_of, culprit_of, tight_of
 from planner.explain.obstacles import obstacles
+from planner.extensions.place import place_gang
 from planner.model.answer import Answer, LevelAttempt
 from planner.model.podgroup import PodGroup
 from planner.model.topology import ROOT
@@ -114,7 +115,7 @@ def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | No
     never = _outside(snapshot, result) | obstacles(gang, empty, asked)
     as_asked = (Alternative(AS_ASKED, problem.asked),)
     admitted = answer.decision == "admitted"
-    stands_when_empty = admitted or has_place(problem.when_empty())
+    stands_when_empty = admitted or has_place(problem.when_empty(), place_gang)
     return Details(
         topology=topology.name,
         required=topology.levels[asked.required] if asked.required > ROOT else "",
@@ -160,7 +161,7 @@ def _outside(snapshot: Snapshot, result: SearchResult) -> dict[str, int]:
 
 def _ways(problem: PlacementProblem, result: SearchResult) -> tuple[Alternative, ...]:
     part, tight = culprit_of(problem, result)
-    return alternatives(problem, tight_of(part, tight))
+    return alternatives(problem, tight_of(part, tight), place_gang)
 
 
 def _ways_ever(problem: PlacementProblem, result: SearchResult) -> tuple[Alternative, ...]:

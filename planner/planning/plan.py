@@ -19,7 +19,7 @@ from planner.model.work_budget import WorkBudget
 from planner.planning.admitted import admitted
 from planner.planning.replay import replay
 from planner.request.resolve import PlacementProblem, resolve
-from planner.search.place import Outcome
+from planner.search.outcome import Outcome
 
 
 def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
@@ -36,10 +36,10 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
     problem = resolve(snapshot, group)
     outcome = place_gang(problem)
     if outcome.best is None:
-        return diagnose(problem, outcome)
+        return diagnose(problem, outcome, place_gang)
     if not extra_pods(problem.gang):
         return admitted(problem, outcome)
-    return _elastic(problem, most_pods(problem, outcome))
+    return _elastic(problem, most_pods(problem, outcome, place_gang))
 
 
 def _elastic(problem: PlacementProblem, outcome: Outcome) -> Answer:

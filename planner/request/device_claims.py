@@ -11,12 +11,11 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.devices.availability import AvailableDevices
-from planner.devices.bound_claims import pool_amounts
 from planner.devices.catalog import Devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, ResourceClaim
+from planner.devices.device import Device
 from planner.devices.node_devices import NodeKind
-from planner.devices.pools import is_claimed, pool_of
-from planner.devices.slices import Device
+from planner.devices.pools import is_claimed, pool_amounts, pool_of
 from planner.model.claim_spec import UNKNOWN, ClaimSpec, claim_spec_of, is_claim_spec
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.podgroup import PodGroup

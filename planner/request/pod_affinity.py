@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
-from planner.model.answer import Assignment
 from planner.model.labels import ANY, NODE_NAME_FIELD
 from planner.model.pod import PodTerm, Spaces, means
-from planner.model.podgroup import PodGroup, PodSet
+from planner.model.podgroup import Assignment, PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup
 from planner.model.topology import HOSTNAME

@@ -18,12 +18,10 @@ from planner.model.labels import ANY, NODE_NAME_FIELD
 from planner.model.node import Node
 from planner.model.pod import PodShape, SpreadConstraint, selected
 from planner.model.podgroup import PodSet
-from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedShape, SpreadState
+from planner.model.resolved import SPREAD_CAUSE, NodeExclusion, ResolvedPodGroup, ResolvedShape, SpreadState
 from planner.model.topology import HOSTNAME
 from planner.node.eligibility import affinity_allows, untolerated
 from planner.request.pod_affinity import Neighbour, neighbours_of
-
-CAUSE = "topology spread"
 
 
 def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
@@ -63,14 +61,14 @@ def _resolve(
         pod_set.name for pod_set in sets if pod_set.count and selected(spread.selector, pod_set.shape.labels)
     }
     if spread.key != HOSTNAME:
-        bar = NodeExclusion(spread.key, frozenset((ANY,)), CAUSE, inside=True, now=False)
+        bar = NodeExclusion(spread.key, frozenset((ANY,)), SPREAD_CAUSE, inside=True, now=False)
         shapes[keeper.name] = _barred(shapes[keeper.name], bar)
     if not counted:
         full_domains = frozenset(
             value for value, count in domain_counts.items() if count > allowed(spread, domain_counts)
         )
         key = NODE_NAME_FIELD if spread.key == HOSTNAME else spread.key
-        shapes[keeper.name] = _barred(shapes[keeper.name], NodeExclusion(key, full_domains, CAUSE))
+        shapes[keeper.name] = _barred(shapes[keeper.name], NodeExclusion(key, full_domains, SPREAD_CAUSE))
         return
     for name in {keeper.name, *counted}:
         state = SpreadState(spread, domain_counts, name == keeper.name, name in counted, nodes, values)

@@ -3,7 +3,7 @@
 It offers `place`, the placement of a problem; one table there says which search serves which request. Begin
 with docs/how-a-plan-is-found.md, then `place`: the others stand in the order in which it uses them.
 
-- `place`: the best placement of a problem, in each topology that it may mean
+- `place`: the best placement of a problem, in each topology that it may mean; `outcome`: what comes of it
 - `space`: a tree as one gang sees it, now or when the cluster is empty
 - `level_search`: level by level, finest first: the first level with a domain for the whole gang
 - `domain_ranking`: the best domain of a level, and the one that comes closest

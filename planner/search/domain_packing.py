@@ -47,10 +47,7 @@ from planner.search.pod_counts import (
     PodCount,
     SingleClassCounts,
 )
-
-PodsByNode = list[tuple[int, tuple[int, ...]]]
-"""Nodes (by their place in the domain) with the number of pods of each pod class."""
-
+from planner.search.result import PodsByNode
 
 _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
 """Which bounds served so many pods last: those of each level by itself, or those of `joint_bounds`.

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from planner.cluster.capacity import DomainCapacity, chunked
-from planner.cluster.infrastructure import Infrastructure
-from planner.cluster.plan_cache import CacheSection
+from planner.cluster.plan_cache import CacheSection, PlanCache
 from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.node import Node
@@ -103,23 +102,24 @@ UNNAMED = Node("", {}, {})
 """In the place of every node that is not asked for by name."""
 
 
-def match_of(fabric: Infrastructure, tree: TopologyTree, pod_classes: Sequence[PodClass]) -> EligibilityMap:
+def match_of(
+    cache: PlanCache, tree: TopologyTree, pod_classes: Sequence[PodClass], *, divided: bool
+) -> EligibilityMap:
     """The match of the whole tree for these pod classes, worked out once for all that ask for the same
-    labels."""
-    cache = fabric.plan_cache
-    label_keys = tuple(_label_key(fabric, pod_class) for pod_class in pod_classes)
+    labels. `divided`: some node's GPU resource gives parts of GPUs."""
+    label_keys = tuple(_label_key(pod_class, divided=divided) for pod_class in pod_classes)
     if not any(label_keys):
         return cache.entry(UNRESTRICTED, len(pod_classes), lambda: EligibilityMap(("",) * len(pod_classes)))
     matching = cache.entry(
-        ELIGIBILITY, (tree.lasting, label_keys), lambda: _Matching(pod_classes, divided=fabric.divided)
+        ELIGIBILITY, (tree.lasting, label_keys), lambda: _Matching(pod_classes, divided=divided)
     )
     return cache.exclusively(lambda: matching.whole(tree))
 
 
-def _label_key(fabric: Infrastructure, pod_class: PodClass) -> Hashable:
+def _label_key(pod_class: PodClass, *, divided: bool) -> Hashable:
     """What the pod class wants of labels, as a key; () for nothing."""
     shape = pod_class.shape
-    gpus = min(shape.requests.get(GPU, 0), 2) if fabric.divided else 0
+    gpus = min(shape.requests.get(GPU, 0), 2) if divided else 0
     parts = gpus > 1 or (gpus and pod_class.linked) or shape.requests.get(SHARED_GPU, 0) > 1
     if not (shape.node_selector or shape.affinity or shape.preferences or parts or shape.exclusions):
         return ()

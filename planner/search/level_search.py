@@ -73,6 +73,10 @@ class LevelSearch:
     def __post_init__(self) -> None:
         self.spare = self.budget if self.budget.hard else replace(self.budget)
 
+    def in_space(self, space: SearchSpace, budget: WorkBudget) -> LevelSearch:
+        """A search for the same gang in another space."""
+        return LevelSearch(space, self.request, self.mode, budget)
+
     def search(self, pod_classes: tuple[PodClass, ...], required: int) -> LevelSearchResult:
         """The best placement with these pod classes inside one domain of the `required` level (ROOT:
         anywhere)."""

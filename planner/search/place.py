@@ -11,11 +11,10 @@ Which search serves which request is one table, `SEARCHES`. Around it, in this o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from planner.cluster.tree import Subtree, TopologyTree
-from planner.model.answer import Assignment
+from planner.cluster.tree import TopologyTree
 from planner.model.pod_class import PodClass
 from planner.model.work_budget import WorkBudget
 from planner.request.relaxation import relaxations
@@ -23,6 +22,7 @@ from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest, when_alone
 from planner.search.level_search import LevelSearch
 from planner.search.mixtures.class_by_class import place_class_by_class
+from planner.search.outcome import Outcome
 from planner.search.result import LevelSearchResult, SearchResult
 from planner.search.rules.placement_under_rules import has_rules, place_by_rules
 from planner.search.space import search_space
@@ -51,23 +51,6 @@ SEARCHES = (
 )
 """The first row that serves the request is the one that answers it. All of them look for the finest level
 that has a domain for the whole gang, and there for the best domain (search/level_search.py)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What was searched, what came of it in each topology, and the `best` of that; None for no place.
-
-    `notes`: what there is to say of the placement.
-    """
-
-    problem: PlacementProblem
-    results: tuple[SearchResult, ...] = ()
-    best: SearchResult | None = None
-    notes: tuple[str, ...] = ()
-
-    def noting(self, *notes: str) -> Outcome:
-        """The same with more to say."""
-        return replace(self, notes=(*self.notes, *notes))
 
 
 def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
@@ -156,34 +139,3 @@ def _compactness(result: SearchResult) -> tuple[int, int]:
         result.tree.topology.host_index - result.placement.branch.level,
         len(result.placement.pods_by_node),
     )
-
-
-# -- what a placement comes to -------------------------------------------------------------------------------
-
-
-def hosts_of(result: SearchResult) -> list[Subtree]:
-    """The hosts of a placement, in the order of the tree."""
-    assert result.placement is not None, "only a placement has hosts"
-    return list(result.tree.root.leaves_at([host for host, _ in result.placement.pods_by_node]))
-
-
-def assignments_of(
-    problem: PlacementProblem, result: SearchResult, hosts: Sequence[Subtree]
-) -> tuple[Assignment, ...]:
-    """The pods of each pod class dealt to its PodSets in the order of the hosts; then by PodSet."""
-    assert result.placement is not None, "only a placement has assignments"
-    by_set: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in problem.gang.pod_sets}
-    for class_index, pod_class in enumerate(result.placement.pod_classes):
-        parts = list(pod_class.parts)
-        for host, (_, counts) in zip(hosts, result.placement.pods_by_node, strict=True):
-            remaining = counts[class_index]
-            while remaining:
-                name, wanted = parts[0]
-                count = remaining if remaining < wanted else wanted
-                by_set[name].append(Assignment(name, host.node, count))
-                remaining -= count
-                if count < wanted:
-                    parts[0] = (name, wanted - count)
-                else:
-                    del parts[0]
-    return tuple(assignment for assignments in by_set.values() for assignment in assignments)

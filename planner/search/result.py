@@ -9,7 +9,6 @@ from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.answer import LevelAttempt
 from planner.model.pod_class import PodClass
 from planner.request.topology_request import TopologyRequest
-from planner.search.domain_packing import PodsByNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +41,7 @@ class SearchResult:
     placement: Placement | None
     attempts: tuple[LevelAttempt, ...]
     complete: bool
+
+
+PodsByNode = list[tuple[int, tuple[int, ...]]]
+"""Nodes (by their place in the domain) with the number of pods of each kind."""

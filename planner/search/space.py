@@ -42,7 +42,9 @@ class SearchSpace:
 
     def match(self, pod_classes: Sequence[PodClass]) -> EligibilityMap:
         """Where these classes of pods may be by the nodes' labels and the caps."""
-        return capped(match_of(self.base, self.tree, pod_classes), self.tree.root, self.caps)
+        base = self.base
+        everywhere = match_of(base.plan_cache, self.tree, pod_classes, divided=base.divided)
+        return capped(everywhere, self.tree.root, self.caps)
 
     def weights(self, pod_classes: Sequence[PodClass]) -> Weights:
         """What placements of these pod classes cost."""

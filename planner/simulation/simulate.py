@@ -12,11 +12,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from planner.bandwidth.model import NVLINK, Links, all_reduce
 from planner.simulation.hall import Hall, Taken
 from planner.simulation.jobs import DAY, Job
-from planner.simulation.strategies import Strategy
 
 PATIENCE = 12 * 3600.0
 
@@ -226,3 +226,22 @@ def _slowdown(job: Job, floor: Hall, placed: Taken) -> float:
     share, more = divmod(job.pods, racks)
     ideal = [(share + (rack < more)) * floor.per_node for rack in range(racks)]
     return all_reduce(floor.spread(placed), links=_LINKS).seconds / all_reduce(ideal, links=_LINKS).seconds
+
+
+class Strategy(Protocol):
+    """One way to place gangs. `partial`: it may place a part of a gang, which then holds that and waits."""
+
+    name: str
+    partial: bool
+
+    def place(self, job: Job, floor: Hall) -> Taken:
+        """What to take for (more of) the job; empty where nothing can be taken. The caller takes it."""
+        ...
+
+    def release(self, job: Job) -> None:
+        """The job has ended, or gives up what it holds."""
+        ...
+
+    def held(self, floor: Hall) -> int:
+        """GPUs that are free and that no other gang may use."""
+        ...

@@ -6,8 +6,6 @@ differ in which rack they choose, and in what a gang holds while it waits or run
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.node import Node
 from planner.model.pod import PodShape
@@ -20,28 +18,6 @@ from planner.simulation.hall import Hall, Taken
 from planner.simulation.jobs import Job
 
 RACK = "rack"
-
-
-class Strategy(Protocol):
-    """A way to place gangs.
-
-    `partial`: it may place a part of a gang, which then holds that part and waits.
-    """
-
-    name: str
-    partial: bool
-
-    def place(self, job: Job, floor: Hall) -> Taken:
-        """What to take for (more of) the job; empty for nothing. The caller takes it."""
-        ...
-
-    def release(self, job: Job) -> None:
-        """Called when the job has ended or gives up its part."""
-        ...
-
-    def held(self, floor: Hall) -> int:
-        """Free GPUs that no other gang may use."""
-        ...
 
 
 def in_one_rack(job: Job, floor: Hall) -> bool:

@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.errors import Where
-from planner.model.node import BoundPod, Node
+from planner.model.node import Node
+from planner.model.pod import BoundPod
 from planner.model.topology import HOSTNAME, Link, Topology
 from planner.planning.plan import plan
 from webhook.admission.decision import decide

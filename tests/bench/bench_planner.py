@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from dataclasses import dataclass, field, replace
 
 from planner.cluster.snapshot import Snapshot, snapshot
-from planner.model.node import BoundPod, Node
-from planner.model.pod import PodShape
+from planner.model.node import Node
+from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.topology import HOSTNAME, Topology
 from planner.planning.plan import plan

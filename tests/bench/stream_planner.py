@@ -21,8 +21,8 @@ from random import Random
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from planner.cluster.snapshot import Snapshot, snapshot
-from planner.model.node import BoundPod, Node
-from planner.model.pod import PodShape
+from planner.model.node import Node
+from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
 from planner.model.topology import HOSTNAME, Topology
 from planner.planning.plan import plan

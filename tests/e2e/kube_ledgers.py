@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from planner.model.answer import Assignment
+from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id
 from tests.e2e.kubectl import Kubectl
 from webhook.kube.api.client import Api, connect

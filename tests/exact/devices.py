@@ -9,8 +9,7 @@ from random import Random
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.claim_spec import ClaimUse
-from planner.model.pod import PodShape
+from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from webhook.functions.device_selectors import read_cluster
 

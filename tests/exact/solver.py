@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from random import Random
 
 from planner.cluster.snapshot import Snapshot, snapshot
-from planner.model.answer import Assignment
-from planner.model.node import BoundPod, Node
-from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
+from planner.model.node import Node
+from planner.model.pod import BoundPod
+from planner.model.podgroup import Assignment, Constraint, PodGroup, PodSet, ReserveMode
 from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import HOSTNAME, Domain, Topology
 from tests.builders import amounts, gang, node, shape, topology

@@ -7,8 +7,7 @@ from itertools import product
 from random import Random
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.claim_spec import ClaimUse
-from planner.model.pod import PodShape
+from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.planning.plan import plan
 from tests.builders import GPU

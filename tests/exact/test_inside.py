@@ -8,7 +8,7 @@ from itertools import product
 from random import Random
 
 from planner.cluster.snapshot import Snapshot, snapshot
-from planner.model.node import BoundPod
+from planner.model.pod import BoundPod
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.planning.plan import plan
 from tests.builders import GPU, gang, node, shape, topology

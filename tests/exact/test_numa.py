@@ -13,8 +13,7 @@ from random import Random
 import pytest
 
 from planner.cluster.snapshot import Snapshot, snapshot
-from planner.model.node import BoundPod
-from planner.model.pod import AlignedRequest, Alignment, PodShape
+from planner.model.pod import AlignedRequest, Alignment, BoundPod, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.node.topology_manager import NumaNode, Zone
 from planner.planning.plan import plan

@@ -11,8 +11,7 @@ from random import Random
 import pytest
 
 from planner.cluster.snapshot import Snapshot, snapshot
-from planner.model.node import BoundPod
-from planner.model.pod import PodShape
+from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan
 from tests.builders import GPU, amounts

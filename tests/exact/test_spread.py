@@ -17,8 +17,8 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.labels import Requirement
-from planner.model.node import BoundPod, Node
-from planner.model.pod import PodTerm, SpreadConstraint
+from planner.model.node import Node
+from planner.model.pod import BoundPod, PodTerm, SpreadConstraint
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.topology import HOSTNAME
 from planner.planning.plan import plan

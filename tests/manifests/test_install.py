@@ -15,8 +15,8 @@ import yaml
 from certs.authority import service_names
 from planner.manifests.reservation import reservation_manifest
 from planner.manifests.topology import topology_from
-from planner.model.answer import Assignment
 from planner.model.errors import Where
+from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import HOSTNAME
 from tests.manifests import generate

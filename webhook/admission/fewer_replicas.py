@@ -14,7 +14,8 @@ from typing import Any
 from planner.manifests.pod import shape_of
 from planner.model.errors import Where
 from planner.model.pod import PodShape
-from planner.model.quantity import Resources, show
+from planner.model.quantity import show
+from planner.model.resources import Resources
 from webhook.functions.node_kinds import NodeKind
 from webhook.workloads import Workload
 

@@ -16,8 +16,8 @@ from planner.model.errors import InputError, Where
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import Job, jobs
 from planner.simulation.results import SimulationResult, WaitingTime, outcome
-from planner.simulation.simulate import WHOLE_RACKS, SimulationRun, simulate
-from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, PodByPod, Strategy
+from planner.simulation.simulate import WHOLE_RACKS, SimulationRun, Strategy, simulate
+from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, PodByPod
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.cli.simulation_plot import PlotScene, plot

@@ -15,8 +15,8 @@ from functools import lru_cache, partial
 from typing import Final, NoReturn
 
 from planner.cluster.snapshot import Snapshot
+from planner.devices.device import SINGLE, Device, Value, Version, own_name
 from planner.devices.selectors import Selector
-from planner.devices.slices import SINGLE, Device, Value, Version, own_name
 from planner.manifests.cluster import read
 from webhook.cel import CelError, CostBudget, Declarations, Program, compile
 from webhook.cel.libraries import quantity, semver

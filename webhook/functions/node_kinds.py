@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from planner.model.labels import NODE_NAME_FIELD, Taint
 from planner.model.node import Node
 from planner.model.pod import PodShape
-from planner.model.quantity import Resources
-from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL
+from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL, Resources
 from planner.node.eligibility import obstacle
 
 GPU = "nvidia.com/gpu"

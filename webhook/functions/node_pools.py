@@ -9,14 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.cel import Function
+from webhook.workloads.node_affinity import REQUIRED
 
 Json = Any
 
 
 NODE_POOL = "kai.scheduler/node-pool"
-
-
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def reached(pod: Json, labels: Json, pools: Json) -> list[str]:

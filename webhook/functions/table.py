@@ -12,12 +12,12 @@ from webhook.functions.devices import DEVICE_FUNCTIONS
 from webhook.functions.keys import KEY_FUNCTIONS
 from webhook.functions.limits import LIMIT_FUNCTIONS
 from webhook.functions.mig import MIG_FUNCTIONS
-from webhook.functions.node_affinity import prefer, require
 from webhook.functions.node_pools import POOL_FUNCTIONS
 from webhook.functions.numa import NUMA_FUNCTIONS
 from webhook.functions.pods import POD_FUNCTIONS
 from webhook.functions.qos import QOS_FUNCTIONS
 from webhook.functions.workloads import WORKLOAD_FUNCTIONS
+from webhook.workloads.node_affinity import prefer, require
 
 FUNCTIONS: Mapping[str, Function] = {
     "nodeAffinity.require": Function(require, 2, 2),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner.model.node import DEFAULT_SCHEDULER, BoundPod
+from planner.model.pod import DEFAULT_SCHEDULER, BoundPod
 
 Json = Mapping[str, Any]
 

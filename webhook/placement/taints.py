@@ -16,7 +16,7 @@ from planner.model.labels import NODE_NAME_FIELD, RESERVED_TAINT, Requirement
 from planner.model.natural_order import natural
 from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import HOSTNAME
-from webhook.functions.node_affinity import require
+from webhook.workloads.node_affinity import require
 
 Json = dict[str, Any]
 

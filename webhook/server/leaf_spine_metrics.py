@@ -24,10 +24,6 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 """One of them is the promise: a placement in under 0.5 s."""
 
 
-RECOVERY_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""30 s is the promise for recovery."""
-
-
 _RESULT = {"admitted": "success", "queued": "queued", "rejected": "failure"}
 
 
@@ -106,14 +102,4 @@ def topology_metrics(registry: CollectorRegistry) -> TopologyMetrics:
             _DOMAIN,
             registry=registry,
         ),
-    )
-
-
-def recovery_histogram() -> Histogram:
-    """Seconds from when a gang's lost node was seen until its new place was reserved; on no registry."""
-    return Histogram(
-        "topology_scheduler_recovery_duration_seconds",
-        "From a lost node seen to the gang's new place reserved",
-        buckets=RECOVERY_BUCKETS,
-        registry=None,
     )

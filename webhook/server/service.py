@@ -10,13 +10,14 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable
 from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase, decide
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve, reservation_identity
+from webhook.placement.hold import hold_of
 from webhook.policy.loading.files import PolicyStore
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.in_flight import InFlightReservations
@@ -26,11 +27,6 @@ from webhook.wire.review import Response
 TRY_SECONDS = 3.0
 """How long a call whose place was taken is decided again: less than the deadline of a call (`http.DEADLINE`),
 so that there is time to answer "apply again"."""
-
-
-HOLD_SECONDS = 300.0
-"""Time to live of a reservation that no validating call has claimed, since the object was never stored. The
-API server makes that call within seconds of the mutating one."""
 
 
 OWNER_LOOKS, OWNER_PAUSE = 50, 0.02
@@ -157,7 +153,7 @@ class Service:
     async def _reserve(self, step: Reserve, now: float) -> None:
         """Reserve. Another place for the gang, reserved by another call, is a conflict too: the answer must
         name the place that the ledger holds."""
-        hold = replace(step.reservation, created=now, expires=now + HOLD_SECONDS)
+        hold = hold_of(step.reservation, now)
         held = await self.ledger.reserve(hold, step.planned_on, now, step.headroom)
         if reservation_identity(held) != reservation_identity(hold):
             raise Conflict(held.gang)

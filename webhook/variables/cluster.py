@@ -21,8 +21,7 @@ from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import TopologyTree
 from planner.manifests.label_presets import NODE_POOL
-from planner.model.quantity import Resources
-from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL
+from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL, Resources
 from planner.model.topology import Topology
 from planner.node.mig import profiles_of
 from webhook.functions.node_kinds import node_kinds

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from planner.manifests.requirements import node_term_json
-from planner.model.node import DEFAULT_SCHEDULER
+from planner.model.pod import DEFAULT_SCHEDULER
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from webhook.placement.group_members import GroupMember

@@ -10,6 +10,7 @@
   `annotation_keys`; `implied_labels`: labels that a controller adds to its pods
 - `pod_groups`: pods of a wider gang; `subgroups`: their parts
 - `reader`, `gangs`: all of it put together; `templates`: a template as a Pod and back
+- `node_affinity`: terms added to what a pod requires or prefers
 - `merge`: pods of one gang in the same files
 
 Begin with `kinds`, then `reader.read`.

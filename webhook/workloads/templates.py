@@ -19,7 +19,7 @@ def pod_of(template: Template, obj: Mapping[str, Any]) -> Json:
     """
     if not template.path:
         return copy.deepcopy(dict(obj))
-    metadata = copy.deepcopy(_at(obj, template.metadata_path)) or {}
+    metadata = copy.deepcopy(value_at(obj, template.metadata_path)) or {}
     if template.metadata_path == template.path:  # Grove keeps labels and annotations beside the spec
         metadata = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
     namespace = (obj.get("metadata") or {}).get("namespace")
@@ -29,7 +29,7 @@ def pod_of(template: Template, obj: Mapping[str, Any]) -> Json:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": metadata,
-        "spec": copy.deepcopy(_at(obj, template.spec_path)),
+        "spec": copy.deepcopy(value_at(obj, template.spec_path)),
     }
 
 
@@ -41,29 +41,30 @@ def write_pod(obj: Mapping[str, Any], template: Template, pod: Mapping[str, Any]
     _put(written, template.spec_path, copy.deepcopy(pod["spec"]))
     metadata = _own_metadata(written, template, copy.deepcopy(dict(pod.get("metadata") or {})))
     if template.metadata_path == template.path:
-        clique = _at(written, template.path)
+        clique = value_at(written, template.path)
         clique.update({key: metadata[key] for key in ("labels", "annotations") if key in metadata})
-    elif metadata or "metadata" in _at(written, template.path):
-        before = _at(written, template.metadata_path)
+    elif metadata or "metadata" in value_at(written, template.path):
+        before = value_at(written, template.metadata_path)
         _put(written, template.metadata_path, metadata if metadata or before is not None else None)
     return written
 
 
 def _own_metadata(obj: Json, template: Template, metadata: Json) -> Json:
     """The pod's metadata without the namespace that `pod_of` lent it."""
-    before = _at(obj, template.metadata_path) or {}
+    before = value_at(obj, template.metadata_path) or {}
     lent = (obj.get("metadata") or {}).get("namespace")
     if "namespace" not in before and metadata.get("namespace") == lent:
         metadata.pop("namespace", None)
     return metadata
 
 
-def _at(obj: Any, path: Path) -> Any:
+def value_at(obj: Any, path: Path) -> Any:
+    """What stands at the path in a JSON value; None where a mapping has not the last key."""
     for step in path:
         obj = obj.get(step) if isinstance(obj, Mapping) else obj[step]
     return obj
 
 
 def _put(obj: Json, path: Path, value: Any) -> None:
-    parent = _at(obj, path[:-1])
+    parent = value_at(obj, path[:-1])
     parent[path[-1]] = value

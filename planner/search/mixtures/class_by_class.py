@@ -13,9 +13,8 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import TopologyTree
-from planner.model.answer import Assignment
 from planner.model.pod_class import PodClass
-from planner.model.podgroup import ReserveMode
+from planner.model.podgroup import Assignment, ReserveMode
 from planner.model.reservation import Reservation, traits_of
 from planner.model.topology import ROOT
 from planner.model.work_budget import WorkBudget

@@ -21,12 +21,13 @@ from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.search.capacity_classes import CapacityClass, CapacityClasses, Exclusivity
-from planner.search.domain_packing import DomainPacking, FrontierSearch, PodsByNode
+from planner.search.domain_packing import DomainPacking, FrontierSearch
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.mixtures.host_assignment import ChosenDomain, HostAssignment, PodsByHost
 from planner.search.mixtures.pooled_classes import Direction, PooledClasses, directions, weight
 from planner.search.objective import Weights
 from planner.search.pod_counts import PodCount
+from planner.search.result import PodsByNode
 
 _FIRST = 150_000
 """Sums of mixtures that a piece of work tries before it is looked at pooled: a twentieth of a plan's

@@ -30,13 +30,13 @@ from planner.model.natural_order import natural
 from planner.model.pod_class import PodClass
 from planner.model.resolved import NodeExclusion
 from planner.model.topology import ROOT
-from planner.search.level_search import LevelSearch
 from planner.search.mixtures.equivalent_classes import merged
 from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.domain_caps import DomainCap, value_of
 from planner.search.rules.label_levels import refined, under_values
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_over_labels import LabelCap
+from planner.search.rules.tree_search import TreeSearch
 from planner.search.space import SearchSpace
 
 MAX_MENDS = 32
@@ -72,7 +72,7 @@ class _Candidate(NamedTuple):
     variant: _Variant
 
 
-def values_of(level_search: LevelSearch, pod_class: PodClass) -> int:
+def values_of(level_search: TreeSearch, pod_class: PodClass) -> int:
     """The domains over which the pod class's pods must differ, of the label with the fewest; at most its
     pods."""
     fewest = pod_class.count
@@ -88,7 +88,7 @@ class LabelRuleSearch:
 
     def __init__(
         self,
-        level_search: LevelSearch,
+        level_search: TreeSearch,
         pod_classes: PodClasses,
         required: int,
         limits: Sequence[LabelCap],
@@ -258,7 +258,7 @@ class LabelRuleSearch:
             self._serial += 1
             budget = self._effort.budget(first=first)
             before = budget.left
-            inner = LevelSearch(replace(self._space, caps=variant.caps), outer.request, outer.mode, budget)
+            inner = outer.in_space(replace(self._space, caps=variant.caps), budget)
             result = inner.search(variant.pod_classes, self._required)
             placement = result.placement
             self._effort.spend(before, budget, ended=not result.complete)

@@ -16,9 +16,8 @@ from dataclasses import replace
 
 from planner.model.answer import LevelAttempt
 from planner.model.pod_class import PodClass
-from planner.request.topology_spread import CAUSE as SPREAD
+from planner.model.resolved import SPREAD_CAUSE
 from planner.search.binding_order import BindingOrderCheck, Seat
-from planner.search.level_search import LevelSearch
 from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.anti_affinity_over_labels import CAUSE, LabelRuleSearch, PodClasses, values_of
 from planner.search.rules.search_effort import SearchEffort
@@ -32,6 +31,7 @@ from planner.search.rules.spread_over_labels import (
     numbers,
     rules_of,
 )
+from planner.search.rules.tree_search import TreeSearch
 
 _PART = 8
 """Each step of the search for the number of pods that have a place takes an eighth of a plan's effort at
@@ -46,9 +46,14 @@ def has_rules(pod_classes: Sequence[PodClass]) -> bool:
     )
 
 
-def place_by_rules(level_search: LevelSearch, pod_classes: PodClasses, required: int) -> LevelSearchResult:
+def place_by_rules(level_search: TreeSearch, pod_classes: PodClasses, required: int) -> LevelSearchResult:
     """The best placement that keeps every rule, inside one domain of the required level."""
-    result = _RuleSearch(level_search, pod_classes, required, SearchEffort(level_search)).result()
+    result = _RuleSearch(
+        level_search,
+        pod_classes,
+        required,
+        SearchEffort(len(level_search.space.tree.nodes), level_search.budget),
+    ).result()
     if result.placement is not None:
         return result
     if not result.attempts:
@@ -64,7 +69,7 @@ class _RuleSearch:
     """One search for the best placement; where pods are to be spread, over all the ways to."""
 
     def __init__(
-        self, level_search: LevelSearch, pod_classes: PodClasses, required: int, effort: SearchEffort
+        self, level_search: TreeSearch, pod_classes: PodClasses, required: int, effort: SearchEffort
     ) -> None:
         self._level_search, self._pod_classes, self._required, self._effort = (
             level_search,
@@ -157,12 +162,12 @@ class _RuleSearch:
         return _keeps(self._level_search, self._rules, placement)
 
 
-def _order(level_search: LevelSearch, placement: Placement) -> tuple[int, int]:
+def _order(level_search: TreeSearch, placement: Placement) -> tuple[int, int]:
     """The finest domain, then the least cost."""
     return (level_search.space.tree.topology.host_index - placement.branch.level, placement.cost)
 
 
-def _keeps(level_search: LevelSearch, rules: Sequence[SpreadRule], placement: Placement) -> bool:
+def _keeps(level_search: TreeSearch, rules: Sequence[SpreadRule], placement: Placement) -> bool:
     """Whether a placement keeps every constraint in the end, and its pods can be bound one by one."""
     tree = level_search.space.tree
     seats: list[Seat] = []
@@ -187,7 +192,7 @@ def _keeps(level_search: LevelSearch, rules: Sequence[SpreadRule], placement: Pl
 
 
 def _pinned(
-    level_search: LevelSearch, placement: Placement, seats: Sequence[Seat]
+    level_search: TreeSearch, placement: Placement, seats: Sequence[Seat]
 ) -> dict[int, frozenset[str]]:
     """The nodes that the plan pins each pod class to: its hosts, or the domains that the gang holds whole."""
     tree = level_search.space.tree
@@ -218,7 +223,7 @@ def _rejoined(placement: Placement, pod_classes: PodClasses, cut_from: Sequence[
 
 
 def _with_pods_that_fit(
-    level_search: LevelSearch, pod_classes: PodClasses, required: int, attempts: Sequence[LevelAttempt]
+    level_search: TreeSearch, pod_classes: PodClasses, required: int, attempts: Sequence[LevelAttempt]
 ) -> tuple[LevelAttempt, ...]:
     """The attempts, the last one with the number of pods that have a place under the rules.
 
@@ -231,11 +236,16 @@ def _with_pods_that_fit(
     middle = max_pods  # as many as there are values, which is the likeliest
     while min_pods < max_pods:
         fewer = replace(pod_classes[0], count=middle, parts=((pod_classes[0].parts[0][0], middle),))
-        search = _RuleSearch(level_search, (fewer,), required, SearchEffort(level_search, _PART))
+        search = _RuleSearch(
+            level_search,
+            (fewer,),
+            required,
+            SearchEffort(len(level_search.space.tree.nodes), level_search.budget, _PART),
+        )
         if search.result().placement is None:
             max_pods = middle - 1
         else:
             min_pods = middle
         middle = (min_pods + max_pods + 1) // 2
-    note = SPREAD if any(pod_class.shape.spread_states for pod_class in pod_classes) else CAUSE
+    note = SPREAD_CAUSE if any(pod_class.shape.spread_states for pod_class in pod_classes) else CAUSE
     return (*attempts[:-1], replace(attempts[-1], fits=min_pods, note=note))

@@ -6,7 +6,6 @@ a tree of 504 nodes: a search costs 2,000 + 6 * 504 = 5,024 besides its sums; 3,
 from __future__ import annotations
 
 from planner.model.work_budget import BUDGET, WorkBudget
-from planner.search.level_search import LevelSearch
 
 _EFFORT = BUDGET
 """The work of all searches for one gang together, in sums."""
@@ -18,11 +17,12 @@ few sums end in time as well."""
 
 
 class SearchEffort:
-    """The work that may still be done for one gang, over several searches. The first is always made."""
+    """The work that may still be done for one gang, over several climbs of a tree with so many
+    `nodes`, each within `outer`. The first is always made."""
 
-    def __init__(self, level_search: LevelSearch, part: int = 1) -> None:
-        self._cost = _CLIMB + _NODE * len(level_search.space.tree.nodes)
-        self._outer = level_search.budget
+    def __init__(self, nodes: int, outer: WorkBudget, part: int = 1) -> None:
+        self._cost = _CLIMB + _NODE * nodes
+        self._outer = outer
         self._left = _EFFORT // part
 
     @property

@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 from planner.cluster.tree import Subtree
 from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
-from planner.search.level_search import LevelSearch
 from planner.search.result import Placement
 from planner.search.rules.domain_caps import DomainCap, value_of
 from planner.search.rules.label_levels import under_values
 from planner.search.rules.spread_over_labels import PodClasses, SpreadRule
+from planner.search.rules.tree_search import TreeSearch
 from planner.search.space import SearchSpace
 
 
@@ -42,7 +42,7 @@ UNDECIDED = SpreadOutcome((), decided=False)
 
 
 def spread_one_class(
-    search: LevelSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
+    search: TreeSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
 ) -> SpreadOutcome:
     """Places for pods of one class under one spread constraint; undecided where more is asked of them."""
     if (
@@ -72,7 +72,7 @@ def _spread_alone(pod_class: PodClass, rule: SpreadRule) -> bool:
 class _DomainsOfLabel:
     """The label's domains, above everything, and what each of them holds."""
 
-    def __init__(self, search: LevelSearch, pod_class: PodClass, rule: SpreadRule) -> None:
+    def __init__(self, search: TreeSearch, pod_class: PodClass, rule: SpreadRule) -> None:
         self._search, self._pod_class, self._rule = search, pod_class, rule
         plain = search.space
         above = under_values(plain.base.capacities, replace(plain, plain=plain.tree), rule.spread.key)
@@ -126,10 +126,10 @@ class _DomainsOfLabel:
         cap = DomainCap(0, (0,), (0,), max_pods, 0)
         return self._level_search((cap,)).search((self._pod_class,), ROOT).placement
 
-    def _level_search(self, caps: tuple[DomainCap, ...]) -> LevelSearch:
+    def _level_search(self, caps: tuple[DomainCap, ...]) -> TreeSearch:
         outer = self._search
         budget = outer.budget if outer.budget.hard else replace(outer.spare)
-        return LevelSearch(replace(self._space, caps=caps), outer.request, outer.mode, budget)
+        return outer.in_space(replace(self._space, caps=caps), budget)
 
     def _by_value(self, placement: Placement) -> Counter[str]:
         """By the label's value how many pods the placement has there."""

@@ -21,9 +21,8 @@ from itertools import product
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.pod import SpreadConstraint
 from planner.model.pod_class import PodClass
-from planner.model.resolved import NodeExclusion, SpreadState
+from planner.model.resolved import SPREAD_CAUSE, NodeExclusion, SpreadState
 from planner.model.topology import ROOT
-from planner.request.topology_spread import CAUSE
 
 PodClasses = tuple[PodClass, ...]
 
@@ -163,7 +162,7 @@ def clear_of(pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Seque
     kept_off: list[PodClass] = []
     for index, pod_class in enumerate(pod_classes):
         names = frozenset(name for rule in rules if index in rule.keepers for name in rule.nodes)
-        exclusion = NodeExclusion(NODE_NAME_FIELD, names, CAUSE)
+        exclusion = NodeExclusion(NODE_NAME_FIELD, names, SPREAD_CAUSE)
         kept_off.append(
             replace(
                 pod_class, shape=replace(pod_class.shape, exclusions=(*pod_class.shape.exclusions, exclusion))

@@ -12,7 +12,8 @@ from planner.cluster.snapshot import snapshot
 from planner.manifests.cluster import read
 from planner.model.errors import InputError
 from planner.model.labels import Toleration
-from planner.model.node import BoundPod, Node
+from planner.model.node import Node
+from planner.model.pod import BoundPod
 from planner.model.topology import HOSTNAME, Link, Topology
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

@@ -15,7 +15,7 @@ from planner.cluster.occupancy import Pods
 from planner.cluster.persistent_map import PersistentMap
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.labels import Taint, Toleration
-from planner.model.node import BoundPod
+from planner.model.pod import BoundPod
 from planner.model.reservation import Book
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

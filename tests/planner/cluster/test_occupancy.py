@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.answer import Assignment
-from planner.model.node import BoundPod
+from planner.model.pod import BoundPod
+from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation
 from tests.builders import GPU, amounts, cluster
 

@@ -9,8 +9,7 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.manifests.reservation import reservation_manifest
-from planner.model.claim_spec import ClaimUse
-from planner.model.pod import PodShape
+from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

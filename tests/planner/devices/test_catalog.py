@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.devices.device import Device, Version
 from planner.devices.selectors import meets_selector
-from planner.devices.slices import Device, Version
 from planner.model.answer import Answer
-from planner.model.claim_spec import ClaimUse
-from planner.model.pod import PodShape
+from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import FabricWish, PodGroup, PodSet
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.claim_spec import ClaimUse
-from planner.model.pod import PodShape
+from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

@@ -6,8 +6,7 @@ import pytest
 
 from planner.cluster.snapshot import snapshot
 from planner.model.labels import Requirement, Toleration
-from planner.model.node import BoundPod
-from planner.model.pod import PodShape
+from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import Constraint
 from planner.model.topology import short
 from planner.planning.plan import plan

@@ -12,7 +12,7 @@ from planner.leafspine.rules import leaves_for
 from planner.manifests.cluster import read
 from planner.manifests.settings import with_config
 from planner.model.errors import InputError, Where
-from planner.model.node import BoundPod
+from planner.model.pod import BoundPod
 from planner.model.podgroup import FabricWish
 from planner.model.settings import DEFAULTS, WEIGHTS
 from planner.model.topology import HOSTNAME, Link, Topology
@@ -262,7 +262,7 @@ def test_no_more_than_48_sets_of_leaves_are_tried(monkeypatch):
         tried.append(1)
         return place(problem, budget)
 
-    monkeypatch.setattr("planner.leafspine.rules.place", counted)
+    monkeypatch.setattr("planner.extensions.place.place", counted)
     pair = (pod_set(8, shape(gpu=8), name="a"), pod_set(8, shape(gpu=8, cpu=8), name="b"))
     wishing_pair = replace(gang(*pair, reserve="nodes"), fabric=FabricWish(stated=True))
     answer = plan(fabric(30, 3), wishing_pair)

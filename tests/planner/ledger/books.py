@@ -8,7 +8,7 @@ zone z
 
 from dataclasses import replace
 
-from planner.model.answer import Assignment
+from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id
 
 RACKS = {"r1": ("n1", "n2"), "r2": ("n3", "n4"), "r10": ("n5", "n6")}

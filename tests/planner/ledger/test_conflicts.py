@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.ledger.conflicts import Blocked, RecordedReservation, judge
-from planner.model.answer import Assignment
+from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation
 
 HERE = Reservation(

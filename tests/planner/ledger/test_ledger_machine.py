@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from planner.ledger.ledger import Conflict
 from planner.ledger.sqlite import SqliteLedger
-from planner.model.answer import Assignment
+from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id
 
 GANGS = st.sampled_from(["a", "b", "c", "d"])

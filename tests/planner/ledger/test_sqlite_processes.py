@@ -12,7 +12,7 @@ from planner.ledger.sqlite import SqliteLedger
 
 HEAD = """
 import asyncio, sys
-from planner.model.answer import Assignment
+from planner.model.podgroup import Assignment
 from planner.ledger.ledger import Conflict
 from planner.model.reservation import Reservation, reservation_id
 from planner.ledger.sqlite import SqliteLedger

@@ -10,8 +10,8 @@ import pytest
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.manifests.gpu_sharing import share_asked
 from planner.model.errors import InputError, Where
-from planner.model.node import BoundPod, Node
-from planner.model.pod import PodShape
+from planner.model.node import Node
+from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import PodGroup
 from planner.model.resources import MEMORY_LABEL
 from planner.node.gpu_sharing import MARKER, Share, packs, share_named

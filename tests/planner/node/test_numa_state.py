@@ -10,11 +10,9 @@ from planner.cluster.snapshot import Snapshot, snapshot
 from planner.manifests.cluster import read
 from planner.manifests.pod import shape_of
 from planner.manifests.reservation import reservation_from, reservation_manifest
-from planner.model.answer import Assignment
 from planner.model.errors import InputError, Where
-from planner.model.node import BoundPod
-from planner.model.pod import AlignedRequest, Alignment
-from planner.model.podgroup import PodSet
+from planner.model.pod import AlignedRequest, Alignment, BoundPod
+from planner.model.podgroup import Assignment, PodSet
 from planner.model.reservation import Reservation
 from planner.node.numa_state import pods_to_come
 from planner.planning.plan import plan

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import snapshot
 from planner.model.labels import Requirement
-from planner.model.node import BoundPod
+from planner.model.pod import BoundPod
 from planner.model.reservation import Book
 from planner.planning.node_affinity import requirements
 from planner.planning.plan import plan

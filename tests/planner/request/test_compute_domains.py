@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.claim_spec import ClaimUse
-from planner.model.pod import PodShape
+from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.planning.plan import plan
 from tests.builders import GPU

@@ -11,7 +11,7 @@ from planner.manifests.cluster import read
 from planner.manifests.pod import shape_of
 from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.model.errors import InputError, Where
-from planner.model.node import BoundPod
+from planner.model.pod import BoundPod
 from planner.model.podgroup import PodSet
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

@@ -8,7 +8,8 @@ from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from planner.request import resolve as stage
 from planner.request.resolve import resolve
-from planner.search.place import assignments_of, hosts_of, place
+from planner.search.outcome import assignments_of, hosts_of
+from planner.search.place import place
 from tests.builders import gang, pod_set, racks, shape
 
 STEPS = ("with_devices", "_settled", "check", "candidates", "topology_request")

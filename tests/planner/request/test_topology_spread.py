@@ -16,7 +16,8 @@ from planner.cluster.snapshot import Snapshot, snapshot
 from planner.manifests.pod import shape_of
 from planner.model.errors import InputError, Where
 from planner.model.labels import Taint
-from planner.model.node import BoundPod, Node
+from planner.model.node import Node
+from planner.model.pod import BoundPod
 from planner.model.podgroup import PodSet
 from planner.model.reservation import reservation_id
 from planner.planning.plan import plan

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from planner.model.node import BoundPod
+from planner.model.pod import BoundPod
 from planner.planning.plan import plan
 from planner.search.joint_bounds import LevelPairBound, fewest_by_level
 from tests.builders import GPU, cluster, gang

@@ -9,8 +9,8 @@ import yaml
 
 from planner.ledger.sqlite import SqliteLedger
 from planner.manifests.reservation import reservation_from, reservation_manifest
-from planner.model.answer import Assignment
 from planner.model.errors import Where
+from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id
 from webhook.cli.main import main
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from planner.devices.device import Device, Version
 from planner.devices.selectors import meets_selector
-from planner.devices.slices import Device, Version
 from planner.manifests.cluster import read
-from planner.model.claim_spec import ClaimUse
-from planner.model.pod import PodShape
+from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.planning.plan import plan
 from webhook.functions.device_selectors import DEVICE_SELECTORS, read_cluster

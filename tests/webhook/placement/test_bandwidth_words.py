@@ -5,7 +5,8 @@ from __future__ import annotations
 import yaml
 
 from planner.cluster.snapshot import Snapshot, snapshot
-from planner.model.node import BoundPod, Node
+from planner.model.node import Node
+from planner.model.pod import BoundPod
 from planner.model.topology import HOSTNAME, Topology
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.node import BoundPod
+from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

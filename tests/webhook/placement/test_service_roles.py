@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.model.answer import Assignment
+from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation
 from webhook.placement.service_roles import beside, role_of
 

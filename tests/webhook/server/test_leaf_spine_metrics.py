@@ -7,7 +7,7 @@ import asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.webhook.calls import example
-from webhook.server.leaf_spine_metrics import recovery_histogram
+from webhook.kube.controller.recovery_metrics import recovery_histogram
 from webhook.server.metrics import metrics
 
 

@@ -21,16 +21,16 @@ from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.gated_pods import let_in
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.controller.pace import PositionPace
+from webhook.kube.controller.recovery_metrics import recovery_histogram
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.gangs import WATCHED, Gang, Ref, Unbound, gangs_of, seconds
 from webhook.kube.state.workload_watch import QueueWatch
+from webhook.placement.hold import hold_of
 from webhook.placement.pod_affinity import host_of
 from webhook.placement.stamp import placement_note
 from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
-from webhook.server.leaf_spine_metrics import recovery_histogram
-from webhook.server.service import HOLD_SECONDS
 from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION
 
@@ -218,7 +218,7 @@ class Controller:
     async def _hold(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
         """Reserve, claim for the workload, and say so on it."""
         now = self._clock()
-        hold = replace(reservation, created=now, expires=now + HOLD_SECONDS)
+        hold = hold_of(reservation, now)
         await self._ledger.reserve(hold, world.snapshot.revision, now)
         await self._ledger.claim(hold.id, gang.ref.uid, now)
         self._seen |= {hold.id}  # its Job may be deleted before the next look

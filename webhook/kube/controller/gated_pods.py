@@ -13,8 +13,8 @@ from typing import Any
 from planner.manifests.requirements import node_term_json
 from planner.model.labels import Requirement, Term
 from planner.model.topology import HOSTNAME
-from webhook.functions.node_affinity import REQUIRED
 from webhook.workloads.annotation_keys import QUEUED_GATE
+from webhook.workloads.node_affinity import REQUIRED
 
 Json = dict[str, Any]
 

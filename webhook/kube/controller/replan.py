@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.answer import Answer, Assignment
+from planner.model.answer import Answer
 from planner.model.labels import Requirement, Term
-from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.podgroup import Assignment, Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain, Topology, common_domain, contains
 from planner.planning.plan import plan

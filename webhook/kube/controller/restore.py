@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import RecordedReservation, in_the_way
-from planner.model.answer import Answer, Assignment
-from planner.model.node import BoundPod
-from planner.model.podgroup import PodGroup
+from planner.model.answer import Answer
+from planner.model.pod import BoundPod
+from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import common_domain
 from planner.planning.plan import plan

@@ -19,7 +19,8 @@ from planner.manifests.cluster import node_from, pod_from
 from planner.manifests.fields import CachedDocument
 from planner.manifests.settings import KNOWN
 from planner.model.errors import InputError, Where
-from planner.model.node import BoundPod, Node
+from planner.model.node import Node
+from planner.model.pod import BoundPod
 from webhook.admission.environment import Environment, pod_groups
 from webhook.functions.device_selectors import read_cluster
 from webhook.kube.api.client import Api, Json

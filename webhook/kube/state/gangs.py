@@ -13,11 +13,11 @@ from typing import Any
 
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
-from webhook.jsontools.path import Path
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.workload_plan import replica_of
 from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.annotation_keys import POD_SET, QUEUED_GATE, RESERVATION
+from webhook.workloads.templates import value_at
 
 Json = Mapping[str, Any]
 
@@ -269,14 +269,8 @@ def _owner(item: Json) -> str:
 def _notes(item: Json, workload: Workload) -> tuple[PlacementAnnotation, ...]:
     """What plans wrote onto the object and each of its templates."""
     places = [("metadata",), *(template.metadata_path for template in workload.templates)]
-    found = (placement_annotation((_at(item, place) or {}).get("annotations") or {}) for place in places)
+    found = (placement_annotation((value_at(item, place) or {}).get("annotations") or {}) for place in places)
     return tuple(dict.fromkeys(note for note in found if note.decision))
-
-
-def _at(item: Any, path: Path) -> Any:
-    for step in path:
-        item = item.get(step) if isinstance(item, Mapping) else item[step]
-    return item
 
 
 def _stated(group: PodGroup) -> int:

@@ -16,7 +16,8 @@ from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.manifests.cluster import aliased
 from planner.manifests.label_presets import INFERRED, infer
-from planner.model.node import BoundPod, Node
+from planner.model.node import Node
+from planner.model.pod import BoundPod
 from planner.model.topology import Topology
 
 MANY = 4000

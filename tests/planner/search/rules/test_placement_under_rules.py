@@ -14,7 +14,7 @@ import pytest
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.manifests.pod import shape_of
 from planner.model.errors import Where
-from planner.model.node import BoundPod
+from planner.model.pod import BoundPod
 from planner.model.podgroup import PodSet
 from planner.planning.plan import plan
 from tests.builders import amounts, gang, node, topology

@@ -8,8 +8,7 @@ import pytest
 
 from planner.cluster.snapshot import snapshot
 from planner.model.labels import Requirement
-from planner.model.node import BoundPod
-from planner.model.pod import SpreadConstraint
+from planner.model.pod import BoundPod, SpreadConstraint
 from planner.planning.plan import plan
 from tests.builders import GPU, gang, node, pod_set, shape, topology
 

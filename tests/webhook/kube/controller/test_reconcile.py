@@ -8,7 +8,7 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import Requirement
-from planner.model.node import BoundPod
+from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, racks

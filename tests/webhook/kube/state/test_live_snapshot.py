@@ -9,7 +9,8 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import Taint
-from planner.model.node import BoundPod, Node
+from planner.model.node import Node
+from planner.model.pod import BoundPod
 from planner.model.reservation import Book
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

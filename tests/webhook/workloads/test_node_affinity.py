@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.functions.node_affinity import PREFERRED, REQUIRED, prefer, require
+from webhook.workloads.node_affinity import PREFERRED, REQUIRED, prefer, require
 
 RACK_1 = {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r1"]}]}
 RACK_2 = {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r2"]}]}
