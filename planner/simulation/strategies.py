@@ -142,7 +142,7 @@ def _turn(node: int, job: Job, floor: Hall) -> int:
 
 
 class PlannedStrategy:
-    """Bayplan: `planner.plan` on a snapshot with every running gang's reservation.
+    """Bayplan: `planner.planning.plan.plan` on a snapshot with every running gang's reservation.
 
     With `mode` `domain`, gangs of `hold_from` GPUs and more hold whole domains; all others hold their nodes.
     """

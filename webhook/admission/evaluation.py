@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
+from planner.node.node_groups import NodeGroup
 from webhook.admission.context import RequestContext
 from webhook.admission.fewer_replicas import fewer_replicas
 from webhook.admission.plan_step import PlanStep
 from webhook.admission.unchanged import mendable, needs_plan
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
-from webhook.functions.node_kinds import NodeKind
 from webhook.jsontools.path import Path
 from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.group_members import GroupMember, members, other_members
@@ -123,7 +123,7 @@ class Evaluation:
         """A sentence for each template of which fewer pods fit after the policies than before."""
         if self._snapshot is None:
             return []
-        kinds: Sequence[NodeKind] = cluster_variable(self._snapshot)["nodeKinds"]  # type: ignore[assignment]
+        kinds: Sequence[NodeGroup] = cluster_variable(self._snapshot)["nodeKinds"]  # type: ignore[assignment]
         return fewer_replicas(before, after, self.workload(after), kinds)
 
     # What the policy engine asks for.

@@ -16,7 +16,7 @@ from planner.model.errors import Where
 from planner.model.pod import PodShape
 from planner.model.quantity import show
 from planner.model.resources import Resources
-from webhook.functions.node_kinds import NodeKind
+from planner.node.node_groups import NodeGroup
 from webhook.workloads import Workload
 
 Json = Mapping[str, Any]
@@ -26,7 +26,7 @@ _MOST_PODS = 10**9
 """Pods of a request that asks for nothing; every node bounds its pods, so this stands for "any number"."""
 
 
-def fewer_replicas(before: Json, after: Json, workload: Workload, kinds: Sequence[NodeKind]) -> list[str]:
+def fewer_replicas(before: Json, after: Json, workload: Workload, kinds: Sequence[NodeGroup]) -> list[str]:
     """A sentence for each pod template of which fewer pods fit after the policies than before."""
     sentences: list[str] = []
     for template in workload.templates:
@@ -36,7 +36,7 @@ def fewer_replicas(before: Json, after: Json, workload: Workload, kinds: Sequenc
     return sentences
 
 
-def _told(written: Json, changed: Json, kinds: Sequence[NodeKind], pod_set: str) -> Iterator[str]:
+def _told(written: Json, changed: Json, kinds: Sequence[NodeGroup], pod_set: str) -> Iterator[str]:
     try:
         shape, after = shape_of(written, Where()), shape_of(changed, Where())
     except ValueError:
@@ -58,7 +58,7 @@ def _told(written: Json, changed: Json, kinds: Sequence[NodeKind], pod_set: str)
         )
 
 
-def _pods(kind: NodeKind, requests: Resources) -> int:
+def _pods(kind: NodeGroup, requests: Resources) -> int:
     """How many such pods one empty node of this kind holds."""
     return min(
         (kind.allocatable.get(name, 0) // amount for name, amount in requests.items() if amount > 0),

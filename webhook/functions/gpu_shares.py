@@ -10,14 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.model.pod import PodShape
-from webhook.functions.node_kinds import NodeKind, asked_gpus, could_take
-
-RESERVE_CPU = 2_000
-"""Millicores of each node that shares leave to DaemonSets (drivers, exporters, network agents)."""
-
-
-RESERVE_MEMORY = 4 * 2**30
-"""Bytes of each node that shares leave to them."""
+from planner.node.node_groups import RESERVE_CPU, RESERVE_MEMORY, NodeGroup, asked_gpus, could_take
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +21,7 @@ class Share:
     memory: int
 
 
-def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeKind]) -> Share | None:
+def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeGroup]) -> Share | None:
     """The smallest share on any node that could take the pod, which claims so many GPUs besides its requests.
 
     Where no node has enough for it, nodes count that it may go to by labels and taints; such a node is then
@@ -46,12 +39,12 @@ def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeKind]) -> Share 
     return Share(min(share.cpu for share in shares), min(share.memory for share in shares))
 
 
-def _share(kind: NodeKind, asked: Mapping[str, int], claimed: int) -> Share:
+def _share(kind: NodeGroup, asked: Mapping[str, int], claimed: int) -> Share:
     gpus = max(_offered(kind, asked), sum(asked.values()) + claimed)
     cpu = max(0, kind.allocatable.get("cpu", 0) - RESERVE_CPU) // (1000 * gpus)
     return Share(cpu, max(0, kind.allocatable.get("memory", 0) - RESERVE_MEMORY) // gpus)
 
 
-def _offered(kind: NodeKind, asked: Mapping[str, int]) -> int:
+def _offered(kind: NodeGroup, asked: Mapping[str, int]) -> int:
     """The GPUs of a node of this kind that are of the sort asked for; all of them where GPUs are claimed."""
     return sum(kind.allocatable.get(name, 0) for name in asked) if asked else kind.gpus

@@ -16,6 +16,7 @@ from planner.manifests.pod import effective_request, shape_of
 from planner.model.errors import Where
 from planner.model.pod import PodShape
 from planner.model.quantity import amount, show
+from planner.node.node_groups import NodeGroup, could_take
 from webhook.cel import Function
 from webhook.functions.container_amounts import (
     RESOURCES,
@@ -28,7 +29,6 @@ from webhook.functions.container_amounts import (
     written,
 )
 from webhook.functions.gpu_shares import Share, share_of
-from webhook.functions.node_kinds import NodeKind, could_take
 from webhook.functions.pods import count, slices, whole
 
 Json = Any
@@ -48,8 +48,8 @@ class _Task:
     spec: Mapping[str, Json]
     containers: Sequence[StatedContainer]
     shape: PodShape | None
-    kinds: Sequence[NodeKind]
-    able: Sequence[NodeKind]
+    kinds: Sequence[NodeGroup]
+    able: Sequence[NodeGroup]
     share: Share | None
     rules: Mapping[str, Json]
     ranges: Sequence[Mapping[str, Json]]
@@ -129,7 +129,7 @@ def _shape(spec: Mapping[str, Json]) -> PodShape | None:
         return None
 
 
-def _claims(claims: Iterable[Mapping[str, Json]], kinds: Sequence[NodeKind]) -> dict[str, tuple[int, int]]:
+def _claims(claims: Iterable[Mapping[str, Json]], kinds: Sequence[NodeGroup]) -> dict[str, tuple[int, int]]:
     """GPUs and slices by claim, under the container that has them: the first one that uses the claim.
 
     All GPUs of a node (allocationMode All) are as many as the largest node is known to have.

@@ -8,7 +8,7 @@ when empty. `resources`: for each resource the most that one node has. `mig`: by
 (`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
 `gpuShare`: by product and GPU resource, what one GPU's share of its node is (`gpu_shares`). `domains`:
 every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their labels (`cluster_inventory`).
-`nodeKinds`: nodes grouped by what they give, to be handed on to functions (`webhook.functions.node_kinds`).
+`nodeKinds`: nodes grouped by what they give, to be handed on to functions (`planner.node.node_groups`).
 `numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`cluster_hardware`).
 """
 
@@ -24,7 +24,7 @@ from planner.manifests.label_presets import NODE_POOL
 from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL, Resources
 from planner.model.topology import Topology
 from planner.node.mig import profiles_of
-from webhook.functions.node_kinds import node_kinds
+from planner.node.node_groups import node_groups
 from webhook.variables.cluster_hardware import HARDWARE
 from webhook.variables.cluster_inventory import domains, gpu_nodes
 from webhook.variables.gpu_shares import gpu_shares
@@ -187,7 +187,7 @@ _OF_NODES: dict[str, _Maker] = {
     "levels": lambda snapshot: sorted({level for t in _topologies(snapshot) for level in t.levels}),
     "nodePools": _pools,
     "resources": _resources,
-    "nodeKinds": lambda snapshot: node_kinds(snapshot.nodes.values()),
+    "nodeKinds": lambda snapshot: node_groups(snapshot.nodes.values()),
     "gpuShare": lambda snapshot: gpu_shares(snapshot.nodes.values()),
     "domains": domains,
     "gpuNodes": lambda snapshot: gpu_nodes(snapshot.nodes.values()),

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from planner.model.node import Node
 from planner.model.resources import GPU, GPU_RESOURCES, PRODUCT_LABEL
-from webhook.functions.gpu_shares import RESERVE_CPU, RESERVE_MEMORY
-from webhook.functions.node_kinds import claimable
+from planner.node.node_groups import RESERVE_CPU, RESERVE_MEMORY, claimable
 
 
 def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from planner.model.labels import Taint
 from planner.model.node import Node
+from planner.node.node_groups import node_groups
 from webhook.admission.fewer_replicas import fewer_replicas
-from webhook.functions.node_kinds import node_kinds
 from webhook.workloads import read
 
 Json = dict[str, Any]
@@ -35,7 +35,7 @@ def deployment(cpu: object, **spec: Any) -> Json:
 
 def told(before: Json, after: Json, *nodes: Node) -> list[str]:
     """What is said."""
-    return fewer_replicas(before, after, read(after), node_kinds(nodes))
+    return fewer_replicas(before, after, read(after), node_groups(nodes))
 
 
 def test_both_numbers_and_what_was_raised_are_told() -> None:
@@ -74,4 +74,4 @@ def test_a_malformed_template_is_the_api_servers_to_refuse() -> None:
     """It breaks nothing here."""
     before = deployment("lots")
     workload = read(deployment(32))
-    assert fewer_replicas(before, deployment(32), workload, node_kinds([node("a")])) == []
+    assert fewer_replicas(before, deployment(32), workload, node_groups([node("a")])) == []

@@ -11,7 +11,7 @@ from planner.manifests.pod import effective_request
 from planner.model.errors import Where
 from planner.model.node import Node
 from planner.model.quantity import amount
-from webhook.functions.node_kinds import node_kinds
+from planner.node.node_groups import node_groups
 from webhook.functions.qos import guaranteed, unraised
 
 Json = dict[str, Any]
@@ -30,7 +30,7 @@ MEMORY = st.sampled_from(["100M", "128Mi", "4Gi", "96G", "200Gi", "9Ti"])
 def around(*nodes: Node, step: int = 1) -> Json:
     """What a policy hands on."""
     rules = {**RULES, "threadsPerCore": step}
-    return {"nodeKinds": node_kinds(nodes), "claims": [], "ranges": [], "rules": rules}
+    return {"nodeKinds": node_groups(nodes), "claims": [], "ranges": [], "rules": rules}
 
 
 @st.composite

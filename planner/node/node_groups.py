@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from planner.model.labels import NODE_NAME_FIELD, Taint
 from planner.model.node import Node
 from planner.model.pod import PodShape
-from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL, Resources
+from planner.model.resources import COUNT_LABEL, GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL, Resources
 from planner.node.eligibility import obstacle
 
-GPU = "nvidia.com/gpu"
+RESERVE_CPU = 2_000
+"""Millicores of each node that a GPU's share leaves to DaemonSets (drivers, exporters, network agents)."""
 
 
-COUNT = "nvidia.com/gpu.count"
-"""Label of GPU feature discovery: how many GPUs a node has, whether or not a device plugin offers them."""
+RESERVE_MEMORY = 4 * 2**30
+"""Bytes of each node that a GPU's share leaves to them."""
 
 
 _GIBIBYTE = 2**30
@@ -35,7 +36,7 @@ bound keeps a stranger's many keys from filling memory (each entry refers to at 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NodeKind:
+class NodeGroup:
     """Nodes alike in product, taints and amounts. `allocatable`: the least that any of them gives (what a MIG
     reconfiguration under way will give counts); `claimable`: GPUs that are there for device claims only."""
 
@@ -96,7 +97,7 @@ def _keys(shape: PodShape) -> frozenset[str]:
     return frozenset((*shape.node_selector, *required))
 
 
-def node_kinds(nodes: Iterable[Node]) -> list[NodeKind]:
+def node_groups(nodes: Iterable[Node]) -> list[NodeGroup]:
     """The kinds of these nodes, in the order of their first nodes."""
     groups: dict[tuple[object, ...], list[Node]] = {}
     for node in nodes:
@@ -107,11 +108,11 @@ def node_kinds(nodes: Iterable[Node]) -> list[NodeKind]:
     return [_kind(members) for members in groups.values()]
 
 
-def _kind(members: list[Node]) -> NodeKind:
+def _kind(members: list[Node]) -> NodeGroup:
     first = members[0]
     offers = [{**node.allocatable, **node.pending} for node in members]
     least = {name: min(offer[name] for offer in offers) for name in offers[0]}
-    return NodeKind(
+    return NodeGroup(
         first.labels.get(PRODUCT_LABEL, ""), first.taints, least, claimable(first), tuple(members)
     )
 
@@ -123,11 +124,11 @@ def _rounded(resource: str, amount: int) -> int:
 def claimable(node: Node) -> int:
     """GPUs of a node whose device plugin offers none: its label says how many there are to claim."""
     offered = any(name in GPU_RESOURCES or name.startswith(MIG_PREFIX) for name in node.allocatable)
-    count = node.labels.get(COUNT, "")
+    count = node.labels.get(COUNT_LABEL, "")
     return int(count) if count.isdecimal() and len(count) < 4 and not offered else 0
 
 
-def could_take(kinds: Iterable[NodeKind], shape: PodShape, claimed: int) -> list[NodeKind]:
+def could_take(kinds: Iterable[NodeGroup], shape: PodShape, claimed: int) -> list[NodeGroup]:
     """The kinds of nodes that could take a pod of this shape, which claims so many GPUs besides."""
     return [kind for kind in kinds if (not claimed or kind.gpus >= claimed) and kind.takes(shape)]
 
