@@ -16,6 +16,8 @@ OF_THE_SCHEDULER = "topology.kubernetes.io/zone"
 """A label that a pod gets with its node, when it is bound."""
 TOKEN = re.compile("kube-api-access-[a-z0-9]{5}")
 """The volume of a pod's token, whose name is drawn anew at every admission."""
+OF_WHAT_CAME = ".metadata.annotations.bayplan.dev/applied"
+"""Digests of the templates as they came: in a cluster the API server has put its defaults into them before."""
 OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
 
 
@@ -35,7 +37,8 @@ def differences(wanted: Any, stored: Any, path: str = "") -> list[str]:
     if isinstance(wanted, list) and isinstance(stored, list) and len(wanted) == len(stored):
         pairs = enumerate(zip(wanted, stored, strict=True))
         return [line for index, pair in pairs for line in differences(*pair, f"{path}[{index}]")]
-    return [] if wanted == stored or _same_quantity(wanted, stored) else [f"{path}: {wanted!r}, {stored!r}"]
+    same = wanted == stored or path == OF_WHAT_CAME or _same_quantity(wanted, stored)
+    return [] if same else [f"{path}: {wanted!r}, {stored!r}"]
 
 
 def content(obj: Json) -> Json:
