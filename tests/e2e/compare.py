@@ -17,7 +17,7 @@ OF_THE_SCHEDULER = "topology.kubernetes.io/zone"
 TOKEN = re.compile("kube-api-access-[a-z0-9]{5}")
 """The volume of a pod's token, whose name is drawn anew at every admission."""
 OF_WHAT_CAME = ".metadata.annotations.bayplan.dev/applied"
-"""Digests of the templates as they came: in a cluster the API server has put its defaults into them before."""
+"""Digests of the templates as they came: in a cluster with the defaults that the API server has put in."""
 OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
 
 
