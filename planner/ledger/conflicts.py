@@ -4,9 +4,9 @@ A reservation conflicts with any other gang's live reservation that
 - holds a domain of the same topology that equals, contains or lies in one of its own (domains are paths, so
   one is a prefix of the other), or has its whole placement in one of its domains;
 - shares a node, by name and in any topology, where either of the two holds that node whole;
-- shares a node that both only use (mode `nodes`), came after the revision that the plan was made on, and
-  takes, with all that came there since, more than the plan leaves free. What the plan has counted does not
-  conflict: what was in the book before, and what the same replica was about to reserve.
+- shares a node that both only use (mode `nodes`) and takes, with all else that the plan has not counted
+  there, more than the plan leaves free. Counted is what was in the book before, and what the same replica was
+  about to reserve; of a reservation that takes more than was counted, the difference is not counted.
 
 What a plan leaves free on its nodes is its `Headroom`. A node is missing there where amounts alone do not say
 whether pods fit (NUMA zones, parts of GPUs, claimed devices), and so is a resource that the node does not
@@ -94,16 +94,16 @@ def in_the_way(
     """The name of a gang that holds what `wanted` would take, the first by name; None where it is free."""
     touched = wanted.touched
     blocking: list[str] = []
-    newer: list[Reservation] = []
+    beside: list[tuple[Reservation, bool]] = []
     for recorded in book:
         other = recorded.reservation
         if other.id == wanted.id:
             continue
         if _excludes(wanted, touched, other):
             blocking.append(other.gang)
-        elif recorded.since > planned_on and not touched.isdisjoint(other.touched):
-            newer.append(other)
-    return min([*blocking, *_crowding(wanted, touched, newer, headroom)], default=None)
+        elif not touched.isdisjoint(other.touched):
+            beside.append((other, recorded.since > planned_on))
+    return min([*blocking, *_crowding(wanted, touched, beside, headroom)], default=None)
 
 
 def _excludes(wanted: Reservation, touched: frozenset[str], other: Reservation) -> bool:
@@ -118,30 +118,44 @@ def _excludes(wanted: Reservation, touched: frozenset[str], other: Reservation) 
 
 
 def _crowding(
-    wanted: Reservation, touched: frozenset[str], newer: Iterable[Reservation], headroom: Headroom
+    wanted: Reservation,
+    touched: frozenset[str],
+    beside: Iterable[tuple[Reservation, bool]],
+    headroom: Headroom,
 ) -> list[str]:
-    """The gangs among `newer` on nodes where these take more than `wanted` leaves free."""
+    """The gangs on nodes where what the plan has not counted takes more than `wanted` leaves free.
+
+    `beside`: other reservations, and whether they came after the plan. Older ones are looked at too: the plan
+    may have counted another state of theirs, which was in flight then and never came into the book.
+    """
     guarded = _keeps_apart(wanted)
     taken: dict[str, dict[str, int]] = {}
     users: dict[str, list[str]] = {}
     crowded: set[str] = set()
-    for other in newer:
+    for other, newer in beside:
         for node, amounts in used_by(other).items():
             if node not in touched:
                 continue
-            users.setdefault(node, []).append(other.gang)
             room = headroom.get(node)
-            if room is None:
-                crowded.add(node)
+            uncounted = _beyond(amounts, room.counted.get(other.id, {})) if room is not None else amounts
+            if not uncounted or (room is None and not newer):
                 continue
-            counted = room.counted.get(other.id, {})
+            users.setdefault(node, []).append(other.gang)
             total = taken.setdefault(node, {})
-            for resource, amount in amounts.items():
-                total[resource] = total.get(resource, 0) + max(0, amount - counted.get(resource, 0))
-            known = other.id in room.counted
-            if ((guarded or _keeps_apart(other)) and not known) or not _within(total, room.free):
+            for resource, amount in uncounted.items():
+                total[resource] = total.get(resource, 0) + amount
+            if room is None or guarded or _keeps_apart(other) or not _within(total, room.free):
                 crowded.add(node)
     return [gang for node in crowded for gang in users[node]]
+
+
+def _beyond(amounts: Resources, counted: Resources) -> dict[str, int]:
+    """What is taken beyond what was counted."""
+    return {
+        resource: amount - counted.get(resource, 0)
+        for resource, amount in amounts.items()
+        if amount > counted.get(resource, 0)
+    }
 
 
 def _keeps_apart(reservation: Reservation) -> bool:

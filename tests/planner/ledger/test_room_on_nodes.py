@@ -90,3 +90,9 @@ def test_pods_of_a_gang_on_one_node_count_each(count):
     several = replace(user("b", 2), assignments=(Assignment("worker", "n1", count),))
     came = recorded(several, user("c", 2))
     assert in_the_way(user("a", 1), PLANNED_ON, came, ROOM) == ("b" if count == 3 else None)
+
+
+def test_an_older_reservation_of_which_the_plan_counted_less_is_in_the_way():
+    """An update of b to 1 GPU was in flight when a was planned, and was refused: b still takes 8."""
+    planned: Headroom = {"n1": NodeRoom({GPU: 0, "cpu": 64_000}, {user("b", 8).id: {GPU: 1, "cpu": 1000}})}
+    assert in_the_way(user("a", 7), PLANNED_ON, recorded(user("b", 8), since=PLANNED_ON - 1), planned) == "b"
