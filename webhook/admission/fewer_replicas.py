@@ -18,6 +18,7 @@ from planner.model.quantity import show
 from planner.model.resources import Resources
 from planner.node.node_groups import NodeGroup
 from webhook.workloads import Workload
+from webhook.workloads.templates import value_at
 
 Json = Mapping[str, Any]
 
@@ -30,7 +31,7 @@ def fewer_replicas(before: Json, after: Json, workload: Workload, kinds: Sequenc
     """A sentence for each pod template of which fewer pods fit after the policies than before."""
     sentences: list[str] = []
     for template in workload.templates:
-        written, changed = _at(before, template.spec_path), _at(after, template.spec_path)
+        written, changed = value_at(before, template.spec_path), value_at(after, template.spec_path)
         if isinstance(written, Mapping) and isinstance(changed, Mapping) and written is not changed:
             sentences += _told(written, changed, kinds, template.pod_set)
     return sentences
@@ -71,9 +72,3 @@ def _steps(shape: PodShape, requests: Resources, raised: Sequence[str]) -> str:
         f"{name} from {show(name, shape.requests.get(name, 0))} to {show(name, requests[name])}"
         for name in raised
     )
-
-
-def _at(obj: Any, path: Sequence[str | int]) -> Any:
-    for step in path:
-        obj = obj.get(step) if isinstance(obj, Mapping) else obj[step]
-    return obj

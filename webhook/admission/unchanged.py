@@ -11,14 +11,13 @@ What policies and plan write into such a template is taken back, whatever they m
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.model.errors import InputError
 from webhook.jsontools.diff import equal
-from webhook.jsontools.path import Path, dotted
+from webhook.jsontools.path import Path, dotted, find, replaced
 from webhook.policy.engine.mutate import Effect, Mutated
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads import Template, Workload, pod_templates
@@ -47,9 +46,9 @@ class Mendable:
         """What policies made of the object `before`, with what may not change as it was."""
         after = mutated.object
         for path in self.kept:
-            value = _value(before, path)
-            if value is not None and not equal(value, _value(after, path)):
-                after = _with(after, path, value)
+            value = find(before, path)
+            if value is not None and not equal(value, find(after, path)):
+                after = replaced(after, path, value)
         if after is mutated.object:
             return mutated
         return replace(mutated, object=after, effects=tuple(self._without_kept(mutated.effects)))
@@ -121,7 +120,7 @@ def needs_plan(request: AdmissionRequest, workload: Workload, may: Mendable) -> 
 
 
 def _was_planned(old: Json | None) -> bool:
-    annotations = _value(old or {}, ("metadata", "annotations"))
+    annotations = find(old or {}, ("metadata", "annotations"))
     return isinstance(annotations, Mapping) and (PLACEMENT in annotations or RESERVATION in annotations)
 
 
@@ -134,7 +133,7 @@ def _changed(obj: Json, old: Json, templates: tuple[Template, ...]) -> Iterator[
     differing = {
         template.path[:-1]
         for template in templates
-        if not equal(_value(obj, template.path), _value(old, former[template.path]))
+        if not equal(find(obj, template.path), find(old, former[template.path]))
     }
     return (template for template in templates if template.path[:-1] in differing)
 
@@ -158,24 +157,6 @@ def _around(template: Template, changed: tuple[Template, ...]) -> Path:
     """The whole field that holds a template, or the template alone where others in the field may change."""
     field = template.path[:_FIELD]
     return template.path if any(other.path[:_FIELD] == field for other in changed) else field
-
-
-def _value(obj: Any, path: Path) -> Any:
-    for step in path:
-        try:
-            obj = obj[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return obj
-
-
-def _with(obj: Any, path: Path, value: Any) -> Any:
-    """A copy of `obj` along a path, with another value at its end; the rest is shared."""
-    if not path:
-        return value
-    changed: Any = copy.copy(obj)
-    changed[path[0]] = _with(obj[path[0]], path[1:], value)
-    return changed
 
 
 def _pointer(path: Path) -> str:

@@ -16,6 +16,7 @@ from planner.model.quantity import parse
 from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 from webhook.cel import Function
 from webhook.workloads import pod_templates
+from webhook.workloads.templates import value_at
 
 Json = Any
 
@@ -37,8 +38,8 @@ def templates(obj: Json) -> list[Json]:
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": _at(obj, template.metadata_path) or {},
-            "spec": _at(obj, template.spec_path),
+            "metadata": value_at(obj, template.metadata_path) or {},
+            "spec": value_at(obj, template.spec_path),
         }
         for template in pod_templates(_map(obj, "an object"))
     ]
@@ -118,12 +119,6 @@ def _amount(value: Json) -> int:
         return min(math.ceil(parse(value, Where())), MOST_DEVICES)
     except ValueError:
         return 0
-
-
-def _at(obj: Json, path: tuple[str | int, ...]) -> Json:
-    for step in path:
-        obj = obj.get(step) if isinstance(obj, Mapping) else obj[step]
-    return obj
 
 
 def _map(value: Json, what: str) -> Mapping[str, Json]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 Path = tuple[str | int, ...]
 """Steps from an object's root: map keys and list indexes."""
 
@@ -15,3 +18,22 @@ def dotted(path: Path) -> str:
         else:
             text += f".{step}" if text else step
     return text
+
+
+def find(value: Any, path: Path) -> Any:
+    """What stands at the path; None where the path leads nowhere, whatever the value is."""
+    for step in path:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def replaced(value: Any, path: Path, new: Any) -> Any:
+    """A copy along the path, with another value at its end; the rest is shared. The path exists."""
+    if not path:
+        return new
+    changed: Any = copy.copy(value)
+    changed[path[0]] = replaced(value[path[0]], path[1:], new)
+    return changed

@@ -7,12 +7,11 @@ resource pods, and the operation of the original; for matching, a template is al
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.jsontools.path import Path
+from webhook.jsontools.path import Path, find, replaced
 from webhook.policy.engine.inputs import PolicyInputs
 from webhook.wire.request import AdmissionRequest, GroupVersionKind, GroupVersionResource
 from webhook.workloads import Template, pod_of, write_pod
@@ -48,7 +47,7 @@ class Target:
         if self.inlined is not None:
             obj = pod_of(self.inlined, whole)
         elif self.path:
-            obj = as_pod(_value_at(whole, self.path) or {}, self.request.namespace)
+            obj = as_pod(_mapping_at(whole, self.path) or {}, self.request.namespace)
         return replace(self, whole=whole, obj=obj)
 
     def write_back(self, changed: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -57,8 +56,8 @@ class Target:
             return changed
         if self.inlined is not None:
             return write_pod(self.whole, self.inlined, changed)
-        template = _as_template(changed, _value_at(self.whole, self.path) or {})
-        whole: Mapping[str, Any] = _with(self.whole, self.path, template)
+        template = _as_template(changed, _mapping_at(self.whole, self.path) or {})
+        whole: Mapping[str, Any] = replaced(self.whole, self.path, template)
         return whole
 
 
@@ -79,9 +78,9 @@ def template_targets(
     if request.operation not in ("CREATE", "UPDATE"):
         return
     for path, pod_set in inputs.templates(obj):
-        template = _value_at(obj, path) if path else None
+        template = _mapping_at(obj, path) if path else None
         if template is not None:
-            old = _value_at(request.old_object, path) if request.old_object else None
+            old = _mapping_at(request.old_object, path) if request.old_object else None
             yield _template_target(request, path, pod_set, obj, template, old)
     for inlined in inputs.inlined(obj):
         pod = pod_of(inlined, obj)
@@ -152,19 +151,6 @@ def _as_template(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[st
     return {key: result[key] for key in (*template, *result) if key in result}
 
 
-def _value_at(obj: Any, path: Path) -> Mapping[str, Any] | None:
-    for step in path:
-        try:
-            obj = obj[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return obj if isinstance(obj, Mapping) else None
-
-
-def _with(obj: Any, path: Path, value: Any) -> Any:
-    """A copy of `obj` along a path, with another value at its end; the rest is shared."""
-    if not path:
-        return value
-    changed: Any = copy.copy(obj)
-    changed[path[0]] = _with(obj[path[0]], path[1:], value)
-    return changed
+def _mapping_at(obj: Any, path: Path) -> Mapping[str, Any] | None:
+    value = find(obj, path)
+    return value if isinstance(value, Mapping) else None
