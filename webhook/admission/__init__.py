@@ -2,6 +2,7 @@
 
 - `decision`: `decide`, the steps of the way, and the `Decision` they end in
 - `context`: `RequestContext`, the immutable inputs of a decision; `environment`: those that a cluster gives
+- `settings`: what an administrator chose for a namespace
 - `evaluation`: `Evaluation`, what was worked out of them, asked for by name
 - `plan_step`: the plan of the object's gangs, made once and replayed when policies have written it
 - `reapply`: what a second `kubectl apply` must not undo

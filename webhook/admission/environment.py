@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from webhook.admission.settings import Settings, default_settings
 from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
 from webhook.placement.group_members import GroupMember
 from webhook.placement.queue import WaitingGang
@@ -44,6 +45,7 @@ class Environment:
     `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
     such groups that are in no cluster yet. `waiting` gives the queue, in order. `skips`: whether the owner
     NAMESPACE/KIND/NAME, or one above it, leaves the plan. `fenced`: reserved domains carry a taint.
+    `settings`: those in force for a namespace.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class Environment:
     waiting: Callable[[], Sequence[WaitingGang]] = tuple
     skips: Callable[[str], bool] = no_skip
     fenced: bool = False
+    settings: Callable[[str], Settings] = default_settings
 
     @classmethod
     def of_objects(cls, objects: Iterable[Json]) -> Environment:

@@ -21,6 +21,22 @@ ON_UNAVAILABLE_MODES = ("queue", "reject", "admit")
 
 
 @dataclass(frozen=True, slots=True)
+class ReserveDefaults:
+    """What a gang holds whose workload does not say: the parameters `reserve.default` and
+    `reserve.whole-from`.
+
+    `mode` None: what suits its kind. `whole_from`: the share of a domain's GPUs, 0 to 1, from which on a gang
+    of several pods holds the whole domain.
+    """
+
+    mode: ReserveMode | None = None
+    whole_from: float = 0.5
+
+
+NOBODY_CHOSE = ReserveDefaults()
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What was chosen; None, "" and False where nothing was."""
 
