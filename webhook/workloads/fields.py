@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from planner.manifests.fields import integer, kind_of, mapping, sequence, text
 from planner.model.errors import InputError, Where
 from webhook.jsontools.path import Path, dotted
 
@@ -38,18 +39,17 @@ class Field:
 
     def get(self, *keys: str) -> Field:
         """The field at `keys` below this one. Raises `InputError` where one on the way is no mapping."""
-        here = self
+        field = self
         for key in keys:
-            here = Field(here.map().get(key), (*here.path, key), here.root)
-        return here
+            field = Field(field.map().get(key), (*field.path, key), field.root)
+        return field
 
     def map(self) -> Mapping[str, object]:
         """The mapping that stands here, {} for none. Raises `InputError` for anything else."""
         if self.value is None:
             return {}
-        if not isinstance(self.value, Mapping):
-            raise self.error(f"expected a mapping, found {kind_of(self.value)}")
-        return self.value
+        # `where` is put into words for an error only: each object has hundreds of fields that are right.
+        return self.value if isinstance(self.value, Mapping) else mapping(self.value, self.where)
 
     def needed_map(self) -> Field:
         """This field, of which a mapping must stand there. Raises `InputError` where it is missing or not."""
@@ -60,37 +60,34 @@ class Field:
 
     def entries(self) -> list[tuple[str, Field]]:
         """The mapping's entries in their order. Raises `InputError` where a key is no text."""
-        found = []
+        fields = []
         for key, value in self.map().items():
             if not isinstance(key, str):
                 raise self.error(f"has a key that is no text ({kind_of(key)})")
-            found.append((key, Field(value, (*self.path, key), self.root)))
-        return found
+            fields.append((key, Field(value, (*self.path, key), self.root)))
+        return fields
 
     def items(self) -> list[Field]:
         """The list's items, [] for none. Raises `InputError` where it is no list."""
         if self.value is None:
             return []
-        if not isinstance(self.value, list):
-            raise self.error(f"expected a list, found {kind_of(self.value)}")
-        return [Field(value, (*self.path, index), self.root) for index, value in enumerate(self.value)]
+        items = sequence(self.value, self.where)
+        return [Field(value, (*self.path, index), self.root) for index, value in enumerate(items)]
 
     def count(self, default: int, *, least: int = 0) -> int:
         """The whole number that stands here. Raises `InputError` for text, fractions and int32 overflow."""
         if self.value is None:
             return default
-        if not isinstance(self.value, int) or isinstance(self.value, bool):
-            raise self.error(f"expected a whole number, found {kind_of(self.value)}")
-        return self._bounded(self.value, least)
+        return self._bounded(integer(self.value, self.where), least)
 
     def count_in_text(self) -> int | None:
         """The number, 1 or more, in an annotation's text; None for no text. Raises `InputError` otherwise."""
-        text = self.text()
-        if not text:
+        number = self.text()
+        if not number:
             return None
-        if not (text.isascii() and text.isdecimal() and len(text) <= 12):
-            raise self.error(f"expected a whole number such as 4, found {shown(text)}")
-        return self._bounded(int(text), 1)
+        if not (number.isascii() and number.isdecimal() and len(number) <= 12):
+            raise self.error(f"expected a whole number such as 4, found {shown(number)}")
+        return self._bounded(int(number), 1)
 
     def _bounded(self, value: int, least: int) -> int:
         if not least <= value <= LARGEST_COUNT:
@@ -101,9 +98,7 @@ class Field:
         """The text that stands here. Raises `InputError` for anything else."""
         if self.value is None:
             return default
-        if not isinstance(self.value, str):
-            raise self.error(f"expected text, found {kind_of(self.value)}; quote it")
-        return self.value
+        return self.value if isinstance(self.value, str) else text(self.value, self.where)
 
     def name(self) -> str:
         """The object name that stands here, "" for none. Raises `InputError` for one that could not be.
@@ -111,10 +106,10 @@ class Field:
         Admission comes before the API server's own check of names, and a gang is known by its name: one with
         a slash could pass for another's.
         """
-        text = self.text()
-        if text and not _NAME.fullmatch(text):
-            raise self.error(f"{shown(text)} is no name; use letters, digits, - and ., at most 253 of them")
-        return text
+        name = self.text()
+        if name and not _NAME.fullmatch(name):
+            raise self.error(f"{shown(name)} is no name; use letters, digits, - and ., at most 253 of them")
+        return name
 
     def flag(self) -> bool:
         """The truth value that stands here, False for none. Raises `InputError` for anything else."""
@@ -126,27 +121,12 @@ class Field:
 
     def choice(self, valid: tuple[str, ...]) -> str:
         """One of `valid`, or "" where nothing stands here. Raises `InputError` naming the valid values."""
-        text = self.text()
-        if text and text not in valid:
-            raise self.error(f"{shown(text)} is not one of {', '.join(valid)}")
-        return text
+        word = self.text()
+        if word and word not in valid:
+            raise self.error(f"{shown(word)} is not one of {', '.join(valid)}")
+        return word
 
 
-def shown(text: str) -> str:
+def shown(value: str) -> str:
     """A value quoted for a message, cut where it is long."""
-    return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}…"'
-
-
-def kind_of(value: object) -> str:
-    """What a value is, in a manifest author's words; never the value itself."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, (int, float)):
-        return "a number"
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, (list, tuple)):
-        return "a list"
-    return "a mapping" if isinstance(value, Mapping) else "something else"
+    return f'"{value}"' if len(value) <= 60 else f'"{value[:57]}…"'

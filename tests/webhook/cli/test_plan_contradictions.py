@@ -184,7 +184,7 @@ def test_a_contradiction_is_refused_with_a_reason(
             "use at most 4",
         ),
         (changed(JOB, (OWN, {"bayplan.dev/reserve": "all"})), "bayplan.dev/reserve", "domain, nodes, none"),
-        (changed(JOB, (OWN, {REQUIRED: 5})), REQUIRED, "expected text"),
+        (changed(JOB, (OWN, {REQUIRED: 5})), REQUIRED, "expected a string"),
         (changed(TRAINING, (("spec", "elasticPolicy"), {"minReplicas": 6})), "minReplicas", "use at most 4"),
         (
             changed(LWS, (("spec", "leaderWorkerTemplate", "size"), 0)),

@@ -21,12 +21,17 @@ TEMPLATE = ("spec", "template")
     [
         (o.JOB, TEMPLATE, None, "spec.template: is missing"),
         (o.JOB, ("spec",), [], "spec: expected a mapping, found a list"),
-        (o.JOB, ("spec", "parallelism"), "4", "spec.parallelism: expected a whole number, found text"),
+        (
+            o.JOB,
+            ("spec", "parallelism"),
+            "4",
+            "spec.parallelism: expected a whole number, found the string '4'",
+        ),
         (o.JOB, ("spec", "parallelism"), -1, "spec.parallelism: "),
         (o.JOB, ("spec", "parallelism"), 10**12, "spec.parallelism: "),
         (o.JOB, ("spec", "parallelism"), True, "spec.parallelism: "),
         (o.JOB, ("spec", "parallelism"), 2.5, "spec.parallelism: "),
-        (o.JOB, (*TEMPLATE, "spec"), "x", "spec.template.spec: expected a mapping, found text"),
+        (o.JOB, (*TEMPLATE, "spec"), "x", "spec.template.spec: expected a mapping, found the string 'x'"),
         (o.JOB, (*TEMPLATE, "metadata"), [1], "spec.template.metadata: "),
         (
             o.JOB,
