@@ -36,10 +36,10 @@ class AvailableDevices:
     shared_with_plugin: bool = False
     plugin_gpus: int = 0
 
-    def fits(self, more: Iterable[tuple[ClaimSpec, int]], plugin_gpus: int = 0) -> bool:
+    def fits(self, added: Iterable[tuple[ClaimSpec, int]], plugin_gpus: int = 0) -> bool:
         """Whether these claims, and so many more GPUs from the plugin, fit with the pending claims."""
         wanted: Counter[ClaimSpec] = Counter(dict(self.pending))
-        for claim_spec, count in more:
+        for claim_spec, count in added:
             wanted[claim_spec] += count
         gpus = self.plugin_gpus + plugin_gpus if self.shared_with_plugin else 0
         return fits(self.node_devices, self.allocated, _ordered(wanted), gpus)

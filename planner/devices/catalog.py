@@ -279,8 +279,8 @@ class Devices:
         )
         allocated = self.node_devices.allocated(node.name)
         for name, count in empty.node_devices.unavailable_by_pool(allocated).items():
-            if (more := count - counted[name]) > 0:
-                amounts[name] = amounts.get(name, 0) + more
+            if (unseen := count - counted[name]) > 0:
+                amounts[name] = amounts.get(name, 0) + unseen
         return replace(empty, allocated=allocated, pending=pending, plugin_gpus=promised.get(GPU, 0)), amounts
 
     def _pending_extended(

@@ -146,13 +146,13 @@ class NodeDevicesByName:
 
     def __init__(self, claims: Claims, former: NodeDevicesByName | None = None) -> None:
         self._claims = claims
-        same = former is not None and former._claims.slices == claims.slices
-        self._by_node: dict[str, NodeDevices | None] = former._by_node if same and former else {}
+        unchanged = former is not None and former._claims.slices == claims.slices
+        self._by_node: dict[str, NodeDevices | None] = former._by_node if unchanged and former else {}
         self._equal: dict[tuple[tuple[NodeDevice, ...], tuple[int, ...]], NodeDevices] = (
             former._equal if former else {}
         )
-        self._places: dict[str, dict[DeviceId, int]] = former._places if same and former else {}
-        self._node_by_pool: dict[tuple[str, str], str] = former._node_by_pool if same and former else {}
+        self._places: dict[str, dict[DeviceId, int]] = former._places if unchanged and former else {}
+        self._node_by_pool: dict[tuple[str, str], str] = former._node_by_pool if unchanged and former else {}
         self._allocated: dict[str, int] | None = None
 
     def of(self, node: str) -> NodeDevices | None:

@@ -87,11 +87,11 @@ def largest_counts(partition: Partition, caps: Vector) -> tuple[tuple[Vector, ..
             grown = False
             for place, cap in enumerate(caps):
                 if counts[place] < cap:
-                    more = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
-                    if more not in seen and fits_together(partition, more, budget):
-                        seen.add(more)
-                        stack.append(more)
-                    grown = grown or more in seen
+                    larger = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
+                    if larger not in seen and fits_together(partition, larger, budget):
+                        seen.add(larger)
+                        stack.append(larger)
+                    grown = grown or larger in seen
             if not grown:
                 largest.append(counts)
     except BudgetEnded:

@@ -10,9 +10,9 @@ from planner.search.outcome import Outcome, Place
 def most_pods(problem: PlacementProblem, minimum: Outcome, place: Place) -> Outcome:
     """The placement with the most pods, by binary search; `minimum`: the placement of the minimum. `place`
     searches the problems."""
-    more = extra_pods(problem.gang)
-    best, low, high = minimum, 0, more
-    middle = more  # the maximum first: it is the most frequent result
+    highest = extra_pods(problem.gang)
+    best, low, high = minimum, 0, highest
+    middle = highest  # the maximum first: it is the most frequent result
     while low < high:
         outcome = place(problem.resized(_counts(problem.gang, middle)))
         if outcome.best is not None:
@@ -32,8 +32,8 @@ def _counts(group: PodGroup, extra: int) -> dict[str, int]:
     """Pod counts with so many extra pods, given to the elastic sets in order, in whole slices."""
     counts: dict[str, int] = {}
     for pod_set in group.pod_sets:
-        more = min(extra, max(0, pod_set.most - pod_set.count))
-        extra -= more
-        more -= more % max(1, pod_set.constraint.slice_size or group.constraint.slice_size)
-        counts[pod_set.name] = pod_set.count + more
+        added = min(extra, max(0, pod_set.most - pod_set.count))
+        extra -= added
+        added -= added % max(1, pod_set.constraint.slice_size or group.constraint.slice_size)
+        counts[pod_set.name] = pod_set.count + added
     return counts

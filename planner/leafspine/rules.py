@@ -171,8 +171,10 @@ class _Fabric:
         for rooms in islice(self._sets_from(rule), _MAX_TRIES):
             outcome = self._placed_in([name for room in rooms for name in room.nodes])
             if outcome.best is not None:
-                more = f"{len(rooms)} leaves serve, where {rule} would have been the rule for {hosts} nodes"
-                return outcome if len(rooms) == rule else outcome.noting(f"leaf-spine rules: {more}")
+                exception = (
+                    f"{len(rooms)} leaves serve, where {rule} would have been the rule for {hosts} nodes"
+                )
+                return outcome if len(rooms) == rule else outcome.noting(f"leaf-spine rules: {exception}")
         if self._settings.limited:
             return self._within_limits()
         return plain.noting(f"leaf-spine rules: no {rule} adjacent leaves have room for {hosts} nodes")

@@ -26,10 +26,10 @@ def share_asked(annotations: Mapping[str, object], where: Where) -> Share | None
     Raises `InputError`, with the field and the valid values, for annotations that KAI would refuse.
     """
 
-    def said(key: str) -> str:
+    def annotation(key: str) -> str:
         return str(annotations.get(key) or "").strip()
 
-    fraction, memory, devices = said(FRACTION), said(MEMORY), said(DEVICES)
+    fraction, memory, devices = annotation(FRACTION), annotation(MEMORY), annotation(DEVICES)
     if not fraction and not memory:
         if devices:
             raise _wrong(where, DEVICES, f"needs {FRACTION} or {MEMORY} beside it; add one, or remove it")
@@ -68,8 +68,8 @@ def _wrong(where: Where, key: str, message: str) -> InputError:
 def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
     """The GPU groups that KAI assigned to a pod, from its labels."""
     first = labels.get(GROUP_LABEL, "")
-    more = (value for key, value in labels.items() if key.startswith(GROUP_LABEL + "/"))
-    return tuple(dict.fromkeys(group for group in (first, *sorted(more)) if group))
+    numbered = (value for key, value in labels.items() if key.startswith(GROUP_LABEL + "/"))
+    return tuple(dict.fromkeys(group for group in (first, *sorted(numbered)) if group))
 
 
 def shared_by(

@@ -12,5 +12,5 @@ def pods(count: int) -> str:
 
 def listed(names: Sequence[str], limit: int = 8) -> str:
     """The first few names, and the number of further ones."""
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
+    remainder = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + remainder

@@ -193,10 +193,10 @@ def _largest_sets(board_name: str, names: tuple[str, ...]) -> tuple[tuple[int, .
         ]
         if not larger:
             sets.add(counts)
-        for more in larger:
-            if more not in seen:
-                seen.add(more)
-                extend(more)
+        for extended in larger:
+            if extended not in seen:
+                seen.add(extended)
+                extend(extended)
 
     seen: set[tuple[int, ...]] = set()
     extend((0,) * len(names))

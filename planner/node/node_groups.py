@@ -111,9 +111,9 @@ def node_groups(nodes: Iterable[Node]) -> list[NodeGroup]:
 def _kind(members: list[Node]) -> NodeGroup:
     first = members[0]
     offers = [{**node.allocatable, **node.pending} for node in members]
-    least = {name: min(offer[name] for offer in offers) for name in offers[0]}
+    smallest = {name: min(offer[name] for offer in offers) for name in offers[0]}
     return NodeGroup(
-        first.labels.get(PRODUCT_LABEL, ""), first.taints, least, claimable(first), tuple(members)
+        first.labels.get(PRODUCT_LABEL, ""), first.taints, smallest, claimable(first), tuple(members)
     )
 
 

@@ -223,8 +223,8 @@ def _shape(job: Job) -> tuple[int, int]:
 def _slowdown(job: Job, floor: Hall, placed: Taken) -> float:
     """The all-reduce time relative to the fewest racks that could hold the gang, evenly."""
     racks = -(-job.pods // floor.per_rack)
-    share, more = divmod(job.pods, racks)
-    ideal = [(share + (rack < more)) * floor.per_node for rack in range(racks)]
+    share, remainder = divmod(job.pods, racks)
+    ideal = [(share + (rack < remainder)) * floor.per_node for rack in range(racks)]
     return all_reduce(floor.spread(placed), links=_LINKS).seconds / all_reduce(ideal, links=_LINKS).seconds
 
 

@@ -61,8 +61,8 @@ class Program:
             raise CelError("budget", "a value is nested too deeply", 0, self.text, self.origin) from None
         except (ArithmeticError, ValueError, TypeError, LookupError) as bad:
             # A binding that is no JSON value, such as an integer of 400 digits: an answer all the same.
-            what = f"evaluation failed ({type(bad).__name__})"
-            raise CelError("evaluation", what, 0, self.text, self.origin) from None
+            message = f"evaluation failed ({type(bad).__name__})"
+            raise CelError("evaluation", message, 0, self.text, self.origin) from None
         finally:
             if meter is not None:
                 budget.close(meter)

@@ -62,17 +62,17 @@ async def _demo(console: Console, folder: Path) -> int:
     names = service_names("bayplan", "bayplan-system", loopback=True)
     Rotation(folder / "certs", names).check(datetime.now(UTC))
     console.print("certificates: a CA and a serving certificate for loopback, in a temporary folder")
-    applied = same = 0
+    applied = matching = 0
     for number, scene in enumerate(SCENES):
         console.rule(f"[bold]{scene.title}[/]")
         replies = await _scene(console, scene, folder, number)
         applied += len(replies)
-        same += sum(replies)
+        matching += sum(replies)
     seconds = time.perf_counter() - started
     console.print(
-        f"\n{applied} manifests, {same} answered alike by the dry run and for real; {seconds:.1f} s"
+        f"\n{applied} manifests, {matching} answered alike by the dry run and for real; {seconds:.1f} s"
     )
-    return 0 if same == applied else 1
+    return 0 if matching == applied else 1
 
 
 async def _scene(console: Console, scene: DemoScene, folder: Path, number: int) -> list[bool]:
@@ -104,6 +104,6 @@ async def _scene(console: Console, scene: DemoScene, folder: Path, number: int) 
 
 def _first_line(file: Path) -> str:
     with file.open() as text:
-        said = text.readline().lstrip("# ").strip()
+        comment = text.readline().lstrip("# ").strip()
     # How it ends alone on its cluster is the example's own claim; here other gangs came before it.
-    return re.split(r": (?:admitted|queued|refused)", said)[0]
+    return re.split(r": (?:admitted|queued|refused)", comment)[0]

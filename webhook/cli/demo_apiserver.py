@@ -57,13 +57,13 @@ class ApiServer:
         request = from_object(obj, uid=str(uuid.uuid4()))
         rehearsal = await self.review("mutate", request, obj, dry_run=True)
         response = await self.review("mutate", request, obj, dry_run=False)
-        same = rehearsal == response
+        matching = rehearsal == response
         if not response["allowed"]:
-            return Reply(response, obj, same)
+            return Reply(response, obj, matching)
         stored = patched(obj, response)
         stored["metadata"] = {**stored["metadata"], "uid": str(uuid.uuid4())}
         verdict = await self.review("validate", request, stored, dry_run=False)
-        return Reply(response if verdict["allowed"] else verdict, stored, same)
+        return Reply(response if verdict["allowed"] else verdict, stored, matching)
 
     async def review(self, path: str, request: AdmissionRequest, obj: Json, *, dry_run: bool) -> Json:
         """One AdmissionReview v1; its `response`."""

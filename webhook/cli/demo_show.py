@@ -110,7 +110,7 @@ def _cut(line: str) -> str:
 def fabric(console: Console, snapshot: Snapshot, held: Sequence[Reservation]) -> None:
     """The racks as rows of nodes: a letter is a holder, upper case where its pods run; `#` is used by
     others, `.` is free, `-` takes no pods."""
-    letters = {one.gang: LETTERS[index % len(LETTERS)] for index, one in enumerate(held)}
+    letters = {reservation.gang: LETTERS[index % len(LETTERS)] for index, reservation in enumerate(held)}
     used = frozenset(pod.node for pod in snapshot.pods)
     for topology in snapshot.topologies:
         rows: dict[tuple[str, ...], list[str]] = {}

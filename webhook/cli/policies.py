@@ -105,8 +105,8 @@ def _matches(match: MatchResources) -> str:
 def _rule(rule: ResourceRule) -> str:
     """`CREATE pods`; of many resources the first few and the number of the others."""
     shown, others = rule.resources[:MOST_SHOWN], len(rule.resources) - MOST_SHOWN
-    more = f" and {others} more" if others > 0 else ""
-    return f"{','.join(rule.operations)} {', '.join(shown)}{more}"
+    remainder = f" and {others} more" if others > 0 else ""
+    return f"{','.join(rule.operations)} {', '.join(shown)}{remainder}"
 
 
 def _show(policies: PolicySet, name: str | None) -> int:

@@ -118,9 +118,9 @@ def _choose(live: Sequence[Reservation], names: Sequence[str]) -> tuple[tuple[Re
     chosen: dict[str, Reservation] = {}
     missing = []
     for name in names:
-        found = [r for r in live if name in (r.id, r.gang, "/".join(r.gang.split("/")[:3]))]
-        chosen.update({r.id: r for r in found})
-        if not found:
+        matching = [r for r in live if name in (r.id, r.gang, "/".join(r.gang.split("/")[:3]))]
+        chosen.update({r.id: r for r in matching})
+        if not matching:
             missing.append(name)
     return tuple(chosen.values()), missing
 

@@ -169,13 +169,13 @@ def _table(outcomes: Sequence[SimulationResult], title: str, *, first: bool) -> 
     columns = ("strategy", "GPUs running", "held idle", "nodes partly used", "racks pristine")
     rows = [
         (
-            one.strategy,
-            _running(one),
-            *(f"{share:.1%}" for share in (one.held, one.partly, one.pristine)),
-            " / ".join(f"{share:.0%}" for share in one.startable),
-            f"{one.slowdown:.2f}×",
+            outcome.strategy,
+            _running(outcome),
+            *(f"{share:.1%}" for share in (outcome.held, outcome.partly, outcome.pristine)),
+            " / ".join(f"{share:.0%}" for share in outcome.startable),
+            f"{outcome.slowdown:.2f}×",
         )
-        for one in outcomes
+        for outcome in outcomes
     ]
     out.print(table((*columns, f"{whole} whole racks startable", "all-reduce"), rows))
     sizes = [
@@ -187,9 +187,9 @@ def _table(outcomes: Sequence[SimulationResult], title: str, *, first: bool) -> 
     )
 
 
-def _running(one: SimulationResult) -> str:
-    spread = f" ({min(one.by_seed):.1%}–{max(one.by_seed):.1%})" if len(one.by_seed) > 1 else ""
-    return f"{one.running:.1%}{spread}"
+def _running(outcome: SimulationResult) -> str:
+    spread = f" ({min(outcome.by_seed):.1%}–{max(outcome.by_seed):.1%})" if len(outcome.by_seed) > 1 else ""
+    return f"{outcome.running:.1%}{spread}"
 
 
 def _wait(wait: WaitingTime) -> str:

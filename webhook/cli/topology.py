@@ -139,8 +139,8 @@ def _numbers(count: Count) -> str:
         words.append("cordoned or not ready" if host else f"{count.unusable} cordoned or not ready")
     if count.holders:
         shown = ", ".join(count.holders[:_MOST_HOLDERS])
-        more = len(count.holders) - _MOST_HOLDERS
-        words.append(f"held by {shown}{f' and {more} more' if more > 0 else ''}")
+        remainder = len(count.holders) - _MOST_HOLDERS
+        words.append(f"held by {shown}{f' and {remainder} more' if remainder > 0 else ''}")
     elif count.pristine and count.gpus and not host:
         words.append("pristine")
     return ", ".join(words)

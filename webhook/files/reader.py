@@ -72,10 +72,10 @@ def _files(path: str) -> list[str]:
         raise InputError("an empty path; name a file or a folder, or - for standard input")
     if not os.path.isdir(path):
         return [path]
-    found = sorted(_below(path))
-    if not found:
+    files = sorted(_below(path))
+    if not files:
         raise InputError("the folder holds no .yaml, .yml or .json file", Where(path))
-    return found
+    return files
 
 
 def _below(folder: str) -> Iterator[str]:

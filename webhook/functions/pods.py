@@ -121,11 +121,11 @@ def _amount(value: Json) -> int:
         return 0
 
 
-def _map(value: Json, what: str) -> Mapping[str, Json]:
+def _map(value: Json, field: str) -> Mapping[str, Json]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise ValueError(f"{what} is no mapping")
+        raise ValueError(f"{field} is no mapping")
     return value
 
 

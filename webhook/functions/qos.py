@@ -140,8 +140,8 @@ def _claims(claims: Iterable[Mapping[str, Json]], kinds: Sequence[NodeGroup]) ->
         if claim["containers"]:
             name = claim["containers"][0]
             gpus, parts = by_container.get(name, (0, 0))
-            more = every if claim["all"] else claim["gpus"]
-            by_container[name] = (gpus + more, parts + claim["slices"])
+            devices = every if claim["all"] else claim["gpus"]
+            by_container[name] = (gpus + devices, parts + claim["slices"])
     return by_container
 
 

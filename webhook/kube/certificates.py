@@ -157,8 +157,8 @@ class SecretCertificates:
             return await self._api.get(path)
         except ApiError as error:
             if error.status == 404:
-                _, _, what = path.partition(f"{_CONFIGURATIONS}/")
-                message = f"{what} is not there to take the CA; apply manifests/70-webhooks.yaml"
+                _, _, resource = path.partition(f"{_CONFIGURATIONS}/")
+                message = f"{resource} is not there to take the CA; apply manifests/70-webhooks.yaml"
                 raise ApiError(404, error.reason, message) from None
             raise
 
@@ -166,14 +166,14 @@ class SecretCertificates:
         """Put the CAs into every configuration; True where one had others."""
         bundle = base64.b64encode(bundle_pem(held.trusted)).decode()
         changed = False
-        for path, found in zip(self._paths, configurations, strict=True):
+        for path, configuration in zip(self._paths, configurations, strict=True):
             others = [
                 webhook["name"]
-                for webhook in found.get("webhooks") or []
+                for webhook in configuration.get("webhooks") or []
                 if webhook["clientConfig"].get("caBundle") != bundle
             ]
             if others:
-                await self._patch(path, found, [_trusting(name, bundle) for name in others])
+                await self._patch(path, configuration, [_trusting(name, bundle) for name in others])
                 changed = True
         if changed:
             self._published = ""
@@ -181,8 +181,8 @@ class SecretCertificates:
             self._published, self._published_at = bundle, time.monotonic()
         return changed
 
-    async def _patch(self, path: str, found: Json, webhooks: Sequence[Json]) -> None:
-        version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+    async def _patch(self, path: str, configuration: Json, webhooks: Sequence[Json]) -> None:
+        version = {"resourceVersion": configuration["metadata"]["resourceVersion"]}
         try:
             await self._api.merge_lists(path, {"metadata": version, "webhooks": webhooks})
         except ApiError as error:
@@ -197,13 +197,13 @@ class SecretCertificates:
     async def _read(self) -> tuple[str, Material]:
         """The Secret's resource version, "" where there is none, and what it holds."""
         try:
-            found = await self._api.get(self._path)
+            secret = await self._api.get(self._path)
         except ApiError as error:
             if error.status == 404:
                 return "", Material()
             raise
         try:
-            return str(found["metadata"]["resourceVersion"]), material_from(found.get("data") or {})
+            return str(secret["metadata"]["resourceVersion"]), material_from(secret.get("data") or {})
         except CertificateError as error:
             raise CertificateError(
                 f"{self._where}: {error}; delete its data to have them made anew"

@@ -76,11 +76,11 @@ def bandwidth_warning(snapshot: Snapshot, gang_plan: GangPlan) -> str:
 
 
 def _costs(name: str, distribution: PodDistribution) -> str:
-    what = short(distribution.level)
-    where = f"one {what}" if distribution.least == 1 else f"{distribution.least} {what}s"
+    level = short(distribution.level)
+    where = f"one {level}" if distribution.least == 1 else f"{distribution.least} {level}s"
     better = "require it, and wait" if distribution.least == 1 else "wait until others have ended"
     return (
-        f"{name}: in {distribution.domains} {what}s, for {where} has no room now. All-reduce of 1 GB: "
+        f"{name}: in {distribution.domains} {level}s, for {where} has no room now. All-reduce of 1 GB: "
         f"{milliseconds(distribution.here)}, in {where} {milliseconds(distribution.best)} "
         f"({ratio(distribution.here, distribution.best)}), by the model: {distribution.here.estimate.model}. "
         f"Better: {better}."

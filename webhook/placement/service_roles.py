@@ -51,8 +51,8 @@ def beside(gang: str, own: Iterable[str], reservations: Iterable[Reservation]) -
     for held in reservations:
         parts = held.gang.split("/")
         if parts[0] == namespace and len(parts) > 2 and held.gang not in kept:
-            their_service, theirs = _parsed(parts[2])
-            if theirs and their_service == service:
-                place = {"gang": held.gang, "role": theirs}
+            their_service, role = _parsed(parts[2])
+            if role and their_service == service:
+                place = {"gang": held.gang, "role": role}
                 places.append({**place, "topology": held.topology, "domain": list(held.domain)})
     return places

@@ -88,10 +88,10 @@ def _row(result: Result) -> str:
 
 
 def _footer(report: Report) -> str:
-    said = []
+    parts = []
     if report.revision:
-        said.append(f"Policies <code>{escape(report.revision)}</code>")
+        parts.append(f"Policies <code>{escape(report.revision)}</code>")
     if report.generated is not None:
         moment = escape(report.generated.isoformat(timespec="seconds"))
-        said.append(f'<time datetime="{moment}">{moment}</time>')
-    return f"<footer><p>{' · '.join(said)}</p></footer>\n" if said else ""
+        parts.append(f'<time datetime="{moment}">{moment}</time>')
+    return f"<footer><p>{' · '.join(parts)}</p></footer>\n" if parts else ""

@@ -53,10 +53,10 @@ def _steps(path: Path) -> list[str | int]:
 def _descend(node: yaml.Node, steps: list[str | int]) -> int:
     line = node.start_mark.line + 1
     while steps:
-        found = _enter(node, steps)
-        if found is None:
+        entered = _enter(node, steps)
+        if entered is None:
             break
-        line, node, taken = found
+        line, node, taken = entered
         steps = steps[taken:]
     return line
 
@@ -99,9 +99,9 @@ def _item(node: yaml.Node | None, kind: str, name: str) -> yaml.Node | None:
     if not name or items is None or not isinstance(items[1], yaml.SequenceNode):
         return node
     for item in items[1].value:
-        found = _item(item, kind, name)
-        if found is not None and _is(found, kind, name):
-            return found
+        entry = _item(item, kind, name)
+        if entry is not None and _is(entry, kind, name):
+            return entry
     return node
 
 

@@ -38,8 +38,8 @@ def offending_field(group: PodGroup, reason: str, message: str, obj: Mapping[str
 
 def resources_named(obj: Any, message: str) -> Iterator[str]:
     """The paths of the resource amounts that a message names, in full or by MIG profile, longest first."""
-    found = [(name, where) for name, where in _amounts(obj, "") if name.removeprefix(MIG_PREFIX) in message]
-    yield from (where for _, where in sorted(found, key=lambda item: -len(item[0])))
+    amounts = [(name, where) for name, where in _amounts(obj, "") if name.removeprefix(MIG_PREFIX) in message]
+    yield from (where for _, where in sorted(amounts, key=lambda item: -len(item[0])))
 
 
 def fields_named(obj: Any, message: str) -> Iterator[str]:
@@ -50,8 +50,8 @@ def fields_named(obj: Any, message: str) -> Iterator[str]:
     """
     yield from resources_named(obj, message)
     words = set(_WORD.findall(message))
-    found = [(rank, -len(name), where) for rank, name, where in _marks(obj, "") if name in words]
-    yield from (where for _, _, where in sorted(found))
+    marks = [(rank, -len(name), where) for rank, name, where in _marks(obj, "") if name in words]
+    yield from (where for _, _, where in sorted(marks))
     if "GPU" in message:
         yield from (where for name, where in _amounts(obj, "") if name in GPU_RESOURCES or "gpu" in name)
 
@@ -70,7 +70,7 @@ def _marks(value: Any, path: str) -> Iterator[tuple[int, str, str]]:
             inside = f"{path}.{key}" if path else str(key)
             if key in _KEYED and isinstance(inner, Mapping):
                 yield from ((0, str(name), f"{inside}[{name}]") for name in inner)
-                yield from ((2, str(said), f"{inside}[{name}]") for name, said in inner.items())
+                yield from ((2, str(value), f"{inside}[{name}]") for name, value in inner.items())
             if key in _NAMED_ITEMS and isinstance(inner, list):
                 yield from ((0, name, f"{inside}[{place}]") for place, name in _names(inner))
             if key in _FIELDS:

@@ -31,8 +31,8 @@ def document(report: Report) -> dict[str, Any]:
     """The SARIF log with its one run."""
     rules = list(dict.fromkeys(result.title for result in report.results))
     driver: dict[str, Any] = {"name": "bayplan", "rules": [_rule(title, report) for title in rules]}
-    if found := _version():
-        driver["semanticVersion"] = found
+    if version := _version():
+        driver["semanticVersion"] = version
     run: dict[str, Any] = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",

@@ -22,9 +22,9 @@ def console(out: TextIO | None = None) -> Console:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
     """A table without lines; long cells fold, none is cut."""
-    made = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        made.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold")
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
-    return made
+        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return table

@@ -42,11 +42,11 @@ def _whole(groups: list[PodGroup]) -> PodGroup:
     kinds = [(group.pod_sets[0].name, _key(group.pod_sets[0].shape)) for group in groups]
     counts = Counter(kinds)
     shapes = {kind: group.pod_sets[0] for kind, group in zip(kinds, groups, strict=True)}
-    here = len(groups)
+    stated = len(groups)
     for kind, count in _missing(groups, counts):
         counts[kind] += count
         shapes.setdefault(kind, _like(groups, kind))
-    missing = counts.total() - here
+    missing = counts.total() - stated
     notes: tuple[str, ...] = ()
     if missing > 0 and len(counts) > 1:
         notes = (f"{missing} of {counts.total()} pods are not here; taken to be like the others",)

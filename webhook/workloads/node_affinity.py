@@ -69,8 +69,8 @@ def _implies(term: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
     )
 
 
-def _narrower(mine: tuple[str, Json], theirs: tuple[str, Json]) -> bool:
-    (kind, a), (other_kind, b) = mine, theirs
+def _narrower(own: tuple[str, Json], other: tuple[str, Json]) -> bool:
+    (kind, a), (other_kind, b) = own, other
     if kind != other_kind or a.get("key") != b.get("key"):
         return False
     if a.get("operator") == b.get("operator") == "In":

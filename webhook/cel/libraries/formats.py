@@ -36,10 +36,10 @@ class Format:
 register_type(Format, "kubernetes.NamedFormat")
 
 
-def _shaped(pattern: re.Pattern[str], limit: int, what: str) -> Check:
+def _shaped(pattern: re.Pattern[str], limit: int, expected: str) -> Check:
     def check(text: str) -> list[str]:
         wrong = [] if len(text) <= limit else [f"must be no more than {limit} characters"]
-        return wrong if pattern.fullmatch(text) else [*wrong, f"must be {what}"]
+        return wrong if pattern.fullmatch(text) else [*wrong, f"must be {expected}"]
 
     return check
 
@@ -66,12 +66,12 @@ def _qualified(text: str) -> list[str]:
     return wrong
 
 
-def _attempt(parse: Callable[[str], object], what: str) -> Check:
+def _attempt(parse: Callable[[str], object], expected: str) -> Check:
     def check(text: str) -> list[str]:
         try:
             parse(text)
         except (ValueError, FunctionError, binascii.Error):
-            return [f"must be {what}"]
+            return [f"must be {expected}"]
         return []
 
     return check

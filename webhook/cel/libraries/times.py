@@ -32,15 +32,15 @@ def _toward_zero(value: Duration, unit: int) -> int:
 def _part(name: str) -> tuple[Overload, Overload]:
     of = _PARTS[name]
 
-    def here(value: Timestamp) -> int:
+    def in_utc(value: Timestamp) -> int:
         return of(local_time(value))
 
-    def there(value: Timestamp, zone: str) -> int:
+    def in_zone(value: Timestamp, zone: str) -> int:
         return of(local_time(value, zone))
 
     return (
-        overload(f"<google.protobuf.Timestamp>.{name}() -> int", here),
-        overload(f"<google.protobuf.Timestamp>.{name}(string) -> int", there),
+        overload(f"<google.protobuf.Timestamp>.{name}() -> int", in_utc),
+        overload(f"<google.protobuf.Timestamp>.{name}(string) -> int", in_zone),
     )
 
 

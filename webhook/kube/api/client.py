@@ -198,8 +198,8 @@ class Api:
             response.release()
         if response.status >= 400:
             raise _error(response.status, data)
-        found = orjson.loads(data) if data[:1] == b"{" else {"text": data.decode(errors="replace")}
-        return dict(found)
+        answer = orjson.loads(data) if data[:1] == b"{" else {"text": data.decode(errors="replace")}
+        return dict(answer)
 
     async def _send(
         self,
@@ -267,8 +267,10 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
 def _error(status: int, data: bytes) -> ApiError:
     try:
-        found = orjson.loads(data)
-        return ApiError(status, str(found.get("reason", "")), str(found.get("message", ""))[:2000])
+        status_object = orjson.loads(data)
+        return ApiError(
+            status, str(status_object.get("reason", "")), str(status_object.get("message", ""))[:2000]
+        )
     except (orjson.JSONDecodeError, AttributeError):
         return ApiError(status, "", data.decode(errors="replace").strip()[:200])
 

@@ -144,8 +144,11 @@ async def served_path(api: Api, group: str, resource: str) -> str:
     if not group:
         return f"/api/v1/{resource}"
     try:
-        found = await api.get(f"/apis/{group}")
-        versions = [found["preferredVersion"]["version"], *(one["version"] for one in found["versions"])]
+        discovery = await api.get(f"/apis/{group}")
+        versions = [
+            discovery["preferredVersion"]["version"],
+            *(entry["version"] for entry in discovery["versions"]),
+        ]
         for version in dict.fromkeys(versions):
             listed = await api.get(f"/apis/{group}/{version}")
             if any(served["name"] == resource for served in listed.get("resources") or []):

@@ -83,7 +83,7 @@ def _keys(node: SchemaNode, item: Any) -> tuple[Any, ...]:
     )
 
 
-def _atomic(path: Path, what: str) -> MergeError:
+def _atomic(path: Path, kind: str) -> MergeError:
     return MergeError(
-        f"{dotted(path)}: ApplyConfiguration may not change an atomic {what}; use JSONPatch for this field"
+        f"{dotted(path)}: ApplyConfiguration may not change an atomic {kind}; use JSONPatch for this field"
     )
