@@ -26,6 +26,7 @@ from planner.manifests.devices import (
 )
 from planner.manifests.fields import mapping, maps, once, sequence, text, texts
 from planner.manifests.gpu_sharing import shared_by
+from planner.manifests.host_ports import host_ports
 from planner.manifests.label_presets import infer
 from planner.manifests.numa import alignment_of, check_labels, numa_from
 from planner.manifests.pod import effective_request
@@ -35,6 +36,7 @@ from planner.manifests.settings import KNOWN, bounds_from, quota_from, with_conf
 from planner.manifests.topology import links_of, topology_from
 from planner.model import quantity
 from planner.model.errors import InputError, Where
+from planner.model.host_ports import port_labels
 from planner.model.labels import RESERVED_TAINT, Taint
 from planner.model.node import Node
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm
@@ -229,13 +231,14 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
     labels = texts(metadata.get("labels"), where.at("metadata.labels"))
     requests = effective_request(spec, where.at("spec"))
     joined = mapping(spec.get("schedulingGroup"), where.at("spec.schedulingGroup"))
+    ports = host_ports(spec, where.at("spec"))
     group = text(joined.get("podGroupName"), where.at("spec.schedulingGroup.podGroupName"))
     return BoundPod(
         name=f"{namespace}/{metadata['name']}",
         node=node,
         requests=requests,
         reservation=annotations.get(RESERVATION_KEY, ""),
-        labels=labels,
+        labels={**labels, **port_labels(ports)} if ports else labels,
         daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
         alignment=alignment_of(spec, where.at("spec")),
         terms=_guards(spec, labels, where),

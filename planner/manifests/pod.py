@@ -2,7 +2,8 @@
 
 Effective request by the kubelet's rule: per resource max(sum of the containers and sidecars, max over the
 init containers of (that container and the sidecars started before it)), plus the pod's overhead. A limit
-without a request sets the request. `spec.resources` (pod level) overrides the resources that it names.
+without a request sets the request. Of cpu, memory and huge pages, `spec.resources.requests` (pod level)
+replaces that sum; a limit there sets the request where no container requests the resource (KEP-2837).
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ from collections.abc import Mapping
 from planner.manifests.devices import uses_from
 from planner.manifests.fields import integer, mapping, maps, text, texts
 from planner.manifests.gpu_sharing import share_asked
+from planner.manifests.host_ports import host_ports
 from planner.manifests.numa import alignment_of
 from planner.manifests.pod_affinity import spreads_of, terms_of
 from planner.manifests.requirements import node_term_from
 from planner.model import quantity
 from planner.model.errors import InputError, Where
+from planner.model.host_ports import port_labels, port_terms
 from planner.model.labels import Term, Toleration
 from planner.model.pod import PodShape
 
 TOLERATING = ("Equal", "Exists", "Gt", "Lt")
+
+POD_LEVEL = ("cpu", "memory", "hugepages-")
+"""How the resources begin that Kubernetes counts at the level of the pod; others are left to containers."""
 
 
 def shape_of(
@@ -42,6 +48,8 @@ def shape_of(
     requests = effective_request(spec, where)
     if annotations and (share := share_asked(annotations, noted or where)) is not None:
         requests[share.name] = 1
+    own, ports = labels or {}, host_ports(spec, where)
+    terms = terms_of(affinity, own, where.below("affinity")) if affinity else ()
     return PodShape(
         requests=requests,
         node_selector=texts(spec.get("nodeSelector"), where.below("nodeSelector")),
@@ -51,9 +59,9 @@ def shape_of(
         priority=integer(spec.get("priority"), where.below("priority")),
         alignment=alignment_of(spec, where),
         claims=uses_from(spec, {}, where),
-        labels=labels or {},
-        terms=terms_of(affinity, labels or {}, where.below("affinity")) if affinity else (),
-        spread=spreads_of(spec, labels or {}, where.below("topologySpreadConstraints")),
+        labels={**own, **port_labels(ports)} if ports else own,
+        terms=(*terms, *port_terms(ports)),
+        spread=spreads_of(spec, own, where.below("topologySpreadConstraints")),
     )
 
 
@@ -74,9 +82,19 @@ def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int
             _raise(peak, request)
     _add(total, sidecars)
     _raise(total, peak)
-    total.update(_container_request(spec, where))
+    total.update(_pod_level(spec, total, where))
     _add(total, quantity.amounts(spec.get("overhead"), where.below("overhead"), up=True))
     return {name: amount for name, amount in total.items() if amount > 0} | {"pods": 1}
+
+
+def _pod_level(spec: Mapping[str, object], total: Mapping[str, int], where: Where) -> dict[str, int]:
+    """What the pod's own resources replace of the sum of its containers."""
+    stated = mapping(mapping(spec.get("resources"), where.below("resources")).get("requests"), where)
+    return {
+        name: amount
+        for name, amount in _container_request(spec, where).items()
+        if name.startswith(POD_LEVEL) and (name in stated or not total.get(name))
+    }
 
 
 def _container_request(container: Mapping[str, object], where: Where) -> dict[str, int]:

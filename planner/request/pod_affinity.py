@@ -3,7 +3,7 @@
 Three kinds of pods count: bound pods, pods that other gangs have reserved a place for (the reservation
 records their labels and anti-affinity), and the gang's own PodSets against each other. Anti-affinity works in
 both directions, as in kube-scheduler. A node without the term's topology label is in no domain: anti-affinity
-allows it, affinity does not.
+allows it, affinity does not. Host ports are such terms too (planner.model.host_ports).
 
 Affinity needs a matching bound pod. Where there is none and the gang's own pods match, these pods and the
 pods that want them are kept in one domain, so that the term holds in whatever order they are bound.
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
+from planner.model.host_ports import port_of
 from planner.model.labels import ANY, NODE_NAME_FIELD
 from planner.model.pod import PodTerm, Spaces, means
 from planner.model.podgroup import Assignment, PodGroup, PodSet
@@ -164,7 +165,7 @@ def _barred(
     `inner_terms`: affinity terms that the gang's own pods satisfy.
     """
     labels, spaces = pod_set.shape.labels, snapshot.base.spaces
-    away: dict[str, set[str]] = {}
+    away: dict[tuple[str, str], set[str]] = {}
     near_domains = {
         term: set[str]()
         for term in pod_set.shape.terms
@@ -177,21 +178,27 @@ def _barred(
                 term, space, neighbour.space, neighbour.labels, spaces
             ):
                 continue
-            domains = near_domains.get(term) if term.attracts else away.setdefault(term.key, set())
+            domains = near_domains.get(term) if term.attracts else away.setdefault(_cause(term), set())
             if domains is not None:
                 domains |= value(neighbour.node, term.key)
         for term in neighbour.terms:
             if means(term, neighbour.space, space, labels, spaces):
-                away.setdefault(term.key, set()).update(value(neighbour.node, term.key))
-    for key, values in sorted(away.items()):
+                away.setdefault(_cause(term), set()).update(value(neighbour.node, term.key))
+    for (key, cause), values in sorted(away.items()):
         if values:
-            yield NodeExclusion(_field(key), frozenset(values), APART)
+            yield NodeExclusion(_field(key), frozenset(values), cause)
     for term, values in near_domains.items():
         yield NodeExclusion(_field(term.key), frozenset(values), NEAR, inside=True)
         if (
             term.key != HOSTNAME
         ):  # a matching pod may come later, but never to a domain of a node without the label
             yield NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, now=False)
+
+
+def _cause(term: PodTerm) -> tuple[str, str]:
+    """The label of an anti-affinity term, and what its exclusions are called."""
+    port = port_of(term)
+    return term.key, f"with {port} in use" if port else APART
 
 
 def _values(snapshot: Snapshot) -> Callable[[str, str], set[str]]:

@@ -63,6 +63,19 @@ def test_overhead_is_added_and_pod_level_resources_replace():
     assert requests(**spec) == {"cpu": 6250, "memory": 2**30, "pods": 1}
 
 
+def test_a_limit_of_the_pod_is_its_request_where_no_container_requests_the_resource():
+    """As the API server defaults pod-level requests (KEP-2837)."""
+    limited = {"resources": {"limits": {"cpu": 6, "memory": "8Gi"}}}
+    assert requests(containers=[container(cpu=1)], **limited) == {"cpu": 1000, "memory": 8 * 2**30, "pods": 1}
+
+
+def test_devices_are_requested_by_containers_alone():
+    """Kubernetes counts cpu, memory and huge pages at the level of the pod, nothing else."""
+    stated = {"resources": {"requests": {"nvidia.com/gpu": 4, "hugepages-2Mi": "4Mi"}}}
+    asked = requests(containers=[container(**{"nvidia.com/gpu": 2})], **stated)
+    assert asked == {"nvidia.com/gpu": 2, "hugepages-2Mi": 4 * 2**20, "pods": 1}
+
+
 def test_nothing_asked_for_is_left_out():
     """Zero of a resource fits a node that does not have it."""
     assert requests(containers=[container(**{"nvidia.com/gpu": 0})]) == {"pods": 1}

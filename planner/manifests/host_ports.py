@@ -1,0 +1,36 @@
+"""The host ports that a pod's spec asks for, as kube-scheduler counts them.
+
+Those of containers and of sidecars; an init container has ended when the others start. With `hostNetwork`
+every container port is a host port, as the API server defaults it on pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from planner.manifests.fields import integer, maps, text
+from planner.model.errors import Where
+from planner.model.host_ports import EVERY_ADDRESS, HostPort
+
+
+def host_ports(spec: Mapping[str, object], where: Where) -> tuple[HostPort, ...]:
+    """The host ports of a pod with this spec, each once. Raises `InputError`."""
+    on_host = spec.get("hostNetwork") is True
+    return tuple(dict.fromkeys(_ports(spec, where, on_host=on_host)))
+
+
+def _ports(spec: Mapping[str, object], where: Where, *, on_host: bool) -> Iterator[HostPort]:
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(maps(spec.get(field), where.below(field))):
+            if field == "initContainers" and container.get("restartPolicy") != "Always":
+                continue
+            place = where.below(f"{field}[{index}].ports")
+            for number, entry in enumerate(maps(container.get("ports"), place)):
+                at = place.below(f"[{number}]")
+                port = integer(entry.get("hostPort"), at.below("hostPort"))
+                port = port or (
+                    integer(entry.get("containerPort"), at.below("containerPort")) if on_host else 0
+                )
+                if port > 0:
+                    protocol = text(entry.get("protocol"), at.below("protocol")) or "TCP"
+                    yield protocol, port, text(entry.get("hostIP"), at.below("hostIP")) or EVERY_ADDRESS
