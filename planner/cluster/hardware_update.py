@@ -12,7 +12,7 @@ from planner.devices.node_devices import NodeDevicesByName
 
 
 def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
-    """The same nodes, pods and reservations, with NUMA zones, claims, limits and settings of `hardware`."""
+    """The same nodes, pods and reservations, with all of `hardware` that is no node."""
     base = snapshot.base
     changed = replace(
         base,
@@ -23,6 +23,7 @@ def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
         bounds=hardware.bounds,
         quotas=hardware.quotas,
         spaces=hardware.spaces,
+        volumes=hardware.volumes,
         settings=hardware.settings,
     )
     stirred = {

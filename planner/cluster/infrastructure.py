@@ -27,6 +27,7 @@ from planner.model.node import Node, divided
 from planner.model.resources import GPU, PRODUCT_LABEL, Resources
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import HOSTNAME, Link, Topology
+from planner.model.volumes import NO_VOLUMES, Volumes
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import empty_numa_state
 from planner.node.topology_manager import GPUS_LABEL, NumaNode, aligned
@@ -68,6 +69,7 @@ class Infrastructure:
     bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     spaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    volumes: Volumes = NO_VOLUMES
     settings: Settings = DEFAULTS
     capacities: CapacityPool = field(default_factory=CapacityPool, repr=False, compare=False)
     plan_cache: PlanCache = field(default_factory=PlanCache, repr=False, compare=False)

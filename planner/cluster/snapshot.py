@@ -31,6 +31,7 @@ from planner.model.reservation import Book, Reservation
 from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, Resources
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Domain, Link, Topology
+from planner.model.volumes import NO_VOLUMES, Volumes
 from planner.node.gpu_sharing import SHARED, SharedGpus, settled, shared_gpus_of, shares_gpus
 from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
 from planner.node.topology_manager import NumaNode
@@ -307,9 +308,11 @@ class Snapshot:
         holds = self.holds.updated(removed, added, self.held_nodes)
         return self.evolve(reservations=reservations, revision=revision, holds=holds, stirred=stirred)
 
-    def with_claims(self, claims: Claims) -> Snapshot:
-        """The same cluster with these device claims added."""
-        base = replace(self.base, claims=self.base.claims.beside(claims))
+    def with_claims(self, claims: Claims, volumes: Volumes = NO_VOLUMES) -> Snapshot:
+        """The same cluster with these device claims and volumes added."""
+        base = replace(
+            self.base, claims=self.base.claims.beside(claims), volumes=self.base.volumes.beside(volumes)
+        )
         return Snapshot(base, self.bound, self.reservations, self.revision)
 
     def with_pod(self, pod: BoundPod) -> Snapshot:
@@ -422,6 +425,7 @@ def snapshot(
     bounds: Mapping[str, tuple[Bound, ...]] | None = None,
     quotas: Mapping[str, Quota] | None = None,
     spaces: Mapping[str, Mapping[str, str]] | None = None,
+    volumes: Volumes = NO_VOLUMES,
     settings: Settings = DEFAULTS,
 ) -> Snapshot:
     """A snapshot of these objects, in any order. Without a topology every node is a host below the root."""
@@ -438,6 +442,7 @@ def snapshot(
         bounds=bounds or {},
         quotas=quotas or {},
         spaces=spaces or {},
+        volumes=volumes,
         settings=settings,
     )
     return Snapshot(base, tuple(pods), tuple(reservations))

@@ -2,8 +2,8 @@
 
 Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, Bayplan's), Reservations,
 NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices and DeviceClasses, ComputeDomains,
-LimitRanges, ResourceQuotas and Namespaces are read; every other kind is counted and ignored. Invalid objects
-are refused with file, object and field.
+volumes and their claims, LimitRanges, ResourceQuotas and Namespaces are read; every other kind is counted and
+ignored. Invalid objects are refused with file, object and field.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from planner.manifests.pod_affinity import terms_of
 from planner.manifests.reservation import reservation_from
 from planner.manifests.settings import KNOWN, bounds_from, quota_from, with_config
 from planner.manifests.topology import links_of, topology_from
+from planner.manifests.volumes import storage_from
 from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.host_ports import port_labels
@@ -44,6 +45,7 @@ from planner.model.reservation import Reservation
 from planner.model.resources import MIG_PREFIX
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Link, Topology
+from planner.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
 from planner.node.topology_manager import NumaNode
 
 RESERVATION_KEY = "bayplan.dev/reservation"
@@ -79,6 +81,7 @@ class _ClusterObjects:
     bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: dict[str, Quota] = field(default_factory=dict)
     spaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    storage: list[VolumeClaim | PersistentVolume | StorageClass] = field(default_factory=list)
     settings: Settings = DEFAULTS
     ignored: Counter[str] = field(default_factory=Counter)
 
@@ -111,6 +114,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
         bounds=result.bounds,
         quotas=result.quotas,
         spaces=result.spaces,
+        volumes=Volumes.of(result.storage),
     )
 
 
@@ -347,6 +351,10 @@ def _read_space(objects: _ClusterObjects, item: Mapping[str, object], where: Whe
     objects.spaces[str(metadata["name"])] = texts(metadata.get("labels"), where.at("metadata.labels"))
 
 
+def _read_storage(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
+    objects.storage.append(once(item, where, storage_from))
+
+
 def _key(item: Mapping[str, object], where: Where) -> str:
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     namespace = text(metadata.get("namespace"), where.at("metadata.namespace")) or "default"
@@ -381,6 +389,9 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("", "LimitRange"): _read_limit_range,
     ("", "ResourceQuota"): _read_quota,
     ("", "Namespace"): _read_space,
+    ("", "PersistentVolume"): _read_storage,
+    ("", "PersistentVolumeClaim"): _read_storage,
+    ("storage.k8s.io", "StorageClass"): _read_storage,
     ("topology.node.k8s.io", "NodeResourceTopology"): _read_numa,
     ("resource.k8s.io", "ResourceClaim"): _read_claim,
     ("resource.k8s.io", "ResourceClaimTemplate"): _read_claim,

@@ -17,6 +17,7 @@ from planner.manifests.host_ports import host_ports
 from planner.manifests.numa import alignment_of
 from planner.manifests.pod_affinity import spreads_of, terms_of
 from planner.manifests.requirements import node_term_from
+from planner.manifests.volumes import claims_of
 from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.host_ports import port_labels, port_terms
@@ -59,6 +60,7 @@ def shape_of(
         priority=integer(spec.get("priority"), where.below("priority")),
         alignment=alignment_of(spec, where),
         claims=uses_from(spec, {}, where),
+        volumes=claims_of(spec, where),
         labels={**own, **port_labels(ports)} if ports else own,
         terms=(*terms, *port_terms(ports)),
         spread=spreads_of(spec, own, where.below("topologySpreadConstraints")),

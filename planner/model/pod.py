@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from planner.model.labels import Term, Toleration, holds
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX, Resources
+from planner.model.volumes import VolumeUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class PodShape:
     labels). `priority` as the pod states it. `alignment`: what the kubelet aligns to NUMA zones; None where
     only the sum is known. `labels` and `terms`: the pod's labels and its required pod affinity and
     anti-affinity; `spread`: its hard spread constraints. These three do not make two shapes different.
-    `claims`: the device claims that it names.
+    `claims`: the device claims that it names. `volumes`: the volume claims that it mounts.
 
     All of it is as read; `ResolvedShape` (planner.model.resolved) adds its meaning in a cluster.
     """
@@ -137,6 +138,7 @@ class PodShape:
     terms: tuple[PodTerm, ...] = field(default=(), compare=False)
     spread: tuple[SpreadConstraint, ...] = field(default=(), compare=False)
     claims: tuple[ClaimUse, ...] = ()
+    volumes: tuple[VolumeUse, ...] = ()
 
     @property
     def gpus(self) -> int:

@@ -17,14 +17,15 @@ from planner.model.answer import Answer
 from planner.model.claim_spec import is_claim_spec
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation
-from planner.model.resolved import ResolvedPodGroup, resolved_group
+from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, resolved_group
 from planner.model.topology import ROOT, Domain, Topology
-from planner.node.eligibility import affinity_allows
+from planner.node.eligibility import affinity_allows, is_excluded
 from planner.request.device_claims import with_devices
 from planner.request.levels import resolve
 from planner.request.topology_choice import candidates
 from planner.request.topology_request import topology_request
 from planner.request.validation import Refusal
+from planner.request.volumes import with_volumes
 
 
 def fingerprint(group: PodGroup) -> str:
@@ -65,6 +66,10 @@ def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Ans
     """The answer for the gang's reservation, or None where it no longer holds."""
     gang = _with_devices(snapshot, group)
     if reservation.fingerprint != fingerprint(gang):
+        return None
+    try:
+        gang = with_volumes(snapshot, gang)
+    except Refusal:
         return None
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
     if not reservation.assignments or not all(
@@ -108,9 +113,12 @@ def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") ->
     )
 
 
-def _stands(snapshot: Snapshot, pod_set: PodSet, name: str) -> bool:
+def _stands(snapshot: Snapshot, pod_set: ResolvedPodSet, name: str) -> bool:
+    """Whether the node is there and reaches the pods' volumes, those that may yet go elsewhere aside."""
     node = snapshot.nodes.get(name)
-    return node is not None and affinity_allows(pod_set.shape, node)
+    if node is None or not affinity_allows(pod_set.shape, node):
+        return False
+    return not any(is_excluded(bar, node) for bar in pod_set.shape.exclusions if not bar.now)
 
 
 def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, reservation: Reservation) -> bool:

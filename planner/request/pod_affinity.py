@@ -58,7 +58,11 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
             pod_set,
             shape=replace(
                 pod_set.shape,
-                exclusions=(*bars[pod_set.name], *_barred(snapshot, space, pod_set, neighbours, inner_terms)),
+                exclusions=(
+                    *pod_set.shape.exclusions,
+                    *bars[pod_set.name],
+                    *_barred(snapshot, space, pod_set, neighbours, inner_terms),
+                ),
                 anti_affinity_with=tuple(sorted(shuns[pod_set.name])),
                 co_located_over=tuple(sorted(together[pod_set.name])),
             ),

@@ -6,6 +6,7 @@ The one stage between what was read and the search. In this order:
       device claims         what they come to on the nodes here       device_claims.py
     .asked
       cliques, policies     the levels that these give it             device_claims.py, level_policy.py
+      volumes               the nodes that they can be used from      volumes.py
     .gang
       other pods            pod affinity, topology spread             pod_affinity.py, topology_spread.py
       NUMA                  nodes with domains that are large enough  levels.py
@@ -35,6 +36,7 @@ from planner.request.topology_choice import candidates
 from planner.request.topology_request import TopologyRequest, topology_request
 from planner.request.topology_spread import with_topology_spread
 from planner.request.validation import Refusal, check
+from planner.request.volumes import with_volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,7 @@ def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:
         gang = in_one_clique(snapshot.base.devices, snapshot.topologies, asked)
     gang = by_policy(snapshot, gang)
     try:
+        gang = with_volumes(snapshot, gang)
         return PlacementProblem(snapshot, asked, gang, _requests(snapshot, gang))
     except Refusal as refusal:
         return PlacementProblem(snapshot, asked, gang, refusal=refusal)

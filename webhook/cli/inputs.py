@@ -10,6 +10,7 @@ from pathlib import Path
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import CLAIM_KINDS
 from planner.model.errors import InputError, Where
+from planner.model.volumes import VOLUME_KINDS
 from webhook.admission.environment import Environment
 from webhook.files.reader import Document, objects
 from webhook.functions.device_selectors import read_cluster
@@ -59,14 +60,16 @@ def cluster_and_environment(paths: Sequence[str]) -> tuple[Snapshot | None, Envi
 
 
 def beside(snapshot: Snapshot, found: list[Document]) -> Snapshot:
-    """The cluster with the device claims that stand among the manifests, as it is once they are applied.
+    """The cluster with the device and volume claims among the manifests, as it is once they are applied.
 
     Raises `InputError` for malformed ones.
     """
-    claims = [
-        (document.file, document.value) for document in found if document.value.get("kind") in CLAIM_KINDS
-    ]
-    return snapshot.with_claims(read_cluster(claims).base.claims) if claims else snapshot
+    kinds = (*CLAIM_KINDS, *VOLUME_KINDS)
+    claims = [(document.file, document.value) for document in found if document.value.get("kind") in kinds]
+    if not claims:
+        return snapshot
+    told = read_cluster(claims).base
+    return snapshot.with_claims(told.claims, told.volumes)
 
 
 def manifests(paths: Sequence[str]) -> list[Document]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from planner.manifests.pod import shape_of
+from planner.manifests.volumes import claim_templates
 from planner.model.labels import Requirement
 from planner.model.pod import NOTHING, PodShape
 from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet, ReserveMode
@@ -29,9 +30,11 @@ class PodSetRequest:
     claims: bool
 
 
-def pod_set_request(member: PodSetTemplate, own: bool, given: Mapping[str, str]) -> PodSetRequest:
+def pod_set_request(
+    member: PodSetTemplate, own: bool, given: Mapping[str, str], name: str = ""
+) -> PodSetRequest:
     """A member as the planner sees it. `own`: it is the object itself, whose keys were read already; `given`:
-    labels that its pods will have besides.
+    labels that its pods will have besides; `name`: the object's, which its claims are named after.
 
     Raises `InputError` for a malformed pod spec or key.
     """
@@ -41,6 +44,8 @@ def pod_set_request(member: PodSetTemplate, own: bool, given: Mapping[str, str])
     shape = shape_of(
         member.spec.map(), member.spec.where, labels=labels, annotations=notes.map(), noted=notes.where
     )
+    if made := claim_templates(member.volumes.value, name, member.first, member.volumes.where):
+        shape = replace(shape, volumes=(*shape.volumes, *made))
     if notes.get(NUMA_ALIGNMENT).choice(("refuse", "warn")) == "warn":
         shape = replace(shape, alignment=NOTHING)
     shares = bool(share_in(shape.requests) or shape.requests.get(SHARED_GPU) or shape.mig_slices)

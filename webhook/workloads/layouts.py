@@ -12,6 +12,8 @@ LARGEST_GANGS = 10_000
 LARGEST_REPLICAS = 1_000
 """Pods that are each for themselves and planned with their object; further ones are planned as they come."""
 
+NOTHING = Field(None)
+
 BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
 EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
@@ -22,7 +24,8 @@ class PodSetTemplate:
 
     `metadata` and `spec` are the pod's; `template` holds both (the object itself for a Pod). `annotated`
     are further metadata that speak for this PodSet alone (a JobSet's job template). `most`: an elastic set
-    may have up to so many pods; 0 for `count` and no more.
+    may have up to so many pods; 0 for `count` and no more. `volumes`: templates of the claims that each pod
+    gets, beside those in its spec; `first`: the ordinal of the first pod, by which the claims are named.
     """
 
     pod_set: str
@@ -32,6 +35,8 @@ class PodSetTemplate:
     spec: Field
     annotated: tuple[Field, ...] = ()
     most: int = 0
+    volumes: Field = NOTHING
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,11 @@ def replicas(obj: Field) -> WorkloadLayout:
     """Deployment, ReplicaSet, StatefulSet: `spec.replicas` pods, each for itself."""
     spec = obj.get("spec").needed_map()
     count = spec.get("replicas").count(1)
-    every = member("main", count, spec.get("template"))
+    every = replace(
+        member("main", count, spec.get("template")),
+        volumes=spec.get("volumeClaimTemplates"),
+        first=spec.get("ordinals", "start").count(0),
+    )
     listed = min(count, LARGEST_REPLICAS)
     warnings = (f"plans the first {listed} of {count} pods",) if listed < count else ()
     return WorkloadLayout((every,), ((replace(every, count=1),),) * listed, indexed=True, warnings=warnings)

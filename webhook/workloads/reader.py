@@ -231,7 +231,7 @@ class _Reader:
         own = self.row.name == "Pod"
         name, kind = self.metadata.get("name").text(), self.row.name
         return {
-            key: pod_set_request(member, own, implied_labels(kind, name, member.pod_set))
+            key: pod_set_request(member, own, implied_labels(kind, name, member.pod_set), name)
             for key, member in members.items()
         }
 

@@ -72,6 +72,9 @@ EXTRAS = (
     Extra("resource.nvidia.com", "computedomains", "ComputeDomain"),
     Extra("", "limitranges", "LimitRange"),
     Extra("", "resourcequotas", "ResourceQuota"),
+    Extra("", "persistentvolumes", "PersistentVolume"),
+    Extra("", "persistentvolumeclaims", "PersistentVolumeClaim"),
+    Extra("storage.k8s.io", "storageclasses", "StorageClass"),
     *(Extra("", "configmaps", "ConfigMap", name) for name in KNOWN),
 )
 

@@ -1,0 +1,149 @@
+"""PersistentVolumeClaims, PersistentVolumes and StorageClasses, and the claims that a pod's spec mounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.manifests.fields import mapping, maps, strings, text, texts
+from planner.manifests.requirements import node_term_from, selector_from
+from planner.model import quantity
+from planner.model.errors import Where
+from planner.model.labels import Requirement, Term
+from planner.model.volumes import PersistentVolume, StorageClass, VolumeClaim, VolumeUse
+
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+BOUND = "pv.kubernetes.io/bind-completed"
+"""Annotation of a claim whose binding is complete; kube-scheduler believes it alone."""
+
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+
+OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+"""Annotation of claims and volumes from before they had a field for the class; it still wins."""
+
+
+def storage_from(item: Mapping[str, object], where: Where) -> VolumeClaim | PersistentVolume | StorageClass:
+    """The record of an object of one of `VOLUME_KINDS`. Raises `InputError`, which names the field."""
+    match item["kind"]:
+        case "PersistentVolume":
+            return _volume(item, where)
+        case "StorageClass":
+            return _class(item, where)
+    return _claim(item, where)
+
+
+def claims_of(spec: Mapping[str, object], where: Where) -> tuple[VolumeUse, ...]:
+    """The claims that a pod's spec mounts, each once; `where`: the spec. Raises `InputError`."""
+    uses: dict[VolumeUse, None] = {}
+    for index, volume in enumerate(maps(spec.get("volumes"), where.below("volumes"))):
+        place = where.below(f"volumes[{index}]")
+        mounted, at = volume.get("persistentVolumeClaim"), place.below("persistentVolumeClaim")
+        if mounted is not None:
+            uses[VolumeUse(text(mapping(mounted, at).get("claimName"), at.below("claimName")))] = None
+        made, at = volume.get("ephemeral"), place.below("ephemeral.volumeClaimTemplate")
+        if made is not None:
+            template = mapping(mapping(made, place.below("ephemeral")).get("volumeClaimTemplate"), at)
+            name = text(volume.get("name"), place.below("name"))
+            uses[VolumeUse(name, _asked(template, at))] = None
+    return tuple(uses)
+
+
+def claim_templates(templates: object, stateful_set: str, first: int, where: Where) -> tuple[VolumeUse, ...]:
+    """What each pod of a StatefulSet mounts by `volumeClaimTemplates`. Raises `InputError`."""
+    uses = []
+    for index, template in enumerate(maps(templates, where)):
+        place = where.below(f"[{index}]")
+        metadata = mapping(template.get("metadata"), place.below("metadata"))
+        name = text(metadata.get("name"), place.below("metadata.name"))
+        uses.append(VolumeUse(name, _asked(template, place), stateful_set, first))
+    return tuple(uses)
+
+
+def _claim(item: Mapping[str, object], where: Where) -> VolumeClaim:
+    metadata = mapping(item.get("metadata"), where.below("metadata"))
+    namespace = text(metadata.get("namespace"), where.below("metadata.namespace")) or "default"
+    return _asked(item, where, f"{namespace}/{metadata['name']}")
+
+
+def _asked(item: Mapping[str, object], where: Where, name: str = "") -> VolumeClaim:
+    metadata = mapping(item.get("metadata"), where.below("metadata"))
+    annotations = texts(metadata.get("annotations"), where.below("metadata.annotations"))
+    spec, place = mapping(item.get("spec"), where.below("spec")), where.below("spec")
+    resources = mapping(spec.get("resources"), place.below("resources"))
+    asked = quantity.amounts(resources.get("requests"), place.below("resources.requests"), up=True)
+    stated = OLD_CLASS in annotations or spec.get("storageClassName") is not None
+    volume = text(spec.get("volumeName"), place.below("volumeName"))
+    return VolumeClaim(
+        name=name,
+        storage_class=_class_name(spec, annotations, place) if stated else None,
+        volume=volume,
+        bound=bool(volume) and BOUND in annotations,
+        size=asked.get("storage", 0),
+        modes=frozenset(strings(spec.get("accessModes"), place.below("accessModes"))),
+        mode=text(spec.get("volumeMode"), place.below("volumeMode")) or "Filesystem",
+        selector=selector_from(
+            mapping(spec.get("selector"), place.below("selector")), place.below("selector")
+        ),
+        node=annotations.get(SELECTED_NODE, ""),
+    )
+
+
+def _volume(item: Mapping[str, object], where: Where) -> PersistentVolume:
+    metadata = mapping(item.get("metadata"), where.below("metadata"))
+    spec, place = mapping(item.get("spec"), where.below("spec")), where.below("spec")
+    status = mapping(item.get("status"), where.below("status"))
+    capacity = quantity.amounts(spec.get("capacity"), place.below("capacity"), up=False)
+    reference, at = mapping(spec.get("claimRef"), place.below("claimRef")), place.below("claimRef")
+    namespace, name = (text(reference.get(key), at.below(key)) for key in ("namespace", "name"))
+    leaving = metadata.get("deletionTimestamp") is not None
+    return PersistentVolume(
+        name=str(metadata["name"]),
+        storage_class=_class_name(
+            spec, texts(metadata.get("annotations"), where.below("metadata.annotations")), place
+        ),
+        affinity=_affinity(spec, place),
+        labels=texts(metadata.get("labels"), where.below("metadata.labels")),
+        size=capacity.get("storage", 0),
+        modes=frozenset(strings(spec.get("accessModes"), place.below("accessModes"))),
+        mode=text(spec.get("volumeMode"), place.below("volumeMode")) or "Filesystem",
+        claim=f"{namespace}/{name}" if name else "",
+        available=status.get("phase") == "Available" and not leaving,
+    )
+
+
+def _class_name(spec: Mapping[str, object], annotations: Mapping[str, str], place: Where) -> str:
+    return annotations.get(OLD_CLASS) or text(spec.get("storageClassName"), place.below("storageClassName"))
+
+
+def _affinity(spec: Mapping[str, object], where: Where) -> tuple[Term, ...]:
+    place = where.below("nodeAffinity.required")
+    affinity = mapping(spec.get("nodeAffinity"), where.below("nodeAffinity"))
+    required = mapping(affinity.get("required"), place)
+    terms = maps(required.get("nodeSelectorTerms"), place.below("nodeSelectorTerms"))
+    return tuple(
+        node_term_from(term, place.below(f"nodeSelectorTerms[{index}]")) for index, term in enumerate(terms)
+    )
+
+
+def _class(item: Mapping[str, object], where: Where) -> StorageClass:
+    metadata = mapping(item.get("metadata"), where.below("metadata"))
+    annotations = texts(metadata.get("annotations"), where.below("metadata.annotations"))
+    provisioner = text(item.get("provisioner"), where.below("provisioner"))
+    topologies: list[Term] = []
+    for index, term in enumerate(maps(item.get("allowedTopologies"), where.below("allowedTopologies"))):
+        place = where.below(f"allowedTopologies[{index}].matchLabelExpressions")
+        topologies.append(
+            tuple(
+                Requirement(text(entry.get("key"), place), "In", strings(entry.get("values"), place))
+                for entry in maps(term.get("matchLabelExpressions"), place)
+            )
+        )
+    return StorageClass(
+        name=str(metadata["name"]),
+        waits=item.get("volumeBindingMode") == "WaitForFirstConsumer",
+        provisions=provisioner not in ("", NO_PROVISIONER),
+        topologies=tuple(topologies),
+        default=annotations.get(DEFAULT_CLASS) == "true",
+    )

@@ -1,0 +1,234 @@
+"""The nodes that a gang's pods may be on for the volumes that they mount, as excluded nodes. Pure.
+
+Source: kube-scheduler's VolumeBinding and VolumeZone plugins. A bound volume limits its pods to the nodes of
+its node affinity, and, where nodes tell their zone or region, to those of its own `topology.kubernetes.io`
+labels. A claim without a volume, of a class that waits for its first pod, goes where an available volume of
+that class would serve it or where the class makes volumes. Pods that wait for the volume of a class that
+binds at once are planned, with a warning: kube-scheduler starts them when it is bound.
+
+Left to the scheduler: how many volumes a node can attach, `ReadWriteOncePod` claims that pods of other
+workloads hold, storage capacity that drivers report, and that each of several pods needs an available volume
+of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.labels import NODE_NAME_FIELD, Requirement, Term
+from planner.model.node import Node
+from planner.model.pod import selected
+from planner.model.podgroup import PodGroup
+from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet
+from planner.model.topology import HOSTNAME, short
+from planner.model.volumes import PersistentVolume, VolumeClaim, Volumes, VolumeUse
+from planner.model.words import listed, pods
+from planner.node.eligibility import term_matches
+from planner.request.validation import Refusal
+
+REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
+
+_GENERAL = {
+    "failure-domain.beta.kubernetes.io/region": REGION,
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    REGION: REGION,
+    ZONE: ZONE,
+}
+"""The labels of volumes and nodes that VolumeZone reads, each with the name that it has today."""
+
+ONE_POD = "ReadWriteOncePod"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The nodes that a volume can be used from: those that match one of `terms` (() for all) and, where they
+    have any label of a zone or region, one of the values of each of `zones`. `cause`: what is wrong with all
+    others. `now`: it may change by itself."""
+
+    cause: str
+    terms: tuple[Term, ...] = ()
+    zones: tuple[tuple[str, frozenset[str]], ...] = ()
+    now: bool = False
+
+    def holds(self, node: Node) -> bool:
+        """Whether the volume can be used from the node."""
+        if self.terms and not any(term_matches(term, node) for term in self.terms):
+            return False
+        if not self.zones or not any(key in node.labels for key in _GENERAL):
+            return True
+        return all(
+            node.labels.get(key, node.labels.get(_GENERAL[key])) in values for key, values in self.zones
+        )
+
+
+def with_volumes(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
+    """The gang, restricted to the nodes that its pods' volumes can be used from; unchanged where nothing is
+    known of volumes. Raises `Refusal` for a claim that takes fewer pods than mount it."""
+    known = snapshot.base.volumes
+    if not known or not any(pod_set.shape.volumes for pod_set in group.pod_sets):
+        return group
+    namespace, notes = group.name.partition("/")[0], dict[str, None]()
+    _check_shared(known, namespace, group, notes)
+    sets = tuple(
+        _restricted(snapshot, pod_set, _reaches(known, namespace, group, pod_set, notes))
+        for pod_set in group.pod_sets
+    )
+    warnings = tuple(dict.fromkeys((*group.warnings, *notes)))
+    return replace(group, pod_sets=sets, warnings=warnings)
+
+
+def _check_shared(known: Volumes, namespace: str, group: PodGroup, notes: dict[str, None]) -> None:
+    """Looks at claims that several pods of the gang mount. Raises `Refusal`."""
+    counts = Counter[str]()
+    for pod_set in group.pod_sets:
+        for use in pod_set.shape.volumes:
+            counts[use.claim] += 0 if use.own else pod_set.count
+    for name, count in counts.items():
+        claim = known.claims.get(f"{namespace}/{name}")
+        if claim is None or count < 2:
+            continue
+        subject = f"{pods(count)} mount the claim {name}, which"
+        if ONE_POD in claim.modes:
+            raise Refusal(
+                "ClaimTakesOnePod",
+                f"{subject} is {ONE_POD}. Would work: a claim for each pod, or access mode ReadWriteMany.",
+            )
+        if claim.modes == {"ReadWriteOnce"}:
+            notes[f"{subject} is ReadWriteOnce: most drivers attach its volume to one node at a time"] = None
+        elif not claim.volume:
+            made = "it is made for the first of them, and the others must reach it from their nodes"
+            notes[f"{subject} has no volume yet: {made}"] = None
+
+
+def _reaches(
+    known: Volumes, namespace: str, group: PodGroup, pod_set: ResolvedPodSet, notes: dict[str, None]
+) -> Iterator[tuple[Reach, ...]]:
+    """For each claim of a pod the reaches of which one must hold; none for a claim that is no limit."""
+    for use in pod_set.shape.volumes:
+        if not use.stateful_set:
+            claims = [(use.claim, use.own or known.claims.get(f"{namespace}/{use.claim}"))]
+        else:
+            names = [f"{use.claim}-{use.stateful_set}-{number}" for number in _ordinals(group, pod_set, use)]
+            claims = [(name, known.claims.get(f"{namespace}/{name}", use.own)) for name in names]
+        reaches = [_reach(known, name, claim, notes) for name, claim in claims]
+        if len({reach and (reach.terms, reach.zones) for reach in reaches}) > 1:
+            shown = listed([name for name, _ in claims])
+            notes[f"the volumes of claims {shown} are in different places: each pod may find another's"] = (
+                None
+            )
+        limits = tuple(reach for reach in reaches if reach is not None)
+        if limits and len(limits) == len(reaches):
+            yield limits
+
+
+def _ordinals(group: PodGroup, pod_set: ResolvedPodSet, use: VolumeUse) -> Iterable[int]:
+    """The numbers of a StatefulSet's pods: of all, or of the single one that the gang's name ends in."""
+    last = group.name.rpartition("/")[2]
+    if group.name.count("/") > 2 and last.isdecimal() and pod_set.count == 1:
+        return (use.first + int(last),)
+    return range(use.first, use.first + pod_set.count)
+
+
+def _reach(known: Volumes, name: str, claim: VolumeClaim | None, notes: dict[str, None]) -> Reach | None:
+    """Where the volume of a claim can be used; None for everywhere, as far as can be told."""
+    if claim is None:
+        notes[f"the claim {name} is not known: its pods wait for it, and its volume is not planned"] = None
+        return None
+    if claim.bound:
+        return _bound(name, known.volumes.get(claim.volume), claim.volume, notes)
+    storage = known.class_of(claim)
+    if storage is None or not storage.waits or claim.volume:
+        kind = f"class {storage.name}, which binds at once" if storage else "no class that is known"
+        notes[f"the claim {name} ({kind}) has no volume yet: its pods wait until it has"] = None
+        if storage is None or not storage.topologies or not storage.provisions:
+            return None
+    elif claim.node:
+        return Reach(
+            f"other than {claim.node}, where the volume of claim {name} is being made",
+            ((Requirement(NODE_NAME_FIELD, "In", (claim.node,)),),),
+            now=True,
+        )
+    if storage.provisions and not storage.topologies:
+        return None
+    serving = [volume for volume in known.volumes.values() if _serves(volume, claim, storage.name)]
+    if any(not volume.affinity for volume in serving):
+        return None
+    terms = tuple(dict.fromkeys(term for volume in serving for term in volume.affinity))
+    if storage.provisions:
+        place = _place(storage.topologies)
+        cause = f"outside {place or 'the topologies'} where class {storage.name} makes volumes (claim {name})"
+        return Reach(cause, (*storage.topologies, *terms))
+    cause = f"without an available volume of class {storage.name} for claim {name}"
+    return Reach(cause, terms or (_NOWHERE,), now=True)
+
+
+_NOWHERE: Term = (Requirement(NODE_NAME_FIELD, "In", ()),)
+
+
+def _bound(name: str, volume: PersistentVolume | None, stated: str, notes: dict[str, None]) -> Reach | None:
+    if volume is None:
+        notes[f"the volume {stated} of claim {name} is not known: where it is cannot be planned"] = None
+        return None
+    zones = tuple(
+        (key, frozenset(volume.labels[key].split("__"))) for key in _GENERAL if volume.labels.get(key)
+    )
+    if not volume.affinity and not zones:
+        return None
+    place = _place(volume.affinity) or _place(
+        tuple((Requirement(k, "In", tuple(sorted(v))),) for k, v in zones[-1:])
+    )
+    where = f"outside {place}, where" if place else "out of reach of"
+    cause = f"{where} volume {volume.name} of claim {name}{' is' if place else ''}"
+    return Reach(cause, volume.affinity, zones)
+
+
+def _place(terms: tuple[Term, ...]) -> str:
+    """The values of the one label that the terms name, in words; "" where they name several."""
+    keys = {requirement.key for term in terms for requirement in term}
+    if len(keys) != 1 or any(requirement.operator != "In" for term in terms for requirement in term):
+        return ""
+    values = dict.fromkeys(value for term in terms for requirement in term for value in requirement.values)
+    key = keys.pop()
+    return f"{'node' if key in (HOSTNAME, NODE_NAME_FIELD) else short(key)} {listed(list(values))}"
+
+
+def _serves(volume: PersistentVolume, claim: VolumeClaim, storage_class: str) -> bool:
+    """Whether a claim that waits for its first pod may be bound to the volume."""
+    if volume.size < claim.size or volume.mode != claim.mode:
+        return False
+    if volume.claim:
+        return bool(claim.name) and volume.claim == claim.name
+    return (
+        volume.available
+        and volume.storage_class == storage_class
+        and claim.modes <= volume.modes
+        and selected(claim.selector, volume.labels)
+    )
+
+
+def _restricted(
+    snapshot: Snapshot, pod_set: ResolvedPodSet, claims: Iterable[tuple[Reach, ...]]
+) -> ResolvedPodSet:
+    bars = [_exclusion(snapshot, reaches) for reaches in claims]
+    if not bars:
+        return pod_set
+    exclusions = tuple(dict.fromkeys((*pod_set.shape.exclusions, *bars)))
+    return replace(pod_set, shape=replace(pod_set.shape, exclusions=exclusions))
+
+
+def _exclusion(snapshot: Snapshot, reaches: tuple[Reach, ...]) -> NodeExclusion:
+    """All nodes that none of the reaches holds for, by one label where that says the same, else by name."""
+    first = reaches[0]
+    terms = [term for reach in reaches for term in reach.terms or ((),)]
+    keys = {requirement.key for term in terms for requirement in term}
+    simple = all(len(term) == 1 and term[0].operator == "In" for term in terms)
+    now = all(reach.now for reach in reaches)
+    if simple and len(keys) == 1 and not any(reach.zones for reach in reaches):
+        values = frozenset(value for term in terms for value in term[0].values if value)
+        return NodeExclusion(keys.pop(), values, first.cause, inside=True, now=now)
+    reached = (node for node in snapshot.nodes.values() if any(reach.holds(node) for reach in reaches))
+    names = frozenset(node.name for node in reached)
+    return NodeExclusion(NODE_NAME_FIELD, names, first.cause, inside=True, now=now)
