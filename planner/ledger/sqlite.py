@@ -14,7 +14,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,6 +28,10 @@ MEMORY = ":memory:"
 
 BUSY_SECONDS = 2.0
 """How long a call waits for another process's write; well inside a webhook's timeout."""
+
+
+_OWNER_ALONE = 0o600
+"""Who may read a new file, and with it those that SQLite puts beside it: they name every tenant's gangs."""
 
 
 _Result = TypeVar("_Result")
@@ -200,6 +204,9 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 def _open(path: str, busy_seconds: float, *, create: bool) -> sqlite3.Connection:
     """A connection to a ledger of this schema; raises `sqlite3.Error` or `LedgerUnavailable`."""
+    if create and path != MEMORY:
+        with suppress(OSError):  # it is there already, or SQLite says better what is wrong
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, _OWNER_ALONE))
     uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(
         uri, uri=path != MEMORY, timeout=busy_seconds, isolation_level=None, check_same_thread=False

@@ -111,9 +111,10 @@ def _read(file: str) -> bytes:
     try:
         if file == STDIN:
             return sys.stdin.buffer.read()
-        place = Path(file)
-        if place.stat().st_size > FILE_LIMIT:
+        with Path(file).open("rb") as opened:  # a pipe or a device tells no size, so one byte more is read
+            content = opened.read(FILE_LIMIT + 1)
+        if len(content) > FILE_LIMIT:
             raise InputError(f"larger than {FILE_LIMIT // 2**20} MiB", Where(file))
-        return place.read_bytes()
+        return content
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", Where(file)) from None

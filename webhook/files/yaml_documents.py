@@ -121,17 +121,23 @@ def _boolean(loader: Any, node: yaml.ScalarNode) -> bool:
     return bool(_constructed(_Base.construct_yaml_bool, loader, node))
 
 
+def _no_base_60(node: yaml.ScalarNode) -> None:
+    """`!!int 1:30` is 90 in YAML 1.1 alone; the API server's reader knows no such number."""
+    if ":" in node.value:
+        raise _wrong(node, f"{node.value[:24]!r} is no {node.tag.removeprefix(_TAG)}")
+
+
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
-    digits = len(
-        node.value
-    )  # 64 binary ones with as many underscores; far longer ones Python refuses to read
-    value: int = 2**64 if digits > 130 else _constructed(_Base.construct_yaml_int, loader, node)
+    _no_base_60(node)
+    # 64 binary digits with as many underscores; Python refuses to read far longer ones.
+    value: int = 2**64 if len(node.value) > 130 else _constructed(_Base.construct_yaml_int, loader, node)
     if not INT64_MIN <= value <= UINT64_MAX:
         raise _wrong(node, f"{node.value[:24]} does not fit in 64 bits")
     return value
 
 
 def _number(loader: Any, node: yaml.ScalarNode) -> float:
+    _no_base_60(node)
     value: float = _constructed(_Base.construct_yaml_float, loader, node)
     if value != value or value in (float("inf"), float("-inf")):
         raise _wrong(node, f"{node.value} is no number that JSON can hold; write it as text")

@@ -17,6 +17,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.ledger.ledger import LedgerUnavailable
 from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase
+from webhook.server.connections import IDLE_SECONDS, BytesInFlight, Connections, Listener
 from webhook.server.metrics import Metrics, metrics
 from webhook.server.service import Service
 from webhook.wire.request import AdmissionRequest
@@ -24,6 +25,10 @@ from webhook.wire.review import BODY_LIMIT, BadCall, decode, encode
 
 DEADLINE = 4.0
 """Seconds for one call: inside the `timeoutSeconds: 5` of the webhook configurations."""
+
+
+BODY_SECONDS = 2.0
+"""Time for the body of a call, which the API server sends at once."""
 
 
 STOP_SECONDS = 10.0
@@ -45,6 +50,8 @@ class Webhook:
     metrics: Metrics = field(default_factory=metrics)
     stopping: bool = False
     begun: bool = False
+    connections: Connections = field(default_factory=Connections)
+    bodies: BytesInFlight = field(default_factory=BytesInFlight)
 
     def app(self) -> web.Application:
         """The aiohttp application."""
@@ -60,10 +67,12 @@ class Webhook:
         async def handle(call: web.Request) -> web.Response:
             started = time.perf_counter()
             self._check_begun()
-            request = decode(await _body(call))
-            read = time.perf_counter()
-            async with asyncio.timeout(self.deadline):
-                decision = await self.service.answer(request, phase)
+            async with asyncio.timeout(self.deadline), self.bodies.holding(_announced(call)):
+                body = await _body(call)
+                with self.connections.answering(call.protocol):
+                    request = decode(body)
+                    read = time.perf_counter()
+                    decision = await self.service.answer(request, phase)
             seconds, deciding = time.perf_counter() - started, time.perf_counter() - read
             self.metrics.observe(phase, decision, seconds, deciding)
             log.info(log_line(phase, request, decision, seconds))
@@ -87,7 +96,11 @@ class Webhook:
         @web.middleware
         async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
             """The road of bad calls: a status and one line of text, never a traceback."""
-            answer = await guarded(request, handler)
+            if request.method == "GET":
+                with self.connections.answering(request.protocol):
+                    answer = await guarded(request, handler)
+            else:  # a call counts once its body is there
+                answer = await guarded(request, handler)
             if self.stopping:  # the caller's next call goes to another replica
                 answer.force_close()
             return answer
@@ -157,10 +170,31 @@ class Webhook:
         return [problem for problem in problems if problem]
 
 
-async def _body(call: web.Request) -> bytes:
+def _announced(call: web.Request) -> int:
+    """The bytes of the body as its header says, the limit where it does not say.
+
+    Raises `BadCall` for what need not be read at all: 415 for what is no plain JSON, 413 for too much.
+    """
     if call.content_type != "application/json":
         raise BadCall(f"expected content type application/json, found {call.content_type}", 415)
-    return await call.read()
+    encoding = call.headers.get("Content-Encoding", "identity")
+    if encoding != "identity":  # the API server compresses no admission review, and a bomb is small
+        raise BadCall("expected a body without content encoding", 415)
+    size = BODY_LIMIT if call.content_length is None else call.content_length
+    if size > BODY_LIMIT:
+        raise BadCall(f"the body has {size} bytes, more than the limit of {BODY_LIMIT}", 413)
+    return size
+
+
+async def _body(call: web.Request) -> bytes:
+    """The whole body. Raises `BadCall` where it does not come: 408 in time, 400 to its end."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await call.read()
+    except TimeoutError:
+        raise BadCall(f"the body was not whole within {BODY_SECONDS:g} s", 408) from None
+    except (web.RequestPayloadError, ConnectionError):
+        raise BadCall("the body ended before its end") from None
 
 
 def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, seconds: float) -> str:
@@ -202,11 +236,16 @@ def _json(**fields: object) -> str:
 
 @dataclass(slots=True)
 class Running:
-    """A server that listens; `port` is the one that it was given."""
+    """A server that listens."""
 
     runner: web.AppRunner
     webhook: Webhook
-    port: int
+    listener: Listener
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return self.listener.port
 
     async def drain(self, seconds: float) -> None:
         """Say no to readiness and serve on for a while: callers learn later than we that we stop.
@@ -219,13 +258,21 @@ class Running:
     async def stop(self) -> None:
         """Say no to readiness, stop listening, finish what is in flight."""
         self.webhook.stopping = True
+        await self.listener.close()
         await self.runner.cleanup()
 
 
 async def start(webhook: Webhook, host: str, port: int, tls: ssl.SSLContext | None) -> Running:
     """Listen on `host:port` (0 picks a free port), over TLS where a context is given."""
-    runner = web.AppRunner(webhook.app(), access_log=None, shutdown_timeout=STOP_SECONDS)
+    runner = web.AppRunner(
+        webhook.app(),
+        access_log=None,
+        shutdown_timeout=STOP_SECONDS,
+        keepalive_timeout=IDLE_SECONDS,
+        auto_decompress=False,
+    )
     await runner.setup()
-    site = web.TCPSite(runner, host, port, ssl_context=tls)
-    await site.start()
-    return Running(runner, webhook, runner.addresses[0][1])
+    assert runner.server is not None, "the runner is set up"
+    listener = Listener(runner.server, webhook.connections, tls)
+    await listener.open(host, port)
+    return Running(runner, webhook, listener)

@@ -25,6 +25,14 @@ async def test_the_book_outlives_the_process(ledger, tmp_path):
     await other.close()
 
 
+async def test_nobody_else_may_read_the_file(ledger, tmp_path):
+    """The file and those beside it name the gangs of every tenant."""
+    await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert len(files) > 1
+    assert [oct(file.stat().st_mode & 0o777) for file in files] == ["0o600"] * len(files)
+
+
 async def test_a_second_gang_cannot_hold_the_same_rack(ledger):
     """The conflict names the holder, and nothing of the loser is written."""
     await ledger.reserve(whole("a", "r1"), 0, 1.0)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -47,12 +48,16 @@ def find(paths: Sequence[str | Path]) -> list[Path]:
     """Policy files among files and folders (recursively, sorted; hidden folders and test cases left out).
 
     A ConfigMap mount keeps its files behind a hidden `..data` symlink and shows them beside it once more, so
-    leaving hidden names out reads each file once. Raises PolicyError for a path that is not there.
+    leaving hidden names out reads each file once. Raises PolicyError for a path that is not there, and for a
+    link that leads out of its folder: whoever may commit policies may not read the server's own files.
     """
     paths_below: dict[Path, None] = {}
     for given in map(Path, paths):
         if given.is_dir():
-            paths_below.update(dict.fromkeys(_walk(given)))
+            files = _walk(given)
+            if problems := [_outside(file, given) for file in files if not _lies_in(file, given)]:
+                raise PolicyError(problems)
+            paths_below.update(dict.fromkeys(files))
         elif given.exists():
             paths_below[given] = None
         else:
@@ -73,6 +78,16 @@ def _walk(folder: Path) -> list[Path]:
     return files
 
 
+def _lies_in(file: Path, folder: Path) -> bool:
+    return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder))
+
+
+def _outside(file: Path, folder: Path) -> Problem:
+    return Problem(
+        str(file), 0, 0, "", "", f"is a link that leads out of {folder}; put the file itself there"
+    )
+
+
 def _is_policy(name: str) -> bool:
     if name.startswith(".") or name in TEST_FILES or name.endswith(SCHEMA_SUFFIX):
         return False
@@ -84,7 +99,10 @@ def read(files: Sequence[Path]) -> list[tuple[str, str]]:
     texts, problems = [], []
     for file in files:
         try:
-            if file.stat().st_size > MAX_BYTES:
+            state = file.stat()
+            if not stat.S_ISREG(state.st_mode):  # a pipe would be waited for, for ever
+                raise OSError(0, "it is no regular file")
+            if state.st_size > MAX_BYTES:
                 raise OSError(0, f"larger than {MAX_BYTES} bytes")
             texts.append((str(file), file.read_bytes().decode()))
         except UnicodeDecodeError as error:

@@ -229,3 +229,21 @@ def test_a_store_does_not_start_on_bad_policies(tmp_path: Path) -> None:
     write(tmp_path / "p.yaml", "p", "1 +")
     with pytest.raises(PolicyError, match=r"p\.yaml:\d+:\d+: "):
         PolicyStore([tmp_path])
+
+
+def test_a_link_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """Whoever may commit a policy may not have the server's own files read."""
+    write(tmp_path / "policies" / "p.yaml", "p")
+    (tmp_path / "secret.yaml").write_text("token: s3cret")
+    (tmp_path / "policies" / "q.yaml").symlink_to("../secret.yaml")
+    with pytest.raises(PolicyError, match=r"q\.yaml: is a link that leads out of .*policies") as raised:
+        load_paths([tmp_path / "policies"])
+    assert "s3cret" not in str(raised.value)
+
+
+def test_a_pipe_among_policies_is_an_error_and_not_waited_for(tmp_path: Path) -> None:
+    """Nobody ever writes into it."""
+    write(tmp_path / "p.yaml", "p")
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(PolicyError, match=r"pipe\.yaml: cannot be read: it is no regular file"):
+        load_paths([tmp_path])

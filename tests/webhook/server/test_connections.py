@@ -1,0 +1,257 @@
+"""Connections that say nothing, bodies that do not come, too much at once: honest callers are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from planner.ledger.sqlite import SqliteLedger
+from webhook.cli.inputs import policy_store
+from webhook.server import http
+from webhook.server.connections import (
+    FIRST_REQUEST_SECONDS,
+    IDLE_SECONDS,
+    BytesInFlight,
+    Connections,
+    Listener,
+)
+from webhook.server.http import Running, Webhook, start
+from webhook.server.service import Service
+from webhook.wire.review import BODY_LIMIT
+
+HEAD = "POST /mutate HTTP/1.1\r\nHost: bayplan\r\nContent-Type: application/json\r\n"
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[Running]:
+    """The real server on loopback, in plain HTTP."""
+    ledger = SqliteLedger(folder / "ledger.db")
+    running = await start(Webhook(Service(policy_store(()), ledger)), "127.0.0.1", 0, None)
+    try:
+        yield running
+    finally:
+        await running.stop()
+        await ledger.close()
+
+
+async def said(port: int, text: str, *, then: str = "wait") -> str:
+    """What the server answers to these bytes, until it closes the connection; `then`: "wait" or "abort"."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(text.encode())
+    await writer.drain()
+    if then == "abort":
+        writer.transport.abort()
+        return ""
+    answer = await asyncio.wait_for(reader.read(4096), 10)
+    writer.close()
+    return answer.decode()
+
+
+async def test_a_body_that_does_not_come_is_waited_for_only_briefly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A body of ten bytes of which one comes: 408 in words, after the time for bodies."""
+    monkeypatch.setattr(http, "BODY_SECONDS", 0.05)
+    async with serving(tmp_path) as running:
+        answer = await said(running.port, HEAD + "Content-Length: 10\r\n\r\n{")
+    assert answer.startswith("HTTP/1.1 408")
+    assert "the body was not whole within 0.05 s" in answer
+
+
+@pytest.mark.parametrize(
+    ("header", "status", "words"),
+    [
+        ("Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415, "without content encoding"),
+        (f"Content-Length: {BODY_LIMIT + 1}\r\n\r\n", 413, f"{BODY_LIMIT + 1} bytes"),
+    ],
+    ids=["compressed", "too large by its header"],
+)
+async def test_a_body_that_cannot_be_good_is_not_read(
+    tmp_path: Path, header: str, status: int, words: str
+) -> None:
+    """The answer comes although the body never does."""
+    async with serving(tmp_path) as running:
+        answer = await said(running.port, HEAD + header)
+    assert answer.startswith(f"HTTP/1.1 {status}")
+    assert words in answer
+
+
+async def test_an_aborted_upload_is_no_error_of_ours(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has a line about a bad call, and no traceback."""
+    caplog.set_level(logging.INFO)
+    async with serving(tmp_path) as running:
+        await said(running.port, HEAD + "Content-Length: 100\r\n\r\n{", then="abort")
+        for _ in range(100):
+            if "ended before its end" in caplog.text:
+                break
+            await asyncio.sleep(0.02)
+    assert "the body ended before its end" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+async def ended(reader: asyncio.StreamReader) -> bool:
+    """Whether the server closes the connection, in order or at once."""
+    try:
+        return await asyncio.wait_for(reader.read(), 5) == b""
+    except ConnectionResetError:
+        return True
+
+
+async def _pong(_: web.BaseRequest) -> web.Response:
+    return web.Response(text="pong")
+
+
+@asynccontextmanager
+async def listening(limit: int) -> AsyncIterator[tuple[Listener, Connections]]:
+    """A server that answers everything, with at most `limit` connections."""
+    connections = Connections()
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        with connections.answering(request.protocol):
+            return await _pong(request)
+
+    server = web.Server(answer)
+    listener = Listener(server, connections, None, limit)
+    await listener.open("127.0.0.1", 0)
+    try:
+        yield listener, connections
+    finally:
+        await listener.close()
+        await server.shutdown(0)
+
+
+async def test_a_newcomer_takes_the_place_of_the_longest_silent() -> None:
+    """Three connections are allowed, three are silent: the fourth is answered, the first is closed."""
+    async with listening(limit=3) as (listener, _):
+        silent = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        async with aiohttp.ClientSession() as session:
+            answer = await session.get(f"http://127.0.0.1:{listener.port}/")
+            assert await answer.text() == "pong"
+        assert await ended(silent[0][0])
+        for reader, writer in silent[1:]:
+            assert not reader.at_eof()
+            writer.close()
+
+
+async def test_who_has_been_answered_goes_after_who_never_asked() -> None:
+    """A caller between two calls keeps its connection while silent newcomers come and go."""
+    async with listening(limit=3) as (listener, _), aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{listener.port}/"
+        first = await session.get(url)
+        await first.read()
+        local = first.connection
+        silent = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(8)]
+        await asyncio.sleep(0.05)
+        again = await session.get(url)
+        assert await again.text() == "pong"
+        assert session.connector is not None
+        assert local is None or not local.closed
+        for _, writer in silent:
+            writer.close()
+
+
+class Clock:
+    """Monotonic seconds that a test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Handler:
+    """A connection that knows only whether it is open."""
+
+    def __init__(self) -> None:
+        self.transport: Transport | None = Transport(self)
+
+
+class Transport(asyncio.Transport):
+    """Closes its handler."""
+
+    def __init__(self, handler: Handler) -> None:
+        super().__init__()
+        self._handler = handler
+
+    def abort(self) -> None:
+        self._handler.transport = None
+
+
+def test_a_connection_that_never_asks_is_closed_soon_and_one_that_asked_later() -> None:
+    """Ten seconds for the first request, two minutes between two."""
+    clock = Clock()
+    connections = Connections(clock)
+    newcomer, known = Handler(), Handler()
+    connections.opened(newcomer)  # type: ignore[arg-type]
+    with connections.answering(known):  # type: ignore[arg-type]
+        pass
+    clock.now = FIRST_REQUEST_SECONDS + 1
+    connections.close_silent()
+    assert (newcomer.transport, known.transport is None) == (None, False)
+    clock.now = IDLE_SECONDS + 1
+    connections.close_silent()
+    assert known.transport is None
+
+
+def test_a_connection_that_is_being_answered_is_never_closed() -> None:
+    """However long the answer takes, and however many wait."""
+    clock = Clock()
+    connections = Connections(clock)
+    handler = Handler()
+    with connections.answering(handler):  # type: ignore[arg-type]
+        clock.now = 10_000
+        connections.close_silent()
+        assert not connections.close_longest_silent()
+    assert handler.transport is not None
+
+
+async def test_bodies_wait_for_room_in_their_order_and_give_it_back() -> None:
+    """A body of six of ten bytes keeps one of five waiting, and a small one behind that one as well."""
+    room = BytesInFlight(10)
+    order: list[str] = []
+
+    async def body(name: str, size: int) -> None:
+        async with room.holding(size):
+            order.append(name)
+            await asyncio.sleep(0)
+
+    async with room.holding(6):
+        waiting = [asyncio.create_task(body("five", 5)), asyncio.create_task(body("one", 1))]
+        await asyncio.sleep(0)
+        assert order == []
+    await asyncio.gather(*waiting)
+    assert order == ["five", "one"]
+
+
+async def test_a_caller_that_gives_up_waiting_leaves_its_turn_to_the_next() -> None:
+    """The one behind it is served although the room is as it was."""
+    room = BytesInFlight(10)
+    served = asyncio.Event()
+
+    async def small() -> None:
+        async with room.holding(2):
+            served.set()
+
+    async with room.holding(6):
+
+        async def large() -> None:
+            async with room.holding(9):
+                raise AssertionError("there is no room for nine")
+
+        giving_up = asyncio.create_task(large())
+        await asyncio.sleep(0)
+        behind = asyncio.create_task(small())
+        await asyncio.sleep(0)
+        giving_up.cancel()
+        await asyncio.wait_for(served.wait(), 5)
+        await behind
