@@ -26,10 +26,10 @@ def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
     _add_paths(parser, "-c", "--cluster", "CLUSTER", shown, required=required)
 
 
-def add_manifests(parser: argparse.ArgumentParser) -> None:
+def add_manifests(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """`-f MANIFEST…`."""
     shown = "files or folders of manifests; - is standard input"
-    _add_paths(parser, "-f", "--filename", "MANIFEST", shown, required=True)
+    _add_paths(parser, "-f", "--filename", "MANIFEST", shown, required=required)
 
 
 def add_policies(parser: argparse.ArgumentParser) -> None:

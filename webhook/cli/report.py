@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from functools import cache
 from pathlib import Path
 
+from planner.model.errors import InputError
 from webhook.cli import inputs
 from webhook.cli.mutate import MutationResult, decide_all, left_out
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import STDIN
-from webhook.report.collect import Subject, results
+from webhook.report.collect import Subject, fate, results
 from webhook.report.formats import FORMATS
 from webhook.report.model import Report
 
@@ -20,6 +22,13 @@ EPILOG = """examples:
   bayplan report -c cluster.yaml -f manifests/ -o sarif > bayplan.sarif   for code scanning
   bayplan report -c cluster.yaml -f manifests/ -o markdown                for a pull request
   bayplan report -f manifests/ -o junit --warn-exit-code 1                in CI, warnings count
+  bayplan report --kubeconfig ~/.kube/config                              what would change of all that runs
+  bayplan report --kubeconfig admin.conf -n research -o html > report.html
+
+With --kubeconfig the workloads of a live cluster are judged, each by itself as if it were applied anew on the
+cluster without its own pods. Nothing is changed, and Bayplan need not be installed: the right to list nodes,
+pods and workloads is enough; what may not be listed is told. Left out are objects whose owner is asked, those
+that have ended, system namespaces and those of mode `off`.
 
 exit status: 0; 1 where something fails; 2 bad input; --warn-exit-code where there are only warnings
 """
@@ -34,7 +43,9 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Run the policies and the plan over manifests and report on each.",
         epilog=EPILOG,
     )
-    inputs.add_manifests(parser)
+    inputs.add_manifests(parser, required=False)
+    parser.add_argument("--kubeconfig", metavar="FILE", help="report on all that runs in this cluster")
+    parser.add_argument("-n", "--namespace", default="", help="with --kubeconfig: of this namespace alone")
     inputs.add_cluster(parser, required=False)
     inputs.add_policies(parser)
     parser.add_argument("-o", "--output", choices=tuple(FORMATS), default="table")
@@ -57,17 +68,37 @@ def _status(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Decide and report. Raises `InputError` or `PolicyError` for bad input."""
+    _check(args)
     policies = inputs.policies(args.policies)
+    if args.kubeconfig:
+        from webhook.cli.running import report_running  # the client of API servers, which files do not need
+
+        report = asyncio.run(report_running(args.kubeconfig, policies, args.namespace))
+        FORMATS[args.output](report, sys.stdout)
+        return _exit_status(args, report)
     snapshot, around = inputs.cluster_and_environment(args.cluster)
     documents = inputs.manifests(args.filename)
     outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
-    report = Report(results(_subject(outcome) for outcome in outcomes), policies.revision)
+    fates = tuple((outcome.name.split("/")[0], fate(outcome.decision)) for outcome in outcomes)
+    report = Report(results(_subject(outcome) for outcome in outcomes), policies.revision, fates=fates)
     FORMATS[args.output](report, sys.stdout)
     if notice := left_out(policies, outcomes):
         inputs.note(notice)
+    return 2 if any(outcome.decision.malformed for outcome in outcomes) else _exit_status(args, report)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Manifests from files, or workloads that run. Raises `InputError` for both or neither."""
+    if bool(args.kubeconfig) == bool(args.filename):
+        raise InputError("report on what? Give -f MANIFEST, or --kubeconfig FILE for all that runs there")
+    if args.kubeconfig and args.cluster:
+        raise InputError("-c is a cluster in files; --kubeconfig reads the cluster itself: leave one out")
+    if args.namespace and not args.kubeconfig:
+        raise InputError("-n is for --kubeconfig; manifests name their own namespaces")
+
+
+def _exit_status(args: argparse.Namespace, report: Report) -> int:
     summary = report.summary
-    if any(outcome.decision.malformed for outcome in outcomes):
-        return 2
     if summary["fail"] or summary["error"]:
         return 1
     status: int = args.warn_exit_code if summary["warn"] else 0

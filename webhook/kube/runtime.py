@@ -15,6 +15,7 @@ from webhook.admission.environment import Environment
 from webhook.cel.libraries.authorizer import Access
 from webhook.kube.api.access_reviews import asking
 from webhook.kube.api.client import ACCOUNT, Api, connect
+from webhook.kube.api.reflector import Reflector
 from webhook.kube.certificates import SecretCertificates
 from webhook.kube.controller.controller import Controller
 from webhook.kube.controller.gang_history import GangHistoryWriter
@@ -125,6 +126,11 @@ class ClusterRuntime:
         return "; ".join(
             filter(None, (self.watch.problem(), self.ledger.problem(), self.queue.problem(), certificates))
         )
+
+    def reflectors(self) -> list[Reflector]:
+        """Every watch that must have been read once."""
+        watches = (self.watch, self.queue, self.params)
+        return [self.ledger.reflector, *(reflector for watch in watches for reflector in watch.reflectors)]
 
     def waiting(self) -> str:
         """What has not been read yet for the first time."""

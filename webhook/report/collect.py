@@ -19,7 +19,7 @@ from webhook.placement.workload_plan import GangPlan
 from webhook.policy.engine.mutate import Effect, Skipped
 from webhook.policy.engine.validate import Findings
 from webhook.report.lines import line_of
-from webhook.report.model import Outcome, Result
+from webhook.report.model import MUTATION, Fate, Outcome, Result
 from webhook.report.offender import fields_named, offending_field
 
 _FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
@@ -29,7 +29,7 @@ FIELDS_TOLD = 6
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """An object under report: its name, where it stands, the text of that file, and its decision."""
+    """An object under report: its name, where it stands ("" for no file), that file's text, its decision."""
 
     name: str
     api_version: str
@@ -39,9 +39,21 @@ class Subject:
     decision: Decision
 
     def line(self, field: str) -> int:
-        """The line of a field in the file; that of the object where `field` is ""."""
+        """The line of a field in the file, that of the object where `field` is ""; 0 without a file."""
+        if not self.file:
+            return 0
         _, kind, name = self.name.split("/", 2) if self.name.count("/") >= 2 else ("", "", "")
         return line_of(self.text, self.document, field, kind=kind, name=name)
+
+
+def fate(decision: Decision) -> Fate:
+    """What becomes of the object."""
+    if not decision.response.allowed:
+        return "refused"
+    placed = decision.plan.placed if decision.plan is not None else ()
+    if any(one.answer.decision == "queued" and one.group.on_unavailable == "queue" for one in placed):
+        return "queued"
+    return "changed" if decision.response.patch else "unchanged"
 
 
 def results(subjects: Iterable[Subject]) -> tuple[Result, ...]:
@@ -96,7 +108,7 @@ def _changed(blank: Result, effect: Effect) -> Result:
     fields = list(dict.fromkeys(str(op["path"]) for op in effect.patch))
     more = f" and {len(fields) - FIELDS_TOLD} more" if len(fields) > FIELDS_TOLD else ""
     message = f"would change {', '.join(fields[:FIELDS_TOLD])}{more}"
-    return replace(blank, policy=effect.policy, rule="mutation", message=message, severity="info")
+    return replace(blank, policy=effect.policy, rule=MUTATION, message=message, severity="info")
 
 
 def _left_out(blank: Result, row: Skipped) -> Result:

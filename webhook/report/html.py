@@ -6,12 +6,12 @@ both backgrounds (WCAG 2.1 AA).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import groupby
 from typing import TextIO
 
-from webhook.report.model import OUTCOMES, WORST_FIRST, Report, Result
+from webhook.report.model import FATES, OUTCOMES, WORST_FIRST, Report, Result
 
 _STYLE = """
 :root { color-scheme: light dark; --fg: #1b1f24; --bg: #ffffff; --line: #d0d7de; --pass: #116329;
@@ -39,7 +39,8 @@ def write(report: Report, out: TextIO) -> None:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_ELSEWHERE}">\n'
         f"<title>Bayplan: {escape(report.headline())}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<main>\n<h1>Bayplan report</h1>\n{_summary(report)}{_by_policy(report)}"
+        f"<body>\n<main>\n<h1>Bayplan report</h1>\n"
+        f"{_summary(report)}{_by_namespace(report)}{_by_policy(report)}"
     )
     for name, results in groupby(report.results, key=lambda result: result.object):
         out.write(_section(name, list(results)))
@@ -54,19 +55,33 @@ def _summary(report: Report) -> str:
     return f'<ul class="summary" aria-label="Summary">{items}</ul>\n'
 
 
+def _by_namespace(report: Report) -> str:
+    if not report.fates:
+        return ""
+    rows = ((name, list(row.values())) for name, row in report.by_namespace.items())
+    return f"<p>{escape(report.fate_of_all())}</p>\n" + _counted("Namespace", FATES, rows)
+
+
 def _by_policy(report: Report) -> str:
     if not report.results:
         return ""
-    heads = "".join(f'<th scope="col">{head}</th>' for head in ("Policy", *WORST_FIRST))
-    rows = "".join(
-        f'<tr><th scope="row">{escape(policy)}</th>'
-        + "".join(f"<td>{counts[outcome]}</td>" for outcome in WORST_FIRST)
-        + "</tr>\n"
+    rows = (
+        (policy, [report.changes.get(policy, 0), *(counts[outcome] for outcome in WORST_FIRST)])
         for policy, counts in report.by_policy.items()
     )
+    return _counted("Policy", ("changes", *WORST_FIRST), rows)
+
+
+def _counted(what: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[int]]]) -> str:
+    """A table of counts, a row for each policy or namespace."""
+    heads = "".join(f'<th scope="col">{head}</th>' for head in (what, *columns))
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{count}</td>" for count in counts)}</tr>\n'
+        for name, counts in rows
+    )
     return (
-        "<section>\n<table>\n<caption><h2>By policy</h2></caption>\n"
-        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>\n"
+        f"<section>\n<table>\n<caption><h2>By {what.lower()}</h2></caption>\n"
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n</section>\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""A report as plain JSON: the summary, the revision, and every result with all its fields."""
+"""A report as plain JSON: the summaries, the revision, and every result with all its fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from webhook.report.model import Report, Result
 def write(report: Report, out: TextIO) -> None:
     """Write the report as one indented JSON object."""
     document: dict[str, Any] = {"summary": report.summary, "revision": report.revision}
-    document["policies"] = report.by_policy
+    document["objects"], document["namespaces"] = report.objects, report.by_namespace
+    document["policies"], document["changes"] = report.by_policy, report.changes
     if report.generated is not None:
         document["generated"] = report.generated
     document["results"] = [_result(result) for result in report.results]

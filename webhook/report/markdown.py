@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from webhook.report.model import WORST_FIRST, Outcome, Report, Result
+from webhook.report.model import FATES, WORST_FIRST, Outcome, Report, Result
 
 MARKER = "<!-- bayplan report -->"
 """The first line, by which a pipeline finds its former comment and writes over it."""
@@ -14,6 +14,8 @@ LARGEST = 65_000
 """Characters of a comment; GitHub takes 65,536."""
 _FRAME = 500
 """What is kept for headings and for the lines that count what is left out."""
+NAMESPACES = 100
+"""Namespaces told of one by one: ten thousand characters at most, so that the findings keep their room."""
 _SIGN: dict[Outcome, str] = {"fail": "❌", "error": "❗", "warn": "⚠️", "pass": "✅", "skip": "⏭️"}
 _OPEN = ("fail", "error", "warn")
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#<>@])")
@@ -23,7 +25,7 @@ def write(report: Report, out: TextIO) -> None:
     """Write the comment; what a comment has no room for is counted at the end of its table."""
     open_ones = [result for result in report.worst_first if result.result in _OPEN]
     rest = [result for result in report.results if result.result not in _OPEN]
-    lines = [MARKER, f"### Bayplan: {report.headline()}", ""]
+    lines = [MARKER, f"### Bayplan: {report.headline()}", "", *_fates(report)]
     summary: list[str] = []
     if report.results:
         summary = ["<details>", "<summary>By policy</summary>", "", *_by_policy(report), "", "</details>", ""]
@@ -63,14 +65,29 @@ def _row(result: Result) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def _fates(report: Report) -> list[str]:
+    """What becomes of the objects, in each namespace: as many of these as a comment has room for."""
+    if not report.fates:
+        return []
+    spaces = report.by_namespace
+    rows = [_numbers(name, row.values()) for name, row in list(spaces.items())[:NAMESPACES]]
+    left = [f"{len(spaces) - NAMESPACES} more namespaces."] if len(spaces) > NAMESPACES else []
+    heads = [f"| namespace |{''.join(f' {fate} |' for fate in FATES)}", "|---|" + "--:|" * len(FATES)]
+    return [f"{report.fate_of_all().capitalize()}.", "", *heads, *rows, "", *left, ""]
+
+
 def _by_policy(report: Report) -> list[str]:
     heads = "".join(f" {_SIGN[verdict]} {verdict} |" for verdict in WORST_FIRST)
-    rows = [f"| policy |{heads}", "|---|" + "--:|" * len(WORST_FIRST)]
+    rows = [f"| policy | changes |{heads}", "|---|--:|" + "--:|" * len(WORST_FIRST)]
     for policy, counts in report.by_policy.items():
-        rows.append(
-            f"| {_escape(policy)} |" + "".join(f" {counts[verdict] or ''} |" for verdict in WORST_FIRST)
-        )
+        numbers = (report.changes.get(policy, 0), *(counts[verdict] for verdict in WORST_FIRST))
+        rows.append(_numbers(policy, numbers))
     return rows
+
+
+def _numbers(name: str, numbers: Iterable[int]) -> str:
+    """A row of counts, empty for none."""
+    return f"| {_escape(name)} |" + "".join(f" {number or ''} |" for number in numbers)
 
 
 def _escape(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,9 +13,14 @@ from typing import Literal, get_args
 Outcome = Literal["pass", "fail", "warn", "error", "skip"]
 """pass: as asked; fail: refused; warn: not as asked but let through; error: could not be evaluated; skip: not
 applicable. The words and their order are those of OpenReports."""
+Fate = Literal["refused", "queued", "changed", "unchanged"]
+"""What becomes of an object, the first that applies."""
+FATES: tuple[Fate, ...] = get_args(Fate)
 Severity = Literal["critical", "high", "medium", "low", "info", ""]
 Source = Literal["policy", "plan"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+MUTATION = "mutation"
+"""The rule of a result that tells what a mutating policy would change."""
 _TEXTS = ("object", "policy", "rule", "message", "file", "field", "api_version")
 _UNPRINTABLE = re.compile("[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 WORST_FIRST: tuple[Outcome, ...] = ("error", "fail", "warn", "pass", "skip")
@@ -67,11 +73,15 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The results in the order of the objects, the policies' revision, and the time if it is to be told."""
+    """The results in the order of the objects, the policies' revision, and the time if it is to be told.
+
+    `fates`: NAMESPACE and fate of every object, in their order.
+    """
 
     results: tuple[Result, ...]
     revision: str = ""
     generated: datetime | None = None
+    fates: tuple[tuple[str, Fate], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "revision", printable(self.revision))
@@ -94,9 +104,34 @@ class Report:
         return dict(found)
 
     @property
+    def objects(self) -> dict[Fate, int]:
+        """How many objects have each fate, every fate named."""
+        counts = Counter(fate for _, fate in self.fates)
+        return {fate: counts[fate] for fate in FATES}
+
+    @property
+    def by_namespace(self) -> dict[str, dict[Fate, int]]:
+        """The same counts for each namespace, by name."""
+        counts = Counter(self.fates)
+        names = sorted({namespace for namespace, _ in self.fates})
+        return {name: {fate: counts[name, fate] for fate in FATES} for name in names}
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """How many objects each policy would change; only those that would change some."""
+        pairs = {(r.policy, r.object, r.api_version) for r in self.results if r.rule == MUTATION}
+        return dict(Counter(policy for policy, _, _ in pairs))
+
+    @property
     def worst_first(self) -> tuple[Result, ...]:
         """Errors, then failures, warnings, passes and skips; within each as they stand."""
         return tuple(sorted(self.results, key=lambda result: WORST_FIRST.index(result.result)))
+
+    def fate_of_all(self) -> str:
+        """What becomes of the objects, in words: `of 300 objects 12 refused, 3 queued, 285 unchanged`."""
+        counts = self.objects
+        told = ", ".join(f"{counts[fate]} {fate}" for fate in FATES if counts[fate])
+        return f"of {len(self.fates)} object{'s' * (len(self.fates) != 1)} {told}" if told else "no object"
 
     def headline(self) -> str:
         """The summary in words: `2 fail, 1 warn, 12 pass`."""

@@ -215,3 +215,20 @@ def test_a_tag_that_json_does_not_have_is_told(tmp_path: Path, capsys: pytest.Ca
     file = tmp_path / "node.yaml"
     file.write_text("apiVersion: v1\nkind: Node\nspec: !!set {a, b}\n")
     assert "tag !!set is nothing that JSON can hold" in said(("topology", "show", "-c", str(file)), capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "report on what?"),
+        (("-f", str(JOB), "--kubeconfig", "admin.conf"), "report on what?"),
+        (("-c", CLUSTER, "--kubeconfig", "admin.conf"), "leave one out"),
+        (("-f", str(JOB), "-n", "research"), "-n is for --kubeconfig"),
+        (("--kubeconfig", "nowhere.conf"), "nowhere.conf: no such file"),
+    ],
+)
+def test_a_report_is_on_manifests_or_on_a_cluster(
+    words: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of both, and of a cluster that can be read."""
+    assert why in said(("report", *words), capsys)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.report.formats import FORMATS
-from webhook.report.model import OUTCOMES, Report, Result
+from webhook.report.model import MUTATION, OUTCOMES, Report, Result
 
 REFUSED = Result(
     object="default/Job/train",
@@ -91,9 +91,16 @@ def test_json_holds_every_field():
 def test_the_table_shows_the_worst_first_and_cuts_nothing():
     """In a pipe every word is there, without colour, and the summary is the last line."""
     lines = written("table").splitlines()
-    assert [line.split()[0] for line in lines[1:6]] == ["error", "fail", "warn", "pass", "skip"]
-    assert REFUSED.message in lines[2]
-    assert "jobs/train.yaml:7" in lines[2]
+    heads = next(n for n, line in enumerate(lines) if line.startswith("result"))
+    assert [line.split()[0] for line in lines[heads + 1 : heads + 6]] == [
+        "error",
+        "fail",
+        "warn",
+        "pass",
+        "skip",
+    ]
+    assert REFUSED.message in lines[heads + 2]
+    assert "jobs/train.yaml:7" in lines[heads + 2]
     assert "\x1b" not in written("table")
     assert lines[-1] == "1 error, 1 fail, 1 warn, 1 pass, 1 skip (policies git:4f2a9c1)"
 
@@ -335,3 +342,38 @@ def test_a_markdown_comment_is_never_larger_than_github_takes(many):
     assert "By policy" in text
     assert "team/Job/demo-0 " in text
     assert (" more: `bayplan report -o table` shows all." in text) == (many > 100)
+
+
+FATES_OF_MANY = (
+    ("research", "changed"), ("research", "refused"), ("shop", "unchanged"), ("research", "changed"),
+)  # fmt: skip
+CHANGED = Result("research/Job/a", "pass", "policy", "guaranteed-qos", MUTATION, "would change /spec/x")
+OF_OBJECTS = Report((REFUSED, CHANGED, replace(CHANGED, message="and another")), fates=FATES_OF_MANY)
+
+
+def test_the_summary_of_objects_counts_each_once():
+    """By fate, in all and in each namespace; what a policy changes twice in an object is one object."""
+    document = json.loads(written("json", OF_OBJECTS))
+    assert document["objects"] == {"refused": 1, "queued": 0, "changed": 2, "unchanged": 1}
+    assert document["namespaces"] == {
+        "research": {"refused": 1, "queued": 0, "changed": 2, "unchanged": 0},
+        "shop": {"refused": 0, "queued": 0, "changed": 0, "unchanged": 1},
+    }
+    assert document["changes"] == {"guaranteed-qos": 1}
+
+
+@pytest.mark.parametrize("name", ["table", "markdown", "html"])
+def test_people_read_the_summary_of_objects_before_the_findings(name):
+    """In words, then a row for each namespace."""
+    text = written(name, OF_OBJECTS)
+    words = text.lower().index("of 4 objects 1 refused, 2 changed, 1 unchanged")
+    assert words < text.index("shop") < text.index(REFUSED.message)
+
+
+def test_a_comment_on_many_namespaces_says_how_many_are_left_out():
+    """The findings keep their room."""
+    many = Report((REFUSED,), fates=tuple((f"team-{number}", "changed") for number in range(5000)))
+    text = written("markdown", many)
+    assert len(text) <= 65_536
+    assert "4900 more namespaces." in text
+    assert "TooLargeForLevel" in text

@@ -47,7 +47,7 @@ class Reflector:
     """Follows the resource at `path`; with `find`, the path is looked for at each list ("" for none).
 
     `synced` is set by the first complete list (or by the first sight that there is no such resource);
-    `problem` says what is wrong now, "" while the watch is open.
+    `problem` says what is wrong now, "" while the watch is open; `forbidden`: it is that nobody may list it.
     """
 
     api: Api
@@ -57,6 +57,7 @@ class Reflector:
     query: dict[str, str] = field(default_factory=dict)
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     problem: str = ""
+    forbidden: bool = False
     since: float = 0.0
     """Seconds (monotonic) since when `problem` stands."""
     _version: str = ""
@@ -78,8 +79,14 @@ class Reflector:
                     self._version = ""
                     continue
                 pause = min(pause * 2, LONGEST_PAUSE) if self.problem else FIRST_PAUSE
+                self.forbidden = error.status == 403
                 self._trouble(f"{self.path}: {error}")
                 await asyncio.sleep(pause)
+
+    def go_without(self) -> None:
+        """Take the resource for empty: who looks once at a cluster makes do with what may be read."""
+        self.handler.replaced((), 0)
+        self.synced.set()
 
     async def relist(self) -> None:
         """List now, consistently, beside the watch.

@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 from planner.ledger.conflicts import NO_HEADROOM, Headroom
 from planner.ledger.ledger import LedgerUnavailable
 from planner.model.reservation import Book, Reservation
 from webhook.kube.api.client import Api, ApiError, Unreachable
+from webhook.kube.api.reflector import Reflector
 from webhook.kube.ledger import commits
 from webhook.kube.ledger.view import Again, BookView, lives, path
 from webhook.kube.ledger.writer import Writer
@@ -59,8 +61,17 @@ class KubeLedger:
         """The live reservations at `now`: every commit that was finished before the call is in it."""
         async with _reachable():
             turn = await self._view.caught_up()
+        return replace(self.watched(now), revision=turn.seq)
+
+    def watched(self, now: float) -> Book:
+        """The live reservations as the watch tells them: to look at, not to reserve by."""
         live = (kept.reservation for kept in self._view.kept() if lives(kept.reservation, now))
-        return Book(turn.seq, tuple(sorted(live, key=lambda reservation: reservation.id)))
+        return Book(0, tuple(sorted(live, key=lambda reservation: reservation.id)))
+
+    @property
+    def reflector(self) -> Reflector:
+        """The watch of the book."""
+        return self._view.reflector
 
     async def reserve(
         self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM

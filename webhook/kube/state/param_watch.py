@@ -49,6 +49,12 @@ class ParamsWatch:
             items = dict(followed.store.items) if followed is not None else {}
         return [items[key] for key in sorted(items)]
 
+    @property
+    def reflectors(self) -> list[Reflector]:
+        """The watches now."""
+        with self._lock:
+            return [followed.reflector for followed in self._kinds.values()]
+
     def waiting(self) -> str:
         """Which kind has not been read yet; "" once each has."""
         with self._lock:

@@ -1,0 +1,261 @@
+"""`bayplan report --kubeconfig` before anything is switched on: what would become of all that runs.
+
+Two racks of three nodes, with workloads that real controllers run. Nothing of Bayplan is there.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.api import Json
+from tests.e2e.conftest import policy_set
+from tests.e2e.fleet import Fleet
+from tests.e2e.hook import BAYPLAN
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import GPU, job, nodes
+from tests.e2e.stage import Cluster
+
+PODS = "/api/v1/namespaces/research/pods"
+APPS = "/apis/apps/v1/namespaces/{}/{}"
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+
+
+def pod(gpus: int = 0) -> Json:
+    """A pod template of the app x."""
+    limits = {"resources": {"limits": {GPU: str(gpus)}}} if gpus else {}
+    return {
+        "metadata": {"labels": {"app": "x"}},
+        "spec": {"containers": [{"name": "main", "image": "busybox", **limits}]},
+    }
+
+
+def apps(kind: str, name: str, gpus: int, namespace: str = "research", **spec: Any) -> Json:
+    """A Deployment or DaemonSet. Pods with GPUs hold what they use."""
+    annotations = {"bayplan.dev/reserve": "nodes"} if gpus else {}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": pod(gpus), **spec},
+    }
+
+
+def objects() -> list[tuple[str, Json]]:
+    """Path and object of all that is applied: `full` takes a rack whole, and `serve` is in the other."""
+    bare = {"apiVersion": "v1", "kind": "Pod", **pod(1)}
+    bare["metadata"] = {"name": "notebook", "namespace": "research"}
+    elsewhere = copy.deepcopy(bare)
+    elsewhere["metadata"] = {"name": "notebook", "namespace": "inference"}
+    template = job("x", 1, required="", gpus=1)["spec"]["template"]
+    cron: Json = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly", "namespace": "research"},
+        "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": template}}},
+    }
+    return [
+        (JOBS, job("full", 3)),
+        (APPS.format("research", "deployments"), apps("Deployment", "serve", 1, replicas=3)),
+        (APPS.format("research", "deployments"), apps("Deployment", "web", 0, replicas=1)),
+        (APPS.format("research", "daemonsets"), apps("DaemonSet", "exporter", 0)),
+        (
+            APPS.format("kube-system", "deployments"),
+            apps("Deployment", "system", 1, "kube-system", replicas=0),
+        ),
+        (PODS, bare),
+        ("/api/v1/namespaces/inference/pods", elsewhere),
+        ("/apis/batch/v1/namespaces/research/cronjobs", cron),
+        (JOBS, job("waits", 3)),
+        (JOBS, job("never", 4)),
+        (JOBS, job("over", 1, gpus=1, nodeName="r2-n3")),
+    ]  # fmt: skip
+
+
+@dataclass
+class Told:
+    """What one run printed, and its exit status."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Json:
+        """As JSON."""
+        assert self.status in (0, 1), self.err
+        return dict(json.loads(self.out))
+
+    def of(self, name: str) -> list[Json]:
+        """The results of one object."""
+        return [row for row in self.document["results"] if row["object"] == name]
+
+
+@dataclass
+class Ground:
+    """The cluster, and the policies that are asked."""
+
+    cluster: Cluster
+    policies: str
+
+    def report(self, *options: str, kubeconfig: Path | None = None) -> Told:
+        """`bayplan report --kubeconfig`, as JSON unless said otherwise."""
+        path = kubeconfig or self.cluster.kubectl.kubeconfig
+        command = [BAYPLAN, "report", "--kubeconfig", str(path), "-p", self.policies, "-o", "json", *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        return Told(done.returncode, done.stdout, done.stderr)
+
+    def versions(self) -> dict[str, str]:
+        """The version of each object that somebody could have changed."""
+        paths = {path for path, _ in objects()} | {APPS.format("research", "replicasets")}
+        found = [item for path in paths for item in self.cluster.api.items(path)]
+        return {item["metadata"]["uid"]: json.dumps(item["spec"], sort_keys=True) for item in found}
+
+    def pods(self, phase: str) -> list[str]:
+        """The pods of the namespace in a phase."""
+        found = self.cluster.api.items(PODS, fieldSelector=f"status.phase={phase}")
+        return [one["metadata"]["name"] for one in found]
+
+
+@pytest.fixture(scope="module")
+def ground(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """All of it, running as far as it can."""
+    (policies,) = policy_set("default-scheduler", tmp_path_factory.mktemp("report"))
+    fleet = Fleet(cluster.api)
+    try:
+        fleet.make(nodes(2, 3))
+        for path, body in objects():
+            cluster.api.create(path, body)
+            if body["metadata"]["name"] == "full":
+                here = Ground(cluster, policies)
+                wait_until(lambda: len(here.pods("Running")) == 3, "the first job to take its rack", 60)  # noqa: B023
+        here = Ground(cluster, policies)
+        wait_until(lambda: len(here.pods("Running")) >= 3 + 3 + 1 + 6 + 1 + 1, "the pods to run", 60)
+        (over,) = (
+            one
+            for one in cluster.api.items(PODS, labelSelector="job-name=over")
+            if one["spec"].get("nodeName")
+        )
+        cluster.kubelet.finish(over, "Succeeded")
+        wait_until(lambda: "succeeded" in cluster.api.get(f"{JOBS}/over")["status"], "the job to end", 60)
+        yield here
+    finally:
+        for path, body in objects():
+            cluster.api.delete(f"{path}/{body['metadata']['name']}")
+        wait_until(lambda: not cluster.api.items(PODS), "the pods to go", 60)
+        fleet.remove()
+
+
+def test_each_object_is_judged_by_itself_and_its_owner_alone_is_told(ground: Ground) -> None:
+    """Not ReplicaSets, not their pods, not DaemonSets, not what has ended, not the cluster's own programs."""
+    told = ground.report()
+    document = told.document
+    names = {row["object"] for row in document["results"]}
+    assert names == {
+        "research/Deployment/serve",
+        "research/Pod/notebook",
+        "inference/Pod/notebook",
+        "research/CronJob/nightly",
+        "research/Job/full",
+        "research/Job/waits",
+        "research/Job/never",
+    }
+    assert document["objects"] == {"refused": 1, "queued": 1, "changed": 5, "unchanged": 1}
+    assert document["namespaces"]["inference"] == {"refused": 0, "queued": 0, "changed": 1, "unchanged": 0}
+    assert sum(document["namespaces"]["research"].values()) == 7
+    assert document["changes"]["guaranteed-qos"] == 7, "all that ask for GPUs"
+    assert told.status == 1, "one would be refused"
+
+
+def test_what_runs_is_no_reason_for_itself_to_wait(ground: Ground) -> None:
+    """The job that fills a rack would have its place on a cluster without its own pods."""
+    (plan,) = (row for row in ground.report().of("research/Job/full") if row["policy"] == "plan")
+    assert (plan["result"], plan["properties"]["domain"]) == ("pass", "r1")
+
+
+def test_what_others_hold_is_a_reason_to_wait_and_what_can_never_be_to_refuse(ground: Ground) -> None:
+    """Three whole nodes of a rack while both racks are in use; four in racks of three."""
+    told = ground.report()
+    (waits,) = (row for row in told.of("research/Job/waits") if row["policy"] == "plan")
+    assert (waits["result"], waits["properties"]["decision"]) == ("warn", "queued")
+    (never,) = (row for row in told.of("research/Job/never") if row["policy"] == "plan")
+    assert (never["result"], never["rule"]) == ("fail", "TooLargeForLevel")
+
+
+def test_nothing_is_changed(ground: Ground) -> None:
+    """Every spec is what it was."""
+    before = ground.versions()
+    ground.report()
+    assert ground.versions() == before
+
+
+def test_one_namespace_alone(ground: Ground) -> None:
+    """Judged on the cluster as it is, with all pods in it."""
+    told = ground.report("-n", "inference")
+    assert told.document["namespaces"] == {
+        "inference": {"refused": 0, "queued": 0, "changed": 1, "unchanged": 0}
+    }
+    assert told.status == 0
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "html"])
+def test_the_summary_stands_at_the_top(ground: Ground, form: str) -> None:
+    """Objects by fate, in all and by namespace, before the first finding."""
+    text = ground.report("-o", form).out
+    summary = text.lower().index("of 8 objects 1 refused, 1 queued, 5 changed, 1 unchanged")
+    assert summary < text.index("inference") < text.index("TooLargeForLevel")
+
+
+def test_what_may_not_be_read_is_told_and_done_without(ground: Ground, tmp_path: Path) -> None:
+    """A user who may list nodes, pods and Deployments gets a report on these."""
+    kubectl = ground.cluster.kubectl
+    for arguments in (
+        ("create", "serviceaccount", "reader"),
+        (
+            "create",
+            "clusterrole",
+            "reader",
+            "--verb=get,list,watch",
+            "--resource=nodes,pods,deployments.apps",
+        ),
+        ("create", "clusterrolebinding", "reader", "--clusterrole=reader", "--serviceaccount=default:reader"),
+    ):
+        assert kubectl("-n", "default", *arguments).status == 0
+    try:
+        token = kubectl("-n", "default", "create", "token", "reader").out.strip()
+        config = yaml.safe_load(kubectl.kubeconfig.read_text())
+        config["users"][0]["user"] = {"token": token}
+        path = tmp_path / "reader.yaml"
+        path.write_text(yaml.safe_dump(config))
+        told = ground.report(kubeconfig=path)
+        assert {row["object"] for row in told.document["results"]} == {
+            "research/Deployment/serve",
+            "research/Pod/notebook",
+            "inference/Pod/notebook",
+        }
+        missing = [line for line in told.err.splitlines() if line.startswith("not read")]
+        assert any("/jobs" in line for line in missing), told.err
+        assert not any("deployments" in line for line in missing), told.err
+    finally:
+        for kind in ("clusterrolebinding", "clusterrole", "serviceaccount"):
+            kubectl("-n", "default", "delete", kind, "reader")
+
+
+def test_a_cluster_that_does_not_answer_is_one_line(ground: Ground, tmp_path: Path) -> None:
+    """No traceback; status 2."""
+    config = yaml.safe_load(ground.cluster.kubectl.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
+    path = tmp_path / "nowhere.yaml"
+    path.write_text(yaml.safe_dump(config))
+    told = ground.report(kubeconfig=path)
+    assert told.status == 2
+    assert "nowhere.yaml: cannot be read: the API server does not answer" in told.err
+    assert "Traceback" not in told.err

@@ -1,0 +1,100 @@
+"""What would become of everything that runs in a cluster, each object by itself: `report --kubeconfig`.
+
+An object is judged as if it were applied anew on the cluster without its own pods and what its gangs hold:
+it runs already, so that its own place is no reason to wait.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from planner.model.errors import InputError
+from webhook.admission.decision import Decision, decide
+from webhook.cli import inputs
+from webhook.kube.running import RunningCluster, RunningObject, running_cluster
+from webhook.policy.engine.model import PolicySet
+from webhook.report import terminal
+from webhook.report.collect import Subject, fate, results
+from webhook.report.model import MUTATION, Fate, Report, Result
+from webhook.wire.request import from_object
+from webhook.workloads import read
+
+LINE_SECONDS = 10.0
+"""How often the progress is told where standard error is no terminal."""
+
+
+async def report_running(kubeconfig: str, policies: PolicySet, namespace: str = "") -> Report:
+    """The report on all namespaces, or on one. Raises `InputError` for a cluster that cannot be read.
+
+    What only passes is counted as unchanged, and not told: of ten thousand objects it would be a gigabyte.
+    """
+    if not sys.stderr.isatty():
+        inputs.note("reading the cluster")
+    logging.getLogger("bayplan").addHandler(logging.NullHandler())  # what is not read is told once, below
+    async with running_cluster(kubeconfig, policies, time.time(), namespace) as cluster:
+        for unread in cluster.unread:
+            inputs.note(f"not read, for want of the right to list it: {unread}")
+        found = _Findings()
+        with _progress(len(cluster.objects)) as steps:
+            for obj, _ in zip(cluster.objects, steps, strict=False):
+                found.add(obj, _judged(obj, cluster, policies))
+    return Report(tuple(found.results), policies.revision, fates=tuple(found.fates))
+
+
+def _judged(obj: RunningObject, cluster: RunningCluster, policies: PolicySet) -> tuple[str, Decision]:
+    """apiVersion, and what would be decided on CREATE."""
+    document, around = obj.manifest(), cluster.environment
+    namespace = obj.name.split("/")[0]
+    try:
+        workload = read(document, namespace=namespace, podgroups=around.podgroups)
+        gangs = [group.name for group in workload.gangs]
+    except InputError:
+        gangs = []  # `decide` says what is wrong with it
+    request = from_object(document, uid=obj.name, namespace=namespace)
+    decision = decide(request, policies, cluster.without(obj, gangs), "mutate", around)
+    return str(document["apiVersion"]), decision
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What is kept of each decision; texts that many objects share are kept once."""
+
+    results: list[Result] = field(default_factory=list)
+    fates: list[tuple[str, Fate]] = field(default_factory=list)
+    _texts: dict[str, str] = field(default_factory=dict)
+
+    def add(self, obj: RunningObject, judged: tuple[str, Decision]) -> None:
+        """One object's results and fate."""
+        version, decision = judged
+        self.fates.append((sys.intern(obj.name.split("/")[0]), fate(decision)))
+        for result in results([Subject(obj.name, version, "", 0, "", decision)]):
+            if result.result != "pass" or result.rule == MUTATION or result.source == "plan":
+                message = self._texts.setdefault(result.message, result.message)
+                self.results.append(replace(result, message=message))
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Iterable[int]]:
+    """Numbers without end; each that is taken is told on standard error as one object that is done."""
+    if not sys.stderr.isatty():
+        yield _lines(total)
+        return
+    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal.console(sys.stderr), transient=True) as bar:
+        yield bar.track(range(total))
+
+
+def _lines(total: int) -> Iterator[int]:
+    told = time.monotonic()
+    for done in range(total):
+        yield done
+        if time.monotonic() - told > LINE_SECONDS:
+            told = time.monotonic()
+            inputs.note(f"judged {done} of {total} objects")
