@@ -30,7 +30,7 @@ from webhook.workloads import KINDS, WorkloadKind
 
 ACCOUNT = f"system:serviceaccount:{SYSTEM}:bayplan"
 RIGHTS = ("30-rbac.yaml", "35-certificates.yaml")
-BUILT_IN = ("", "apps", "batch", "resource.k8s.io", "scheduling.k8s.io", "bayplan.dev")
+BUILT_IN = ("", "apps", "batch", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "bayplan.dev")
 Right = tuple[str, str, str]
 RARELY = {("bayplan.dev", "reservations", "get")}
 """Used only by a claim or a commit that meets another writer of the same object, which nothing forces here;

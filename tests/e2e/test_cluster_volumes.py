@@ -1,0 +1,295 @@
+"""Volumes and host ports on a real control plane: the plan puts pods where kube-scheduler binds them.
+
+The nodes' zones are the racks' names, but for rack r3, whose nodes tell no zone. Volumes are real objects
+that the controller manager binds; nothing is mounted, for the kubelets are played.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from planner.manifests.cluster import read
+from planner.manifests.pod import shape_of
+from planner.model.errors import Where
+from planner.model.podgroup import PodGroup, PodSet
+from planner.planning.plan import plan
+from tests.e2e.api import Json
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import Replicas, job, racks_of, reservations
+from tests.e2e.serving import replicas_of
+from tests.e2e.stage import Cluster
+
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+PODS = "/api/v1/namespaces/research/pods"
+CLAIMS = "/api/v1/namespaces/research/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
+CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+LOCAL = "kubernetes.io/no-provisioner"
+
+
+@pytest.fixture(scope="module")
+def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """Three racks of two nodes, and a replica that the API server calls."""
+    with replicas_of(cluster, tmp_path_factory.mktemp("replicas"), 3, 2, count=1) as replicas:
+        for rack in ("r1", "r2"):
+            for host in (1, 2):
+                labels = {"metadata": {"labels": {ZONE: rack}}}
+                replicas.api.merge(f"/api/v1/nodes/{rack}-n{host}", labels)
+        yield replicas
+
+
+@pytest.fixture(autouse=True)
+def clean(serving: Replicas) -> Iterator[None]:
+    """After each test nothing is applied, and what was reserved goes by itself."""
+    yield
+    for folder in (JOBS, PODS, CLAIMS, VOLUMES, CLASSES):
+        for item in serving.api.items(folder):
+            serving.api.delete(f"{folder}/{item['metadata']['name']}")
+    wait_until(lambda: not serving.api.items(PODS), "the pods to go", 60)
+    wait_until(lambda: not serving.api.items(CLAIMS), "the claims to go", 60)
+    wait_until(lambda: not serving.api.items(VOLUMES), "the volumes to go", 60)
+    wait_until(lambda: not reservations(serving.api), "the reservations to go", 60)
+
+
+def volume(
+    name: str, *, on: tuple[str, str] | None = None, labels: Json | None = None, **spec: object
+) -> Json:
+    """A volume of a gibibyte for the claim of its name, usable from nodes with one value of one label."""
+    affinity: Json = {}
+    if on:
+        expression = {"key": on[0], "operator": "In", "values": [on[1]]}
+        affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}}
+    stated = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteMany"],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "storageClassName": "by-hand",
+        "claimRef": {"namespace": "research", "name": name},
+        "nfs": {"server": "example.com", "path": "/"},
+    }
+    metadata = {"name": name, "labels": labels or {}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": metadata,
+        "spec": {**stated, **affinity, **spec},
+    }
+
+
+def claim(name: str, storage: str = "by-hand") -> Json:
+    """A claim of a class."""
+    spec = {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": storage,
+    }
+    metadata = {"name": name, "namespace": "research"}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def storage_class(name: str, *zones: str, provisioner: str = "example.com/disk") -> Json:
+    """A class that waits for its first pod."""
+    allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": list(zones)}]}] if zones else None
+    return {
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+        "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": allowed,
+    }  # fmt: skip
+
+
+FOLDERS = {"PersistentVolume": VOLUMES, "PersistentVolumeClaim": CLAIMS, "StorageClass": CLASSES}
+
+
+def make(serving: Replicas, *objects: Json) -> None:
+    """The objects; claims of a class that binds at once are bound."""
+    for item in objects:
+        serving.api.create(FOLDERS[item["kind"]], item)
+    for item in objects:
+        if item["kind"] == "PersistentVolumeClaim" and item["spec"]["storageClassName"] == "by-hand":
+            path = f"{CLAIMS}/{item['metadata']['name']}"
+            wait_until(
+                lambda path=path: serving.api.get(path)["status"]["phase"] == "Bound",
+                "the claim to be bound",
+                60,
+            )
+
+
+def mounted(name: str) -> list[Json]:
+    """A pod's volumes: one, of a claim."""
+    return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+
+
+def pods(serving: Replicas, name: str) -> list[Json]:
+    """A Job's pods that are not being deleted."""
+    found = serving.api.items(PODS, labelSelector=f"job-name={name}")
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def running(serving: Replicas, name: str, count: int) -> list[Json]:
+    """Wait until so many of a Job's pods are bound."""
+    wait_until(
+        lambda: sum("nodeName" in p["spec"] for p in pods(serving, name)) == count, f"{name} to run", 60
+    )
+    return pods(serving, name)
+
+
+def test_a_gang_goes_to_the_zone_of_its_volume(serving: Replicas) -> None:
+    """Both pods mount a claim whose volume is in zone r2; without it they would go to r1."""
+    make(serving, volume("data", on=(ZONE, "r2")), claim("data"))
+    serving.api.create(JOBS, job("plain", 2))
+    assert racks_of(running(serving, "plain", 2)) == {"r1"}
+    serving.api.delete(f"{JOBS}/plain")
+    wait_until(lambda: not reservations(serving.api), "the place to be free", 60)
+    serving.api.create(JOBS, job("zonal", 2, volumes=mounted("data")))
+    assert reservations(serving.api)["research/Job/zonal"]["status"]["where"] == "r2"
+    assert racks_of(running(serving, "zonal", 2)) == {"r2"}
+
+
+def test_a_gang_waits_while_the_zone_of_its_volume_is_taken(serving: Replicas) -> None:
+    """It is let in when the zone is free, and not before, though two racks are empty."""
+    make(serving, volume("data", on=(ZONE, "r2")), claim("data"))
+    serving.api.create(JOBS, job("first", 2, volumes=mounted("data")))
+    running(serving, "first", 2)
+    stored = serving.api.create(JOBS, job("second", 2, volumes=mounted("data")))
+    placement = stored["metadata"]["annotations"]["bayplan.dev/placement"]
+    assert '"queued"' in placement
+    serving.api.delete(f"{JOBS}/first")
+    assert racks_of(running(serving, "second", 2)) == {"r2"}
+
+
+def test_pods_with_one_host_port_get_a_node_each(serving: Replicas) -> None:
+    """Two pods of a GPU each would fit one node; with a host port they are bound to two, and another Job for
+    the same port goes to another rack."""
+    for name, rack in (("first", "r1"), ("second", "r2")):
+        body = job(name, 2, gpus=1)
+        body["metadata"]["annotations"]["bayplan.dev/reserve"] = "nodes"
+        (container,) = body["spec"]["template"]["spec"]["containers"]
+        container["ports"] = [{"containerPort": 8080, "hostPort": 8080}]
+        serving.api.create(JOBS, body)
+        hosts = {pod["spec"]["nodeName"] for pod in running(serving, name, 2)}
+        assert hosts == {f"{rack}-n1", f"{rack}-n2"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What stands around a pod: `around` makes it for a pod's name, `spec` adds to the pod."""
+
+    around: Callable[[str], list[Json]] = lambda name: []
+    spec: Callable[[str], Json] = lambda name: {}
+
+
+def volumes_of(name: str) -> Json:
+    """The pod mounts the claim of its name."""
+    return {"volumes": mounted(name)}
+
+
+def ports(**port: object) -> Callable[[str], Json]:
+    """The pod has this port."""
+    container = {"name": "main", "image": "busybox", "ports": [{"containerPort": 80, **port}]}
+    return lambda name: {"containers": [container]}
+
+
+CASES = {
+    "volume in zone r2": Case(lambda n: [volume(n, on=(ZONE, "r2")), claim(n)], volumes_of),
+    "volume on node r3-n1": Case(lambda n: [volume(n, on=(HOST, "r3-n1")), claim(n)], volumes_of),
+    "volume everywhere": Case(lambda n: [volume(n), claim(n)], volumes_of),
+    "volume labelled r2": Case(lambda n: [volume(n, labels={ZONE: "r2"}), claim(n)], volumes_of),
+    "volume labelled r1__r2": Case(lambda n: [volume(n, labels={ZONE: "r1__r2"}), claim(n)], volumes_of),
+    "volume labelled with a region": Case(
+        lambda n: [volume(n, labels={"topology.kubernetes.io/region": "x"}), claim(n)], volumes_of
+    ),
+    "class of zone r1 that waits": Case(lambda n: [storage_class(n, "r1"), claim(n, n)], volumes_of),
+    "class of a local volume on r2-n1": Case(
+        lambda n: [
+            storage_class(n, provisioner=LOCAL),
+            volume(n, on=(HOST, "r2-n1"), storageClassName=n, claimRef=None),
+            claim(n, n),
+        ],
+        volumes_of,
+    ),
+    "class of local volumes without any": Case(
+        lambda n: [storage_class(n, provisioner=LOCAL), claim(n, n)], volumes_of
+    ),
+    "class of zone r1 and a volume on r3-n1": Case(
+        lambda n: [storage_class(n, "r1"), volume(n, on=(HOST, "r3-n1"), storageClassName=n), claim(n, n)],
+        volumes_of,
+    ),
+    "a free host port": Case(spec=ports(hostPort=9999)),
+    "the taken host port": Case(spec=ports(hostPort=80)),
+    "the taken host port, UDP": Case(spec=ports(hostPort=80, protocol="UDP")),
+    "the taken host port on an address": Case(spec=ports(hostPort=80, hostIP="10.1.1.1")),
+}
+NODES = ("r1-n1", "r2-n1", "r3-n1")
+
+
+def test_the_plan_agrees_with_kube_scheduler_on_every_node(serving: Replicas, cluster: Cluster) -> None:
+    """For each case a pod on each of three nodes: the plan has a place there where kube-scheduler binds it,
+    and only there.
+
+    A pod with host port 80 runs on r1-n1. The pods ask for no GPU, so that nobody but the scheduler is asked.
+    """
+    taken = {"nodeName": "r1-n1", **ports(hostPort=80)("")}
+    serving.api.create(PODS, pod("taken", taken))
+    wanted: dict[tuple[str, str], bool] = {}
+    stored: dict[str, tuple[str, str]] = {}
+    for number, ((what, case), node) in enumerate(itertools.product(CASES.items(), NODES)):
+        name = f"p{number}"
+        make(serving, *case.around(name))
+        spec = {
+            "containers": [{"name": "main", "image": "busybox"}],
+            "nodeSelector": {HOST: node},
+            **case.spec(name),
+        }
+        wanted[what, node] = planned(cluster, name, spec)
+        serving.api.create(PODS, pod(name, spec))
+        stored[name] = (what, node)
+        wait_until(
+            lambda name=name: decided(serving, name) is not None, f"the scheduler to decide on {name}", 60
+        )
+        assert decided(serving, name) == wanted[what, node], (
+            what,
+            node,
+            serving.api.get(f"{PODS}/{name}")["status"],
+        )
+        serving.api.delete(f"{PODS}/{name}", grace=0)
+    by_node = {node: sum(wanted[what, node] for what in CASES) for node in NODES}
+    assert all(0 < count < len(CASES) for count in by_node.values()), by_node
+
+
+def pod(name: str, spec: Json) -> Json:
+    """A pod of this spec."""
+    metadata = {"name": name, "namespace": "research"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def planned(cluster: Cluster, name: str, spec: Json) -> bool:
+    """Whether the plan has a place for the pod in the cluster as kubectl shows it now."""
+    said = cluster.kubectl("get", "nodes,pods,pv,pvc,storageclasses", "--all-namespaces", "-o", "json")
+    assert said.status == 0, said.err
+    shape = shape_of(spec, Where())
+    group = PodGroup(f"research/Pod/{name}", (PodSet("main", 1, shape),), reserve="none")
+    return plan(read([("cluster", json.loads(said.out))]), group).decision == "admitted"
+
+
+def decided(serving: Replicas, name: str) -> bool | None:
+    """Whether kube-scheduler bound the pod, or found no node for it; None while it has not looked.
+
+    A pod that waits for its volume to be made has its node: the claim tells.
+    """
+    seen = serving.api.get(f"{PODS}/{name}")
+    if seen["spec"].get("nodeName"):
+        return True
+    conditions = {one["type"]: one for one in seen["status"].get("conditions", ())}
+    if conditions.get("PodScheduled", {}).get("reason") == "Unschedulable":
+        return False
+    for mount in seen["spec"].get("volumes", ()):
+        if "persistentVolumeClaim" in mount:
+            held = serving.api.get(f"{CLAIMS}/{mount['persistentVolumeClaim']['claimName']}")
+            if "volume.kubernetes.io/selected-node" in (held["metadata"].get("annotations") or {}):
+                return True
+    return None
