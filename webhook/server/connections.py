@@ -17,8 +17,9 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 from aiohttp import web
 
-MAX_CONNECTIONS = 512
-"""Open at once. An API server opens one for each call in flight; three of them under load need some 100."""
+MAX_CONNECTIONS = 256
+"""Open at once; with TLS and a body on its way each takes up to a megabyte. An API server opens one for each
+call in flight, of at most 200 changing requests by its own limit (`--max-mutating-requests-inflight`)."""
 
 
 HANDSHAKE_SECONDS = 3.0
@@ -45,6 +46,10 @@ ACCEPT_AGAIN_SECONDS = 0.05
 MAX_BYTES = 16 * 1024 * 1024
 """Bodies of calls that are not answered yet, in bytes. What is read of them takes about ten times as much; a
 usual call has 5 to 50 kB."""
+
+
+SMALL_BYTES = 64 * 1024
+"""The largest body that needs no room among `MAX_BYTES`."""
 
 
 class Connections:
@@ -197,16 +202,22 @@ class Listener:
 
 
 class BytesInFlight:
-    """Room for the bodies of calls that are not answered yet; who finds none waits for it, in order."""
+    """Room for the bodies of calls that are not answered yet; who finds none waits for it, in order.
 
-    def __init__(self, limit: int = MAX_BYTES) -> None:
+    Small bodies need none: they are bounded by the number of connections, and are not kept waiting behind
+    large ones that may never come.
+    """
+
+    def __init__(self, limit: int = MAX_BYTES, small: int = SMALL_BYTES) -> None:
         self._free = limit
+        self._small = small
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @asynccontextmanager
     async def holding(self, size: int) -> AsyncIterator[None]:
         """Hold room for `size` bytes, waiting for it as long as the caller's own deadline allows."""
-        if self._waiting or size > self._free:
+        size = 0 if size <= self._small else size
+        if size and (self._waiting or size > self._free):
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((size, turn))
             try:

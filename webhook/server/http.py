@@ -31,6 +31,10 @@ BODY_SECONDS = 2.0
 """Time for the body of a call, which the API server sends at once."""
 
 
+READ_BUFFER = 16 * 1024
+"""Bytes that a connection reads ahead of its call, of which aiohttp keeps twice as many."""
+
+
 STOP_SECONDS = 10.0
 """Seconds that calls in flight get to finish when the server stops."""
 
@@ -270,6 +274,7 @@ async def start(webhook: Webhook, host: str, port: int, tls: ssl.SSLContext | No
         shutdown_timeout=STOP_SECONDS,
         keepalive_timeout=IDLE_SECONDS,
         auto_decompress=False,
+        read_bufsize=READ_BUFFER,
     )
     await runner.setup()
     assert runner.server is not None, "the runner is set up"

@@ -217,7 +217,7 @@ def test_a_connection_that_is_being_answered_is_never_closed() -> None:
 
 async def test_bodies_wait_for_room_in_their_order_and_give_it_back() -> None:
     """A body of six of ten bytes keeps one of five waiting, and a small one behind that one as well."""
-    room = BytesInFlight(10)
+    room = BytesInFlight(10, small=0)
     order: list[str] = []
 
     async def body(name: str, size: int) -> None:
@@ -235,7 +235,7 @@ async def test_bodies_wait_for_room_in_their_order_and_give_it_back() -> None:
 
 async def test_a_caller_that_gives_up_waiting_leaves_its_turn_to_the_next() -> None:
     """The one behind it is served although the room is as it was."""
-    room = BytesInFlight(10)
+    room = BytesInFlight(10, small=0)
     served = asyncio.Event()
 
     async def small() -> None:
@@ -255,3 +255,14 @@ async def test_a_caller_that_gives_up_waiting_leaves_its_turn_to_the_next() -> N
         giving_up.cancel()
         await asyncio.wait_for(served.wait(), 5)
         await behind
+
+
+async def test_a_small_body_does_not_wait_behind_large_ones() -> None:
+    """There is no room left, and one waits for it: the small one passes both."""
+    room = BytesInFlight(10, small=2)
+    async with room.holding(10):
+        waiting = asyncio.create_task(room.holding(5).__aenter__())
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5), room.holding(2):
+            assert not waiting.done()
+        waiting.cancel()
