@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.environment import Environment
+from webhook.admission.settings import Settings
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.policy.engine.inputs import Params
 from webhook.policy.engine.model import PolicySet
@@ -18,7 +19,7 @@ class RequestContext:
 
     `request` carries its Namespace object where the environment knows it. `snapshot` None: no cluster is
     known, and nothing is planned. `params` are the objects beside the policies, then those of the
-    environment.
+    environment. `settings`: those of the request's namespace; one decision never sees two.
     """
 
     request: AdmissionRequest
@@ -27,6 +28,7 @@ class RequestContext:
     environment: Environment
     params: Params
     authorizer: Authorizer
+    settings: Settings
 
     @classmethod
     def of(
@@ -37,13 +39,16 @@ class RequestContext:
         environment: Environment,
     ) -> RequestContext:
         """The context of a request as it arrives."""
+        if environment.parameters is None:
+            environment = environment.beside(policies)
         return cls(
             environment.with_namespace(request),
             policies,
             snapshot,
             environment,
-            environment.params_beside(policies),
+            environment.params_in(request.namespace, policies),
             environment.authorizer(request.user_info),
+            environment.settings(request.namespace),
         )
 
     def as_created(self) -> RequestContext:

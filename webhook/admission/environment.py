@@ -8,17 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from webhook.admission.parameters import Parameters, read_parameters
 from webhook.admission.settings import Settings, default_settings
 from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
 from webhook.placement.group_members import GroupMember
 from webhook.placement.queue import WaitingGang
 from webhook.policy.engine.inputs import FileParams, Params
 from webhook.policy.engine.model import ParamKind, PolicySet
+from webhook.policy.engine.parameters import is_parameters
 from webhook.wire.request import AdmissionRequest, UserInfo
 
 Json = Mapping[str, Any]
+
+
+NAMESPACE = "bayplan-system"
+"""Where Bayplan's own objects lie, unless `bayplan serve --namespace` says otherwise."""
+
+
+_CONFIG_MAP = ParamKind("v1", "ConfigMap")
 
 
 _NOT_KEPT = ("Node", "Pod", "Event", "Lease")
@@ -45,7 +55,8 @@ class Environment:
     `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
     such groups that are in no cluster yet. `waiting` gives the queue, in order. `skips`: whether the owner
     NAMESPACE/KIND/NAME, or one above it, leaves the plan. `fenced`: reserved domains carry a taint.
-    `settings`: those in force for a namespace.
+    `settings`: those in force for a namespace. `configured`: Bayplan's own ConfigMap as the cluster has it.
+    `parameters`: that and the files beside the policies, read; None until `with_parameters`.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -57,22 +68,41 @@ class Environment:
     skips: Callable[[str], bool] = no_skip
     fenced: bool = False
     settings: Callable[[str], Settings] = default_settings
+    configured: Json | None = None
+    parameters: Parameters | None = None
 
     @classmethod
     def of_objects(cls, objects: Iterable[Json]) -> Environment:
         """From what cluster files hold: Namespaces, and every other object as a possible parameter."""
         known = tuple(obj for obj in objects if obj.get("kind") not in _NOT_KEPT)
         spaces = {_name(obj): obj for obj in known if obj.get("kind") == "Namespace"}
-        return cls(spaces, FileParams(known), podgroups=pod_groups(known))
+        configured = own_parameters(known)
+        # Commands that read no policies see the settings of the cluster all the same.
+        settings = partial(read_parameters(PolicySet(), configured)[0].settings, default_settings)
+        return cls(
+            spaces, FileParams(known), podgroups=pod_groups(known), settings=settings, configured=configured
+        )
 
     def with_namespace(self, request: AdmissionRequest) -> AdmissionRequest:
         """The request with its Namespace object, where that is known here."""
         known = self.namespaces.get(request.namespace)
         return request if known is None else replace(request, namespace_object=known)
 
-    def params_beside(self, policies: PolicySet) -> Params:
-        """Parameters from the files beside the policies, then from here."""
-        return _BothParams(FileParams(policies.params), self.params)
+    def with_parameters(self, parameters: Parameters) -> Environment:
+        """With these parameters in force, and the settings that they say."""
+        return replace(self, parameters=parameters, settings=partial(parameters.settings, self.settings))
+
+    def beside(self, policies: PolicySet) -> Environment:
+        """With the parameters beside the policies, and over them those from here, in force.
+
+        What is wrong in them is left out; who has somebody to tell it to asks `read_parameters`.
+        """
+        return self.with_parameters(read_parameters(policies, self.configured)[0])
+
+    def params_in(self, namespace: str, policies: PolicySet) -> Params:
+        """What policies take as parameters in a request of a namespace: from their files, then from here."""
+        own = self.parameters.object(namespace) if self.parameters is not None else None
+        return _RequestParams(own, FileParams(policies.params), self.params)
 
     def authorizer(self, user: UserInfo) -> Authorizer:
         """The CEL variable `authorizer`, speaking of the user who asks."""
@@ -89,16 +119,30 @@ def pod_groups(objects: Iterable[Json]) -> dict[tuple[str, str], Json]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _BothParams:
-    """Two sources; an object that both have is the first one's."""
+def own_parameters(objects: Iterable[Json], namespace: str = NAMESPACE) -> Json | None:
+    """The ConfigMap `bayplan-parameters` among objects: of Bayplan's namespace, or one that names none."""
+    by_namespace = {_meta(obj, "namespace"): obj for obj in objects if is_parameters(obj)}
+    return by_namespace.get(namespace, by_namespace.get(""))
 
+
+@dataclass(frozen=True, slots=True)
+class _RequestParams:
+    """Two sources; an object that both have is the first one's. Bayplan's own ConfigMap is neither's, but as
+    it is in force for the request."""
+
+    own: Json | None
     first: Params
     second: Params
+    # A policy set asks for one kind some fifty times in a request.
+    _by_kind: dict[ParamKind, Sequence[Json]] = field(default_factory=dict, compare=False, repr=False)
 
     def objects(self, kind: ParamKind) -> Sequence[Json]:
-        objects = {_key(obj): obj for obj in self.second.objects(kind)}
-        return list({**objects, **{_key(obj): obj for obj in self.first.objects(kind)}}.values())
+        if kind not in self._by_kind:
+            both = (*self.second.objects(kind), *self.first.objects(kind))
+            objects = {_key(obj): obj for obj in both if not is_parameters(obj)}
+            own = [self.own] if self.own is not None and kind == _CONFIG_MAP else []
+            self._by_kind[kind] = [*objects.values(), *own]
+        return self._by_kind[kind]
 
 
 def _key(obj: Json) -> tuple[str, str]:

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 import orjson
 from rich.text import Text
 
+from webhook.admission.environment import NAMESPACE
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.kube.api.client import connect
 from webhook.kube.doctor import CheckFinding, Patient, examine
-from webhook.kube.runtime import NAMESPACE
 from webhook.report import terminal
 
 EPILOG = """examples:

@@ -12,6 +12,7 @@ from planner.devices.claims import CLAIM_KINDS
 from planner.model.errors import InputError, Where
 from planner.model.volumes import VOLUME_KINDS
 from webhook.admission.environment import Environment
+from webhook.admission.parameters import read_parameters
 from webhook.files.reader import Document, objects
 from webhook.functions.device_selectors import read_cluster
 from webhook.functions.table import FUNCTIONS
@@ -57,6 +58,17 @@ def cluster(paths: Sequence[str]) -> Snapshot | None:
 def cluster_and_environment(paths: Sequence[str]) -> tuple[Snapshot | None, Environment]:
     """The same, with what policies may look up there."""
     return read_cluster_files(paths) if paths else (None, Environment())
+
+
+def in_force(around: Environment, policies: PolicySet) -> Environment:
+    """The surroundings with the parameters beside the policies, and over them those of the cluster.
+
+    Raises `InputError` for what is wrong in them.
+    """
+    parameters, problems = read_parameters(policies, around.configured)
+    if problems:
+        raise InputError("\n".join(problems))
+    return around.with_parameters(parameters)
 
 
 def beside(snapshot: Snapshot, found: list[Document]) -> Snapshot:

@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
     """Decide and print. Raises `InputError` or `PolicyError` for bad input."""
     policies = inputs.policies(args.policies)
     snapshot, around = inputs.cluster_and_environment(args.cluster)
+    around = inputs.in_force(around, policies)
     documents = inputs.once(inputs.manifests(args.filename))
     outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
     for outcome in outcomes:

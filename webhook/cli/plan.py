@@ -19,6 +19,7 @@ from webhook.cli.parsers import Subparsers, subcommand
 from webhook.cli.plan_output import PlannedGang, show
 from webhook.files.reader import Document
 from webhook.placement.workload_plan import plan_workload
+from webhook.policy.engine.model import PolicySet
 from webhook.workloads import Workload, joined, read
 
 EPILOG = """examples:
@@ -61,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Plan and print. Raises `InputError` for bad input."""
     snapshot, around = inputs.cluster_and_environment(args.cluster)
     assert snapshot is not None, "argparse demands -c"
+    around = inputs.in_force(around, PolicySet())
     documents = inputs.once(inputs.manifests(args.filename))
     found = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around.podgroups)
     if args.output == "table":

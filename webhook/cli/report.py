@@ -77,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
         FORMATS[args.output](report, sys.stdout)
         return _exit_status(args, report)
     snapshot, around = inputs.cluster_and_environment(args.cluster)
+    around = inputs.in_force(around, policies)
     documents = inputs.manifests(args.filename)
     outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
     fates = tuple((outcome.name.split("/")[0], fate(outcome.decision)) for outcome in outcomes)

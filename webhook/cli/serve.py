@@ -17,12 +17,13 @@ from certs.authority import CertificateError, service_names
 from certs.reload import ReloadingContext
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.errors import InputError, Where
+from webhook.admission.environment import NAMESPACE
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.cli.reservations import default_ledger
 from webhook.kube.api.client import ACCOUNT
 from webhook.kube.certificates import SecretCertificates
-from webhook.kube.runtime import NAMESPACE, ClusterRuntime
+from webhook.kube.runtime import ClusterRuntime
 from webhook.policy.engine.model import PolicySet
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import ClusterSource, NoCluster

@@ -11,7 +11,7 @@ from pathlib import Path
 from prometheus_client import Histogram
 
 from planner.cluster.snapshot import Snapshot
-from webhook.admission.environment import Environment
+from webhook.admission.environment import NAMESPACE, Environment
 from webhook.cel.libraries.authorizer import Access
 from webhook.kube.api.access_reviews import asking
 from webhook.kube.api.client import ACCOUNT, Api, connect
@@ -24,12 +24,10 @@ from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.param_watch import ParamsWatch
+from webhook.kube.state.parameters_watch import ParametersWatch
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import UserInfo
-
-NAMESPACE = "bayplan-system"
-"""Where Bayplan's own objects lie."""
 
 
 @dataclass(slots=True)
@@ -42,6 +40,7 @@ class ClusterRuntime:
     ledger: KubeLedger
     queue: QueueWatch
     params: ParamsWatch
+    parameters: ParametersWatch
     access: Callable[[UserInfo], Access]
     election: asyncio.Task[None] | None = None
     certificates: SecretCertificates | None = None
@@ -70,9 +69,11 @@ class ClusterRuntime:
         api = await connect(kubeconfig, in_cluster=in_cluster, account=account)
         access = asking(api, asyncio.get_running_loop())
         watch = ClusterWatch(api)
-        side = cls(api, watch, KubeLedger(api), QueueWatch(api, watch.news.set), ParamsWatch(api), access)
+        queue, parameters = QueueWatch(api, watch.news.set), ParametersWatch(api, namespace)
+        side = cls(api, watch, KubeLedger(api), queue, ParamsWatch(api), parameters, access)
         side.taints = taints
         await side.watch.start()
+        await side.parameters.start()
         await side.queue.start()
         await side.ledger.start()
         if controls:
@@ -91,6 +92,7 @@ class ClusterRuntime:
             with suppress(asyncio.CancelledError):
                 await self.election
         await self.params.close()
+        await self.parameters.close()
         await self.ledger.close()
         await self.queue.close()
         await self.watch.close()
@@ -106,6 +108,7 @@ class ClusterRuntime:
         return replace(
             around,
             params=self.params,
+            configured=self.parameters.configured(),
             access=self.access,
             waiting=self.queue.queue,
             skips=self.queue.skips,
@@ -122,10 +125,9 @@ class ClusterRuntime:
 
     def problem(self) -> str:
         """What is broken now: the picture or the book may be older than they should be."""
+        watches = (self.watch, self.ledger, self.queue, self.parameters)
         certificates = self.certificates.problem if self.certificates else ""
-        return "; ".join(
-            filter(None, (self.watch.problem(), self.ledger.problem(), self.queue.problem(), certificates))
-        )
+        return "; ".join(filter(None, (*(watch.problem() for watch in watches), certificates)))
 
     def reflectors(self) -> list[Reflector]:
         """Every watch that must have been read once."""
@@ -134,6 +136,6 @@ class ClusterRuntime:
 
     def waiting(self) -> str:
         """What has not been read yet for the first time."""
-        watches = (self.watch, self.ledger, self.queue, self.params)
+        watches = (self.watch, self.ledger, self.queue, self.params, self.parameters)
         read = next((said for watch in watches if (said := watch.waiting())), "")
         return read or (self.certificates.waiting() if self.certificates else "")

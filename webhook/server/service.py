@@ -16,11 +16,14 @@ from planner.cluster.snapshot import Snapshot
 from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable
 from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase, decide
+from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve, reservation_identity
 from webhook.placement.hold import hold_of
+from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.in_flight import InFlightReservations
+from webhook.server.parameters_store import ParametersStore
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
 
@@ -55,6 +58,7 @@ class Service:
     ledger: Ledger
     cluster: ClusterSource = field(default_factory=NoCluster)
     clock: Callable[[], float] = time.time
+    parameters: ParametersStore = field(default_factory=ParametersStore)
     in_flight: InFlightReservations = field(default_factory=InFlightReservations)
     workers: ThreadPoolExecutor = field(default_factory=_workers)
     again: ThreadPoolExecutor = field(default_factory=_again)
@@ -117,12 +121,18 @@ class Service:
                 self.in_flight.settle(new, kept=kept)
             return decision
 
+    def surroundings(self) -> tuple[PolicySet, Environment]:
+        """The policies that answer now, and what the cluster gives to their decisions, with parameters."""
+        policies = self.policies.current
+        return policies, self.parameters.in_force(self.cluster.environment(), policies)
+
     def _decide(self, request: AdmissionRequest, phase: Phase, book: Book, read: float) -> Decision:
         while True:
             began = time.monotonic()
             current: Snapshot | None = self.cluster.snapshot()
             snapshot = self.in_flight.over(current.with_book(book), read) if current is not None else None
-            decision = decide(request, self.policies.current, snapshot, phase, self.cluster.environment())
+            policies, environment = self.surroundings()
+            decision = decide(request, policies, snapshot, phase, environment)
             reservations = [
                 (step.reservation, step.headroom) for step in decision.steps if isinstance(step, Reserve)
             ]

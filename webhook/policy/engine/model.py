@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from webhook.cel import CostBudget, Program
 from webhook.policy.engine.match import EVERY_REQUEST, MatchResources
+from webhook.policy.engine.parameters import NO_RULES, Rules
 from webhook.policy.engine.selectors import LabelSelector
 
 Action = Literal["Deny", "Warn", "Audit"]
@@ -137,13 +138,15 @@ class PolicySet:
     """All policies that answer a request, in the order in which they run.
 
     `mutating`: those that do not read `plan` first, then those that do, each part by name; a plan is thus
-    made of what the former left. `params`: the objects that lay beside the policies. `revision`: Git commit
-    or content hash of the files, "" where it was not given.
+    made of what the former left. `params`: the objects that lay beside the policies, `rules`: what the schema
+    beside them says of Bayplan's own. `revision`: Git commit or content hash of the files, "" where it was
+    not given.
     """
 
     mutating: tuple[MutatingPolicy, ...] = ()
     validating: tuple[ValidatingPolicy, ...] = ()
     params: tuple[Mapping[str, Any], ...] = ()
+    rules: Rules = NO_RULES
     revision: str = ""
     files: tuple[str, ...] = field(default=(), compare=False)
 

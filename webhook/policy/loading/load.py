@@ -15,9 +15,10 @@ from webhook.cel import Function
 from webhook.files.yaml_documents import Mark
 from webhook.functions.table import FUNCTIONS
 from webhook.policy.engine.model import MutatingPolicy, Policy, PolicyBinding, PolicySet, ValidatingPolicy
+from webhook.policy.engine.parameters import is_parameters
 from webhook.policy.loading.document import PolicyDocument, parse
 from webhook.policy.loading.errors import PolicyError, Problem
-from webhook.policy.loading.parameters import faults
+from webhook.policy.loading.parameters import faults, own_rules
 from webhook.policy.loading.read import BINDING_KINDS, POLICY_KINDS, Names, read_binding, read_policy
 
 Functions = Mapping[str, Function]
@@ -69,9 +70,8 @@ def load(
     problems.extend(_orphans(sorted_out["binding"], bindings, sorted_out["policy"]))
     params = _params(sorted_out["param"], policies)
     _once(params, problems)
-    for document in params:
-        if document.file in schemas:
-            problems.extend(faults(document, schemas[document.file]))
+    rules = own_rules(schemas)
+    problems.extend(problem for document in params for problem in faults(document, schemas, rules))
     if problems:
         raise PolicyError(problems)
     return PolicySet(
@@ -80,6 +80,7 @@ def load(
             sorted((p for p in policies if isinstance(p, ValidatingPolicy)), key=lambda policy: policy.name)
         ),
         params=tuple(document.value for document in params),
+        rules=rules,
         revision=revision,
         files=tuple(paths),
     )
@@ -126,11 +127,15 @@ def _once(documents: Sequence[PolicyDocument], problems: list[Problem]) -> None:
 
 
 def _params(documents: Sequence[PolicyDocument], policies: Sequence[Policy]) -> list[PolicyDocument]:
-    """The objects of the kinds that policies take as parameters."""
+    """The objects of the kinds that policies take as parameters, and Bayplan's own parameters in any case."""
     kinds = {
         (policy.param_kind.api_version, policy.param_kind.kind) for policy in policies if policy.param_kind
     }
-    return [row for row in documents if (row.value["apiVersion"], row.value["kind"]) in kinds]
+    return [
+        row
+        for row in documents
+        if (row.value["apiVersion"], row.value["kind"]) in kinds or is_parameters(row.value)
+    ]
 
 
 def _role(document: PolicyDocument, problems: list[Problem]) -> str:

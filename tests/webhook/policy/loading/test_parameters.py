@@ -50,7 +50,7 @@ def test_the_shipped_parameters_load(folder: Path) -> None:
             "data[node-affinity.weight]: 'lots' is not valid; the default is '100'",
         ),
         ("node-affinity.weight", "101", "'101' is not valid"),
-        ("node-affinity.weigth", '"5"', "no policy has such a parameter; is node-affinity.weight meant?"),
+        ("node-affinity.weigth", '"5"', "there is no such parameter; is node-affinity.weight meant?"),
         ("numa-alignment.action", "ask", "'ask' is not valid; use refuse or warn"),
         ("kai-topology.queue", "", "'' is not valid"),
     ],

@@ -1,0 +1,126 @@
+"""The parameters in force: those of the files beside the policies, and over them the cluster's. Pure.
+
+One ConfigMap, `bayplan-parameters`, says what policies may be told and what Bayplan's own settings are. It
+lies beside the policies, and in the cluster in Bayplan's own namespace: a key counts as the cluster has it,
+else as the file has it, else it has its default; and a key for one namespace (`namespace.NAME.KEY`) before
+one for all. An object of that name in any other namespace says nothing: no tenant chooses for the cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.admission.setting_keys import SETTING_KEYS
+from webhook.admission.settings import Settings
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.engine.parameters import (
+    PARAMETERS,
+    Rules,
+    Texts,
+    data_of,
+    is_parameters,
+    scope,
+    scope_fault,
+    texts,
+)
+
+Json = Mapping[str, Any]
+
+
+MOST_TOLD = 10
+"""Problems that are told; of ten thousand wrong keys nobody reads more, and each hint takes time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A ConfigMap with parameters, as text; `where` names it for people."""
+
+    where: str
+    data: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What all sources say together, read once for each change of one of them.
+
+    `sources`: the lowest first. `revision`: a hash of the content, "" where there is no source.
+    """
+
+    texts: Texts
+    sources: tuple[Source, ...] = ()
+    revision: str = ""
+    # By namespace, made when a request of it comes: thousands may have keys of their own.
+    _objects: dict[str, Json] = field(default_factory=dict, compare=False, repr=False)
+
+    def settings(self, chosen: Callable[[str], Settings], namespace: str) -> Settings:
+        """The settings of a namespace: these parameters over what was `chosen` without them."""
+        settings, own = chosen(namespace), self.texts.scoped.get(namespace, {})
+        for name, row in SETTING_KEYS.items():
+            text = own.get(name, self.texts.everywhere.get(name))
+            if text is not None:
+                settings = row.take(settings, text)
+        return settings
+
+    def object(self, namespace: str) -> Json | None:
+        """The ConfigMap that policies see in a request of a namespace; None where there is no source.
+
+        It names no namespace, and so serves every one.
+        """
+        if not self.sources:
+            return None
+        key = namespace if namespace in self.texts.scoped else ""
+        if key not in self._objects:
+            head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PARAMETERS}}
+            self._objects[key] = {**head, "data": self.texts.of(key)}
+        return self._objects[key]
+
+    def origin(self, key: str) -> str:
+        """The source that says what a key (with its namespace, where it has one) is; "" where none does."""
+        return next((source.where for source in reversed(self.sources) if key in source.data), "")
+
+
+NO_PARAMETERS = Parameters(Texts({}, {}))
+
+
+def read_parameters(policies: PolicySet, configured: Json | None) -> tuple[Parameters, tuple[str, ...]]:
+    """The parameters beside the policies and over them the cluster's ConfigMap, and what is wrong with them.
+
+    A setting that is wrong is left out; a wrong parameter of a policy stays, and the policy says so.
+    """
+    beside = sorted((obj for obj in policies.params if is_parameters(obj)), key=_namespace)
+    sources = [Source(f"ConfigMap/{PARAMETERS} beside the policies", data_of(obj)) for obj in beside]
+    if configured is not None:
+        where = "/".join(filter(None, (_namespace(configured), "ConfigMap", PARAMETERS)))
+        sources.append(Source(where, data_of(configured)))
+    if not sources:
+        return NO_PARAMETERS, ()
+    entries = [(source, key, text) for source in sources for key, text in source.data.items()]
+    kept = [(key, text) for _, key, text in entries if not _setting_fault(key, text)]
+    digest = hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:12]
+    return Parameters(texts(kept), tuple(sources), f"sha256:{digest}"), _problems(entries, policies.rules)
+
+
+def _problems(entries: Iterable[tuple[Source, str, str]], rules: Rules) -> tuple[str, ...]:
+    """The first problems in words, and how many more there are."""
+    wrong = [row for row in entries if _setting_fault(*row[1:]) or rules.fault(*row[1:], hint=False)]
+    told = [
+        f"{source.where}: data[{key}]: {_setting_fault(key, text) or rules.fault(key, text)}"
+        for source, key, text in wrong[:MOST_TOLD]
+    ]
+    more = [f"and {len(wrong) - len(told)} more"] if len(wrong) > len(told) else []
+    return (*told, *more)
+
+
+def _setting_fault(key: str, text: str) -> str:
+    """What is wrong with a setting, "" where nothing is, or where the key is no setting."""
+    row = SETTING_KEYS.get(scope(key)[1])
+    return "" if row is None else scope_fault(key) or row.fault(text)
+
+
+def _namespace(obj: Json) -> str:
+    metadata = obj.get("metadata")
+    return str(metadata.get("namespace") or "") if isinstance(metadata, Mapping) else ""

@@ -1,0 +1,91 @@
+"""The keys of the ConfigMap `bayplan-parameters` that are settings of Bayplan itself: a row each. Pure.
+
+From these rows are made the `Settings` in force, `policies/parameters.schema.json` and
+`docs/reference/parameters.md` (`python -m tests.docs.generate_parameters`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from webhook.admission.settings import MODES, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class SettingKey:
+    """One key. `take`: the settings with a value of the key, which is one of `values`, or of the form
+    `pattern`; `form` says in words what fits the pattern.
+
+    `default`: what counts where nobody chose; as for `mode`, a flag of a command may say otherwise.
+    """
+
+    name: str
+    default: str
+    description: str
+    take: Callable[[Settings, str], Settings]
+    values: tuple[str, ...] = ()
+    pattern: str = ""
+    form: str = ""
+
+    def fault(self, text: str) -> str:
+        """Why a text is no value of this key, "" where it is one."""
+        if text in self.values or (self.pattern and re.fullmatch(self.pattern, text)):
+            return ""
+        valid = " or ".join(self.values) or self.form
+        return f"{text!r} is not valid; use {valid} (default {self.default})"
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The rule of this key in a JSON schema."""
+        rule = {"enum": list(self.values)} if self.values else {"pattern": f"^({self.pattern})$"}
+        return {"type": "string", **rule, "default": self.default, "description": self.description}
+
+
+def _mode(settings: Settings, text: str) -> Settings:
+    return replace(settings, mode=next(mode for mode in MODES if mode == text))
+
+
+def _reserve(settings: Settings, text: str) -> Settings:
+    mode: Any = None if text == "auto" else text
+    return replace(settings, reserve=replace(settings.reserve, mode=mode))
+
+
+def _whole_from(settings: Settings, text: str) -> Settings:
+    return replace(settings, reserve=replace(settings.reserve, whole_from=float(text)))
+
+
+_ROWS = (
+    SettingKey(
+        "mode",
+        "enforce",
+        "The mode of namespaces without the label bayplan.dev/mode: enforce patches, refuses and reserves; "
+        "warn changes nothing and says in kubectl what would be; audit says it in reports and metrics only; "
+        "off leaves everything alone.",
+        _mode,
+        values=MODES,
+    ),
+    SettingKey(
+        "reserve.default",
+        "auto",
+        "What a gang holds whose workload does not say (annotation bayplan.dev/reserve): auto what suits it, "
+        "domain whole domains, nodes what it uses, none nothing.",
+        _reserve,
+        values=("auto", "domain", "nodes", "none"),
+    ),
+    SettingKey(
+        "reserve.whole-from",
+        "0.5",
+        "With reserve auto: the share of a domain's GPUs from which on a gang of several pods holds the "
+        "whole domain.",
+        _whole_from,
+        pattern=r"0?\.[0-9]{0,5}[1-9]0{0,5}|1(\.0{1,5})?",
+        form="a share above 0 and up to 1, such as 0.5",
+    ),
+)
+
+
+SETTING_KEYS: Mapping[str, SettingKey] = {row.name: row for row in _ROWS}
+"""The rows by key."""

@@ -1,0 +1,37 @@
+"""The ConfigMap `bayplan-parameters` of Bayplan's own namespace, from a watch of that one object."""
+
+from __future__ import annotations
+
+import threading
+
+from planner.model.errors import Where
+from webhook.kube.api.client import Api, Json
+from webhook.kube.api.reflector import Reflector
+from webhook.kube.api.store import Store
+from webhook.kube.api.watches import Watches
+from webhook.policy.engine.parameters import PARAMETERS
+
+
+class ParametersWatch(Watches):
+    """`start` it, and `close` it after use."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        """`namespace`: Bayplan's own. A ConfigMap of that name in another one is a tenant's, and not seen."""
+        self._key = f"{namespace}/{PARAMETERS}"
+        self._store: Store[Json] = Store(_config_map, "ConfigMap", _nobody, threading.Lock())
+        path = f"/api/v1/namespaces/{namespace}/configmaps"
+        query = {"fieldSelector": f"metadata.name={PARAMETERS}"}
+        super().__init__([Reflector(api, path, self._store, query=query)])
+
+    def configured(self) -> Json | None:
+        """The object as it is now, the same one until it changes; None where there is none. In any thread."""
+        return self._store.items.get(self._key)
+
+
+def _config_map(item: Json, _: Where) -> Json:
+    """Items of a list carry neither apiVersion nor kind."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", **item}
+
+
+def _nobody(_: str) -> None:
+    """Each decision asks for what is there."""

@@ -1,0 +1,149 @@
+"""The parameters of Bayplan's policies: texts by key, for the whole cluster and for single namespaces. Pure.
+
+They are the `data` of ConfigMaps of one name. A key `namespace.NAME.KEY` holds for the namespace NAME alone,
+in place of KEY; a namespace's name has no dots, so no key can be read in two ways.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import re2
+
+Json = Mapping[str, Any]
+
+
+PARAMETERS = "bayplan-parameters"
+"""The ConfigMap of this name is Bayplan's own: no policy sees an object of that name from another source."""
+
+
+UNKNOWN = "there is no such parameter"
+
+
+_SCOPED = re.compile(r"namespace\.([^.]*)\.(.+)")
+
+
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts by key, and those of single namespaces by namespace and key."""
+
+    everywhere: Mapping[str, str]
+    scoped: Mapping[str, Mapping[str, str]]
+
+    def of(self, namespace: str) -> Mapping[str, str]:
+        """What is in force for a namespace."""
+        own = self.scoped.get(namespace)
+        return {**self.everywhere, **own} if own else self.everywhere
+
+
+def texts(entries: Iterable[tuple[str, str]]) -> Texts:
+    """The texts of keys; of a key that stands there twice the later one."""
+    everywhere: dict[str, str] = {}
+    scoped: dict[str, dict[str, str]] = {}
+    for key, value in entries:
+        namespace, name = scope(key)
+        (scoped.setdefault(namespace, {}) if namespace else everywhere)[name] = value
+    return Texts(everywhere, scoped)
+
+
+def scope(key: str) -> tuple[str, str]:
+    """The namespace for which a key holds ("" for all) and the key without it."""
+    scoped = _SCOPED.fullmatch(key)
+    return (scoped[1], scoped[2]) if scoped else ("", key)
+
+
+def scope_fault(key: str) -> str:
+    """Why a key holds for no namespace that there could be, "" where it holds for one or for all."""
+    if not key.startswith("namespace.") or _NAMESPACE.fullmatch(scope(key)[0]):
+        return ""
+    return "names no namespace; the form is namespace.NAME.KEY"
+
+
+def is_parameters(obj: Json) -> bool:
+    """Whether an object is a ConfigMap of that name, in whatever namespace."""
+    metadata = obj.get("metadata")
+    named = isinstance(metadata, Mapping) and metadata.get("name") == PARAMETERS
+    return named and obj.get("apiVersion") == "v1" and obj.get("kind") == "ConfigMap"
+
+
+def data_of(obj: Json) -> dict[str, str]:
+    """The data of a ConfigMap; a value that nobody quoted counts as its text."""
+    data = obj.get("data")
+    return {str(key): text_of(value) for key, value in data.items()} if isinstance(data, Mapping) else {}
+
+
+def text_of(value: Any) -> str:
+    """The text that a value of a YAML file would be in a ConfigMap."""
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a JSON schema says of a ConfigMap's data: a rule by key, and whether there are no other keys.
+
+    Of JSON Schema what a ConfigMap needs is read: `properties.data.properties` with `enum` or `pattern`, and
+    `additionalProperties: false`.
+    """
+
+    by_key: Mapping[str, Any] = field(default_factory=dict)
+    closed: bool = False
+
+    def fault(self, key: str, value: str, *, hint: bool = True) -> str:
+        """What is wrong with a parameter, "" where nothing is; `hint`: with the key that may be meant."""
+        if wrong := scope_fault(key):
+            return wrong
+        _, name = scope(key)
+        rule = self.by_key.get(name)
+        if rule is None:
+            return UNKNOWN + (self._hint(name) if hint else "") if self.closed else ""
+        return _wrong(value, rule) if isinstance(rule, Mapping) else ""
+
+    def _hint(self, key: str) -> str:
+        near = difflib.get_close_matches(key, list(self.by_key), 1)
+        return f"; is {near[0]} meant?" if near else f"; known: {', '.join(sorted(self.by_key))}"
+
+
+NO_RULES = Rules()
+
+
+def rules_of(schema: Any) -> Rules:
+    """The rules of a JSON schema; whatever is none rules nothing out."""
+    data = _at(schema, "properties", "data")
+    return Rules(_at(data, "properties"), data.get("additionalProperties") is False)
+
+
+def name_in(schema: Any) -> str | None:
+    """The name of the objects that a JSON schema is for; None where it is for any."""
+    name = _at(schema, "properties", "metadata", "properties", "name").get("const")
+    return name if isinstance(name, str) else None
+
+
+def _wrong(text: str, rule: Json) -> str:
+    """Why a value is none, "" where it is one."""
+    valid = rule.get("enum")
+    if isinstance(valid, list) and text not in map(str, valid):
+        return f"{text!r} is not valid; use {' or '.join(map(str, valid))}"
+    pattern = rule.get("pattern")
+    if isinstance(pattern, str) and not _reads_as(pattern, text):
+        return f"{text!r} is not valid; the default is {str(rule.get('default', ''))!r}, the form {pattern}"
+    return ""
+
+
+def _reads_as(pattern: str, text: str) -> bool:
+    try:
+        return re2.search(pattern, text) is not None
+    except re2.error:
+        return True  # a pattern that is none rules nothing out
+
+
+def _at(value: Any, *path: str) -> Json:
+    for step in path:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
