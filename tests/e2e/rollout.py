@@ -29,7 +29,14 @@ from tests.e2e.replicas import Balancer
 from tests.e2e.stage import Cluster
 
 SYSTEM = "bayplan-system"
-INSTALLED = ("10-namespace.yaml", "20-crds.yaml", "30-rbac.yaml", "35-certificates.yaml", "36-history.yaml")
+INSTALLED = (
+    "10-namespace.yaml",
+    "20-crds.yaml",
+    "30-rbac.yaml",
+    "35-certificates.yaml",
+    "36-history.yaml",
+    "38-parameters.yaml",
+)
 SECRET = f"/api/v1/namespaces/{SYSTEM}/secrets/bayplan-tls"
 DRAIN = 3.0
 """Seconds that a replica serves on when it is told to stop, with `LAG` of them until callers leave it."""

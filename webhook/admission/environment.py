@@ -17,7 +17,7 @@ from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
 from webhook.placement.group_members import GroupMember
 from webhook.placement.queue import WaitingGang
 from webhook.policy.engine.inputs import FileParams, Params
-from webhook.policy.engine.model import ParamKind, PolicySet
+from webhook.policy.engine.model import CONFIG_MAP, ParamKind, PolicySet
 from webhook.policy.engine.parameters import is_parameters
 from webhook.wire.request import AdmissionRequest, UserInfo
 
@@ -26,9 +26,6 @@ Json = Mapping[str, Any]
 
 NAMESPACE = "bayplan-system"
 """Where Bayplan's own objects lie, unless `bayplan serve --namespace` says otherwise."""
-
-
-_CONFIG_MAP = ParamKind("v1", "ConfigMap")
 
 
 _NOT_KEPT = ("Node", "Pod", "Event", "Lease")
@@ -140,7 +137,7 @@ class _RequestParams:
         if kind not in self._by_kind:
             both = (*self.second.objects(kind), *self.first.objects(kind))
             objects = {_key(obj): obj for obj in both if not is_parameters(obj)}
-            own = [self.own] if self.own is not None and kind == _CONFIG_MAP else []
+            own = [self.own] if self.own is not None and kind == CONFIG_MAP else []
             self._by_kind[kind] = [*objects.values(), *own]
         return self._by_kind[kind]
 

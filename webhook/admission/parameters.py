@@ -78,6 +78,26 @@ class Parameters:
             self._objects[key] = {**head, "data": self.texts.of(key)}
         return self._objects[key]
 
+    def in_force(self, settings: Settings, namespaces: Mapping[str, Json]) -> dict[str, Any]:
+        """What is in force, for people: the settings of a namespace without keys of its own, where they are
+        from, and what is odd about them. `namespaces`: those that there are."""
+        return {
+            **{name: row.show(settings) for name, row in SETTING_KEYS.items()},
+            "revision": self.revision,
+            "from": [source.where for source in self.sources],
+            "warnings": self.warnings(namespaces),
+        }
+
+    def warnings(self, namespaces: Mapping[str, Json]) -> list[str]:
+        """What has no effect, though nothing is wrong with it: keys of namespaces that do not exist."""
+        if not namespaces:  # without a cluster none is known
+            return []
+        absent = [namespace for namespace in sorted(self.texts.scoped) if namespace not in namespaces]
+        return [
+            f"namespace.{namespace}.{min(self.texts.scoped[namespace])}: there is no namespace {namespace}"
+            for namespace in absent[:MOST_TOLD]
+        ]
+
     def origin(self, key: str) -> str:
         """The source that says what a key (with its namespace, where it has one) is; "" where none does."""
         return next((source.where for source in reversed(self.sources) if key in source.data), "")

@@ -11,24 +11,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.admission.settings import MODES, Settings
+from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Settings
 
 
 @dataclass(frozen=True, slots=True)
 class SettingKey:
     """One key. `take`: the settings with a value of the key, which is one of `values`, or of the form
-    `pattern`; `form` says in words what fits the pattern.
-
-    `default`: what counts where nobody chose; as for `mode`, a flag of a command may say otherwise.
+    `pattern`; `form` says in words what fits the pattern. `show`: the value in settings, as text.
     """
 
     name: str
-    default: str
     description: str
     take: Callable[[Settings, str], Settings]
+    show: Callable[[Settings], str]
     values: tuple[str, ...] = ()
     pattern: str = ""
     form: str = ""
+
+    @property
+    def default(self) -> str:
+        """What counts where nobody chose; for `mode` a flag of a command may say otherwise."""
+        return self.show(DEFAULT_SETTINGS)
 
     def fault(self, text: str) -> str:
         """Why a text is no value of this key, "" where it is one."""
@@ -60,27 +63,27 @@ def _whole_from(settings: Settings, text: str) -> Settings:
 _ROWS = (
     SettingKey(
         "mode",
-        "enforce",
         "The mode of namespaces without the label bayplan.dev/mode: enforce patches, refuses and reserves; "
         "warn changes nothing and says in kubectl what would be; audit says it in reports and metrics only; "
         "off leaves everything alone.",
         _mode,
+        lambda settings: settings.mode,
         values=MODES,
     ),
     SettingKey(
         "reserve.default",
-        "auto",
         "What a gang holds whose workload does not say (annotation bayplan.dev/reserve): auto what suits it, "
         "domain whole domains, nodes what it uses, none nothing.",
         _reserve,
+        lambda settings: settings.reserve.mode or "auto",
         values=("auto", "domain", "nodes", "none"),
     ),
     SettingKey(
         "reserve.whole-from",
-        "0.5",
         "With reserve auto: the share of a domain's GPUs from which on a gang of several pods holds the "
         "whole domain.",
         _whole_from,
+        lambda settings: f"{settings.reserve.whole_from:g}",
         pattern=r"0?\.[0-9]{0,5}[1-9]0{0,5}|1(\.0{1,5})?",
         form="a share above 0 and up to 1, such as 0.5",
     ),

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+import orjson
+
 from certs.authority import CertificateError, service_names
 from certs.reload import ReloadingContext
 from planner.ledger.sqlite import SqliteLedger
@@ -225,13 +227,18 @@ async def _until_stopped(
 async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
     """Take up changed policies; say once what is wrong with a bad set."""
     policies = webhook.service.policies
-    said = ""
+    said, parameters = "", None
     while True:
         await asyncio.sleep(RELOAD_SECONDS)
         await asyncio.to_thread(webhook.service.cluster.snapshot)  # cluster files, asked for or not
         if await asyncio.to_thread(policies.reload_if_changed):
             taken_up(policies.current)
             log.info("policies taken up: revision %s", policies.current.revision)
+        if not webhook.service.cluster.waiting():
+            in_force = await asyncio.to_thread(webhook.service.in_force)
+            if in_force != parameters:
+                log.info("settings in force: %s", orjson.dumps(in_force).decode())
+            parameters = in_force
         problem = "; ".join(webhook.problems())
         if problem and problem != said:
             log.warning("not taken up, the last good ones serve: %s", problem)

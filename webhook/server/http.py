@@ -136,10 +136,10 @@ class Webhook:
 
     async def _readyz(self, _: web.Request) -> web.Response:
         """Ready once the cluster is known and while it serves; the detail tells what is old or missing."""
-        problems, waiting = [*self.problems(), *await self._ledger_problem()], self.service.cluster.waiting()
-        detail = {"revision": self.service.policies.current.revision, "problems": problems}
-        if waiting:
-            detail["waiting"] = waiting
+        waiting = self.service.cluster.waiting()
+        told = {"waiting": waiting} if waiting else {"settings": self.service.in_force()}
+        problems = [*self.problems(), *await self._ledger_problem()]
+        detail = {"revision": self.service.policies.current.revision, "problems": problems, **told}
         status = 503 if self.stopping or waiting else 200
         return web.Response(status=status, body=orjson.dumps(detail) + b"\n", content_type="application/json")
 
@@ -150,8 +150,11 @@ class Webhook:
         except LedgerUnavailable:  # counters are shown all the same, gauges need the reservations
             book = None
 
+        settings = {} if self.service.cluster.waiting() else self.service.in_force()
+
         def text() -> bytes:
-            return self.metrics.exposition(revision, not self.problems(), self._snapshot_with_book(book))
+            snapshot = self._snapshot_with_book(book)
+            return self.metrics.exposition(revision, settings, not self.problems(), snapshot)
 
         return web.Response(body=await asyncio.to_thread(text), content_type="text/plain")
 
@@ -168,9 +171,9 @@ class Webhook:
         return []
 
     def problems(self) -> list[str]:
-        """What is older than it should be: policies or cluster files whose newest version is bad."""
-        error = self.service.policies.error
-        problems = (str(error) if error else "", self.service.cluster.problem())
+        """What is older than it should be: the newest policies, parameters or cluster files are bad."""
+        policies, cluster = self.service.policies.error, self.service.cluster.problem()
+        problems = (str(policies) if policies else "", cluster, *self.service.parameters.problems)
         return [problem for problem in problems if problem]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -23,6 +25,7 @@ class Metrics:
     plans: Counter
     bad_calls: Counter
     policy_set: Gauge
+    settings: Gauge
     reload_failed: Gauge
     topology: TopologyMetrics
 
@@ -36,11 +39,17 @@ class Metrics:
             if phase == "mutate":
                 self.topology.observe(decision.plan, seconds, deciding)
 
-    def exposition(self, revision: str, healthy: bool, snapshot: Snapshot | None) -> bytes:
-        """The text that Prometheus scrapes; `snapshot` is the cluster with its reservations now."""
+    def exposition(
+        self, revision: str, settings: Mapping[str, Any], healthy: bool, snapshot: Snapshot | None
+    ) -> bytes:
+        """The text that Prometheus scrapes; `settings` are those in force, as /readyz tells them, `snapshot`
+        is the cluster with its reservations now."""
         self.topology.look(snapshot)
         self.policy_set.clear()
         self.policy_set.labels(revision).set(1)
+        self.settings.clear()
+        if settings:
+            self.settings.labels(settings["revision"], settings["mode"], settings["reserve.default"]).set(1)
         self.reload_failed.set(0 if healthy else 1)
         return generate_latest(self.registry)
 
@@ -58,7 +67,15 @@ def metrics() -> Metrics:
         Counter("bayplan_bad_calls", "Calls answered with a 4xx or 5xx", ["status"], registry=registry),
         Gauge("bayplan_policy_set_info", "The policy set that answers", ["revision"], registry=registry),
         Gauge(
-            "bayplan_reload_failed", "1 while the newest policies or cluster files are bad", registry=registry
+            "bayplan_settings_info",
+            "The settings that answer",
+            ["revision", "mode", "reserve_default"],
+            registry=registry,
+        ),
+        Gauge(
+            "bayplan_reload_failed",
+            "1 while the newest policies, parameters or cluster files are bad",
+            registry=registry,
         ),
         topology_metrics(registry),
     )

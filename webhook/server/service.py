@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable
@@ -18,6 +19,7 @@ from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase, decide
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve, reservation_identity
+from webhook.admission.parameters import NO_PARAMETERS
 from webhook.placement.hold import hold_of
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore
@@ -125,6 +127,12 @@ class Service:
         """The policies that answer now, and what the cluster gives to their decisions, with parameters."""
         policies = self.policies.current
         return policies, self.parameters.in_force(self.cluster.environment(), policies)
+
+    def in_force(self) -> dict[str, Any]:
+        """The settings that answer now, for people."""
+        _, environment = self.surroundings()
+        parameters = environment.parameters or NO_PARAMETERS
+        return parameters.in_force(environment.settings(""), environment.namespaces)
 
     def _decide(self, request: AdmissionRequest, phase: Phase, book: Book, read: float) -> Decision:
         while True:

@@ -13,7 +13,8 @@ from planner.model.errors import Where
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
-from webhook.policy.engine.model import ParamKind, PolicySet
+from webhook.policy.engine.model import CONFIG_MAP, ParamKind, PolicyBinding, PolicySet
+from webhook.policy.engine.parameters import PARAMETERS
 from webhook.wire.request import plural
 
 
@@ -34,8 +35,17 @@ class ParamsWatch:
         self._kinds: dict[ParamKind, _Followed] = {}
 
     def follow(self, policies: PolicySet) -> None:
-        """Watch the kinds that these policies take parameters of, and no others. On the event loop."""
-        wanted = {policy.param_kind for policy in policies.policies if policy.param_kind is not None}
+        """Watch the kinds that these policies take parameters of, and no others. On the event loop.
+
+        Bayplan's own ConfigMap has a watch of its own (`ParametersWatch`): for policies that read no other
+        one, not every ConfigMap of the cluster is kept.
+        """
+        wanted = {
+            policy.param_kind
+            for policy in policies.policies
+            if policy.param_kind is not None
+            and not (policy.param_kind == CONFIG_MAP and all(map(_reads_own, policy.bindings)))
+        }
         with self._lock:
             for kind in [kind for kind in self._kinds if kind not in wanted]:
                 self._kinds.pop(kind).task.cancel()
@@ -77,6 +87,10 @@ class ParamsWatch:
         find = partial(_path, self._api, kind)
         reflector = Reflector(self._api, f"{kind.kind}.{kind.api_version}", store, find=find)
         return _Followed(store, reflector, asyncio.create_task(reflector.run()))
+
+
+def _reads_own(binding: PolicyBinding) -> bool:
+    return binding.param_ref is None or binding.param_ref.name == PARAMETERS
 
 
 def _named(kind: ParamKind, item: Json, _: Where) -> Json:

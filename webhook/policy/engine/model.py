@@ -68,6 +68,9 @@ class ParamKind:
     kind: str
 
 
+CONFIG_MAP = ParamKind("v1", "ConfigMap")
+
+
 @dataclass(frozen=True, slots=True)
 class ParamRef:
     """Which objects of the paramKind a binding gives: by name, or every one that a selector finds."""

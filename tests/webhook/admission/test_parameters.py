@@ -1,0 +1,256 @@
+"""One ConfigMap chooses: the cluster's keys over the file's, a namespace's over all others, no tenant's."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.policies.helpers import policies
+from webhook.admission.decision import decide
+from webhook.admission.environment import Environment
+from webhook.admission.parameters import MOST_TOLD, read_parameters
+from webhook.admission.settings import Settings
+from webhook.policy import load
+from webhook.policy.engine.model import PolicySet
+from webhook.wire.request import from_object
+
+Json = dict[str, Any]
+SYSTEM = "bayplan-system"
+
+
+def config_map(namespace: str = "", **data: str) -> Json:
+    """A ConfigMap of parameters; two underscores in a name stand for a dot, one for a dash."""
+    metadata = {"name": "bayplan-parameters", **({"namespace": namespace} if namespace else {})}
+    keys = {key.replace("__", ".").replace("_", "-"): value for key, value in data.items()}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": keys}
+
+
+def beside(*objects: Json) -> PolicySet:
+    """The shipped policies, with these parameters in their files."""
+    return replace(policies(), params=objects)
+
+
+def settings(namespace: str, in_cluster: Json, in_file: Json | None = None) -> Settings:
+    """The settings of a namespace."""
+    environment = Environment.of_objects([in_cluster])
+    return environment.beside(beside(*[in_file] if in_file else [])).settings(namespace)
+
+
+def pod(namespace: str) -> Json:
+    """A pod of one GPU that states no CPUs."""
+    container = {"name": "main", "image": "trainer", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": namespace},
+        "spec": {"containers": [container]},
+    }
+
+
+def changed_by(namespace: str, *objects: Json, in_file: Json | None = None) -> set[str]:
+    """The policies that change a pod of a namespace, in a cluster with these objects."""
+    environment = Environment.of_objects(objects)
+    using = beside(*[in_file] if in_file else [])
+    return {
+        row.policy for row in decide(from_object(pod(namespace)), using, None, "mutate", environment).effects
+    }
+
+
+def test_the_record_is_filled_from_the_clusters_config_map() -> None:
+    """Mode, what is held by default, and the share from which on whole domains are."""
+    chosen = settings(
+        "ml", config_map(SYSTEM, mode="audit", reserve__default="nodes", reserve__whole_from="0.75")
+    )
+    assert (chosen.mode, chosen.reserve.mode, chosen.reserve.whole_from) == ("audit", "nodes", 0.75)
+
+
+def test_the_record_is_filled_from_the_file_beside_the_policies() -> None:
+    """The same file, offline."""
+    environment = Environment().beside(beside(config_map(mode="warn")))
+    assert environment.settings("ml").mode == "warn"
+
+
+def test_a_key_counts_as_the_cluster_has_it_and_else_as_the_file_has_it() -> None:
+    """Key by key, not object by object."""
+    chosen = settings(
+        "ml", config_map(SYSTEM, mode="audit"), config_map(mode="warn", reserve__default="none")
+    )
+    assert (chosen.mode, chosen.reserve.mode) == ("audit", "none")
+
+
+def test_what_no_source_names_is_as_it_was_chosen_without_them() -> None:
+    """A flag of the command line says what counts where no ConfigMap does."""
+    flag = Environment(settings=lambda namespace: Settings(mode="audit"))
+    assert flag.beside(beside()).settings("ml").mode == "audit"
+    assert flag.beside(beside(config_map(mode="off"))).settings("ml").mode == "off"
+
+
+@pytest.mark.parametrize(("namespace", "mode"), [("research", "enforce"), ("ml", "audit"), ("", "audit")])
+def test_a_key_of_a_namespace_holds_there_and_nowhere_else(namespace: str, mode: str) -> None:
+    """namespace.research.mode is research's."""
+    chosen = settings(namespace, config_map(SYSTEM, mode="audit", namespace__research__mode="enforce"))
+    assert chosen.mode == mode
+
+
+def test_auto_in_a_namespace_takes_back_what_all_others_hold() -> None:
+    """A value that is the default overrides too."""
+    words = {"reserve__default": "none", "namespace__research__reserve__default": "auto"}
+    assert settings("research", config_map(SYSTEM, **words)).reserve == Settings().reserve
+
+
+@pytest.mark.parametrize(("namespace", "mended"), [("research", False), ("ml", True)])
+def test_a_policy_is_switched_off_in_one_namespace(namespace: str, mended: bool) -> None:
+    """A policy with paramRef sees the ConfigMap as it is in force in the request's namespace."""
+    off = config_map(SYSTEM, namespace__research__guaranteed_qos__enabled="false")
+    assert ("guaranteed-qos" in changed_by(namespace, off)) is mended
+
+
+def test_the_cluster_switches_off_what_the_file_switches_on() -> None:
+    """The file beside the policies, which names every key, hides nothing of the cluster's ConfigMap."""
+    off, on = config_map(SYSTEM, guaranteed_qos__enabled="false"), config_map(guaranteed_qos__enabled="true")
+    assert "guaranteed-qos" not in changed_by("ml", off, in_file=on)
+    assert "guaranteed-qos" in changed_by("ml", in_file=on)
+
+
+@pytest.mark.parametrize("in_file", [None, config_map(guaranteed_qos__enabled="true")])
+def test_no_tenant_switches_a_policy_off_by_a_config_map_of_that_name(in_file: Json | None) -> None:
+    """Neither for others, nor in the tenant's own namespace."""
+    tenants = config_map("ml", guaranteed_qos__enabled="false", mode="off")
+    assert "guaranteed-qos" in changed_by("ml", tenants, in_file=in_file)
+    assert settings("ml", tenants).mode == "enforce"
+
+
+def test_a_policy_of_kubernetes_own_reads_its_own_parameters_as_upstream_has_it() -> None:
+    """Another name, without a namespace in paramRef: the object in the request's namespace."""
+    policy = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]}]
+  validations: [{expression: 'params.data.most == "1"'}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: b}
+spec: {policyName: p, validationActions: [Deny], paramRef: {name: limit, parameterNotFoundAction: Deny}}
+"""
+    own = {**config_map("ml", most="1"), "metadata": {"name": "limit", "namespace": "ml"}}
+    environment = Environment.of_objects([own, config_map(SYSTEM, mode="audit")])
+    using = load([("policy.yaml", policy)])
+    allowed = [
+        decide(from_object(pod(namespace)), using, None, "validate", environment).response.allowed
+        for namespace in ("ml", "research")
+    ]
+    assert allowed == [True, False]
+
+
+def test_policies_see_no_keys_of_namespaces() -> None:
+    """What holds for others is nobody's business, and would be copied for each request."""
+    parameters, _ = read_parameters(policies(), config_map(SYSTEM, namespace__research__mode="warn"))
+    shown = parameters.object("research")
+    assert shown is not None
+    assert shown["data"]["mode"] == "warn"
+    assert not [key for key in shown["data"] if key.startswith("namespace.")]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            {"mode": "enfroce"},
+            "data[mode]: 'enfroce' is not valid; use enforce or warn or audit or off (default",
+        ),
+        ({"reserve__default": "rack"}, "data[reserve.default]: 'rack' is not valid; use auto or domain or"),
+        ({"reserve__whole_from": "0"}, "'0' is not valid; use a share above 0 and up to 1, such as 0.5"),
+        ({"reserve__whole_from": "1.5"}, "'1.5' is not valid"),
+        ({"namespace__research__mode": "on"}, "data[namespace.research.mode]: 'on' is not valid"),
+        ({"namespace__Research__mode": "off"}, "data[namespace.Research.mode]: names no namespace"),
+        ({"namespace__research": "off"}, "data[namespace.research]: names no namespace; the form is"),
+        ({"reserve__defalt": "none"}, "there is no such parameter; is reserve.default meant?"),
+        ({"node_affinity__weight": "lots"}, "data[node-affinity.weight]: 'lots' is not valid"),
+        (
+            {"namespace__ml__node_affinity__weight": "x"},
+            "data[namespace.ml.node-affinity.weight]: 'x' is not",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_object_key_value_and_valid_values(words: Json, said: str) -> None:
+    """A line each."""
+    _, (problem,) = read_parameters(policies(), config_map(SYSTEM, **words))
+    assert problem.startswith("bayplan-system/ConfigMap/bayplan-parameters: data[")
+    assert said in problem
+
+
+def test_a_setting_is_checked_where_no_schema_lies_beside_the_policies() -> None:
+    """Settings are known to Bayplan; keys of policies that nobody described are theirs."""
+    _, (problem,) = read_parameters(PolicySet(), config_map(SYSTEM, mode="on", my__key="x"))
+    assert "'on' is not valid" in problem
+
+
+def test_beside_a_wrong_key_the_others_count() -> None:
+    """A replica that starts on a bad ConfigMap keeps to what can be read of it."""
+    chosen = settings("ml", config_map(SYSTEM, mode="audit", reserve__default="rack"))
+    assert (chosen.mode, chosen.reserve.mode) == ("audit", None)
+
+
+def test_a_namespace_that_does_not_exist_is_a_warning() -> None:
+    """It may come; nothing is wrong meanwhile."""
+    parameters, problems = read_parameters(policies(), config_map(SYSTEM, namespace__gone__mode="off"))
+    assert not problems
+    assert parameters.warnings({"ml": {}}) == ["namespace.gone.mode: there is no namespace gone"]
+    assert not parameters.warnings({"gone": {}})
+    assert not parameters.warnings({}), "offline, where no Namespace is known, none is missing"
+
+
+@pytest.mark.parametrize("data", [None, [], "text", {"mode": None}, {"mode": ["audit"]}, {3: True}])
+def test_data_of_any_shape_is_read_without_a_traceback(data: Any) -> None:
+    """Files say what they like."""
+    parameters, problems = read_parameters(policies(), {**config_map(SYSTEM), "data": data})
+    assert parameters.settings(lambda namespace: Settings(), "ml") == Settings()
+    assert all("Traceback" not in problem for problem in problems)
+
+
+@cache
+def huge() -> Json:
+    """A ConfigMap of nearly 1 MiB: ten thousand keys, of ten thousand namespaces."""
+    keys = {f"namespace.team-{number}.guaranteed-qos.enabled": "false" for number in range(10_000)}
+    return {**config_map(SYSTEM), "data": {**keys, "mode": "audit", "nccl-env.ib-hca": "m" * 400_000}}
+
+
+def test_ten_thousand_parameters_are_read_once_and_cost_no_decision_anything() -> None:
+    """A decision with them takes what one without them takes, within the noise of a busy machine."""
+    began = time.perf_counter()
+    parameters, problems = read_parameters(policies(), huge())
+    assert time.perf_counter() - began < 5
+    assert not problems
+
+    def seconds(environment: Environment) -> float:
+        times = []
+        for number in range(20):
+            began = time.perf_counter()
+            decide(from_object(pod(f"team-{number}")), policies(), None, "mutate", environment)
+            times.append(time.perf_counter() - began)
+        return min(times)
+
+    few, _ = read_parameters(policies(), config_map(SYSTEM, guaranteed_qos__enabled="false"))
+    assert seconds(Environment().with_parameters(parameters)) < 3 * seconds(
+        Environment().with_parameters(few)
+    )
+
+
+def test_of_ten_thousand_wrong_keys_the_first_are_told() -> None:
+    """With how many more there are; and soon."""
+    began = time.perf_counter()
+    _, problems = read_parameters(
+        policies(), {**config_map(SYSTEM), "data": {f"x{n}": "" for n in range(10_000)}}
+    )
+    assert time.perf_counter() - began < 5
+    assert len(problems) == MOST_TOLD + 1
+    assert problems[-1] == f"and {10_000 - MOST_TOLD} more"
