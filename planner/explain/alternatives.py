@@ -11,23 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.switch_graph import leaf_spine
-from planner.explain.obstacles import largest
+from planner.explain.pod_changes import other_pods, own_amounts, tolerations
+from planner.explain.trial import Alternative, Trial
 from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup, PodSet
-from planner.model.quantity import show
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
 from planner.model.topology import ROOT, Topology, common_domain
 from planner.model.words import pods
-from planner.model.work_budget import WorkBudget
 from planner.request.levels import constraints, inside_host, resolve
 from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place, hosts_of
 from planner.search.result import SearchResult
-from planner.search.space import search_space
-
-_BUDGET = 1_000_000
-"""Work for one list of alternatives: a third of a plan's, as they follow a search without a place."""
-
 
 _MAX_RELEASED = 16
 """Gangs whose end is tried for room, the smallest first."""
@@ -35,15 +29,6 @@ _MAX_RELEASED = 16
 
 _MAX_SPEEDS = 4
 """Speeds of links that are tried, the fastest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """A request that is admitted, and the words for what differs in it; `ended`: once that gang has ended."""
-
-    words: str
-    group: PodGroup
-    ended: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +47,37 @@ def alternatives(problem: PlacementProblem, tight: Shortfall, place: Place) -> t
     """The nearest requests that are admitted, now or in the empty cluster.
 
     Fewer pods and a coarser level; without these, other slices and slower links. Then, if not one pod fits
-    now, the room that the end of another gang makes. Only if there is none of these, smaller pods.
+    now, the room that the end of another gang makes; in the empty cluster, a toleration of what keeps pods
+    from some nodes; where policies raised what pods ask for, less of that. Only if there is none of these,
+    other pods.
     """
-    trial = _Trial(place)
+    trial = Trial(place)
     ways = [*_fewer(problem, tight.names, tight.fits, trial), *_coarser(problem, tight, trial)]
     ways = ways or [*_other_slices(problem, tight, trial), *slower_links(problem, place)]
     attempts = tight.tried.attempts
     if problem.now and not (attempts and attempts[-1].fits):
         ways += _room(problem, trial)
-    return tuple(ways or _smaller(problem, tight, trial))
+    if ways and not problem.now:
+        ways += tolerations(problem, tight.names, trial)
+    ways += own_amounts(problem, tight.names, trial)
+    return tuple(ways or other_pods(problem, tight.tried.tree, tight.names, trial))
 
 
 def has_place(problem: PlacementProblem, place: Place) -> bool:
     """Whether the request is admitted unchanged, as far as the budget allows to tell."""
-    return _Trial(place).placed(problem) is not None
+    return Trial(place).placed(problem) is not None
 
 
 def fewer_pods(
     problem: PlacementProblem, names: Sequence[str], fits: int, place: Place
 ) -> tuple[Alternative, ...]:
     """The largest numbers of pods of these PodSets, up to `fits`, that are admitted."""
-    return tuple(_fewer(problem, names, fits, _Trial(place)))
+    return tuple(_fewer(problem, names, fits, Trial(place)))
 
 
 def slower_links(problem: PlacementProblem, place: Place) -> Iterator[Alternative]:
     """The fastest links between nodes with which the request is admitted, if it asks for faster ones."""
-    asked, trial = problem.asked, _Trial(place)
+    asked, trial = problem.asked, Trial(place)
     fabrics = (leaf_spine(problem.snapshot, topology) for topology in problem.snapshot.topologies)
     speeds = {speed for fabric in fabrics if fabric for speed in fabric.speeds if speed < asked.fabric.gbps}
     for gbps in sorted(speeds, reverse=True)[:_MAX_SPEEDS]:
@@ -95,18 +85,6 @@ def slower_links(problem: PlacementProblem, place: Place) -> Iterator[Alternativ
         if trial.placed(slower):
             yield Alternative(f"links of {gbps:g} Gb/s (topology.scheduler/network-bandwidth)", slower.asked)
             return
-
-
-class _Trial:
-    """What places the changed requests of one list, and the budget that they share."""
-
-    def __init__(self, place: Place) -> None:
-        self._place, self._budget = place, WorkBudget(_BUDGET, hard=True)
-
-    def placed(self, problem: PlacementProblem) -> Outcome | None:
-        """The placement of a changed request; None where the search finds none within the budget."""
-        outcome = self._place(problem, self._budget)
-        return None if outcome.best is None else outcome
 
 
 # -- fewer pods ----------------------------------------------------------------------------------------------
@@ -134,9 +112,7 @@ class _Reduction:
         }
 
 
-def _fewer(
-    problem: PlacementProblem, names: Sequence[str], fits: int, trial: _Trial
-) -> Iterator[Alternative]:
+def _fewer(problem: PlacementProblem, names: Sequence[str], fits: int, trial: Trial) -> Iterator[Alternative]:
     """The most pods that have a placement: fewer of one PodSet, the largest that helps, else of each."""
     asked = problem.asked
     sets = sorted((s for s in asked.pod_sets if s.name in names), key=lambda pod_set: -pod_set.count)
@@ -160,7 +136,7 @@ def _step(group: PodGroup, pod_set: PodSet) -> int:
 
 
 def _largest_count(
-    problem: PlacementProblem, high: int, reduction: _Reduction, trial: _Trial
+    problem: PlacementProblem, high: int, reduction: _Reduction, trial: Trial
 ) -> dict[str, int]:
     """Pod counts at the largest step up to `high` that is placed; {} for none.
 
@@ -191,7 +167,7 @@ def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternati
 # -- a coarser level -----------------------------------------------------------------------------------------
 
 
-def _coarser(problem: PlacementProblem, tight: Shortfall, trial: _Trial) -> Iterator[Alternative]:
+def _coarser(problem: PlacementProblem, tight: Shortfall, trial: Trial) -> Iterator[Alternative]:
     """The finest coarser level at which the request is placed, or no level; of one PodSet if that is the
     cause.
     """
@@ -261,10 +237,10 @@ def _requiring(pod_set: ResolvedPodSet, level: str) -> ResolvedPodSet:
     return replace(pod_set, constraint=replace(pod_set.constraint, required=level))
 
 
-# -- other slices, room, smaller pods ------------------------------------------------------------------------
+# -- other slices, room --------------------------------------------------------------------------------------
 
 
-def _other_slices(problem: PlacementProblem, tight: Shortfall, trial: _Trial) -> Iterator[Alternative]:
+def _other_slices(problem: PlacementProblem, tight: Shortfall, trial: Trial) -> Iterator[Alternative]:
     """Slices within a coarser level, or no slices."""
     asked, topology = problem.asked, tight.tried.tree.topology
     named = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
@@ -294,7 +270,7 @@ def _sliced_at(group: ResolvedPodGroup, topology: Topology, level: int) -> Resol
     )
 
 
-def _room(problem: PlacementProblem, trial: _Trial) -> Iterator[Alternative]:
+def _room(problem: PlacementProblem, trial: Trial) -> Iterator[Alternative]:
     """The end of the smallest other gang that makes room, or a reservation of single nodes."""
     asked, snapshot = problem.asked, problem.snapshot
     by_size = sorted(snapshot.reservations, key=lambda held: (len(held.touched), natural(held.gang)))
@@ -307,26 +283,3 @@ def _room(problem: PlacementProblem, trial: _Trial) -> Iterator[Alternative]:
         if trial.placed(nodes):
             words = "bayplan.dev/reserve: nodes, which holds no more than the gang uses"
             yield Alternative(words, nodes.asked)
-
-
-def _smaller(problem: PlacementProblem, tight: Shortfall, trial: _Trial) -> Iterator[Alternative]:
-    """The same number of pods, asking for no more of a lacking resource than the largest amount on a node."""
-    space = search_space(problem.snapshot, tight.tried.tree, now=problem.now)
-    offers: dict[str, dict[str, int]] = {}
-    for kind in tight.tried.request.kinds:
-        for resource, amount in kind.shape.requests.items():
-            offered = largest([space], kind, resource)
-            if offered < amount:
-                for name, _ in kind.parts:
-                    offers.setdefault(name, {})[resource] = offered
-    if not offers or not all(amount for amounts in offers.values() for amount in amounts.values()):
-        return
-    smaller = problem.with_requests(offers)
-    if trial.placed(smaller):
-        several = len(problem.asked.pod_sets) > 1
-        parts = [
-            f"{show(resource, amount)} {resource} a pod{f' of {name}' if several else ''}"
-            for name, amounts in offers.items()
-            for resource, amount in amounts.items()
-        ]
-        yield Alternative(f"at most {', '.join(parts)}", smaller.asked)

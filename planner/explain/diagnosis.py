@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from planner.cluster.capacity import hosts
 from planner.explain import fabric_messages, messages, numa_messages, spread_messages
 from planner.explain.alternatives import Shortfall, alternatives, fewer_pods, slower_links
-from planner.explain.obstacles import CLAIMS, FITS, causes_for, largest, obstacles, short_of, usable
+from planner.explain.label_values import nearest
+from planner.explain.node_words import NodeWords
+from planner.explain.obstacles import CLAIMS, LACKS, NodeCounts, node_counts, pod_counts, short_of, usable
 from planner.leafspine.rules import FabricOutcome, LeafLimits, LinksTooSlow, could_ever
 from planner.model.answer import Answer, LevelAttempt, Verdict
 from planner.model.pod_class import PodClass
@@ -19,7 +20,7 @@ from planner.model.topology import ROOT
 from planner.model.work_budget import WorkBudget
 from planner.node import nvlink
 from planner.node.eligibility import affinity_allows
-from planner.node.gpu_sharing import never, share_in, share_named
+from planner.node.gpu_sharing import never, share_in
 from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem
 from planner.search.level_search import LevelSearch
@@ -44,10 +45,11 @@ def diagnose(problem: PlacementProblem, outcome: Outcome, place_gang: Place) -> 
     empty_outcome = place(searched.when_empty())
     closest = closest_of(outcome.results)
     space = search_space(searched.snapshot, closest.tree, now=True)
-    causes = obstacles(searched.gang, space, closest.request)
+    counts = node_counts(searched.gang, space, closest.request)
+    culprits: tuple[str, ...] = ()
     decision: Verdict = "queued"
     if empty_outcome.best is not None:
-        reason, message = "NoRoomNow", _no_room(problem, searched, closest, causes, place_gang)
+        reason, message = "NoRoomNow", _no_room(problem, searched, closest, counts, place_gang)
         message = _with(message, spread_messages.in_the_way(space, closest.request))
     elif not all(result.complete for result in empty_outcome.results):
         reason = "SearchBudgetExhausted"
@@ -56,7 +58,7 @@ def diagnose(problem: PlacementProblem, outcome: Outcome, place_gang: Place) -> 
         )
     else:
         decision = "rejected"
-        reason, message = _never(problem, empty_outcome, closest, place_gang)
+        reason, message, culprits = _never(problem, empty_outcome, closest, place_gang)
     unproved = () if all(result.complete for result in outcome.results) else (messages.UNPROVED_WARNING,)
     return Answer(
         gang=searched.name,
@@ -65,7 +67,8 @@ def diagnose(problem: PlacementProblem, outcome: Outcome, place_gang: Place) -> 
         reason=reason,
         message=message,
         warnings=(*searched.warnings, *closest.request.warnings, *unproved),
-        obstacles=causes,
+        obstacles=dict(counts.causes),
+        culprits=culprits,
         attempts=tuple(reversed(closest.attempts)),
     )
 
@@ -74,12 +77,13 @@ def _no_room(
     problem: PlacementProblem,
     searched: PlacementProblem,
     closest: SearchResult,
-    causes: dict[str, int],
+    counts: NodeCounts,
     place_gang: Place,
 ) -> str:
     part, tight = culprit_of(searched, closest)
     ways = alternatives(problem, tight_of(part, tight), place_gang)
-    return messages.no_room(part, tight, best_attempt(tight), causes, [way.words for way in ways])
+    nodes = NodeWords(closest.request.kinds, now=True).of(counts) if counts.causes else ""
+    return messages.no_room(part, tight, best_attempt(tight), nodes, [way.words for way in ways])
 
 
 def _not_by_leaf_spine_rules(problem: PlacementProblem, outcome: FabricOutcome, place_gang: Place) -> Answer:
@@ -132,22 +136,29 @@ def closest_of(results: Sequence[SearchResult]) -> SearchResult:
 
 def _never(
     problem: PlacementProblem, outcome: Outcome, closest: SearchResult, place_gang: Place
-) -> tuple[str, str]:
-    """Reason and message for a gang that does not fit the empty cluster either."""
+) -> tuple[str, str, tuple[str, ...]]:
+    """Reason, message and the PodSets at fault of a gang that does not fit the empty cluster either."""
     spaces = [search_space(outcome.problem.snapshot, result.tree, now=False) for result in outcome.results]
     in_the_way = spread_messages.in_the_way(spaces[0], outcome.results[0].request)
     in_same_tree = next(
         (result for result in outcome.results if result.tree is closest.tree), outcome.results[0]
     )
+    empty = problem.when_empty()
     for kind in in_same_tree.request.kinds:
-        pod_never = _pod_never(kind, spaces)
-        if pod_never is not None:
-            return pod_never[0], _with(pod_never[1], in_the_way)
+        unfit = _pod_never(kind, spaces)
+        if unfit is not None:
+            names = tuple(name for name, _ in kind.parts)
+            fewer = kind.count - 1 if unfit.reason == "TooLargeForLevel" else 0
+            ways = alternatives(empty, Shortfall(names, in_same_tree, fewer), place_gang)
+            message = messages.fits_no_node(kind, unfit.nodes, unfit.why, [way.words for way in ways])
+            return unfit.reason, _with(message, in_the_way), names
     part, tight = culprit_of(outcome.problem, in_same_tree)
-    ways = alternatives(problem.when_empty(), tight_of(part, tight), place_gang)
+    counts = node_counts(part, search_space(problem.snapshot, tight.tree, now=False), tight.request)
+    nodes = NodeWords(tight.request.kinds).of(counts) if counts.causes else ""
+    ways = alternatives(empty, tight_of(part, tight), place_gang)
     reason = "TooLargeForCluster" if tight.request.required == ROOT else "TooLargeForLevel"
-    message = messages.too_large(part, tight, best_attempt(tight), [way.words for way in ways])
-    return reason, _with(message, in_the_way)
+    message = messages.too_large(part, tight, best_attempt(tight), nodes, [way.words for way in ways])
+    return reason, _with(message, in_the_way), tuple(pod_set.name for pod_set in part.pod_sets)
 
 
 def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGroup, SearchResult]:
@@ -168,35 +179,40 @@ def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGrou
     return gang, result
 
 
-def _pod_never(kind: PodClass, views: Sequence[SearchSpace]) -> tuple[str, str] | None:
+@dataclass(frozen=True, slots=True)
+class _UnfitPod:
+    """A pod that no node takes even when empty: the answer's reason, all nodes by cause, and a sentence about
+    what the causes do not tell, "" for none."""
+
+    reason: str
+    nodes: str
+    why: str = ""
+
+
+def _pod_never(kind: PodClass, views: Sequence[SearchSpace]) -> _UnfitPod | None:
     """Why not even one pod of the class fits a node of the empty cluster; None where one fits."""
-    causes: Counter[str] = Counter()
-    for view in views[:1] if len({len(v.tree.nodes) for v in views}) == 1 else views:
-        causes.update(causes_for(view, kind))
-    if causes[FITS]:
+    counted = [pod_counts(view, kind) for view in views]
+    if any(counts.serving for counts in counted):
         return None
-    if misaligned := sum(n for cause, n in causes.items() if cause.startswith(numa_messages.NUMA)):
+    counts = counted[0]
+    nodes = NodeWords((kind,), base=views[0].base).of(counts)
+    causes = counts.causes
+    if any(cause.startswith(numa_messages.NUMA) for cause in causes):
         roomy = (
             h for h in usable(views, kind) if not short_of(h.free or {}, kind, h.gpus, h.available_devices)
         )
         zones = [host.numa_state for host in roomy if host.numa_state]
-        return "NoNUMAFit", numa_messages.never(kind, zones, misaligned)
+        return _UnfitPod("NoNUMAFit", nodes, numa_messages.never(kind, zones))
     if any(cause.startswith((nvlink.SMALL, nvlink.UNALIGNED)) for cause in causes):
-        return "TooLargeForLevel", messages.fits_no_inside(
-            kind, {c: n for c, n in causes.items() if n}, _inside(views, kind, causes)
-        )
-    if not any(cause.startswith("insufficient") for cause in causes):
-        return "NoNodeMatches", messages.matches_no_node(kind, {c: n for c, n in causes.items() if n})
-    if unmet := {c: n for c, n in causes.items() if c.startswith(f"insufficient {CLAIMS}")}:
-        return "PodFitsNoNode", messages.fits_no_devices(kind, unmet)
+        return _UnfitPod("TooLargeForLevel", nodes, messages.most_inside(_inside(views, kind, causes)))
+    if not any(cause.startswith(LACKS) for cause in causes):
+        return _UnfitPod("NoNodeMatches", nodes)
+    if any(cause.startswith(f"{LACKS}{CLAIMS}") for cause in causes):
+        return _UnfitPod("PodFitsNoNode", nodes)
     share = share_in(kind.shape.requests)
     if share and (why := never(share, [(h.gpus, (h.free or {}).get(GPU, 0)) for h in usable(views, kind)])):
-        return "PodFitsNoNode", messages.fits_no_gpu(kind, share.words(), why)
-    have = {name: largest(views, kind, name) for name in kind.shape.requests if not share_named(name)}
-    lacking = {
-        n: have[n] for n in sorted(have, key=lambda n: "/" not in n) if have[n] < kind.shape.requests[n]
-    }
-    return "PodFitsNoNode", messages.fits_no_node(kind, lacking, _devices(views))
+        return _UnfitPod("PodFitsNoNode", nodes, messages.fits_no_gpu(share.words(), why))
+    return _UnfitPod("PodFitsNoNode", nodes, _absent(counts, _devices(views)))
 
 
 def _inside(views: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, int]) -> int:
@@ -211,6 +227,13 @@ def _inside(views: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, i
     if any(cause.startswith(nvlink.SMALL) for cause in causes):
         return max((nvlink.nvlink_size(node) for node, _ in nodes), default=0)
     return max((nvlink.numa_size(node, numa) for node, numa in nodes), default=0)
+
+
+def _absent(counts: NodeCounts, known: Sequence[str]) -> str:
+    """About a device resource that no node has; "" where it is another matter."""
+    lacking = [cause.removeprefix(LACKS) for cause in counts.shortages]
+    absent = [name for name in lacking if "/" in name and name not in known]
+    return messages.devices_there(nearest(absent[0], known)) if absent else ""
 
 
 def _devices(views: Sequence[SearchSpace]) -> list[str]:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from planner.model.answer import Answer, LevelAttempt
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import Assignment, PodGroup
-from planner.model.quantity import show
-from planner.model.topology import HOSTNAME, ROOT, Domain, Topology, short
+from planner.model.topology import ROOT, Domain, Topology, short
 from planner.model.words import listed, pods
 from planner.request.resolve import PlacementProblem
 from planner.request.validation import Refusal
@@ -17,10 +16,6 @@ from planner.search.result import SearchResult
 BUDGET_WARNING = (
     "SearchBudgetExhausted: the placement is valid, but the search ended before it was proved best"
 )
-
-
-_MOST_CAUSES = 8
-"""Causes that a message names; the answer's `obstacles` have all."""
 
 
 UNPROVED_WARNING = "SearchBudgetExhausted: the search ended before every packing had been tried"
@@ -54,136 +49,86 @@ def placed(
     return text + "."
 
 
-def too_large(group: PodGroup, result: SearchResult, best: LevelAttempt, ways: Sequence[str]) -> str:
+def too_large(
+    group: PodGroup, result: SearchResult, best: LevelAttempt, nodes: str, ways: Sequence[str]
+) -> str:
     """The message to a gang that does not fit any domain of its required level, or the cluster, even when
     empty.
 
-    `best`: the best attempt in the empty cluster. `ways`: what would work.
+    `best`: the best attempt in the empty cluster. `nodes`: all nodes by cause, "" where each has room for a
+    pod. `ways`: what would work.
     """
     level = result.request.required
     subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
-        have = _has_room("the whole cluster", group, best, "even when empty")
+        have = _has_room("the whole cluster", group, best)
     else:
         key = short(result.tree.topology.levels[level])
         subject += f" required in one {key}"
-        have = _has_room(f"the largest {key}, {name_of(best.domain)},", group, best, "even when empty")
-    would = f"Would work: {', or '.join(ways)}." if ways else "No smaller request fits either."
-    return f"{subject} can never fit: {have}. {would}"
+        have = _has_room(f"the largest {key}, {name_of(best.domain)},", group, best)
+    return _with_ways(f"{subject} {_fit(group)} not fit the empty cluster: {have}.", nodes, ways)
 
 
 def no_room(
-    group: PodGroup, result: SearchResult, best: LevelAttempt, obstacles: dict[str, int], ways: Sequence[str]
+    group: PodGroup, result: SearchResult, best: LevelAttempt, nodes: str, ways: Sequence[str]
 ) -> str:
     """The message to a gang that fits the empty cluster, but not the cluster as it is.
 
-    `best`: the best attempt now. `ways`: what would work now.
+    `best`: the best attempt now. `nodes`: all nodes by cause, "" where each has room for a pod. `ways`: what
+    would work now.
     """
     level = result.request.required
     subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
     if level == ROOT:
-        have = _has_room("the cluster", group, best, "now")
+        have = _has_room("the cluster", group, best)
     else:
         key = short(result.tree.topology.levels[level])
         subject += f" required in one {key}"
         place = f"the best {key}, {name_of(best.domain)}," if best.domain else f"the best {key}"
-        have = _has_room(place, group, best, "now")
-    text = f"{subject} fit{'s' if group.size == 1 else ''} the empty cluster but not now: {have}"
-    if obstacles:
-        text += f"; in the way: {_in_the_way(obstacles)}"
-    return (
-        f"{text}. Would work now: {', or '.join(ways)}." if ways else f"{text}. No smaller request fits now."
+        have = _has_room(place, group, best)
+    fit = f"fit{'s' if group.size == 1 else ''} the empty cluster but not now"
+    return _with_ways(f"{subject} {fit}: {have} now.", nodes, ways, now=" now")
+
+
+def fits_no_node(kind: PodClass, nodes: str, why: str, ways: Sequence[str]) -> str:
+    """The message to a pod that no node of the empty cluster takes; `nodes`: all nodes by cause. `why`: a
+    sentence about what the causes do not tell, "" for none."""
+    told = f"No node takes a pod of {_sets(kind)}: {nodes}."
+    if not ways and "Would work: " in why:
+        return f"{told} {why}"
+    return _with_ways(told, why.removesuffix("."), ways)
+
+
+def _with_ways(told: str, more: str, ways: Sequence[str], *, now: str = "") -> str:
+    """What is told, a further sentence where there is one, and what would work."""
+    sentences = [told, *([f"{more[0].upper()}{more[1:]}."] if more else [])]
+    sentences.append(
+        f"Would work{now}: {', or '.join(ways)}." if ways else f"No similar request fits{now or ' either'}."
     )
+    return " ".join(sentences)
 
 
-def _in_the_way(obstacles: dict[str, int]) -> str:
-    """Node counts by cause, most frequent first; remaining causes are summed, so that every node counts."""
-    named = list(obstacles.items())[:_MOST_CAUSES]
-    rest = sum(obstacles.values()) - sum(count for _, count in named)
-    parts = [f"{_nodes(count)} {_cause_phrase(cause)}" for cause, count in named]
-    if rest:
-        more = len(obstacles) - _MOST_CAUSES
-        parts.append(f"{_nodes(rest)} for {'another reason' if more == 1 else f'{more} other reasons'}")
-    return ", ".join(parts)
+def devices_there(known: Sequence[str]) -> str:
+    """About a device resource that no node has."""
+    return f"The cluster's devices: {listed(known, 6) or 'none'}."
 
 
-def _nodes(count: int) -> str:
-    return f"{count} node{'' if count == 1 else 's'}"
+def fits_no_gpu(part: str, why: str) -> str:
+    """About a part of a GPU that no node can ever give; `why` says what would work."""
+    return f"It asks for {part}, and {why}"
 
 
-def _cause_phrase(cause: str) -> str:
-    """A cause worded to follow "12 nodes"."""
-    if cause in ("node selector", "node affinity"):
-        return f"outside the {cause}"
-    if cause.startswith(("taint ", "insufficient ", "NUMA")):
-        return f"with {cause}"
-    return cause.replace("no label ", "without label ", 1)
+def most_inside(max_gpus: int) -> str:
+    """About a domain inside the host that is larger than any; `max_gpus`: GPUs of the largest, 0 unknown."""
+    return f"The largest such domain has {max_gpus} GPUs." if max_gpus else ""
 
 
-def fits_no_node(kind: PodClass, lacking: dict[str, int], known: Sequence[str]) -> str:
-    """The message to a pod that no node can ever take; `lacking` maps each resource to the largest amount of
-    a node.
-    """
-    sets = " and ".join(name for name, _ in kind.parts)
-    asked = kind.shape.requests
-    if not lacking:
-        amounts = ", ".join(f"{show(name, asked[name])} {name}" for name in sorted(asked) if name != "pods")
-        return f"One pod of {sets} asks for {amounts}, and no node has all of that together. Ask for less."
-    parts = [
-        f"{show(name, asked[name])} {name}, and the most that any node it may use has is "
-        f"{show(name, max_amount)}"
-        for name, max_amount in lacking.items()
-    ]
-    text = f"One pod of {sets} asks for {'; '.join(parts)}: all of a pod's resources come from one node."
-    name, max_amount = next(iter(lacking.items()))
-    if max_amount:
-        return f"{text} Would work: {show(name, max_amount)} or less a pod."
-    return f"{text} The cluster has: {listed(known) or 'no devices'}."
+def _sets(kind: PodClass) -> str:
+    return " and ".join(name for name, _ in kind.parts)
 
 
-def fits_no_gpu(kind: PodClass, part: str, why: str) -> str:
-    """The message to a pod that asks for a part of a GPU that no node can ever give; `why` says what would
-    work.
-    """
-    return f"One pod of {' and '.join(name for name, _ in kind.parts)} asks for {part}, and {why}"
-
-
-def fits_no_devices(kind: PodClass, causes: dict[str, int]) -> str:
-    """The message to a pod whose claims no eligible node can ever satisfy; `causes`: node counts by cause."""
-    sets = " and ".join(name for name, _ in kind.parts)
-    reasons = ", ".join(f"{_nodes(count)} with {cause}" for cause, count in causes.items())
-    return (
-        f"No node that a pod of {sets} may use has what it claims: {reasons}. "
-        "Would work: fewer devices or constraints in one pod's claims."
-    )
-
-
-def fits_no_inside(kind: PodClass, causes: dict[str, int], max_gpus: int) -> str:
-    """The message to a request for a domain inside the host that is larger than any; `max_gpus`: GPUs of the
-    largest.
-    """
-    sets = " and ".join(name for name, _ in kind.parts)
-    reasons = ", ".join(
-        f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items()
-    )
-    ways = [f"{max_gpus} GPUs or fewer together"] if max_gpus else []
-    return (
-        f"{sets}: no node has such a domain for all of it: {reasons}. "
-        f"Would work: {', or '.join([*ways, f'required at {HOSTNAME}'])}."
-    )
-
-
-def matches_no_node(kind: PodClass, causes: dict[str, int]) -> str:
-    """The message to a pod that no node accepts, whatever its size."""
-    sets = " and ".join(name for name, _ in kind.parts)
-    reasons = ", ".join(
-        f"{cause} ({count} node{'' if count == 1 else 's'})" for cause, count in causes.items()
-    )
-    reasons = reasons or "the cluster has no nodes for it"
-    return (
-        f"No node takes a pod of {sets}: {reasons}. "
-        "Would work: selectors and tolerations that some node meets."
-    )
+def _fit(group: PodGroup) -> str:
+    return "does" if group.size == 1 else "do"
 
 
 def _set_prefix(group: PodGroup, result: SearchResult) -> str:
@@ -192,12 +137,12 @@ def _set_prefix(group: PodGroup, result: SearchResult) -> str:
     return f"{group.pod_sets[0].name}: " if has_own_level and result.request.required > ROOT else ""
 
 
-def _has_room(place: str, group: PodGroup, best: LevelAttempt, when: str) -> str:
+def _has_room(place: str, group: PodGroup, best: LevelAttempt) -> str:
     pod_gpus = {pod_set.shape.gpus for pod_set in group.pod_sets if pod_set.count}
     gpus = (
         f" ({best.fits * min(pod_gpus)} GPUs)" if len(pod_gpus) == 1 and best.fits and min(pod_gpus) else ""
     )
-    return f"{place} has room for {best.fits} of {pods(group.size)}{gpus} {when}"
+    return f"{place} has room for {best.fits} of {pods(group.size)}{gpus}"
 
 
 def _gpus(group: PodGroup) -> str:

@@ -27,10 +27,9 @@ def cause(zones: NumaState, kind: PodClass) -> str:
     return f"{NUMA}: no zone for {amount} {name} under {zones.policy}"
 
 
-def never(kind: PodClass, hosts: Sequence[NumaState], count: int) -> str:
-    """The message to a pod that none of `count` kubelets with room would admit; `hosts`: their zones."""
+def never(kind: PodClass, hosts: Sequence[NumaState]) -> str:
+    """About a pod that no kubelet with room would admit; `hosts`: their zones."""
     alignment = alignment_for(kind.shape)
-    sets = " and ".join(name for name, _ in kind.parts)
     refused = [(zones, misfit(_node(zones), alignment.asks(zones.scope), now=False)) for zones in hosts]
     zones, refusal = max(
         ((zones, refusal) for zones, refusal in refused if refusal is not None),
@@ -38,13 +37,11 @@ def never(kind: PodClass, hosts: Sequence[NumaState], count: int) -> str:
     )
     per_pod = zones.scope == "pod" or not refusal.request.name
     container_words = "" if per_pod else f" in container {refusal.request.name}"
-    nodes = "the only node" if count == 1 else f"all {count} nodes"
     max_amounts = max_in_one_zone(_node(zones), sorted(refusal.zones))
     return (
-        f"One pod of {sets} asks for {amounts(_requested(refusal))}{container_words}, which the "
-        f"Topology Manager ({zones.policy}, scope {zones.scope}) refuses on {nodes} with room for it "
-        f"(TopologyAffinityError): one NUMA zone has {amounts(max_amounts)}. "
-        f"Would work: {_would(zones, refusal, max_amounts)}."
+        f"It asks for {amounts(_requested(refusal))}{container_words}, and the Topology Manager "
+        f"({zones.policy}, scope {zones.scope}) would refuse that (TopologyAffinityError): one NUMA zone has "
+        f"{amounts(max_amounts)}. Would work: {_would(zones, refusal, max_amounts)}."
     )
 
 

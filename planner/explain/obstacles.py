@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from planner.cluster.capacity import DomainCapacity, hosts
 from planner.cluster.plan_cache import CacheSection
@@ -30,6 +30,14 @@ CLAIMS = "devices for "
 """How the cause begins where claims find no devices, after "insufficient"."""
 
 
+LACKS = "insufficient "
+"""How the cause begins that is the lack of a resource."""
+
+
+OUTSIDE = "not in topology "
+"""How the cause begins of nodes that the gang's topology does not have."""
+
+
 NO_DEVICES = f"{CLAIMS}a claim (the node has no ResourceSlice of them)"
 
 
@@ -48,7 +56,34 @@ class _Partly:
     nodes: int
 
 
-_Counts = tuple[dict[str, int], tuple[_Partly, ...]]
+Shortage = tuple[int, int]
+"""The most of a resource that any of some nodes has, and what a pod asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCounts:
+    """Every node of the cluster, counted once: by the first cause that keeps the pods away, or as `serving`.
+
+    `causes`: most frequent first. `shortages`: of causes that are one resource's lack, by cause.
+    """
+
+    total: int
+    causes: Mapping[str, int]
+    shortages: Mapping[str, Shortage]
+
+    @property
+    def serving(self) -> int:
+        """Nodes that take a pod."""
+        return self.total - sum(self.causes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What keeps pods from the nodes of one domain."""
+
+    causes: Mapping[str, int]
+    partly: tuple[_Partly, ...] = ()
+    shortages: Mapping[str, Shortage] = field(default_factory=dict)
 
 
 class _Tally:
@@ -80,55 +115,80 @@ class _Tally:
 
     def _count(self, content: DomainCapacity, match: EligibilityMap) -> _Counts:
         if content.level == self._required and self._unlabelled and not content.named:
-            return {self._unlabelled: content.size}, ()
+            return _Counts({self._unlabelled: content.size})
         if content.free is not None:
-            return {self._cause(content, content.free, match): 1}, ()
+            cause, shortage = self._cause(content, content.free, match)
+            return _Counts({cause: 1}, shortages={cause: shortage} if shortage else {})
         causes: Counter[str] = Counter()
         partly: list[_Partly] = []
+        shortages: dict[str, Shortage] = {}
         inside = match.inside(len(content.children))
         for place, (child, child_match) in enumerate(zip(content.children, inside, strict=True)):
-            child_causes, child_parts = self.of(child, child_match)
-            causes.update(child_causes)
-            partly += [_Partly((place, *part.way), part.gangs, part.nodes) for part in child_parts]
+            counts = self.of(child, child_match)
+            causes.update(counts.causes)
+            partly += [_Partly((place, *part.way), part.gangs, part.nodes) for part in counts.partly]
+            for cause, shortage in counts.shortages.items():
+                shortages[cause] = max(shortage, shortages.get(cause, shortage))
         if content.level == self._reservable and content.named and content.gang and causes[FITS]:
             gangs = {host.gang for host in hosts(content) if host.gang}
             partly.append(_Partly((), tuple(sorted(gangs, key=natural)), causes.pop(FITS)))
-        return dict(causes), tuple(partly)
+        return _Counts(dict(causes), tuple(partly), shortages)
 
-    def _cause(self, content: DomainCapacity, free: Resources, match: EligibilityMap) -> str:
+    def _cause(
+        self, content: DomainCapacity, free: Resources, match: EligibilityMap
+    ) -> tuple[str, Shortage | None]:
+        """Why a host takes no pod of any class, and by how much, where that is a single amount."""
         reasons = [
             why or condition_obstacle(kind.shape, content)
             for kind, why in zip(self._kinds, match.why, strict=True)
         ]
         if all(reasons):
-            return reasons[0]
+            return reasons[0], None
         gang = content.held if self._shared else content.gang
         if gang:
-            return f"reserved by {gang}"
+            return f"reserved by {gang}", None
+        able = [kind for kind, reason in zip(self._kinds, reasons, strict=True) if not reason]
         lacking = [
             short_of(free, kind, content.gpus, content.available_devices)
             or misaligned(content.numa_state, kind)
-            for kind, reason in zip(self._kinds, reasons, strict=True)
-            if not reason
+            for kind in able
         ]
         if not all(lacking):
-            return FITS
-        return lacking[0] if lacking[0].startswith(numa_messages.NUMA) else f"insufficient {lacking[0]}"
+            return FITS, None
+        name, asked = lacking[0], able[0].shape.requests
+        if name.startswith(numa_messages.NUMA):
+            return name, None
+        amount, need = has(free, name), asked.get(name, 0)
+        return f"{LACKS}{name}", (amount, need) if amount < need else None
 
 
-def obstacles(group: PodGroup, view: SearchSpace, asked: TopologyRequest) -> dict[str, int]:
-    """Counts of unusable nodes by cause, most frequent first: "taint KEY", "cordoned", "insufficient
+def node_counts(group: PodGroup, view: SearchSpace, asked: TopologyRequest) -> NodeCounts:
+    """Every node by what keeps the gang's pods from it: "taint KEY=VALUE:EFFECT", "cordoned", "insufficient
     RESOURCE" …
     """
     topology = view.tree.topology
     whole = group.size > 1 and asked.required < topology.host_index
     shared = group.reserve != "domain"
-    causes, partly = _tally(view, asked.kinds, asked.required, shared=shared, whole=whole)
-    counts = {cause: count for cause, count in causes.items() if cause != FITS}
-    for part in partly:
+    counts = _tally(view, asked.kinds, asked.required, shared=shared, whole=whole)
+    causes = dict(counts.causes)
+    for part in counts.partly:
         branch, _ = view.domain_at(part.way)
-        counts[_partly_held(topology.levels[branch.level], branch, part.gangs)] = part.nodes
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], natural(item[0]))))
+        causes[_partly_held(topology.levels[branch.level], branch, part.gangs)] = part.nodes
+    return _of_cluster(view, causes, counts.shortages)
+
+
+def _of_cluster(
+    view: SearchSpace, causes: Mapping[str, int], shortages: Mapping[str, Shortage]
+) -> NodeCounts:
+    """The counts with those nodes that are outside of the tree."""
+    total = len(view.base.nodes)
+    outside = total - len((view.plain or view.tree).nodes)
+    known = {cause: count for cause, count in causes.items() if cause != FITS and count}
+    if outside:
+        known[f"{OUTSIDE}{view.tree.topology.name}"] = outside
+    return NodeCounts(
+        total, dict(sorted(known.items(), key=lambda item: (-item[1], natural(item[0])))), shortages
+    )
 
 
 def _partly_held(level: str, branch: Subtree, gangs: Sequence[str]) -> str:
@@ -137,9 +197,10 @@ def _partly_held(level: str, branch: Subtree, gangs: Sequence[str]) -> str:
     return f"in {short(level)} {name}, which is partly held by {gangs[0]}{more}"
 
 
-def causes_for(view: SearchSpace, kind: PodClass) -> dict[str, int]:
-    """All nodes counted by cause for one pod class; `FITS` counts those that take a pod."""
-    return _tally(view, (kind,), ROOT, shared=True, whole=False)[0]
+def pod_counts(view: SearchSpace, kind: PodClass) -> NodeCounts:
+    """Every node by what keeps a single pod of one class from it."""
+    counts = _tally(view, (kind,), ROOT, shared=True, whole=False)
+    return _of_cluster(view, counts.causes, counts.shortages)
 
 
 _Request = tuple[tuple[str, ...], tuple[Hashable, ...], int, bool, bool]

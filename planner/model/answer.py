@@ -30,7 +30,7 @@ class Answer:
     `level` and `domain`: the finest domain that holds the whole placement ("" and `()` for the whole topology
     or none). `reserves`: the domains that the gang will hold whole. A gang that is not admitted has neither
     assignments nor reserves. `reason` is a CamelCase token; `message` is one or two sentences with the
-    numbers and what would work. `obstacles`: counts of excluded nodes by cause ("taint nvidia.com/gpu",
+    numbers and what would work. `obstacles`: counts of excluded nodes by cause ("taint gpu=yes:NoSchedule",
     "reserved by default/Job/a", "insufficient nvidia.com/gpu", "cordoned"). `attempts`: the searched levels,
     coarse to fine.
     """
@@ -49,6 +49,8 @@ class Answer:
     attempts: tuple[LevelAttempt, ...] = ()
     replayed: bool = False
     """True where the gang already holds a reservation and this is that plan again."""
+    culprits: tuple[str, ...] = ()
+    """The PodSets that do not fit the empty cluster, where the answer is that."""
     request: ResolvedPodGroup | None = field(default=None, compare=False, repr=False)
     """Of a new plan, the request as it was resolved: what a reservation of it is made from."""
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from planner.model.words import listed
+
 
 @dataclass(frozen=True, slots=True)
 class Taint:
@@ -18,6 +20,10 @@ class Taint:
     key: str
     value: str = ""
     effect: str = "NoSchedule"
+
+    def __str__(self) -> str:
+        """As kubectl writes it: KEY=VALUE:EFFECT."""
+        return f"{self.key}{'=' if self.value else ''}{self.value}:{self.effect}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,11 @@ class Requirement:
     key: str
     operator: str
     values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """KEY OPERATOR VALUES, of many values the first few."""
+        values = f" [{listed(self.values, 3)}]" if self.values else ""
+        return f"{self.key} {self.operator}{values}"
 
 
 Term = tuple[Requirement, ...]

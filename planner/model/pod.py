@@ -139,6 +139,16 @@ class PodShape:
     spread: tuple[SpreadConstraint, ...] = field(default=(), compare=False)
     claims: tuple[ClaimUse, ...] = ()
     volumes: tuple[VolumeUse, ...] = ()
+    stated: Resources | None = field(default=None, compare=False)
+    """What the pod's author asked for, where policies have raised some of `requests` since; for messages."""
+
+    @property
+    def raised(self) -> dict[str, int]:
+        """By resource that policies have raised: what the pod's author asked for."""
+        stated = self.requests if self.stated is None else self.stated
+        return {
+            name: stated.get(name, 0) for name, need in self.requests.items() if need > stated.get(name, 0)
+        }
 
     @property
     def gpus(self) -> int:

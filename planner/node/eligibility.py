@@ -14,6 +14,7 @@ from planner.model.labels import (
     CORDON,
     NODE_NAME_FIELD,
     PASSING_TAINTS,
+    Requirement,
     Taint,
     Term,
     holds,
@@ -25,12 +26,17 @@ from planner.model.pod import PodShape
 from planner.model.resolved import NodeExclusion, ResolvedShape
 from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
 
+SELECTOR, AFFINITY, TAINT = "node selector ", "node affinity ", "taint "
+"""How the causes begin that name a label, a requirement or a taint."""
+
 
 def term_matches(term: Term, node: Node) -> bool:
     """Whether every requirement of the term holds; an empty term matches nothing."""
-    return bool(term) and all(
-        holds(r, node.name if r.key == NODE_NAME_FIELD else node.labels.get(r.key)) for r in term
-    )
+    return bool(term) and all(holds(r, _value(r, node)) for r in term)
+
+
+def _value(requirement: Requirement, node: Node) -> str | None:
+    return node.name if requirement.key == NODE_NAME_FIELD else node.labels.get(requirement.key)
 
 
 def affinity_allows(shape: PodShape, node: Node) -> bool:
@@ -69,10 +75,26 @@ def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) ->
 
 
 def selector_obstacle(shape: PodShape, node: Node) -> str:
-    """Why the pod's own node selector or affinity excludes the node, or ""."""
-    if shape.node_selector and not selects(shape.node_selector, node.labels):
-        return "node selector"
-    return "" if _affinity_matches(shape, node) else "node affinity"
+    """Why the pod's own node selector or affinity excludes the node, or "".
+
+    The first label that differs is named. Of several terms none is: which of them comes nearest differs from
+    node to node, and nodes that are excluded alike are searched as one.
+    """
+    for key, value in shape.node_selector.items():
+        if node.labels.get(key) != value:
+            return f"{SELECTOR}{key}={value}"
+    if _affinity_matches(shape, node):
+        return ""
+    unmet = unmet_requirement(shape, node)
+    return f"{AFFINITY}{unmet}" if unmet else f"{AFFINITY}none of {len(shape.affinity)} terms"
+
+
+def unmet_requirement(shape: PodShape, node: Node) -> Requirement | None:
+    """The first requirement of the pod's only term that the node fails; None where there are several terms,
+    or none fails."""
+    if len(shape.affinity) != 1:
+        return None
+    return next((r for r in shape.affinity[0] if not holds(r, _value(r, node))), None)
 
 
 def divided_gpu_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
@@ -120,7 +142,7 @@ def condition_obstacle(shape: PodShape, condition: NodeCondition, *, passing: bo
 def taint_obstacle(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> str:
     """The taint that keeps the pod away, in words, or ""."""
     taint = untolerated(shape, taints, passing=passing)
-    return "" if taint is None else f"taint {taint.key}"
+    return "" if taint is None else f"{TAINT}{taint}"
 
 
 def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:

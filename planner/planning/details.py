@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.explain.alternatives import Alternative, alternatives, has_place
+from planner.explain.alternatives import alternatives, has_place
 from planner.explain.diagnosis import closest_of, culprit_of, tight_of
-from planner.explain.obstacles import obstacles
+from planner.explain.obstacles import node_counts
+from planner.explain.trial import Alternative
 from planner.extensions.place import place_gang
 from planner.model.answer import Answer, LevelAttempt
 from planner.model.podgroup import PodGroup
@@ -111,8 +112,7 @@ def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | No
     asked, topology = result.request, result.tree.topology
     current = search_space(snapshot, result.tree, now=True)
     empty = search_space(snapshot, result.tree, now=False)
-    excluded = _outside(snapshot, result) | obstacles(gang, current, asked)
-    never = _outside(snapshot, result) | obstacles(gang, empty, asked)
+    counts = node_counts(gang, current, asked)
     as_asked = (Alternative(AS_ASKED, problem.asked),)
     admitted = answer.decision == "admitted"
     stands_when_empty = admitted or has_place(problem.when_empty(), place_gang)
@@ -121,10 +121,10 @@ def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | No
         required=topology.levels[asked.required] if asked.required > ROOT else "",
         preferred=topology.levels[asked.preferred] if asked.preferred > ROOT else "",
         levels=tuple(_levels(gang, result, current, empty)),
-        nodes=len(snapshot.nodes),
-        usable=len(snapshot.nodes) - sum(excluded.values()),
-        excluded=excluded,
-        excluded_ever=never,
+        nodes=counts.total,
+        usable=counts.serving,
+        excluded=dict(counts.causes),
+        excluded_ever=dict(node_counts(gang, empty, asked).causes),
         ways_now=as_asked if admitted else _ways(problem, result),
         ways_ever=as_asked if stands_when_empty else _ways_ever(problem, result),
     )
@@ -152,11 +152,6 @@ def _fits(group: PodGroup, result: SearchResult, space: SearchSpace) -> list[Lev
         fits.append(best)
         inner = best
     return fits[::-1]
-
-
-def _outside(snapshot: Snapshot, result: SearchResult) -> dict[str, int]:
-    outside = len(snapshot.nodes) - len(result.tree.nodes)
-    return {f"not in topology {result.tree.topology.name}": outside} if outside else {}
 
 
 def _ways(problem: PlacementProblem, result: SearchResult) -> tuple[Alternative, ...]:

@@ -1,0 +1,119 @@
+"""Every node of the cluster in words: how many serve, and how many do not for which cause.
+
+of 32 nodes, 20 have at most 8 of 16 nvidia.com/gpu, 8 carry the taint dedicated=infra:NoSchedule and
+4 lack nvidia.com/gpu.product=H200 (there are A100 on 20, T4 on 4)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from planner.cluster.infrastructure import Infrastructure
+from planner.explain.label_values import values_words
+from planner.explain.numa_messages import NUMA
+from planner.explain.obstacles import CLAIMS, LACKS, NodeCounts, Shortage
+from planner.model.labels import Requirement
+from planner.model.pod_class import PodClass
+from planner.model.quantity import show
+from planner.node.eligibility import AFFINITY, SELECTOR, TAINT
+
+_MAX_CAUSES = 8
+"""Causes that a message names; the answer's `obstacles` have all."""
+
+
+_VERBS: tuple[tuple[str, str, str], ...] = (
+    (SELECTOR, "lacks ", "lack "),
+    (f"{AFFINITY}none of ", "meets none of the node affinity's ", "meet none of the node affinity's "),
+    (AFFINITY, "fails the node affinity ", "fail the node affinity "),
+    (TAINT, "carries the taint ", "carry the taint "),
+    (f"{LACKS}{CLAIMS}", f"lacks {CLAIMS}", f"lack {CLAIMS}"),
+    (LACKS, "has too little ", "have too little "),
+    (f"{NUMA}: ", "has ", "have "),
+    ("no label ", "has no label ", "have no label "),
+    ("GPU", "has GPU", "have GPU"),
+    ("NVLink", "has an NVLink", "have an NVLink"),
+    ("no NUMA", "has no NUMA", "have no NUMA"),
+    ("pod ", "is excluded by pod ", "are excluded by pod "),
+    ("topology spread", "is excluded by topology spread", "are excluded by topology spread"),
+    ("", "is ", "are "),
+)
+"""How a cause begins, and what stands in place of that after one node, or after several."""
+
+
+class NodeWords:
+    """The words for counts of nodes.
+
+    `now`: amounts are what is free now. `kinds`: the classes of pods, whose amounts may have been raised by
+    policies. `base`: where the values of labels are to be told.
+    """
+
+    def __init__(
+        self, kinds: Sequence[PodClass], *, now: bool = False, base: Infrastructure | None = None
+    ) -> None:
+        self._raised = {name: was for kind in kinds for name, was in kind.shape.raised.items()}
+        self._kinds = kinds
+        self._now, self._base = now, base
+
+    def of(self, counts: NodeCounts) -> str:
+        """All nodes, each counted once; the rarest of many causes are summed."""
+        named = list(counts.causes.items())[:_MAX_CAUSES]
+        if len(named) == 1 and not counts.serving:
+            return f"{_all(counts.total)} {self._clause(named[0][0], counts.total, counts.shortages)}"
+        clauses = [f"{count} {self._clause(cause, count, counts.shortages)}" for cause, count in named]
+        rest = sum(counts.causes.values()) - sum(count for _, count in named)
+        if rest:
+            more = len(counts.causes) - _MAX_CAUSES
+            clauses.append(f"{rest} for {'another reason' if more == 1 else f'{more} other reasons'}")
+        if counts.serving:
+            clauses.append(f"{counts.serving} {'has' if counts.serving == 1 else 'have'} room for a pod")
+        return f"of {_nodes(counts.total)}, {_enumerated(clauses)}" if clauses else "the cluster has no nodes"
+
+    def _clause(self, cause: str, count: int, shortages: Mapping[str, Shortage]) -> str:
+        """What is said of so many nodes."""
+        if cause in shortages:
+            return self._shortage(cause.removeprefix(LACKS), count, *shortages[cause])
+        prefix, one, several = next(verb for verb in _VERBS if cause.startswith(verb[0]))
+        words = f"{one if count == 1 else several}{cause.removeprefix(prefix)}"
+        return f"{words}{self._values(cause)}"
+
+    def _shortage(self, resource: str, count: int, most: int, need: int) -> str:
+        has, free = "has" if count == 1 else "have", " free" if self._now else ""
+        if resource in self._raised:
+            stated = self._raised[resource]
+            by_author = f"it states {show(resource, stated)}" if stated else "it states none"
+            asked = f"the {show(resource, need)} {resource} that policies give a pod ({by_author})"
+            return f"{has} {show(resource, most)}{free}, less than {asked}"
+        if not most:
+            return f"{has} no {resource}{free}"
+        bound = "" if count == 1 else "at most "
+        return f"{has} {bound}{show(resource, most)} of {show(resource, need)} {resource}{free}"
+
+    def _values(self, cause: str) -> str:
+        """The values that there are of the label that a cause names, in brackets."""
+        if self._base is None:
+            return ""
+        for kind in self._kinds:
+            for key, value in kind.shape.node_selector.items():
+                if cause == f"{SELECTOR}{key}={value}":
+                    return f" ({values_words(self._base, key, value)})"
+            for requirement in _only_term(kind):
+                if cause == f"{AFFINITY}{requirement}" and requirement.operator != "NotIn":
+                    return f" ({values_words(self._base, requirement.key, ''.join(requirement.values[:1]))})"
+        return ""
+
+
+def _only_term(kind: PodClass) -> tuple[Requirement, ...]:
+    return kind.shape.affinity[0] if len(kind.shape.affinity) == 1 else ()
+
+
+def _all(total: int) -> str:
+    return "the only node" if total == 1 else f"all {total} nodes"
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'' if count == 1 else 's'}"
+
+
+def _enumerated(clauses: Sequence[str]) -> str:
+    """Clauses as a list with "and" before the last."""
+    return " and ".join(filter(None, (", ".join(clauses[:-1]), clauses[-1])))

@@ -1,0 +1,269 @@
+"""Changes of single pods with which a gang has a place: a toleration, another label value, another resource,
+smaller amounts.
+
+A pod may fail for several causes at once (a product that is misspelt, and more GPUs than a node of the right
+one has), so each change is tried as it is and then with smaller amounts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from planner.cluster.tree import TopologyTree
+from planner.explain.label_values import nearest, similar_key, values_of
+from planner.explain.obstacles import largest
+from planner.explain.trial import Alternative, Trial
+from planner.model.labels import Requirement, Taint, Toleration
+from planner.model.quantity import show
+from planner.model.resolved import ResolvedShape
+from planner.node.eligibility import obstacle, selector_obstacle, untolerated
+from planner.node.gpu_sharing import share_named
+from planner.request.resolve import PlacementProblem
+from planner.search.space import search_space
+
+_MAX_TAINTS = 3
+"""Taints whose toleration is tried, those on most nodes first."""
+
+
+_MAX_VALUES = 2
+"""Values of a label, and names of a resource, that are tried in the place of one: the nearest spelled."""
+
+
+_MAX_CHANGES = 6
+"""Changes that are tried for one list: each is a search."""
+
+
+_EIGHTHS = (6, 4, 2, 1)
+"""Parts of a raised amount that are tried, the largest first."""
+
+
+_GIBIBYTE = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Other shapes for the pods of these PodSets, and the words for it."""
+
+    words: str
+    shapes: Mapping[str, ResolvedShape]
+
+    def of(self, problem: PlacementProblem) -> PlacementProblem:
+        sets = tuple(
+            replace(pod_set, shape=self.shapes.get(pod_set.name, pod_set.shape))
+            for pod_set in problem.asked.pod_sets
+        )
+        return problem.changed(replace(problem.asked, pod_sets=sets))
+
+
+def other_pods(
+    problem: PlacementProblem, tree: TopologyTree, names: Sequence[str], trial: Trial
+) -> Iterator[Alternative]:
+    """Pods of these PodSets that are admitted: as many, with the nearest change of what they ask for.
+
+    Where gangs wait, only smaller amounts count: what keeps a pod away for ever is another matter.
+    """
+    if smaller := _smaller(problem, tree, names, trial):
+        yield smaller
+        return
+    if problem.now:
+        return
+    changes = [change for change in _changes(problem, names) if _helps(problem, change)][:_MAX_CHANGES]
+    placed = [
+        Alternative(change.words, change.of(problem).asked)
+        for change in changes
+        if trial.placed(change.of(problem))
+    ]
+    if placed:
+        yield from placed[:_MAX_VALUES]
+        return
+    for change in changes:
+        if smaller := _smaller(change.of(problem), tree, names, trial):
+            yield replace(smaller, words=f"{change.words} with {smaller.words}")
+            return
+
+
+def tolerations(problem: PlacementProblem, names: Sequence[str], trial: Trial) -> Iterator[Alternative]:
+    """The toleration of one taint with which the request is admitted in the empty cluster."""
+    for change in _tolerating(problem, names):
+        changed = change.of(problem)
+        if trial.placed(changed):
+            yield Alternative(change.words, changed.asked)
+            return
+
+
+def _changes(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Change]:
+    yield from _relabelled(problem, names)
+    yield from _tolerating(problem, names)
+    yield from _renamed(problem, names)
+
+
+def _helps(problem: PlacementProblem, change: _Change) -> bool:
+    """Whether labels and taints let each changed pod onto some node, which is quick to tell."""
+    nodes = problem.snapshot.nodes.values()
+    return all(
+        any(not obstacle(shape, node, now=False) for node in nodes) for shape in change.shapes.values()
+    )
+
+
+def _changed(
+    problem: PlacementProblem,
+    names: Sequence[str],
+    words: str,
+    change: Callable[[ResolvedShape], ResolvedShape],
+) -> _Change:
+    """The change of those of these PodSets whose pods it changes."""
+    shapes = {pod_set.name: pod_set.shape for pod_set in problem.asked.pod_sets if pod_set.name in names}
+    changed = {name: change(shape) for name, shape in shapes.items()}
+    changed = {name: shape for name, shape in changed.items() if shape != shapes[name]}
+    suffix = f" of {' and '.join(changed)}" if len(problem.asked.pod_sets) > len(changed) else ""
+    return _Change(f"{words}{suffix}", changed)
+
+
+# -- tolerations ---------------------------------------------------------------------------------------------
+
+
+def _tolerating(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Change]:
+    """The toleration of each taint that alone keeps pods from nodes, of the commonest first."""
+    taints: Counter[Taint] = Counter()
+    for shape in _shapes(problem, names):
+        for node in problem.snapshot.nodes.values():
+            taint = untolerated(shape, node.taints, passing=False) if node.taints else None
+            if taint is not None and not selector_obstacle(shape, node):
+                taints[taint] += 1
+    for taint, _ in sorted(taints.items(), key=lambda item: (-item[1], str(item[0])))[:_MAX_TAINTS]:
+        tolerated = Toleration(taint.key, "Equal" if taint.value else "Exists", taint.value, taint.effect)
+
+        def tolerating(shape: ResolvedShape, extra: Toleration = tolerated) -> ResolvedShape:
+            return replace(shape, tolerations=(*shape.tolerations, extra))
+
+        yield _changed(problem, names, f"a toleration of {taint}", tolerating)
+
+
+# -- labels --------------------------------------------------------------------------------------------------
+
+
+def _relabelled(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Change]:
+    """Each label that is asked for, with the nearest values that there are, or under the nearest key."""
+    base = problem.snapshot.base
+    for key, value in dict.fromkeys(_selected(problem, names)):
+        counts = values_of(base, key)
+        if not counts and (other := similar_key(base, key)):
+            yield _with_label(problem, names, (key, value), (other, value))
+        for near in nearest(value, counts)[:_MAX_VALUES]:
+            yield _with_label(problem, names, (key, value), (key, near))
+
+
+def _selected(problem: PlacementProblem, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The labels that selectors and required terms ask for, each with a value."""
+    for shape in _shapes(problem, names):
+        yield from shape.node_selector.items()
+        for term in shape.affinity:
+            yield from ((r.key, r.values[0]) for r in term if r.operator == "In" and r.values)
+
+
+def _with_label(
+    problem: PlacementProblem, names: Sequence[str], old: tuple[str, str], new: tuple[str, str]
+) -> _Change:
+    def requirement(asked: Requirement) -> Requirement:
+        if asked.operator != "In" or (asked.key, asked.values[:1]) != (old[0], old[1:]):
+            return asked
+        return Requirement(new[0], "In", (new[1], *asked.values[1:]))
+
+    def labelled(shape: ResolvedShape) -> ResolvedShape:
+        selector = {new[0] if (k, v) == old else k: new[1] if (k, v) == old else v
+                    for k, v in shape.node_selector.items()}  # fmt: skip
+        affinity = tuple(tuple(map(requirement, term)) for term in shape.affinity)
+        return replace(shape, node_selector=selector, affinity=affinity)
+
+    return _changed(problem, names, f"{new[0]}: {new[1]}", labelled)
+
+
+# -- resources -----------------------------------------------------------------------------------------------
+
+
+def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Change]:
+    """Each device resource that no node has, under the nearest names of the same vendor."""
+    known = {
+        name for node in problem.snapshot.nodes.values() for name, n in node.allocatable.items() if n > 0
+    }
+    for asked in dict.fromkeys(name for shape in _shapes(problem, names) for name in shape.requests):
+        if asked in known or "/" not in asked or not _offered(problem, asked):
+            continue
+        vendor = asked.partition("/")[0]
+        same = [name for name in known if name.partition("/")[0] == vendor]
+        for near in nearest(asked, same)[:_MAX_VALUES]:
+
+            def renamed(shape: ResolvedShape, old: str = asked, new: str = near) -> ResolvedShape:
+                amounts = {new if name == old else name: n for name, n in shape.requests.items()}
+                return replace(shape, requests=amounts, alignment=None)
+
+            yield _changed(problem, names, f"{near} in place of {asked}", renamed)
+
+
+def _offered(problem: PlacementProblem, resource: str) -> bool:
+    """Whether it is a resource as device plugins offer it, not a claim's or a part of a GPU."""
+    shapes = _shapes(problem, [pod_set.name for pod_set in problem.asked.pod_sets])
+    return any(resource in shape.requests and not shape.claim_specs for shape in shapes)
+
+
+# -- smaller amounts -----------------------------------------------------------------------------------------
+
+
+def own_amounts(problem: PlacementProblem, names: Sequence[str], trial: Trial) -> Iterator[Alternative]:
+    """The most of what policies have raised with which the request is admitted: its author may state less."""
+    for eighths in _EIGHTHS:
+        amounts = {
+            pod_set.name: _reduced(pod_set.shape, eighths)
+            for pod_set in problem.asked.pod_sets
+            if pod_set.name in names and pod_set.shape.raised
+        }
+        if not amounts:
+            return
+        smaller = problem.with_requests(amounts)
+        if all(map(all, map(dict.values, amounts.values()))) and trial.placed(smaller):
+            yield Alternative(_amount_words(problem, amounts), smaller.asked)
+            return
+
+
+def _reduced(shape: ResolvedShape, eighths: int) -> dict[str, int]:
+    """So many eighths of each raised amount, in whole cores and GiB; no less than the author asked for."""
+    units = {"cpu": 1000, "memory": _GIBIBYTE}
+    return {
+        name: max(stated, shape.requests[name] * eighths // 8 // (unit := units.get(name, 1)) * unit)
+        for name, stated in shape.raised.items()
+    }
+
+
+def _smaller(
+    problem: PlacementProblem, tree: TopologyTree, names: Sequence[str], trial: Trial
+) -> Alternative | None:
+    """The same pods, asking for no more of a lacking resource than the largest amount on a node."""
+    space = search_space(problem.snapshot, tree, now=problem.now)
+    request = next((r for r in problem.requests if r.topology.name == tree.topology.name), None)
+    offers: dict[str, dict[str, int]] = {}
+    for kind in request.kinds if request else ():
+        have = {name: largest([space], kind, name) for name in kind.shape.requests if not share_named(name)}
+        lacking = {name: n for name, n in have.items() if n < kind.shape.requests[name]}
+        offers |= {name: lacking for name, _ in kind.parts if lacking and name in names}
+    if not offers or not all(map(all, map(dict.values, offers.values()))):
+        return None
+    smaller = problem.with_requests(offers)
+    return Alternative(_amount_words(problem, offers), smaller.asked) if trial.placed(smaller) else None
+
+
+def _amount_words(problem: PlacementProblem, amounts: Mapping[str, Mapping[str, int]]) -> str:
+    several = len(problem.asked.pod_sets) > 1
+    raised = {pod_set.name: pod_set.shape.raised for pod_set in problem.asked.pod_sets}
+    parts = [
+        f"{'limits of ' if resource in raised[name] else ''}{show(resource, amount)} {resource} a pod"
+        f"{f' of {name}' if several else ''}"
+        for name, lacking in amounts.items()
+        for resource, amount in lacking.items()
+    ]
+    return f"at most {', '.join(parts)}"
+
+
+def _shapes(problem: PlacementProblem, names: Sequence[str]) -> list[ResolvedShape]:
+    return [pod_set.shape for pod_set in problem.asked.pod_sets if pod_set.name in names]
