@@ -27,7 +27,7 @@ _MAX_NODES_OF_KEYS = 1000
 
 
 _ALIKE = 0.8
-"""The ratio of `SequenceMatcher` from which a key may be a misspelt one; keys of one vendor share a prefix."""
+"""From this ratio of `SequenceMatcher` on a key may be a misspelt one: keys of one vendor share a prefix."""
 
 
 _SHOWN = 3

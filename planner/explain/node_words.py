@@ -63,7 +63,10 @@ class NodeWords:
         rest = sum(counts.causes.values()) - sum(count for _, count in named)
         if rest:
             more = len(counts.causes) - _MAX_CAUSES
-            clauses.append(f"{rest} for {'another reason' if more == 1 else f'{more} other reasons'}")
+            clauses.append(
+                f"{rest} {'does' if rest == 1 else 'do'} not serve for "
+                f"{'another reason' if more == 1 else f'{more} other reasons'}"
+            )
         if counts.serving:
             clauses.append(f"{counts.serving} {'has' if counts.serving == 1 else 'have'} room for a pod")
         return f"of {_nodes(counts.total)}, {_enumerated(clauses)}" if clauses else "the cluster has no nodes"
@@ -107,7 +110,7 @@ def _only_term(kind: PodClass) -> tuple[Requirement, ...]:
 
 
 def _all(total: int) -> str:
-    return "the only node" if total == 1 else f"all {total} nodes"
+    return {1: "the only node", 2: "both nodes"}.get(total, f"all {total} nodes")
 
 
 def _nodes(count: int) -> str:

@@ -50,7 +50,7 @@ def test_a_gang_that_fits_the_empty_cluster_is_queued():
     assert (answer.decision, answer.reason) == ("queued", "NoRoomNow")
     assert "4 of 8 pods" in answer.message
     assert answer.obstacles == {"reserved by default/Job/first": 4}
-    assert "4 nodes reserved by default/Job/first" in answer.message
+    assert "Of 8 nodes, 4 are reserved by default/Job/first and 4 have room for a pod." in answer.message
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,10 @@ def test_a_gang_that_fits_the_empty_cluster_is_queued():
         ("r1: a b cordoned", "cordoned"),
         ("r1: a b notready", "not ready"),
         ("r1: a b used=8", "insufficient nvidia.com/gpu"),
-        ("r1: a b taint=node.kubernetes.io/disk-pressure", "taint node.kubernetes.io/disk-pressure"),
+        (
+            "r1: a b taint=node.kubernetes.io/disk-pressure",
+            "taint node.kubernetes.io/disk-pressure:NoSchedule",
+        ),
     ],
 )
 def test_what_passes_queues_a_gang(drawing, cause):
@@ -74,7 +77,7 @@ def test_a_taint_that_stays_rejects_a_gang():
     moment = cluster("r1: a b taint=team/ml")
     answer = plan(moment, gang(2))
     assert (answer.decision, answer.reason) == ("rejected", "NoNodeMatches")
-    assert "taint team/ml (2 nodes)" in answer.message
+    assert "both nodes carry the taint team/ml:NoSchedule" in answer.message
     tolerant = shape(gpu=8, tolerations=(Toleration("team/ml", "Exists"),))
     assert plan(moment, gang(pod_set(2, tolerant))).decision == "admitted"
 
@@ -89,14 +92,14 @@ def test_a_pod_larger_than_any_node_is_rejected_with_the_most_that_one_has():
     """One pod's resources come from one node."""
     answer = plan(racks(2, 2), gang(1, gpu=9))
     assert (answer.decision, answer.reason) == ("rejected", "PodFitsNoNode")
-    assert "the most that any node it may use has is 8" in answer.message
+    assert "all 4 nodes have at most 8 of 9 nvidia.com/gpu" in answer.message
 
 
 def test_resources_that_no_node_has_together_are_told_so():
     """GPUs on one node and cores on another do not make a pod."""
     answer = plan(cluster("r1: a cpu=4 gpu=8\nr1: b cpu=64 gpu=0"), gang(pod_set(1, shape(cpu=32, gpu=1))))
     assert answer.reason == "PodFitsNoNode"
-    assert "together" in answer.message
+    assert "of 2 nodes, 1 has 4 of 32 cpu and 1 has no nvidia.com/gpu" in answer.message
 
 
 def test_an_unknown_topology_is_rejected_with_the_known_ones():
@@ -207,7 +210,9 @@ def test_the_pod_set_that_cannot_have_its_own_level_is_named():
     feeder = pod_set(1, shape(cpu=1), name="feeder")
     answer = plan(racks(2, 4), gang(feeder, pod_set(5, shape(gpu=8), constraint=rack)))
     assert (answer.decision, answer.reason) == ("rejected", "TooLargeForLevel")
-    assert answer.message.startswith("worker: 5 pods (40 GPUs) required in one rack can never fit")
+    assert answer.message.startswith(
+        "worker: 5 pods (40 GPUs) required in one rack do not fit the empty cluster"
+    )
     assert "4 of 5 pods" in answer.message
 
 
@@ -229,7 +234,7 @@ def test_a_rack_of_which_a_gang_holds_a_host_is_called_partly_held():
         "in rack r1, which is partly held by default/Job/one": 3,
         "reserved by default/Job/one": 1,
     }
-    assert "3 nodes in rack r1, which is partly held by default/Job/one" in answer.message
+    assert "3 are in rack r1, which is partly held by default/Job/one" in answer.message
 
 
 def test_where_a_level_has_no_room_at_all_it_is_said_whose_end_would_help():
@@ -250,7 +255,7 @@ def test_where_a_level_has_no_room_at_all_it_is_said_whose_end_would_help():
 def test_where_nothing_helps_nothing_is_promised():
     """Pods of nobody's gang fill the rack: no end of a gang and no mode makes room."""
     answer = plan(cluster("r1: a b used=8"), gang(2, required="rack"))
-    assert answer.message.endswith("No smaller request fits now.")
+    assert answer.message.endswith("No similar request fits now.")
 
 
 def test_many_causes_are_summed_up_so_that_all_nodes_are_counted():
@@ -258,7 +263,7 @@ def test_many_causes_are_summed_up_so_that_all_nodes_are_counted():
     groups = [gang(2, name=f"default/Job/g{n}") for n in range(10)]
     answer = plan(holding(racks(10, 2), *groups), gang(2, required="rack"))
     assert len(answer.obstacles) == 10
-    assert "2 nodes reserved by default/Job/g7, 4 nodes for 2 other reasons" in answer.message
+    assert "2 are reserved by default/Job/g7 and 4 do not serve for 2 other reasons" in answer.message
 
 
 MIG = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}
@@ -271,7 +276,7 @@ def test_a_pod_gets_one_instance_of_a_board_split_by_mig():
     assert plan(moment, gang(7, gpu=1)).decision == "admitted"
     answer = plan(moment, gang(1, gpu=2))
     assert (answer.decision, answer.reason) == ("rejected", "NoNodeMatches")
-    assert "GPUs split by MIG: one instance a pod (1 node)" in answer.message
+    assert "the only node has GPUs split by MIG: one instance a pod" in answer.message
     both = snapshot([node("a", labels=MIG, gpu=7), node("b")])
     assert [x.node for x in plan(both, gang(1, gpu=2)).assignments] == ["b"]
 
@@ -298,15 +303,15 @@ def test_more_than_one_time_slice_is_never_satisfied():
 
 
 def test_causes_are_said_as_a_person_says_them():
-    """With what is insufficient or tainted, outside a selector, without a label."""
+    """What nodes have, carry, are, and what they fail."""
     moment = cluster("r1: a used=8\nr1: b taint=node.kubernetes.io/disk-pressure\nr1: c cordoned\nr2: d e f")
     only = shape(gpu=8, affinity=((Requirement("rack", "In", ("r1",)),),))
     message = plan(moment, gang(pod_set(3, only), required="rack")).message
     for words in (
-        "3 nodes outside the node affinity",
-        "1 node cordoned",
-        "1 node with insufficient nvidia.com/gpu",
-        "1 node with taint node.kubernetes.io/disk-pressure",
+        "Of 6 nodes, 3 fail the node affinity rack In [r1]",
+        "1 is cordoned",
+        "1 has no nvidia.com/gpu free",
+        "1 carries the taint node.kubernetes.io/disk-pressure:NoSchedule",
     ):
         assert words in message
 

@@ -66,7 +66,7 @@ def test_a_taint_keeps_away_what_does_not_tolerate_it(toleration, taken):
     answer = with_node(host(taints=(Taint("sla", "950"),)), tolerating(**toleration))
     assert (answer.decision == "admitted") is taken
     if not taken:
-        assert answer.obstacles == {"taint sla": 1}
+        assert answer.obstacles == {"taint sla=950:NoSchedule": 1}
 
 
 def test_a_taint_that_only_prefers_keeps_nobody_away():
@@ -84,20 +84,23 @@ def test_an_operator_that_does_not_exist_is_refused():
     ("spec", "cause"),
     [
         ({"nodeSelector": {"tier": "gold"}}, ""),
-        ({"nodeSelector": {"tier": "silver"}}, "node selector"),
+        ({"nodeSelector": {"tier": "silver"}}, "node selector tier=silver"),
         (wanting(("tier", "In", ["gold", "silver"])), ""),
-        (wanting(("tier", "In", ["silver"])), "node affinity"),
-        (wanting(("tier", "NotIn", ["gold"])), "node affinity"),
+        (wanting(("tier", "In", ["silver"])), "node affinity tier In [silver]"),
+        (wanting(("tier", "NotIn", ["gold"])), "node affinity tier NotIn [gold]"),
         (wanting(("colour", "NotIn", ["red"])), ""),
         (wanting(("tier", "Exists", [])), ""),
-        (wanting(("tier", "DoesNotExist", [])), "node affinity"),
+        (wanting(("tier", "DoesNotExist", [])), "node affinity tier DoesNotExist"),
         (wanting(("speed", "Gt", ["399"])), ""),
-        (wanting(("speed", "Gt", ["400"])), "node affinity"),
+        (wanting(("speed", "Gt", ["400"])), "node affinity speed Gt [400]"),
         (wanting(("speed", "Lt", ["401"])), ""),
-        (wanting(("tier", "Gt", ["1"])), "node affinity"),
-        (wanting(("tier", "In", ["gold"]), ("speed", "Lt", ["1"])), "node affinity"),
+        (wanting(("tier", "Gt", ["1"])), "node affinity tier Gt [1]"),
+        (wanting(("tier", "In", ["gold"]), ("speed", "Lt", ["1"])), "node affinity speed Lt [1]"),
         (wanting(("metadata.name", "In", ["host-1"]), fields=True), ""),
-        (wanting(("metadata.name", "NotIn", ["host-1"]), fields=True), "node affinity"),
+        (
+            wanting(("metadata.name", "NotIn", ["host-1"]), fields=True),
+            "node affinity metadata.name NotIn [host-1]",
+        ),
     ],
 )
 def test_selectors_and_affinity_choose_among_nodes(spec, cause):
@@ -143,7 +146,10 @@ def test_preferred_affinity_chooses_among_equals_only():
     [
         ({"cordoned": True}, "cordoned"),
         ({"ready": False}, "not ready"),
-        ({"taints": (Taint("node.kubernetes.io/disk-pressure"),)}, "taint node.kubernetes.io/disk-pressure"),
+        (
+            {"taints": (Taint("node.kubernetes.io/disk-pressure"),)},
+            "taint node.kubernetes.io/disk-pressure:NoSchedule",
+        ),
     ],
 )
 def test_what_ails_a_node_now_makes_a_gang_wait(change, cause):

@@ -40,7 +40,7 @@ def test_a_domain_that_no_node_has_is_refused_with_the_largest():
     """Eight GPUs where domains have four, and what would work."""
     answer = plan(cluster(4, 2), gang(pods(1, 8), required="gpu.topology/nvlink-domain"))
     assert (answer.decision, answer.reason) == ("rejected", "TooLargeForLevel")
-    assert "NVLink domain inside the node of fewer than 8 GPUs (2 nodes)" in answer.message
+    assert "both nodes have an NVLink domain inside the node of fewer than 8 GPUs" in answer.message
     assert "Would work: 4 GPUs or fewer together, or required at kubernetes.io/hostname" in answer.message
 
 
@@ -97,5 +97,5 @@ def test_a_numa_node_is_asked_for_where_its_size_is_known(level):
     assert {one.node for one in plan(moment, gang(pods(2, 2), required=level)).assignments} == {"published"}
     answer = plan(moment, gang(pods(2, 4), required=level))
     assert answer.reason == "TooLargeForLevel"
-    assert "no NUMA node known with 8 GPUs (3 nodes)" in answer.message
+    assert "all 3 nodes have no NUMA node known with 8 GPUs" in answer.message
     assert "4 GPUs or fewer together" in answer.message

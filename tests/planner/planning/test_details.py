@@ -61,7 +61,7 @@ def test_every_node_is_counted_once_by_its_own_cause():
         "insufficient cpu": 1,
         "not ready": 1,
         "reserved by default/Job/part": 1,
-        "taint team/ml": 1,
+        "taint team/ml:NoSchedule": 1,
     }
     assert (one.nodes, one.usable) == (16, 2)
 
@@ -73,7 +73,7 @@ def test_what_passes_is_left_out_now_only():
         "no label rack": 2,
         "insufficient cpu": 1,
         "insufficient nvidia.com/gpu": 1,
-        "taint team/ml": 1,
+        "taint team/ml:NoSchedule": 1,
     }
 
 
