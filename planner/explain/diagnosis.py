@@ -130,8 +130,11 @@ def _with(message: str, more: str) -> str:
 
 
 def closest_of(results: Sequence[SearchResult]) -> SearchResult:
-    """The topology in which most of the gang fits; the first of equals."""
-    return max(results, key=lambda result: (best_attempt(result).fits, -results.index(result)))
+    """The topology in which most of the gang fits; of equals the one with most nodes, then the first."""
+    return max(
+        results,
+        key=lambda result: (best_attempt(result).fits, len(result.tree.nodes), -results.index(result)),
+    )
 
 
 def _never(
@@ -194,7 +197,7 @@ def _pod_never(kind: PodClass, views: Sequence[SearchSpace]) -> _UnfitPod | None
     counted = [pod_counts(view, kind) for view in views]
     if any(counts.serving for counts in counted):
         return None
-    counts = counted[0]
+    counts = min(counted, key=lambda counts: counts.outside)
     nodes = NodeWords((kind,), base=views[0].base).of(counts)
     causes = counts.causes
     if any(cause.startswith(numa_messages.NUMA) for cause in causes):

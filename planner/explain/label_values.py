@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 
@@ -70,13 +70,16 @@ def similar_key(base: Infrastructure, key: str) -> str:
     return near[0] if near and SequenceMatcher(None, key, near[0]).ratio() >= _ALIKE else ""
 
 
-def values_words(base: Infrastructure, key: str, wanted: str) -> str:
-    """Which values there are on how many nodes, those spelled like `wanted` first."""
+def values_words(base: Infrastructure, key: str, wanted: Sequence[str]) -> str:
+    """Which values there are on how many nodes, those spelled like the first that is `wanted` first; "" where
+    some node has one of these."""
     counts = values_of(base, key)
+    if any(value in counts for value in wanted):
+        return ""
     if not counts:
         other = similar_key(base, key)
         return "no node has this label" + (f"; some have {other}" if other else "")
-    shown = ([wanted] if wanted in counts else []) + nearest(wanted, counts)
-    parts = [f"{value or '(empty)'} on {counts[value]}" for value in shown[:_SHOWN]]
+    shown = nearest("".join(wanted[:1]), counts)[:_SHOWN]
+    parts = [f"{value or '(empty)'} on {counts[value]}" for value in shown]
     more = len(counts) - len(parts)
     return f"there are {', '.join(parts)}{f' and {more} more' if more > 0 else ''}"

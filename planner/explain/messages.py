@@ -13,6 +13,10 @@ from planner.request.resolve import PlacementProblem
 from planner.request.validation import Refusal
 from planner.search.result import SearchResult
 
+WORKS = "Would work: "
+"""Begins the nearest requests in a message."""
+
+
 BUDGET_WARNING = (
     "SearchBudgetExhausted: the placement is valid, but the search ended before it was proved best"
 )
@@ -91,19 +95,20 @@ def no_room(
 
 
 def fits_no_node(kind: PodClass, nodes: str, why: str, ways: Sequence[str]) -> str:
-    """The message to a pod that no node of the empty cluster takes; `nodes`: all nodes by cause. `why`: a
-    sentence about what the causes do not tell, "" for none."""
+    """The message to a pod that no node of the empty cluster takes; `nodes`: all nodes by cause. `why`: what
+    the causes do not tell, with what would work besides `ways` where it knows that; "" for nothing."""
+    more, _, way = why.removesuffix(".").partition(WORKS)
     told = f"No node takes a pod of {_sets(kind)}: {nodes}."
-    if not ways and "Would work: " in why:
-        return f"{told} {why}"
-    return _with_ways(told, why.removesuffix("."), ways)
+    return _with_ways(told, more.removesuffix(". "), [*([way] if way else []), *ways])
 
 
 def _with_ways(told: str, more: str, ways: Sequence[str], *, now: str = "") -> str:
     """What is told, a further sentence where there is one, and what would work."""
     sentences = [told, *([f"{more[0].upper()}{more[1:]}."] if more else [])]
     sentences.append(
-        f"Would work{now}: {', or '.join(ways)}." if ways else f"No similar request fits{now or ' either'}."
+        f"{WORKS.replace(':', f'{now}:')}{', or '.join(ways)}."
+        if ways
+        else f"No similar request fits{now or ' either'}."
     )
     return " ".join(sentences)
 
@@ -140,13 +145,19 @@ def _set_prefix(group: PodGroup, result: SearchResult) -> str:
 def _has_room(place: str, group: PodGroup, best: LevelAttempt) -> str:
     pod_gpus = {pod_set.shape.gpus for pod_set in group.pod_sets if pod_set.count}
     gpus = (
-        f" ({best.fits * min(pod_gpus)} GPUs)" if len(pod_gpus) == 1 and best.fits and min(pod_gpus) else ""
+        f" ({_gpu_count(best.fits * min(pod_gpus))})"
+        if len(pod_gpus) == 1 and best.fits and min(pod_gpus)
+        else ""
     )
     return f"{place} has room for {best.fits} of {pods(group.size)}{gpus}"
 
 
 def _gpus(group: PodGroup) -> str:
-    return f" ({group.gpus} GPUs)" if group.gpus else ""
+    return f" ({_gpu_count(group.gpus)})" if group.gpus else ""
+
+
+def _gpu_count(count: int) -> str:
+    return f"{count} GPU{'' if count == 1 else 's'}"
 
 
 def name_of(domain: Domain) -> str:

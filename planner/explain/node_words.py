@@ -27,8 +27,9 @@ _VERBS: tuple[tuple[str, str, str], ...] = (
     (AFFINITY, "fails the node affinity ", "fail the node affinity "),
     (TAINT, "carries the taint ", "carry the taint "),
     (f"{LACKS}{CLAIMS}", f"lacks {CLAIMS}", f"lack {CLAIMS}"),
+    (f"{LACKS}gpu-", "has no room for gpu-", "have no room for gpu-"),
     (LACKS, "has too little ", "have too little "),
-    (f"{NUMA}: ", "has ", "have "),
+    (f"{NUMA}: no ", "has no NUMA ", "have no NUMA "),
     ("no label ", "has no label ", "have no label "),
     ("GPU", "has GPU", "have GPU"),
     ("NVLink", "has an NVLink", "have an NVLink"),
@@ -92,21 +93,25 @@ class NodeWords:
         return f"{has} {bound}{show(resource, most)} of {show(resource, need)} {resource}{free}"
 
     def _values(self, cause: str) -> str:
-        """The values that there are of the label that a cause names, in brackets."""
+        """The values that there are of a cause's label, where what is asked for is none of them."""
         if self._base is None:
             return ""
         for kind in self._kinds:
             for key, value in kind.shape.node_selector.items():
                 if cause == f"{SELECTOR}{key}={value}":
-                    return f" ({values_words(self._base, key, value)})"
+                    return _in_brackets(values_words(self._base, key, (value,)))
             for requirement in _only_term(kind):
                 if cause == f"{AFFINITY}{requirement}" and requirement.operator != "NotIn":
-                    return f" ({values_words(self._base, requirement.key, ''.join(requirement.values[:1]))})"
+                    return _in_brackets(values_words(self._base, requirement.key, requirement.values))
         return ""
 
 
 def _only_term(kind: PodClass) -> tuple[Requirement, ...]:
     return kind.shape.affinity[0] if len(kind.shape.affinity) == 1 else ()
+
+
+def _in_brackets(words: str) -> str:
+    return f" ({words})" if words else ""
 
 
 def _all(total: int) -> str:

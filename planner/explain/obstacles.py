@@ -76,6 +76,11 @@ class NodeCounts:
         """Nodes that take a pod."""
         return self.total - sum(self.causes.values())
 
+    @property
+    def outside(self) -> int:
+        """Nodes that the topology does not have."""
+        return sum(count for cause, count in self.causes.items() if cause.startswith(OUTSIDE))
+
 
 @dataclass(frozen=True, slots=True)
 class _Counts:

@@ -257,7 +257,7 @@ def _amount_words(problem: PlacementProblem, amounts: Mapping[str, Mapping[str, 
     several = len(problem.asked.pod_sets) > 1
     raised = {pod_set.name: pod_set.shape.raised for pod_set in problem.asked.pod_sets}
     parts = [
-        f"{'limits of ' if resource in raised[name] else ''}{show(resource, amount)} {resource} a pod"
+        f"{show(resource, amount)} {resource} a pod{' by its limits' if resource in raised[name] else ''}"
         f"{f' of {name}' if several else ''}"
         for name, lacking in amounts.items()
         for resource, amount in lacking.items()

@@ -15,6 +15,7 @@ from planner.node.node_groups import NodeGroup
 from webhook.admission.context import RequestContext
 from webhook.admission.fewer_replicas import fewer_replicas
 from webhook.admission.plan_step import PlanStep
+from webhook.admission.stated_amounts import with_stated
 from webhook.admission.unchanged import mendable, needs_plan
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
@@ -99,7 +100,8 @@ class Evaluation:
         if self._planned is not obj:
             workload = self.workload(obj)
             asked = needs_plan(self._context.request, workload, self.mendable)
-            self.plan = self._plan_step.plan(obj, workload) if asked else None
+            told = with_stated(workload, self.original)
+            self.plan = self._plan_step.plan(obj, told) if asked else None
             self._planned = obj
         return self.plan
 

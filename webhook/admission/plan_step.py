@@ -60,7 +60,9 @@ class PlanStep:
                 return replayed
         plan = plan_in_turn(self.snapshot, self._grown(self.snapshot, workload), self._waiting)
         self.snapshot = plan.snapshot
-        return replace(plan, placed=tuple(map(self._as_first_answered, plan.placed)))
+        return replace(
+            plan, placed=tuple(map(self._as_first_answered, plan.placed)), whole=_is_whole(workload)
+        )
 
     def _names_waiting(self) -> Iterator[str]:
         return (gang.group.name for gang in self._waiting())
@@ -107,6 +109,15 @@ class PlanStep:
             return replace(gang_plan, answer=first.answer, first=first.group)
         self._first[group.name] = _FirstAnswer(answer, group)
         return gang_plan
+
+
+def _is_whole(workload: Workload) -> bool:
+    """Whether the object's gangs are all that starts together.
+
+    Of a pod of a larger group only the number of the others is known; a pod with an owner is one of its.
+    """
+    alone = workload.kind != "Pod" or all(gang.name == workload.name for gang in workload.gangs)
+    return alone and not workload.per_pod and not (workload.kind == "Pod" and workload.owner)
 
 
 def _amounts(group: PodGroup) -> _Amounts:

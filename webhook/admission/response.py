@@ -55,7 +55,8 @@ def with_changes(response: Response, effects: Iterable[Effect]) -> Response:
 def _plan_refusal(plan: WorkloadPlan) -> Response | None:
     name = plan.first.group.name if plan.placed else ""
     if plan.decision == "rejected":
-        return Response(False, code=422, reason="Invalid", message=f"{name} can never run: {plan.message()}")
+        verb = "can never run" if plan.proves_never else "cannot run on the nodes that the cluster has now"
+        return Response(False, code=422, reason="Invalid", message=f"{name} {verb}: {plan.message()}")
     if plan.decision == "queued" and plan.first.group.on_unavailable == "reject":
         text = f"{name} cannot run now, and asks not to be queued: {plan.message()}"
         return Response(False, code=403, reason="Forbidden", message=text)

@@ -22,7 +22,7 @@ from planner.planning.replay import answer_of
 from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
-from webhook.workloads import Workload
+from webhook.workloads import Workload, asks_for_gpus
 from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION
 
 _GRAVITY: dict[Verdict, int] = {"admitted": 0, "queued": 1, "rejected": 2}
@@ -52,13 +52,37 @@ class GangPlan:
         """The gang as it asked for a place."""
         return self.first or self.group
 
+    @property
+    def lacks_devices(self) -> bool:
+        """Whether the PodSets that do not fit, or those of the whole gang, ask for devices."""
+        at_fault = [s for s in self.group.pod_sets if s.name in self.answer.culprits] or self.group.pod_sets
+        shapes = [pod_set.shape for pod_set in at_fault]
+        return any(asks_for_gpus(shape) or shape.claims for shape in shapes)
+
 
 @dataclass(frozen=True, slots=True)
 class WorkloadPlan:
-    """The answers for all gangs of one object. `snapshot` is the cluster with what they hold."""
+    """The answers for all gangs of one object. `snapshot` is the cluster with what they hold.
+
+    `whole`: the gangs are all that starts together; a pod of a larger group, or of pods that each run by
+    themselves, is only a part of that.
+    """
 
     placed: tuple[GangPlan, ...]
     snapshot: Snapshot
+    whole: bool = False
+
+    @property
+    def proves_never(self) -> bool:
+        """Whether a rejection is a proof that the object never runs while the cluster has the nodes it has.
+
+        It is none where a part is rejected, or pods without any device: nodes for these come and go.
+        """
+        return (
+            self.whole
+            and all(placed.answer.decision == "rejected" for placed in self.placed)
+            and all(placed.lacks_devices for placed in self.placed)
+        )
 
     @property
     def decision(self) -> Verdict:

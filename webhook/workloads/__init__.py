@@ -16,6 +16,7 @@
 Begin with `kinds`, then `reader.read`.
 """
 
+from webhook.workloads.gangs import asks_for_gpus
 from webhook.workloads.kinds import KINDS, WorkloadKind
 from webhook.workloads.merge import joined
 from webhook.workloads.reader import Template, Workload, pod_templates, read, wants_plan
@@ -29,6 +30,7 @@ __all__ = [
     "Template",
     "Workload",
     "WorkloadKind",
+    "asks_for_gpus",
     "joined",
     "pod_of",
     "pod_templates",

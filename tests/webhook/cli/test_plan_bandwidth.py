@@ -47,7 +47,7 @@ def test_explain_draws_the_search_and_names_the_nearest_requests(capsys):
     (rack,) = (line for line in out.splitlines() if "topology-rack (required, placed here)" in line)
     assert rack.split()[-8:] == ["8", "of", "8", "su-1/rack-3", "8", "of", "8", "su-1/rack-1"]
     assert "32 nodes: 16 can take a pod now, left out\n    14 insufficient nvidia.com/gpu\n" in out
-    assert "    1 taint example.com/burn-in (when empty 1)" in out
+    assert "    1 taint example.com/burn-in=true:NoSchedule (when empty 1)" in out
     assert "nearest request ever admitted:" in out
 
 

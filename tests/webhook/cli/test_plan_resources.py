@@ -107,7 +107,7 @@ def test_a_resource_that_no_node_has_is_named_with_those_there_are(planned: Plan
     """The message lists the cluster's devices."""
     answer = planned(1, one("rdma/ib", "1"), metadata={"annotations": {"bayplan.dev/reserve": "nodes"}})
     assert (answer["decision"], answer["reason"]) == ("rejected", "PodFitsNoNode")
-    assert "1 rdma/ib" in answer["message"]
+    assert "the only node has no rdma/ib. The cluster's devices: nvidia.com/gpu." in answer["message"]
     assert "nvidia.com/gpu" in answer["message"]
 
 
@@ -206,7 +206,7 @@ def test_gpus_by_claim_are_read_from_the_manifests(planned: Planner) -> None:
     assert planned(2, spec, manifests=(template,))["decision"] == "admitted"
     more = planned(3, spec, manifests=(template,))
     assert more["decision"] == "rejected"
-    assert "3 pods (6 GPUs) can never fit" in more["message"]
+    assert "3 pods (6 GPUs) do not fit the empty cluster" in more["message"]
     assert "claim template two is not known in team" in planned(3, spec)["warnings"][0]
 
 

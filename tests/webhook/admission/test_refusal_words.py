@@ -1,0 +1,89 @@
+"""What kubectl shows of a refusal: never "never" without a proof, and no blame for what policies wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import cluster as drawn
+from tests.policies.helpers import mutate
+
+Json = dict[str, Any]
+GPU = "nvidia.com/gpu"
+
+
+def pod_of(gpus: int = 1, **spec: Any) -> Json:
+    """A pod's spec with one container."""
+    limits = {GPU: gpus} if gpus else {"cpu": "1"}
+    return {"containers": [{"name": "main", "image": "trainer", "resources": {"limits": limits}}], **spec}
+
+
+def pod(spec: Json, **metadata: Any) -> Json:
+    """A pod."""
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "train", **metadata}, "spec": spec}
+
+
+def job(spec: Json, count: int = 1, **metadata: Any) -> Json:
+    """An Indexed Job, which is a gang."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", **metadata},
+        "spec": {
+            "completionMode": "Indexed",
+            "parallelism": count,
+            "completions": count,
+            "template": {"spec": {"restartPolicy": "Never", **spec}},
+        },
+    }
+
+
+def deployment(spec: Json) -> Json:
+    """A Deployment, whose pods each run by themselves."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "serve"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "serve"}},
+            "template": {"metadata": {"labels": {"app": "serve"}}, "spec": spec},
+        },
+    }
+
+
+HALL = drawn("r1: a b")
+NEVER = "can never run"
+NOT_ON_THESE = "cannot run on the nodes that the cluster has now"
+OF_FOUR = {
+    "labels": {"kueue.x-k8s.io/pod-group-name": "g"},
+    "annotations": {"kueue.x-k8s.io/pod-group-total-count": "4"},
+}
+HELD = {"bayplan.dev/reserve": "nodes"}
+
+
+@pytest.mark.parametrize(
+    ("obj", "words"),
+    [
+        (job(pod_of(8), 3), NEVER),
+        (pod(pod_of(9)), NEVER),
+        (pod(pod_of(9), **OF_FOUR), NOT_ON_THESE),
+        (deployment(pod_of(9)), NOT_ON_THESE),
+        (job(pod_of(0, nodeSelector={"pool": "cpu"}), annotations=HELD), NOT_ON_THESE),
+    ],
+    ids=["gang", "pod", "pod-of-a-larger-group", "pods-that-run-by-themselves", "no-device"],
+)
+def test_never_is_said_of_all_that_starts_together(obj: Json, words: str) -> None:
+    """A whole gang, of devices that these nodes do not have; else it is told of the nodes that there are."""
+    response = mutate(obj, on=HALL).response
+    assert not response.allowed
+    assert words in response.message
+    assert (NEVER in response.message) is (words == NEVER)
+
+
+def test_a_gang_that_fits_once_nodes_are_uncordoned_is_queued() -> None:
+    """Nothing is proved by what an administrator may end."""
+    response = mutate(job(pod_of(8), 2), on=drawn("r1: a\nr1: b cordoned")).response
+    assert response.allowed
+    assert any("is queued: " in warning and "1 is cordoned" in warning for warning in response.warnings)
