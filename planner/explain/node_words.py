@@ -31,6 +31,7 @@ _VERBS: tuple[tuple[str, str, str], ...] = (
     (LACKS, "has too little ", "have too little "),
     (f"{NUMA}: no ", "has no NUMA ", "have no NUMA "),
     ("no label ", "has no label ", "have no label "),
+    ("with host port ", "has host port ", "have host port "),
     ("GPU", "has GPU", "have GPU"),
     ("NVLink", "has an NVLink", "have an NVLink"),
     ("no NUMA", "has no NUMA", "have no NUMA"),

@@ -66,7 +66,7 @@ def test_a_port_of_a_bound_pod_is_taken():
     assert [a.node for a in answer.assignments] == ["n2"]
     waits = plan(cluster(spec(PORT), spec(PORT)), gang(pods(1, PORT), reserve="nodes"))
     assert waits.decision == "queued"
-    assert "2 nodes with host port 8080/TCP in use" in waits.message
+    assert "Both nodes have host port 8080/TCP in use" in waits.message
 
 
 @pytest.mark.parametrize(

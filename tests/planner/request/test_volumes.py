@@ -123,7 +123,7 @@ def test_a_gang_waits_where_the_zone_of_its_volume_is_full():
     held = reservation_for(there, first, plan(there, first))
     answer = placed(there.with_reservation(held), mounting("data"))
     assert answer.decision == "queued"
-    assert "2 nodes outside zone b, where volume pv of claim data is" in answer.message
+    assert "2 are outside zone b, where volume pv of claim data is" in answer.message
 
 
 def test_a_volume_on_one_node_takes_its_pods_there():
@@ -210,7 +210,7 @@ def test_a_volume_that_does_not_serve_the_claim_is_none(other):
     there = cluster(claim("data"), LOCAL, volume("pv", term("kubernetes.io/hostname", "b1"), **other))
     answer = placed(there, mounting("data"))
     assert answer.decision == "queued"
-    assert "4 nodes without an available volume of class local for claim data" in answer.message
+    assert "All 4 nodes are without an available volume of class local for claim data" in answer.message
 
 
 def test_a_volume_that_is_kept_for_the_claim_serves_it():
