@@ -21,6 +21,8 @@ from tests.e2e.processes import Process, free_port, start, wait_until
 
 START_SECONDS = 90.0
 SERVICE_RANGE = "10.0.0.0/24"
+WEBHOOK_CALLER = "kube-apiserver-webhooks"
+"""The name in the client certificate that webhooks see."""
 NODE_GRACE = "24h"
 """How long a node counts as ready without a heartbeat: nobody sends any, so for the whole run."""
 
@@ -103,10 +105,35 @@ class ControlPlane:
             "--authorization-mode=Node,RBAC",
             "--runtime-config=scheduling.k8s.io/v1alpha2=true",  # PodGroups of Kubernetes' own
             "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
+            f"--admission-control-config-file={self._admission()}",
             *self._audit(),
         )
         process.wait_until(self._ready, START_SECONDS)
         return process
+
+    def _admission(self) -> Path:
+        """The API server shows a client certificate to webhooks, as docs/callers.md has it."""
+        pair = self.authority.issue(WEBHOOK_CALLER)
+        user = {"client-certificate": str(pair.cert), "client-key": str(pair.key)}
+        kubeconfig = self.folder / "webhooks.kubeconfig"
+        kubeconfig.write_text(
+            yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "users": [{"name": "*", "user": user}]})
+        )
+        version = "apiserver.config.k8s.io/v1"
+        webhooks = {
+            "apiVersion": version,
+            "kind": "WebhookAdmissionConfiguration",
+            "kubeConfigFile": str(kubeconfig),
+        }
+        plugins = [
+            {"name": f"{phase}AdmissionWebhook", "configuration": webhooks}
+            for phase in ("Mutating", "Validating")
+        ]
+        path = self.folder / "admission.yaml"
+        path.write_text(
+            yaml.safe_dump({"apiVersion": version, "kind": "AdmissionConfiguration", "plugins": plugins})
+        )
+        return path
 
     def _audit(self) -> list[str]:
         if not self.audited:

@@ -35,9 +35,12 @@ class Hook:
     folder: Path
     picture: Path
     policies: Sequence[str] = ()
+    options: Sequence[str] = ()
     port: int = field(default_factory=free_port)
     process: Process | None = None
     configured: list[str] = field(default_factory=list)
+    probe: str = ""
+    """The URL of /readyz, where it is not at the port of the calls."""
 
     @property
     def ledger(self) -> Path:
@@ -56,6 +59,7 @@ class Hook:
         command = [BAYPLAN, "serve", "--port", str(self.port), "-c", str(self.picture)]
         command += ["--tls-cert", str(self.certs / "tls.crt"), "--tls-key", str(self.certs / "tls.key")]
         command += ["--ledger", str(self.ledger), *(("-p", *self.policies) if self.policies else ())]
+        command += self.options
         self.process = start("bayplan", command, self.folder)
         self.process.wait_until(self._ready)
 
@@ -92,7 +96,7 @@ class Hook:
     def _ready(self) -> bool:
         try:
             context = ssl.create_default_context(cafile=str(self.certs / "ca-bundle.crt"))
-            url = f"https://127.0.0.1:{self.port}/readyz"
+            url = self.probe or f"https://127.0.0.1:{self.port}/readyz"
             with urllib.request.urlopen(url, timeout=2, context=context) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):

@@ -25,7 +25,7 @@ from tests.webhook.workloads import objects as o
 from webhook.cel import Declarations, compile
 from webhook.cli.main import parser
 from webhook.kube.state.cluster_watch import EXTRAS
-from webhook.server.http import STOP_SECONDS
+from webhook.server.listening import STOP_SECONDS
 from webhook.workloads import KINDS
 
 CRD = "CustomResourceDefinition"
@@ -130,11 +130,16 @@ def test_the_service_reaches_the_container() -> None:
     service = OBJECTS["Service"]["spec"]
     assert service["selector"].items() <= POD["metadata"]["labels"].items()
     assert DEPLOYMENT["spec"]["selector"]["matchLabels"].items() <= POD["metadata"]["labels"].items()
-    (port,) = CONTAINER["ports"]
-    assert (port["name"], f"--port={port['containerPort']}") == (
-        service["ports"][0]["targetPort"],
-        CONTAINER["args"][1],
-    )
+    ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
+    args = parser().parse_args([CONTAINER["command"][1], *CONTAINER["args"]])
+    assert ports == {"https": args.port, "probes": args.probe_port}
+    assert service["ports"][0]["targetPort"] == "https"
+    probes = [CONTAINER[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")]
+    assert {(probe["port"], probe.get("scheme")) for probe in probes} == {("probes", None)}
+    let_in = [
+        rule["port"] for entry in OBJECTS["NetworkPolicy"]["spec"]["ingress"] for rule in entry["ports"]
+    ]
+    assert sorted(let_in) == sorted(ports.values())
     for kind in ("PodDisruptionBudget", "NetworkPolicy"):
         selector = OBJECTS[kind]["spec"].get("selector") or OBJECTS[kind]["spec"]["podSelector"]
         assert selector["matchLabels"].items() <= POD["metadata"]["labels"].items()

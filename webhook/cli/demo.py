@@ -25,7 +25,8 @@ from webhook.cli.demo_show import fabric, story
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import objects
 from webhook.server.cluster_files import ClusterFiles
-from webhook.server.http import Webhook, start
+from webhook.server.http import Webhook
+from webhook.server.listening import start
 from webhook.server.service import Service
 
 EPILOG = """example:

@@ -30,7 +30,8 @@ from webhook.policy.engine.model import PolicySet
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.garbage_collection import look_at_the_young_alone
-from webhook.server.http import DEADLINE, Webhook, start
+from webhook.server.http import DEADLINE, Webhook
+from webhook.server.listening import start
 from webhook.server.service import Service
 
 RELOAD_SECONDS = 2.0
@@ -97,6 +98,19 @@ def add_parser(subparsers: Subparsers) -> None:
     _add_secret(parser)
     parser.add_argument(
         "--client-ca", type=Path, metavar="FILE", help="demand client certificates of this CA"
+    )
+    parser.add_argument(
+        "--client-names",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="with --client-ca: common or DNS names that may call (default: all that the CA signed)",
+    )
+    parser.add_argument(
+        "--probe-port",
+        type=_port,
+        metavar="PORT",
+        help="answer /healthz, /readyz and /metrics here, in plain HTTP, and no longer on --port",
     )
     parser.add_argument("--insecure", action="store_true", help="plain HTTP; the API server never calls that")
     parser.add_argument("--ledger", metavar="FILE", default=None, help="the book of reservations, SQLite")
@@ -170,7 +184,7 @@ async def _serve(args: argparse.Namespace) -> int:
     if not (args.kubeconfig or args.in_cluster):
         cluster: ClusterSource = ClusterFiles(args.cluster) if args.cluster else NoCluster()
         ledger = SqliteLedger(args.ledger or default_ledger())
-        return await _until_stopped(args, Webhook(Service(policies, ledger, cluster), args.deadline), files)
+        return await _until_stopped(args, _webhook(args, Service(policies, ledger, cluster)), files)
     if args.cluster or args.ledger:
         raise InputError("-c and --ledger are for serving without a cluster; leave them out here")
     side = await ClusterRuntime.connect(
@@ -186,12 +200,16 @@ async def _serve(args: argparse.Namespace) -> int:
             side.certificates = _in_secret(args, side)
         tls = side.certificates or files
         side.follow(policies.current)
-        webhook = Webhook(Service(policies, side.ledger, side), args.deadline)
+        webhook = _webhook(args, Service(policies, side.ledger, side))
         if side.recoveries is not None:
             webhook.metrics.registry.register(side.recoveries)
         return await _until_stopped(args, webhook, tls, side.follow)
     finally:
         await side.close()
+
+
+def _webhook(args: argparse.Namespace, service: Service) -> Webhook:
+    return Webhook(service, args.deadline, callers=frozenset(args.client_names))
 
 
 async def _until_stopped(
@@ -200,7 +218,7 @@ async def _until_stopped(
     policies = webhook.service.policies
     look_at_the_young_alone()
     try:
-        running = await start(webhook, args.host, args.port, tls.context if tls else None)
+        running = await start(webhook, args.host, args.port, tls.context if tls else None, args.probe_port)
     except OSError as error:
         message = f"cannot listen: {error.strerror or error}"
         raise InputError(message, Where(f"{args.host}:{args.port}")) from None
@@ -251,15 +269,22 @@ def _in_secret(args: argparse.Namespace, side: ClusterRuntime) -> SecretCertific
     except CertificateError as error:
         raise InputError(str(error), Where("--service, --namespace, --certificate-names")) from None
     place = (args.namespace, args.certificate_secret)
-    return SecretCertificates(side.api, *place, names, args.webhook_configurations)
+    try:
+        return SecretCertificates(
+            side.api, *place, names, args.webhook_configurations, client_ca=args.client_ca
+        )
+    except OSError as error:
+        raise InputError(f"no usable CA: {error.strerror or error}", Where(f"{args.client_ca}")) from None
 
 
 def _tls(args: argparse.Namespace) -> ReloadingContext | None:
+    if args.client_names and not args.client_ca:
+        raise InputError("--client-names are names in certificates; add --client-ca")
+    if args.client_ca and args.insecure:
+        raise InputError("--client-ca needs TLS; leave out --insecure")
     if args.certificate_secret:
-        if args.insecure or args.tls_cert or args.tls_key or args.client_ca:
-            raise InputError(
-                "--certificate-secret is instead of --tls-cert, --tls-key, --client-ca, --insecure"
-            )
+        if args.insecure or args.tls_cert or args.tls_key:
+            raise InputError("--certificate-secret is instead of --tls-cert, --tls-key, --insecure")
         if not (args.kubeconfig or args.in_cluster):
             raise InputError("--certificate-secret lies in a cluster; add --in-cluster or --kubeconfig")
         return None

@@ -67,6 +67,7 @@ class SecretCertificates:
 
     `configurations` are names; of each name there is a mutating and a validating one. Until the Secret was
     read, `context` serves a certificate of its own that no caller trusts, so that probes are answered.
+    `client_ca`: callers must show a certificate of it. Raises `OSError` where that file cannot be used.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class SecretCertificates:
         configurations: Sequence[str],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         rest: float = REST,
+        client_ca: Path | None = None,
     ) -> None:
         self._api = api
         self._namespace, self._name = namespace, name
@@ -87,7 +89,7 @@ class SecretCertificates:
         ]
         self._clock = clock
         self._rest = rest
-        self._serving = _Serving(issue(new_authority(clock()), names, clock()))
+        self._serving = _Serving(issue(new_authority(clock()), names, clock()), client_ca)
         self._published = ""
         self._published_at = 0.0
         self._ready = False
@@ -304,12 +306,14 @@ def _trusting(name: str, bundle: str) -> Json:
 class _Serving:
     """A context that serves the pair that it was given last; OpenSSL takes pairs from files only."""
 
-    def __init__(self, pair: KeyPair) -> None:
+    def __init__(self, pair: KeyPair, client_ca: Path | None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="bayplan-")  # only this user may enter it
         self._certificate, self._key = (Path(self._folder.name) / name for name in (TLS_CERT, TLS_KEY))
         self.pair = pair
         self._store(pair)
-        self._reloading = ReloadingContext(self._certificate, self._key, report=self._report)
+        self._reloading = ReloadingContext(
+            self._certificate, self._key, client_ca=client_ca, report=self._report
+        )
         self.context = self._reloading.context
 
     def take(self, pair: KeyPair) -> None:

@@ -1,6 +1,7 @@
 """The webhook over HTTP: AdmissionReview calls answered, metrics, health.
 
 - `http`: the routes, deadlines and limits of a call
+- `listening`: the addresses that it listens on
 - `connections`: how many connections and bytes at once, and how long they may be silent
 - `service`: one call decided and its reservation made, again where somebody else was faster
 - `in_flight`: reservations that this replica is about to make

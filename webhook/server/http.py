@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 from aiohttp import web
@@ -17,7 +17,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.ledger.ledger import LedgerUnavailable
 from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase
-from webhook.server.connections import IDLE_SECONDS, BytesInFlight, Connections, Listener
+from webhook.server.connections import BytesInFlight, Connections
 from webhook.server.metrics import Metrics, metrics
 from webhook.server.service import Service
 from webhook.wire.request import AdmissionRequest
@@ -31,14 +31,6 @@ BODY_SECONDS = 2.0
 """Time for the body of a call, which the API server sends at once."""
 
 
-READ_BUFFER = 16 * 1024
-"""Bytes that a connection reads ahead of its call, of which aiohttp keeps twice as many."""
-
-
-STOP_SECONDS = 10.0
-"""Seconds that calls in flight get to finish when the server stops."""
-
-
 log = logging.getLogger("bayplan")
 
 
@@ -46,7 +38,8 @@ log = logging.getLogger("bayplan")
 class Webhook:
     """The handlers. `stopping` turns readiness off while what is in flight is finished.
 
-    `begun`: the cluster was known once, so calls are answered.
+    `begun`: the cluster was known once, so calls are answered. `callers`: names of client certificates that
+    may call; empty for whoever connects, with a certificate of the client CA where there is one.
     """
 
     service: Service
@@ -56,20 +49,36 @@ class Webhook:
     begun: bool = False
     connections: Connections = field(default_factory=Connections)
     bodies: BytesInFlight = field(default_factory=BytesInFlight)
+    callers: frozenset[str] = frozenset()
 
     def app(self) -> web.Application:
-        """The aiohttp application."""
+        """The aiohttp application: calls, probes and metrics."""
+        app = self.calls()
+        self._add_probes(app)
+        return app
+
+    def calls(self) -> web.Application:
+        """/mutate and /validate alone."""
         app = web.Application(client_max_size=BODY_LIMIT + 1, middlewares=[self._middleware()])
         app.router.add_post("/mutate", self._handler("mutate"))
         app.router.add_post("/validate", self._handler("validate"))
+        return app
+
+    def probes(self) -> web.Application:
+        """/healthz, /readyz and /metrics alone."""
+        app = web.Application(middlewares=[self._middleware()])
+        self._add_probes(app)
+        return app
+
+    def _add_probes(self, app: web.Application) -> None:
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
-        return app
 
     def _handler(self, phase: Phase) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(call: web.Request) -> web.Response:
             started = time.perf_counter()
+            self._check_caller(call)
             self._check_begun()
             async with asyncio.timeout(self.deadline), self.bodies.holding(_announced(call)):
                 body = await _body(call)
@@ -83,6 +92,15 @@ class Webhook:
             return web.Response(body=encode(request.uid, decision.response), content_type="application/json")
 
         return handle
+
+    def _check_caller(self, call: web.Request) -> None:
+        """A CA that the cluster shares signs other clients too, such as kubelets. Raises `BadCall` 403."""
+        if not self.callers:
+            return
+        names = names_in(call.get_extra_info("peercert") or {})
+        if not self.callers.intersection(names):
+            shown = ", ".join(sorted(names)) or "no name"
+            raise BadCall(f"the client certificate ({shown}) may not call; --client-names has others", 403)
 
     def _check_begun(self) -> None:
         """Before the first complete snapshot nothing can be planned, so nothing is let in unplanned.
@@ -241,46 +259,10 @@ def _json(**fields: object) -> str:
     return orjson.dumps({"time": round(time.time(), 3), **fields}).decode()
 
 
-@dataclass(slots=True)
-class Running:
-    """A server that listens."""
-
-    runner: web.AppRunner
-    webhook: Webhook
-    listener: Listener
-
-    @property
-    def port(self) -> int:
-        """The port that it listens on."""
-        return self.listener.port
-
-    async def drain(self, seconds: float) -> None:
-        """Say no to readiness and serve on for a while: callers learn later than we that we stop.
-
-        Each connection is closed after the next answer, so that none is cut when the listener goes.
-        """
-        self.webhook.stopping = True
-        await asyncio.sleep(seconds)
-
-    async def stop(self) -> None:
-        """Say no to readiness, stop listening, finish what is in flight."""
-        self.webhook.stopping = True
-        await self.listener.close()
-        await self.runner.cleanup()
-
-
-async def start(webhook: Webhook, host: str, port: int, tls: ssl.SSLContext | None) -> Running:
-    """Listen on `host:port` (0 picks a free port), over TLS where a context is given."""
-    runner = web.AppRunner(
-        webhook.app(),
-        access_log=None,
-        shutdown_timeout=STOP_SECONDS,
-        keepalive_timeout=IDLE_SECONDS,
-        auto_decompress=False,
-        read_bufsize=READ_BUFFER,
+def names_in(certificate: Mapping[str, Any]) -> frozenset[str]:
+    """The common name and the DNS names of a certificate, as `ssl.SSLSocket.getpeercert` gives it."""
+    subject = (pair for row in certificate.get("subject", ()) for pair in row)
+    common = (value for key, value in subject if key == "commonName")
+    return frozenset(
+        (*common, *(value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"))
     )
-    await runner.setup()
-    assert runner.server is not None, "the runner is set up"
-    listener = Listener(runner.server, webhook.connections, tls)
-    await listener.open(host, port)
-    return Running(runner, webhook, listener)

@@ -22,7 +22,8 @@ from webhook.server.connections import (
     Connections,
     Listener,
 )
-from webhook.server.http import Running, Webhook, start
+from webhook.server.http import Webhook
+from webhook.server.listening import Running, start
 from webhook.server.service import Service
 from webhook.wire.review import BODY_LIMIT
 
@@ -266,3 +267,18 @@ async def test_a_small_body_does_not_wait_behind_large_ones() -> None:
         async with asyncio.timeout(5), room.holding(2):
             assert not waiting.done()
         waiting.cancel()
+
+
+async def test_probes_may_have_a_port_of_their_own(tmp_path: Path) -> None:
+    """There they are answered in plain HTTP, and calls are not; at the other port it is the other way."""
+    ledger = SqliteLedger(tmp_path / "ledger.db")
+    running = await start(Webhook(Service(policy_store(()), ledger)), "127.0.0.1", 0, None, probe_port=0)
+    calls, probes = (f"http://127.0.0.1:{port}" for port in (running.port, running.probe_port))
+    async with aiohttp.ClientSession() as session:
+        for path in ("/healthz", "/readyz", "/metrics"):
+            assert (await session.get(probes + path)).status == 200
+            assert (await session.get(calls + path)).status == 404
+        assert (await session.post(f"{calls}/mutate", json={})).status == 400
+        assert (await session.post(f"{probes}/mutate", json={})).status == 404
+    await running.stop()
+    await ledger.close()

@@ -9,7 +9,8 @@ import aiohttp
 
 from planner.ledger.sqlite import SqliteLedger
 from webhook.cli.inputs import policy_store
-from webhook.server.http import Webhook, start
+from webhook.server.http import Webhook
+from webhook.server.listening import start
 from webhook.server.service import Service
 
 

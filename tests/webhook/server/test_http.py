@@ -17,7 +17,7 @@ from planner.model.reservation import Book, Reservation
 from tests.webhook.calls import EXAMPLES, Serve, clusters, example, review
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import NoCluster
-from webhook.server.http import start
+from webhook.server.listening import start
 from webhook.wire.review import BODY_LIMIT
 
 JSON = {"Content-Type": "application/json"}

@@ -1,0 +1,89 @@
+"""The addresses that a webhook listens on: calls over TLS, probes and metrics there or at their own port."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from webhook.server.connections import IDLE_SECONDS, Connections, Listener
+from webhook.server.http import Webhook
+
+READ_BUFFER = 16 * 1024
+"""Bytes that a connection reads ahead of its call, of which aiohttp keeps twice as many."""
+
+
+STOP_SECONDS = 10.0
+"""Seconds that calls in flight get to finish when the server stops."""
+
+
+@dataclass(slots=True)
+class Running:
+    """A server that listens; `probes` where probes and metrics have a port of their own."""
+
+    webhook: Webhook
+    calls: tuple[web.AppRunner, Listener]
+    probes: tuple[web.AppRunner, Listener] | None = None
+
+    @property
+    def port(self) -> int:
+        """The port of the calls."""
+        return self.calls[1].port
+
+    @property
+    def probe_port(self) -> int:
+        """The port of probes and metrics."""
+        return (self.probes or self.calls)[1].port
+
+    async def drain(self, seconds: float) -> None:
+        """Say no to readiness and serve on for a while: callers learn later than we that we stop.
+
+        Each connection is closed after the next answer, so that none is cut when the listener goes.
+        """
+        self.webhook.stopping = True
+        await asyncio.sleep(seconds)
+
+    async def stop(self) -> None:
+        """Say no to readiness, stop listening, finish what is in flight."""
+        self.webhook.stopping = True
+        for runner, listener in filter(None, (self.calls, self.probes)):
+            await listener.close()
+            await runner.cleanup()
+
+
+async def start(
+    webhook: Webhook, host: str, port: int, tls: ssl.SSLContext | None, probe_port: int | None = None
+) -> Running:
+    """Listen on `host:port` (0 picks a free port), over TLS where a context is given.
+
+    With `probe_port` probes and metrics are answered there, in plain HTTP, and nowhere else: the kubelet and
+    Prometheus have no client certificate. Raises `OSError` where an address cannot be had.
+    """
+    if probe_port is None:
+        return Running(webhook, await _listen(webhook.app(), webhook.connections, host, port, tls))
+    calls = await _listen(webhook.calls(), webhook.connections, host, port, tls)
+    try:
+        return Running(webhook, calls, await _listen(webhook.probes(), Connections(), host, probe_port, None))
+    except OSError:
+        await Running(webhook, calls).stop()
+        raise
+
+
+async def _listen(
+    app: web.Application, connections: Connections, host: str, port: int, tls: ssl.SSLContext | None
+) -> tuple[web.AppRunner, Listener]:
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        shutdown_timeout=STOP_SECONDS,
+        keepalive_timeout=IDLE_SECONDS,
+        auto_decompress=False,
+        read_bufsize=READ_BUFFER,
+    )
+    await runner.setup()
+    assert runner.server is not None, "the runner is set up"
+    listener = Listener(runner.server, connections, tls)
+    await listener.open(host, port)
+    return runner, listener
