@@ -125,7 +125,7 @@ async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace
     snapshot = side.snapshot()
     assert snapshot is not None, "all was read, or is done without"
     # Nobody applies these objects, so there is no user to ask about, and nobody is before them in a queue.
-    environment = replace(side.environment(), access=no_access, waiting=tuple)
+    environment = replace(side.environment(), access=no_access, waiting=tuple).beside(policies)
     book = side.ledger.watched(now)
     unread = list(dict.fromkeys((*unread, *reading.forbidden)))
     return RunningCluster(snapshot.with_book(book), environment, objects, tuple(unread))

@@ -131,7 +131,7 @@ class ClusterRuntime:
 
     def reflectors(self) -> list[Reflector]:
         """Every watch that must have been read once."""
-        watches = (self.watch, self.queue, self.params)
+        watches = (self.watch, self.queue, self.params, self.parameters)
         return [self.ledger.reflector, *(reflector for watch in watches for reflector in watch.reflectors)]
 
     def waiting(self) -> str:

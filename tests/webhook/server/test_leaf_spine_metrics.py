@@ -71,7 +71,7 @@ def test_the_controllers_recoveries_are_shown_where_it_works():
     shown, recoveries = metrics(), recovery_histogram()
     shown.registry.register(recoveries)
     recoveries.observe(0.2)
-    text = shown.exposition("r", True, None).decode()
+    text = shown.exposition("r", {}, True, None).decode()
     assert 'topology_scheduler_recovery_duration_seconds_bucket{le="30.0"} 1.0' in text
 
 
