@@ -10,21 +10,23 @@ A reservation conflicts with any other gang's live reservation that
 
 What a plan leaves free on its nodes is its `Headroom`. A node is missing there where amounts alone do not say
 whether pods fit (NUMA zones, parts of GPUs, claimed devices), and so is a resource that the node does not
-have: what came since is in the way then, and the gang is planned again. So are pods with anti-affinity.
+have: what came since is in the way then, and the gang is planned again. So are pods with anti-affinity, and
+beside such pods another request under a name that was counted.
 
     node dgx-1 has 8 GPUs; ours was planned on revision 5 and takes 1, so it leaves {"nvidia.com/gpu": 7}
     since revision 5 three gangs came to dgx-1, of 2, 2 and 3 GPUs:   7 <= 7, all live side by side
     since revision 5 a fourth came, of 1 GPU:                         8 >  7, the newer ones are in the way
 
-A reservation of the same id and fingerprint is kept, unless the plan knew it and yet places the gang
-elsewhere. The former place is then no longer valid (for example, a node is gone), and the new reservation
-replaces it, claimed if the former was. One of the same id with another fingerprint is replaced too.
+A reservation of the same id, fingerprint and place is kept. At another place it is replaced if the plan knew
+it: its place is then no longer valid (for example, a node is gone), and the new one is claimed if the former
+was. If the plan did not know it, it is in the way: the gang is planned again, and its answer names the place
+that it holds. One of the same id with another fingerprint is replaced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from planner.cluster.occupancy import used_by
 from planner.model.reservation import Reservation
@@ -33,12 +35,23 @@ from planner.model.topology import Domain, contains
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """A reservation that a plan has counted on a node: the fingerprint of its request, and what it takes."""
+
+    fingerprint: str
+    uses: Resources
+
+
+NOT_COUNTED = Counted("", {})
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """What a plan leaves free on a node, by resource in base units. `counted`: what other reservations take
-    there and the plan knew of, by id, also where they came into the book later than its revision."""
+    """What a plan leaves free on a node, by resource in base units. `counted`: the other reservations there
+    that the plan knew of, by id, also where they came into the book later than its revision."""
 
     free: Resources
-    counted: Mapping[str, Resources]
+    counted: Mapping[str, Counted]
 
 
 Headroom = Mapping[str, NodeRoom]
@@ -57,8 +70,17 @@ class RecordedReservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Wish:
+    """A reservation that is asked for, the revision that it was planned on, and what its plan leaves free."""
+
+    reservation: Reservation
+    planned_on: int
+    headroom: Headroom = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Blocked:
-    """Another gang's reservation conflicts; `holder` is the first by name."""
+    """A reservation conflicts; `holder` is the first gang by name, the same gang where it has another place."""
 
     holder: str
 
@@ -77,9 +99,10 @@ def judge(
     listed = tuple(book)
     former = next((kept for kept in listed if kept.reservation.id == wanted.id), None)
     if former is not None and former.reservation.fingerprint == wanted.fingerprint:
-        known = former.since <= planned_on
-        if not known or placement(former.reservation) == placement(wanted):
+        if placement(former.reservation) == placement(wanted):
             return former
+        if former.since > planned_on:
+            return Blocked(former.reservation.gang)
         wanted = moved(former.reservation, wanted)
     holder = in_the_way(wanted, planned_on, listed, headroom)
     return wanted if holder is None else Blocked(holder)
@@ -137,14 +160,18 @@ def _crowding(
             if node not in touched:
                 continue
             room = headroom.get(node)
-            uncounted = _beyond(amounts, room.counted.get(other.id, {})) if room is not None else amounts
-            if not uncounted or (room is None and not newer):
+            if room is None and not newer:
+                continue
+            apart = guarded or _keeps_apart(other)
+            known = room.counted.get(other.id, NOT_COUNTED) if room is not None else NOT_COUNTED
+            uncounted = _beyond(amounts, known.uses)
+            if not uncounted and not (apart and other.fingerprint != known.fingerprint):
                 continue
             users.setdefault(node, []).append(other.gang)
             total = taken.setdefault(node, {})
             for resource, amount in uncounted.items():
                 total[resource] = total.get(resource, 0) + amount
-            if room is None or guarded or _keeps_apart(other) or not _within(total, room.free):
+            if room is None or apart or not _within(total, room.free):
                 crowded.add(node)
     return [gang for node in crowded for gang in users[node]]
 

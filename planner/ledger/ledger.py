@@ -9,14 +9,16 @@ Invariants (tests/planner/ledger/test_ledger_machine.py tests them as a state ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from planner.ledger.conflicts import NO_HEADROOM, Headroom
+from planner.ledger.conflicts import Wish
 from planner.model.reservation import Book, Reservation
 
 
 class Conflict(Exception):  # noqa: N818 - an outcome to retry on, not a fault
-    """Another gang holds a part of what was to be reserved; `holder` is its name."""
+    """`holder` has a part of what was to be reserved, or is the gang itself, which has another place."""
 
     def __init__(self, holder: str) -> None:
         self.holder = holder
@@ -25,6 +27,14 @@ class Conflict(Exception):  # noqa: N818 - an outcome to retry on, not a fault
 
 class LedgerUnavailable(Exception):  # noqa: N818
     """The book cannot be read or written now (disk full, database locked); the message names the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What the book holds for the wishes of a call. `new`: the ids that it did not have before the call."""
+
+    reservations: tuple[Reservation, ...]
+    new: frozenset[str]
 
 
 class Ledger(Protocol):
@@ -37,22 +47,23 @@ class Ledger(Protocol):
         """The live reservations at `now`; expired holds are left out."""
         ...
 
-    async def reserve(
-        self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
-    ) -> Reservation:
-        """Take the reservation, or raise `Conflict`.
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+        """Take all of these in one step, or none and raise `Conflict`.
 
-        A conflict is any live reservation of another gang that holds whole what this one holds or uses, or
-        the other way round, or that came after the revision `planned_on` to a node where `headroom`, what
-        the plan leaves free, has no room for it (`planner.ledger.conflicts`). The same id and
-        fingerprint again returns what is there, unless the plan knew it (it came at or before `planned_on`)
-        and gives the gang another place: then that replaces it in one step, and a claimed one stays claimed.
-        The same id with another fingerprint replaces it.
+        A conflict is any live reservation of another gang that holds whole what a wish holds or uses, or the
+        other way round, or that came after the wish's `planned_on` to a node where its `headroom` has no room
+        for it (`planner.ledger.conflicts`); and one of the same gang and request at another place that came
+        after `planned_on`. The same reservation again gives what is there. A former place that the plan knew
+        is replaced, and a claimed reservation stays claimed; another request under the same id replaces it.
         """
         ...
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
         """Makes the hold permanent because its workload exists. False if there is no such reservation."""
+        ...
+
+    async def give_back(self, seen: Reservation) -> bool:
+        """Removes the reservation only as it was seen. False if it is gone, claimed since, or replaced."""
         ...
 
     async def release(self, reservation_id: str) -> bool:

@@ -12,15 +12,15 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from planner.ledger import sqlite_schema
-from planner.ledger.conflicts import NO_HEADROOM, Blocked, Headroom, RecordedReservation, judge
-from planner.ledger.ledger import Conflict, LedgerUnavailable
+from planner.ledger.conflicts import NO_HEADROOM, Blocked, Headroom, RecordedReservation, Wish, judge
+from planner.ledger.ledger import Conflict, LedgerUnavailable, Taken
 from planner.model.reservation import Book, Reservation
 
 MEMORY = ":memory:"
@@ -80,21 +80,29 @@ class SqliteLedger:
     async def reserve(
         self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
     ) -> Reservation:
-        """Take the reservation, whole or not at all, or raise `Conflict` with the holder's name.
+        """`reserve_all` for one reservation; gives it as the book has it."""
+        taken = await self.reserve_all([Wish(reservation, planned_on, headroom)], now)
+        return taken.reservations[0]
+
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+        """Take all of these or none, or raise `Conflict` with a holder's name.
 
         `planner.ledger.conflicts` defines what conflicts and what replaces a reservation of the same id. A
         former reservation is replaced in one step; on a conflict it stays. Raises `ValueError` for mode
         `none`, which reserves nothing.
         """
-        if reservation.mode == "none":
-            raise ValueError(f"reservation {reservation.id}: mode none reserves nothing")
-        return await self._call(
-            lambda connection: self._reserve(connection, reservation, planned_on, now, headroom)
-        )
+        for wish in wishes:
+            if wish.reservation.mode == "none":
+                raise ValueError(f"reservation {wish.reservation.id}: mode none reserves nothing")
+        return await self._call(lambda connection: self._reserve_all(connection, wishes, now))
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
         """Makes the hold permanent because its workload exists. False if there is no live one."""
         return await self._call(lambda connection: self._claim(connection, reservation_id, owner_uid, now))
+
+    async def give_back(self, seen: Reservation) -> bool:
+        """Removes the reservation only as it was seen. False if it is gone, claimed since, or replaced."""
+        return await self._call(lambda connection: self._give_back(connection, seen))
 
     async def release(self, reservation_id: str) -> bool:
         """Removes the reservation. False if there is none, or if it expired before the latest known time."""
@@ -117,22 +125,21 @@ class SqliteLedger:
         live = (r for r in self._known.values() if r.expires is None or r.expires > now)
         return Book(revision, tuple(live))
 
-    def _reserve(
-        self,
-        connection: sqlite3.Connection,
-        wanted: Reservation,
-        planned_on: int,
-        now: float,
-        headroom: Headroom,
-    ) -> Reservation:
-        with self._writing(connection, now):
-            verdict = judge(wanted, planned_on, sqlite_schema.near(connection, wanted, self._known), headroom)
-            if isinstance(verdict, Blocked):
-                raise Conflict(verdict.holder)
-            if isinstance(verdict, RecordedReservation):
-                return verdict.reservation
-            sqlite_schema.insert(connection, verdict)
-            return verdict
+    def _reserve_all(self, connection: sqlite3.Connection, wishes: Sequence[Wish], now: float) -> Taken:
+        with self._writing(connection, now):  # a conflict takes back what was inserted before it
+            before = {wish.reservation.id: sqlite_schema.find(connection, wish.reservation.id) for wish in wishes}
+            held = tuple(self._reserve(connection, wish) for wish in wishes)
+        return Taken(held, frozenset(name for name, former in before.items() if former is None))
+
+    def _reserve(self, connection: sqlite3.Connection, wish: Wish) -> Reservation:
+        near = sqlite_schema.near(connection, wish.reservation, self._known)
+        verdict = judge(wish.reservation, wish.planned_on, near, wish.headroom)
+        if isinstance(verdict, Blocked):
+            raise Conflict(verdict.holder)
+        if isinstance(verdict, RecordedReservation):
+            return verdict.reservation
+        sqlite_schema.insert(connection, verdict)
+        return verdict
 
     def _claim(self, connection: sqlite3.Connection, reservation_id: str, owner_uid: str, now: float) -> bool:
         with self._writing(connection, now):
@@ -141,16 +148,22 @@ class SqliteLedger:
                 sqlite_schema.claim(connection, reservation, owner_uid)
         return reservation is not None
 
+    def _give_back(self, connection: sqlite3.Connection, seen: Reservation) -> bool:
+        with self._writing(connection, self._latest):
+            as_seen = sqlite_schema.find(connection, seen.id) == seen
+            return as_seen and sqlite_schema.delete(connection, seen.id)
+
     def _release(self, connection: sqlite3.Connection, reservation_id: str) -> bool:
         with self._writing(connection, self._latest):
             return sqlite_schema.delete(connection, reservation_id)
 
     @contextmanager
     def _writing(self, connection: sqlite3.Connection, now: float) -> Iterator[None]:
-        """A write transaction that begins by removing expired holds."""
+        """A write transaction that begins by removing holds that expired before the latest known time: a hold
+        that a book has left out once is never claimed by a call whose clock was read earlier."""
         self._latest = max(self._latest, now)
         with _transaction(connection, "BEGIN IMMEDIATE"):
-            sqlite_schema.sweep(connection, now)
+            sqlite_schema.sweep(connection, self._latest)
             yield
 
     async def _call(self, work: _Work[_Result]) -> _Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import TopologyTree
-from planner.ledger.conflicts import NodeRoom
+from planner.ledger.conflicts import Counted, NodeRoom
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id, traits_of
@@ -50,7 +50,12 @@ def headroom(snapshot: Snapshot, held: Reservation) -> dict[str, NodeRoom]:
     rooms = ((node, snapshot.plain_free_on(node)) for node in sorted(held.touched))
     return {
         node: NodeRoom(
-            free, {other.id: uses for other, uses in snapshot.holds.on(node) if other.id != held.id}
+            free,
+            {
+                other.id: Counted(other.fingerprint, uses)
+                for other, uses in snapshot.holds.on(node)
+                if other.id != held.id
+            },
         )
         for node, free in rooms
         if free is not None

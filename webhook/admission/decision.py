@@ -181,15 +181,17 @@ def _warning(decision: Decision, *warnings: str) -> Decision:
 
 
 def _validate(context: RequestContext, obj: Json) -> Decision:
-    """The validating call, on the object as it will be stored: no patch; its owner claims the reservation."""
+    """The validating call, on the object as it will be stored: no patch; its owner claims the reservation,
+    which is made again where it expired, or was given back, since the mutating call."""
     evaluation = Evaluation(context, obj)
     plan = evaluation.make_plan(obj)
     findings = run_validating(context.policies, context.request, obj, evaluation)
+    before = context.snapshot.reservations if context.snapshot is not None else ()
     refused = refusal((), findings, plan)
     return Decision(
         completed(refused or Response(True), (), findings, None, context.policies.revision),
         obj,
-        claiming(context.request, plan) if refused is None else (),
+        (*reserving(plan, before), *claiming(context.request, plan)) if refused is None else (),
         plan,
         findings=findings,
         revision=context.policies.revision,

@@ -36,6 +36,17 @@ class InFlightReservation:
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+InFlight = tuple[InFlightReservation, ...]
+
+
+async def settled(promised: InFlight) -> None:
+    """Wait until the calls that reserve these have their answers."""
+    for held in promised:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KEPT_SECONDS):
+                await held.done.wait()
+
+
 class InFlightReservations:
     """Those of one replica, by reservation id. Decisions are made in threads, so one lock guards them all."""
 
@@ -43,15 +54,16 @@ class InFlightReservations:
         self._lock = threading.Lock()
         self._by_id: dict[str, InFlightReservation] = {}
 
-    def over(self, snapshot: Snapshot, read: float) -> Snapshot:
-        """The snapshot with those that its reservations, read from the ledger at `read`, cannot hold yet."""
-        for held in self._live():
-            if not held.settled or held.settled > read:
-                snapshot = snapshot.with_reservation(held.reservation)
-        return snapshot
+    def over(self, snapshot: Snapshot, read: float) -> tuple[Snapshot, InFlight]:
+        """The snapshot with those that its reservations, read from the ledger at `read`, cannot hold yet; and
+        those."""
+        unread = tuple(held for held in self._live() if not held.settled or held.settled > read)
+        for held in unread:
+            snapshot = snapshot.with_reservation(held.reservation)
+        return snapshot, unread
 
-    def add(self, reservations: Iterable[tuple[Reservation, Headroom]], since: float) -> bool:
-        """Add all of these, unless what other threads added after `since` leaves no room for them."""
+    def add(self, reservations: Iterable[tuple[Reservation, Headroom]], since: float) -> InFlight | None:
+        """Add all of these; None where what other threads added after `since` leaves no room for them."""
         new = tuple(reservations)
         with self._lock:
             newer = [
@@ -62,35 +74,20 @@ class InFlightReservations:
             if newer and any(
                 in_the_way(reservation, 0, newer, headroom) is not None for reservation, headroom in new
             ):
-                return False
+                return None
             now = time.monotonic()
-            self._by_id |= {reservation.id: InFlightReservation(reservation, now) for reservation, _ in new}
-        return True
+            added = tuple(InFlightReservation(reservation, now) for reservation, _ in new)
+            self._by_id |= {held.reservation.id: held for held in added}
+        return added
 
-    def settle(self, ids: Iterable[str], *, kept: bool) -> None:
+    def settle(self, promised: InFlight, *, kept: bool) -> None:
         """The ledger has answered: the reservations are in it (`kept`), or not. Called on the event loop."""
         with self._lock:
-            for reservation_id in ids:
-                held = self._by_id.get(reservation_id)
-                if held is not None:
-                    held.settled = time.monotonic()
-                    held.done.set()
-                    if not kept:
-                        del self._by_id[reservation_id]
-
-    async def awaited(self, ids: Iterable[str]) -> bool:
-        """Wait for those of these that another call is reserving; False where there is none."""
-        with self._lock:
-            unsettled = [
-                self._by_id[reservation_id]
-                for reservation_id in ids
-                if reservation_id in self._by_id and not self._by_id[reservation_id].settled
-            ]
-        for held in unsettled:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(KEPT_SECONDS):
-                    await held.done.wait()
-        return bool(unsettled)
+            for held in promised:
+                held.settled = time.monotonic()
+                held.done.set()
+                if not kept and self._by_id.get(held.reservation.id) is held:
+                    del self._by_id[held.reservation.id]
 
     def _live(self) -> list[InFlightReservation]:
         now = time.monotonic()

@@ -81,6 +81,8 @@ async def _listen(
         keepalive_timeout=IDLE_SECONDS,
         auto_decompress=False,
         read_bufsize=READ_BUFFER,
+        # A caller that hangs up has given up: its call ends, and what it was the first to hold is given back.
+        handler_cancellation=True,
     )
     await runner.setup()
     assert runner.server is not None, "the runner is set up"

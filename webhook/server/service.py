@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable
+from planner.ledger.conflicts import Wish
+from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Taken
 from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase, decide
 from webhook.admission.environment import Environment
-from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve, reservation_identity
+from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
 from webhook.admission.parameters import NO_PARAMETERS
 from webhook.placement.hold import hold_of
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore
 from webhook.server.cluster_source import ClusterSource, NoCluster
-from webhook.server.in_flight import InFlightReservations
+from webhook.server.in_flight import InFlight, InFlightReservations, settled
 from webhook.server.parameters_store import ParametersStore
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
@@ -65,6 +67,8 @@ class Service:
     workers: ThreadPoolExecutor = field(default_factory=_workers)
     again: ThreadPoolExecutor = field(default_factory=_again)
     """A call whose place was taken does not queue behind later calls, or they would always be faster."""
+    undoing: set[asyncio.Task[None]] = field(default_factory=set)
+    """What gives back the places of calls that ended before their answers."""
 
     async def answer(self, request: AdmissionRequest, phase: Phase) -> Decision:
         """Decide, and unless it is a dry run carry out the decision's ledger steps.
@@ -102,26 +106,22 @@ class Service:
 
     async def _try(self, request: AdmissionRequest, phase: Phase, workers: ThreadPoolExecutor) -> Decision:
         """One decision, carried out. Raises `Conflict` where the ledger refuses it."""
-        loop = asyncio.get_running_loop()
         while True:
             read = time.monotonic()
             book = await self.ledger.book(self.clock())
-            decision = await loop.run_in_executor(workers, self._decide, request, phase, book, read)
+            draft = await self._drafted(workers.submit(self._decide, request, phase, book, read))
             if request.dry_run:
-                return decision
-            new = frozenset(step.reservation.id for step in decision.steps if isinstance(step, Reserve))
-            held = decision.plan.reservations if decision.plan is not None else ()
-            if await self.in_flight.awaited(
-                reservation.id for reservation in held if reservation.id not in new
-            ):
-                continue  # another call reserves the same gang: decide again with its outcome
+                return draft.decision
+            if draft.relied:  # another call reserves the same gang: decide again with its outcome
+                await settled(draft.relied)
+                continue
             kept = False
             try:
-                await self._do(decision, book)
+                await self._do(draft.decision)
                 kept = True
             finally:
-                self.in_flight.settle(new, kept=kept)
-            return decision
+                self.in_flight.settle(draft.promised, kept=kept)
+            return draft.decision
 
     def surroundings(self) -> tuple[PolicySet, Environment]:
         """The policies that answer now, and what the cluster gives to their decisions, with parameters."""
@@ -134,47 +134,92 @@ class Service:
         parameters = environment.parameters or NO_PARAMETERS
         return parameters.in_force(environment.settings(""), environment.namespaces)
 
-    def _decide(self, request: AdmissionRequest, phase: Phase, book: Book, read: float) -> Decision:
+    async def _drafted(self, deciding: Future[_Draft]) -> _Draft:
+        """What a thread decides. Where the call ends before, its promises end with the thread's work."""
+        loop = asyncio.get_running_loop()
+        try:
+            return await asyncio.wrap_future(deciding)
+        except asyncio.CancelledError:
+
+            def forget(decided: Future[_Draft]) -> None:
+                if not decided.cancelled() and decided.exception() is None:
+                    promised = decided.result().promised
+                    loop.call_soon_threadsafe(lambda: self.in_flight.settle(promised, kept=False))
+
+            deciding.add_done_callback(forget)
+            raise
+
+    def _decide(self, request: AdmissionRequest, phase: Phase, book: Book, read: float) -> _Draft:
         while True:
             began = time.monotonic()
             current: Snapshot | None = self.cluster.snapshot()
-            snapshot = self.in_flight.over(current.with_book(book), read) if current is not None else None
+            snapshot, unread = None, InFlight()
+            if current is not None:
+                snapshot, unread = self.in_flight.over(current.with_book(book), read)
             policies, environment = self.surroundings()
             decision = decide(request, policies, snapshot, phase, environment)
-            reservations = [
-                (step.reservation, step.headroom) for step in decision.steps if isinstance(step, Reserve)
-            ]
-            if request.dry_run or not reservations or self.in_flight.add(reservations, began):
-                return decision
+            relied = _relied(decision, unread)
+            new = [(step.reservation, step.headroom) for step in decision.steps if isinstance(step, Reserve)]
+            if request.dry_run or relied or not new:
+                return _Draft(decision, relied)
+            promised = self.in_flight.add(new, began)
+            if promised is not None:
+                return _Draft(decision, (), promised)
 
-    async def _do(self, decision: Decision, book: Book) -> None:
-        """Every step; where one fails, what this call was the first to reserve is released."""
+    async def _do(self, decision: Decision) -> None:
+        """Every step. Raises `Conflict` where the ledger refuses a place, or has lost one that was decided on."""
         now = self.clock()
-        known = {held.id for held in book.reservations}
-        new: list[str] = []
+        wishes = [
+            Wish(hold_of(step.reservation, now), step.planned_on, step.headroom)
+            for step in decision.steps
+            if isinstance(step, Reserve)
+        ]
+        if wishes:
+            await self._reserve(wishes, now)
+        for step in decision.steps:
+            match step:
+                case ReservationClaim(reservation_id, owner_uid):
+                    if not await self.ledger.claim(reservation_id, owner_uid, now):
+                        raise Conflict(reservation_id)
+                case ReservationRelease(reservation_id):
+                    await self.ledger.release(reservation_id)
+
+    async def _reserve(self, wishes: Sequence[Wish], now: float) -> None:
+        """Reserve all of these. If the call ends before its answer, what it was the first to hold is given
+        back: nobody was told of it, and until it expired it would keep others out."""
+        taking = asyncio.ensure_future(self.ledger.reserve_all(wishes, now))
         try:
-            for step in decision.steps:
-                match step:
-                    case Reserve(reservation):
-                        await self._reserve(step, now)
-                        if reservation.id not in known:
-                            new.append(reservation.id)
-                    case ReservationClaim(reservation_id, owner_uid):
-                        await self.ledger.claim(reservation_id, owner_uid, now)
-                    case ReservationRelease(reservation_id):
-                        await self.ledger.release(reservation_id)
-        except (Conflict, LedgerUnavailable):
-            for reservation_id in new:
-                await self.ledger.release(reservation_id)
+            await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            undoing = asyncio.ensure_future(self._give_back(taking))
+            self.undoing.add(undoing)
+            undoing.add_done_callback(self.undoing.discard)
             raise
 
-    async def _reserve(self, step: Reserve, now: float) -> None:
-        """Reserve. Another place for the gang, reserved by another call, is a conflict too: the answer must
-        name the place that the ledger holds."""
-        hold = hold_of(step.reservation, now)
-        held = await self.ledger.reserve(hold, step.planned_on, now, step.headroom)
-        if reservation_identity(held) != reservation_identity(hold):
-            raise Conflict(held.gang)
+    async def _give_back(self, taking: Awaitable[Taken]) -> None:
+        with suppress(Conflict, LedgerUnavailable):
+            taken = await taking
+            for reservation in taken.reservations:
+                if reservation.id in taken.new:
+                    await self.ledger.give_back(reservation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A decision before its steps. `relied`: reservations of its gangs that another call is making, which
+    may yet be refused; `promised`: those that this call is about to make."""
+
+    decision: Decision
+    relied: InFlight = ()
+    promised: InFlight = ()
+
+
+def _relied(decision: Decision, unread: InFlight) -> InFlight:
+    """Those in flight that the decision took for its own gangs' places."""
+    new = {step.reservation.id for step in decision.steps if isinstance(step, Reserve)}
+    held = decision.plan.reservations if decision.plan is not None else ()
+    replayed = {reservation.id for reservation in held} - new
+    return tuple(promise for promise in unread if promise.reservation.id in replayed)
 
 
 def controller_of(request: AdmissionRequest) -> str:

@@ -67,9 +67,10 @@ def test_the_first_by_name_is_told() -> None:
 
 
 def test_asked_again_the_gang_keeps_its_place() -> None:
-    """A plan that did not know of it, or that says the same, changes nothing."""
+    """A plan that says the same changes nothing; one that did not know of it is made again."""
     elsewhere = replace(HERE, domains=(("z", "r2"),))
-    assert judge(elsewhere, 4, [RecordedReservation(HERE, 5)]) == RecordedReservation(HERE, 5)
+    assert judge(elsewhere, 4, [RecordedReservation(HERE, 5)]) == Blocked("a")
+    assert judge(HERE, 4, [RecordedReservation(HERE, 5)]) == RecordedReservation(HERE, 5)
     assert judge(HERE, 5, [RecordedReservation(HERE, 5)]) == RecordedReservation(HERE, 5)
 
 

@@ -124,7 +124,8 @@ class Machine(RuleBasedStateMachine):
             again = False
             if there[0].state == "claimed":
                 want = replace(want, state="claimed", expires=None, owner_uid=there[0].owner_uid)
-        holder = None if again else self.holder(want, planned_on)
+        elsewhere = again and place(there[0]) != place(want)
+        holder = gang if elsewhere else None if again else self.holder(want, planned_on)
         if holder is not None:
             with pytest.raises(Conflict, match=f"^already held by {holder}$"):
                 self.do(self.ledger.reserve(want, planned_on, self.now))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.ledger.conflicts import Headroom, NodeRoom, RecordedReservation, in_the_way
+from planner.ledger.conflicts import Counted, Headroom, NodeRoom, RecordedReservation, in_the_way
 from planner.model.answer import Assignment
 from planner.model.labels import Requirement
 from planner.model.pod import PodTerm
@@ -19,6 +19,12 @@ from tests.planner.ledger.books import part
 GPU = "nvidia.com/gpu"
 PLANNED_ON = 5
 ROOM: Headroom = {"n1": NodeRoom({GPU: 7, "cpu": 64_000}, {})}
+
+
+def room(gpus, *, cpu=64_000, **counted) -> Headroom:
+    """What a plan leaves on n1, and the GPUs of the gangs that it has counted there."""
+    uses = {user(gang, taken).id: Counted("f1", {GPU: taken, "cpu": 1000}) for gang, taken in counted.items()}
+    return {"n1": NodeRoom({GPU: gpus, "cpu": cpu}, uses)}
 
 
 def user(gang, gpus, node="n1", cpu=1000):
@@ -61,7 +67,7 @@ def test_a_node_of_which_the_plan_says_nothing_is_in_the_way():
 
 def test_what_the_plan_has_counted_is_not_counted_twice():
     """The same replica was about to reserve 7 GPUs for b, so the plan of a left nothing, and b came since."""
-    full: Headroom = {"n1": NodeRoom({GPU: 0, "cpu": 0}, {user("b", 7).id: {GPU: 7, "cpu": 1000}})}
+    full = room(0, cpu=0, b=7)
     assert in_the_way(user("a", 1), PLANNED_ON, recorded(user("b", 7)), full) is None
     assert in_the_way(user("a", 1), PLANNED_ON, recorded(user("b", 8)), full) == "b"
 
@@ -84,6 +90,16 @@ def test_pods_that_keep_apart_are_in_the_way():
     assert in_the_way(replace(guarded, id="a", gang="a"), PLANNED_ON, recorded(user("b", 1)), ROOM) == "b"
 
 
+def test_another_request_under_a_name_that_was_counted_is_in_the_way_of_pods_that_keep_apart():
+    """The plan counted b, which then came with other labels: its amounts fit, its pods may not stand beside."""
+    apart = PodTerm("kubernetes.io/hostname", ((Requirement("app", "Exists"),),), attracts=False)
+    guarded = replace(user("a", 1), traits=(("worker", ReservedPodTraits(terms=(apart,))),))
+    assert in_the_way(guarded, PLANNED_ON, recorded(user("b", 1)), room(6, b=1)) is None
+    replaced = replace(user("b", 1), fingerprint="f2")
+    assert in_the_way(guarded, PLANNED_ON, recorded(replaced), room(6, b=1)) == "b"
+    assert in_the_way(user("a", 1), PLANNED_ON, recorded(replaced), room(6, b=1)) is None
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_pods_of_a_gang_on_one_node_count_each(count):
     """Three pods of 2 GPUs take 6; with 2 more that is one too many."""
@@ -94,5 +110,5 @@ def test_pods_of_a_gang_on_one_node_count_each(count):
 
 def test_an_older_reservation_of_which_the_plan_counted_less_is_in_the_way():
     """An update of b to 1 GPU was in flight when a was planned, and was refused: b still takes 8."""
-    planned: Headroom = {"n1": NodeRoom({GPU: 0, "cpu": 64_000}, {user("b", 8).id: {GPU: 1, "cpu": 1000}})}
+    planned = room(0, b=1)
     assert in_the_way(user("a", 7), PLANNED_ON, recorded(user("b", 8), since=PLANNED_ON - 1), planned) == "b"

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from planner.ledger.conflicts import Wish
 from planner.ledger.ledger import Conflict
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import reservation_id
@@ -155,11 +156,52 @@ async def test_the_same_request_again_gets_what_is_there(ledger):
 
 
 async def test_two_replicas_that_plan_one_gang_at_once_get_one_place(ledger):
-    """The second plan did not know the first one's reservation: it gets that instead of its own."""
+    """The second plan did not know the first one's reservation: it is told of it, and made again."""
     seen = (await ledger.book(1.0)).revision
     first = await ledger.reserve(whole("a", "r1"), seen, 1.0)
-    assert await ledger.reserve(whole("a", "r2"), seen, 1.0) == first
+    with pytest.raises(Conflict, match="^already held by a$"):
+        await ledger.reserve(whole("a", "r2"), seen, 1.0)
     assert (await ledger.book(1.0)).reservations == (first,)
+
+
+async def test_gangs_that_are_asked_for_together_are_taken_all_or_none(ledger):
+    """The third is in another's way: of the other two nothing is kept, and what one would replace stays."""
+    former = await ledger.reserve(whole("b", "r2"), 0, 1.0)
+    await ledger.reserve(whole("x", "r10"), 0, 1.0)
+    before = await ledger.book(1.0)
+    wishes = [whole("a", "r1"), replace(whole("b", "r2"), fingerprint="f2"), whole("c", "r10")]
+    with pytest.raises(Conflict, match="^already held by x$"):
+        await ledger.reserve_all([Wish(wanted, before.revision) for wanted in wishes], 1.0)
+    assert (await ledger.book(1.0)).reservations == before.reservations
+    taken = await ledger.reserve_all([Wish(wanted, before.revision) for wanted in wishes[:2]], 1.0)
+    assert taken.reservations == tuple(wishes[:2])
+    assert taken.new == {reservation_id("a")}
+    assert former not in (await ledger.book(1.0)).reservations
+
+
+async def test_gangs_that_are_asked_for_together_are_in_each_others_way(ledger):
+    """Two of one call want one rack: neither gets it."""
+    with pytest.raises(Conflict, match="^already held by a$"):
+        await ledger.reserve_all([Wish(whole("a", "r1"), 0), Wish(whole("b", "r1"), 0)], 1.0)
+    assert await held(ledger) == set()
+
+
+async def test_a_reservation_is_given_back_only_as_it_was_seen(ledger):
+    """Once its workload has claimed it, whoever made it can no longer take it back."""
+    first = await ledger.reserve(whole("a", "r1"), 0, 1.0)
+    await ledger.claim(first.id, "uid", 1.0)
+    assert not await ledger.give_back(first)
+    other = await ledger.reserve(whole("b", "r2"), 0, 1.0)
+    assert await ledger.give_back(other)
+    assert not await ledger.give_back(other)
+    assert await held(ledger) == {"a"}
+
+
+async def test_a_hold_that_a_book_left_out_is_not_claimed_by_a_call_that_began_earlier(ledger):
+    """Its clock was read before the hold expired; meanwhile the place was shown as free."""
+    first = await ledger.reserve(whole("a", "r1", expires=10.0), 0, 1.0)
+    assert await held(ledger, now=11.0) == set()
+    assert not await ledger.claim(first.id, "uid", 9.0)
 
 
 async def test_a_gang_whose_place_went_is_moved_and_stays_claimed(ledger):

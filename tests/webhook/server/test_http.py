@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from planner.ledger.conflicts import NO_HEADROOM, Headroom
-from planner.ledger.ledger import LedgerUnavailable
+from planner.ledger.conflicts import Wish
+from planner.ledger.ledger import LedgerUnavailable, Taken
 from planner.ledger.sqlite import SqliteLedger
-from planner.model.reservation import Book, Reservation
+from planner.model.reservation import Book
 from tests.webhook.calls import EXAMPLES, Serve, clusters, example, review
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import NoCluster
@@ -102,9 +103,7 @@ async def test_a_ledger_that_cannot_be_written_refuses_in_words_and_the_server_s
     """No place is promised that could not be kept."""
 
     class Broken(SqliteLedger):
-        async def reserve(
-            self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
-        ) -> Reservation:
+        async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
             raise LedgerUnavailable("bayplan.db: the disk is full; free space on its file system and retry")
 
     ledger = Broken(tmp_path / "broken.db")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.ledger.conflicts import NO_HEADROOM, Headroom
-from planner.ledger.ledger import Conflict, LedgerUnavailable
+from planner.ledger.conflicts import Wish
+from planner.ledger.ledger import Conflict, LedgerUnavailable, Taken
 from planner.ledger.sqlite import SqliteLedger
-from planner.model.reservation import Reservation
 from tests.webhook.calls import Serve, example
 
 
@@ -20,13 +20,11 @@ class Slow(SqliteLedger):
 
     late = 0
 
-    async def reserve(
-        self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
-    ) -> Reservation:
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
         """As ever, a little later."""
         await asyncio.sleep(0.05)
         try:
-            return await super().reserve(reservation, planned_on, now, headroom)
+            return await super().reserve_all(wishes, now)
         except Conflict:
             self.late += 1
             raise
@@ -67,12 +65,10 @@ async def test_a_promise_that_was_not_kept_is_in_nobodys_way(serve: Serve, tmp_p
     class Refusing(Slow):
         refuses = True
 
-        async def reserve(
-            self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
-        ) -> Reservation:
+        async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
             if self.refuses:
                 raise LedgerUnavailable("the disk is full")
-            return await super().reserve(reservation, planned_on, now, headroom)
+            return await super().reserve_all(wishes, now)
 
     ledger = Refusing(tmp_path / "book.db")
     async with serve("superpod-32", ledger=ledger) as asked:

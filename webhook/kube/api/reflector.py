@@ -98,8 +98,9 @@ class Reflector:
             self._held = []
             try:
                 items, version = await self.api.list(self.path, self.handler.read, **self.query)
-                self._listed = max(self._listed, int(version))
-                self.handler.replaced(items, self._listed)
+                if int(version) >= self._listed:  # else the watch began anew meanwhile, with a newer list
+                    self._listed = int(version)
+                    self.handler.replaced(items, self._listed)
             finally:
                 held, self._held = self._held, None
                 for event in held:

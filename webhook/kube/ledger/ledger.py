@@ -10,12 +10,12 @@ Invariants 1, 3, 4 and 7 rest on one object (`commits.LEDGER`), see docs/decisio
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from planner.ledger.conflicts import NO_HEADROOM, Headroom
-from planner.ledger.ledger import LedgerUnavailable
+from planner.ledger.conflicts import NO_HEADROOM, Headroom, Wish
+from planner.ledger.ledger import LedgerUnavailable, Taken
 from planner.model.reservation import Book, Reservation
 from webhook.kube.api.client import Api, ApiError, Unreachable
 from webhook.kube.api.reflector import Reflector
@@ -76,14 +76,21 @@ class KubeLedger:
     async def reserve(
         self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
     ) -> Reservation:
-        """Take the reservation whole, or raise `Conflict`; `planner.ledger.conflicts` has the rules.
+        """`reserve_all` for one reservation; gives it as the book has it."""
+        taken = await self.reserve_all([Wish(reservation, planned_on, headroom)], now)
+        return taken.reservations[0]
+
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+        """Take all of these in one commit, or none and raise `Conflict`; `planner.ledger.conflicts` has the
+        rules.
 
         Raises `ValueError` for mode `none`, which reserves nothing, and `LedgerUnavailable`.
         """
-        if reservation.mode == "none":
-            raise ValueError(f"reservation {reservation.id}: mode none reserves nothing")
+        for wish in wishes:
+            if wish.reservation.mode == "none":
+                raise ValueError(f"reservation {wish.reservation.id}: mode none reserves nothing")
         async with _reachable():
-            return await self._writer.ask(reservation, planned_on, now, headroom)
+            return await self._writer.ask(wishes, now)
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
         """The workload exists: the hold no longer expires. False where none is live."""

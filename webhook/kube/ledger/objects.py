@@ -1,4 +1,8 @@
-"""The Reservation objects as they are known here: by the watch, by lists, and by our own writes."""
+"""The Reservation objects as they are known here: by the watch, by lists, and by reads and writes of single ones.
+
+Only the watch and lists tell up to which commit the book is known: they show the objects in the order of their
+changes, or all of them. A read of a single object shows that object alone, and commits before it may be unseen.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,10 @@ from dataclasses import dataclass, field
 from webhook.kube.api.client import Event, Json
 from webhook.kube.ledger import commits
 from webhook.kube.ledger.commits import Entry, Turn
+
+DEAD = 10_000
+"""UIDs of deleted objects that are remembered: more than are deleted while one answer or event is on its way."""
+
 
 log = logging.getLogger("bayplan")
 
@@ -23,9 +31,12 @@ class Objects:
     """Set, and replaced by a fresh one, with every change."""
     said: dict[str, str] = field(default_factory=dict)
     newest: int = 0
-    """The last commit of which something was seen."""
+    """The last commit of which the watch or a list has shown something."""
     of_newest: set[str] = field(default_factory=set)
-    """The names of its reservations that were seen applied, whatever became of them since."""
+    """The names of its reservations that were shown applied, whatever became of them since."""
+    dead: dict[str, None] = field(default_factory=dict)
+    """The UIDs of objects that were deleted, the oldest first. A state of one that comes later is not taken:
+    a watch that lags, or an answer that was overtaken, would bring it back."""
 
     def read(self, item: Json) -> Json:
         """All of it: the last commit is compared with it."""
@@ -34,8 +45,9 @@ class Objects:
     def replaced(self, items: Iterable[Json], version: int) -> None:
         """These were all objects at a resource version; what we wrote later stays."""
         later = {name: entry for name, entry in self.entries.items() if int(entry.version) > version}
-        self.entries = {item["metadata"]["name"]: self._entry(item) for item in items} | later
-        for entry in self.entries.values():
+        listed = [self._entry(item) for item in items]
+        self.entries = {entry.name: entry for entry in listed if entry.uid not in self.dead} | later
+        for entry in listed:
             self._note(entry)
         self._wake()
 
@@ -45,26 +57,30 @@ class Objects:
             metadata = event.object["metadata"]
             self.gone(metadata["name"], metadata["uid"])
         else:
-            self.stored(event.object)
+            self._note(self.stored(event.object))
 
-    def stored(self, document: Json) -> None:
-        """One object, unless a newer state of it is known."""
+    def stored(self, document: Json) -> Entry:
+        """One object as it was read or written, unless a newer state of it is known."""
         entry = self._entry(document)
         known = self.entries.get(entry.name)
-        if known is None or int(known.version) < int(entry.version):
+        if entry.uid not in self.dead and (known is None or int(known.version) < int(entry.version)):
             self.entries[entry.name] = entry
-        self._note(entry)
         self._wake()
+        return entry
 
     def gone(self, name: str, uid: str) -> None:
         """The object was deleted."""
+        self.dead[uid] = None
+        if len(self.dead) > DEAD:
+            del self.dead[next(iter(self.dead))]
         known = self.entries.get(name)
         if known is not None and known.uid == uid:
             del self.entries[name]
         self._wake()
 
     def has_seen(self, turn: Turn) -> bool:
-        """Whether a commit was seen applied, whole. Objects change in its order, so all before were too."""
+        """Whether a commit was shown applied, whole. Objects change in the order of commits, so all before it
+        were shown too."""
         names = {intent.name for intent in turn.intents}
         return self.newest > turn.seq or (self.newest == turn.seq > 0 and names <= self.of_newest)
 

@@ -35,7 +35,7 @@ class BookView:
         self.objects = Objects()
         self.reflector = Reflector(api, commits.RESERVATIONS, self.objects)
         self._complete = -1
-        """The commit up to which a list has shown the book."""
+        """The commit up to which a list, or a commit of our own on top of a known book, has shown the book."""
         self._reading = asyncio.Lock()
         self._next: asyncio.Task[Turn] | None = None
 
@@ -110,7 +110,11 @@ class BookView:
     async def relist(self, turn: Turn) -> None:
         """List the book, which then is known at least as of this commit."""
         await self.reflector.relist()
-        self._complete = max(self._complete, turn.seq)
+        self.complete(turn.seq)
+
+    def complete(self, seq: int) -> None:
+        """The book is known as of this commit: all before it are, and what it holds was read or written."""
+        self._complete = max(self._complete, seq)
 
     async def find(self, name: str) -> Entry | None:
         """The committed entry of a name, None where there is none."""
@@ -124,12 +128,14 @@ class BookView:
 
     async def look(self, name: str) -> Json | None:
         """The object as it is, None where there is none; the picture takes it up."""
+        known = self.objects.entries.get(name)
         try:
             found = await self.api.get(path(name))
         except ApiError as error:
             if error.status != 404:
                 raise
-            self.objects.entries.pop(name, None)
+            if known is not None:  # one that was made since the read was answered stays
+                self.objects.gone(name, known.uid)
             return None
         self.objects.stored(found)
         return found

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from planner.ledger.conflicts import NO_HEADROOM, Blocked, Headroom, RecordedReservation, judge
-from planner.ledger.ledger import Conflict, LedgerUnavailable
+from planner.ledger.conflicts import Blocked, RecordedReservation, Wish, judge
+from planner.ledger.ledger import Conflict, LedgerUnavailable, Taken
 from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.api.client import ApiError, Unreachable
 from webhook.kube.ledger import commits
@@ -18,11 +18,11 @@ from webhook.kube.ledger.commits import Entry, Turn
 from webhook.kube.ledger.view import Again, BookView, ledger_path, lives
 
 BATCH = 32
-"""Wishes that one commit carries at most."""
+"""Calls that one commit answers at most."""
 
 
 COMMIT_SECONDS = 3.5
-"""How long a wish is tried for; inside the webhook's own deadline."""
+"""How long a call is tried for; inside the webhook's own deadline."""
 
 
 _NEWEST = 2**62
@@ -33,17 +33,20 @@ log = logging.getLogger("bayplan")
 
 
 @dataclass(slots=True)
-class Wish:
-    """One reservation that somebody waits for. `until`: the event loop's time at which that is over."""
+class Waiting:
+    """A call that waits for its wishes, all or none. `until`: the event loop's time at which that is over."""
 
-    wanted: Reservation
-    planned_on: int
+    wishes: tuple[Wish, ...]
     now: float
     until: float
-    answer: asyncio.Future[Reservation]
-    headroom: Headroom = field(default_factory=dict)
+    answer: asyncio.Future[Taken]
 
-    def settle(self, outcome: Reservation | Exception) -> None:
+    @property
+    def gangs(self) -> set[str]:
+        """The gangs that it asks for."""
+        return {wish.reservation.gang for wish in self.wishes}
+
+    def settle(self, outcome: Taken | Exception) -> None:
         """Answer, unless nobody waits any more."""
         if self.answer.done():
             return
@@ -53,7 +56,19 @@ class Wish:
             self.answer.set_result(outcome)
 
 
-Judged = tuple[Wish, Reservation | RecordedReservation | Blocked]
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a call can have: `taken`, of which `stored` is to be committed. `pending`: a part of it is what an
+    earlier call of the same batch is about to take. `holder`: who is in the way; nothing is taken then."""
+
+    taken: Taken
+    stored: tuple[Reservation, ...] = ()
+    kept: frozenset[str] = frozenset()
+    pending: bool = False
+    holder: str = ""
+
+
+NOTHING = Taken((), frozenset())
 
 
 class Writer:
@@ -61,57 +76,53 @@ class Writer:
 
     def __init__(self, view: BookView) -> None:
         self._view = view
-        self._wishes: deque[Wish] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._wake = asyncio.Event()
         self._spare: set[str] = set()
         """Objects that were made for wishes which then lost."""
 
-    async def ask(
-        self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
-    ) -> Reservation:
-        """Take it, or raise `Conflict` or `LedgerUnavailable`."""
+    async def ask(self, wishes: Sequence[Wish], now: float) -> Taken:
+        """Take them all, or raise `Conflict` or `LedgerUnavailable`."""
         loop = asyncio.get_running_loop()
-        wish = Wish(
-            reservation, planned_on, now, loop.time() + COMMIT_SECONDS, loop.create_future(), headroom
-        )
-        while (newer := self._overtaken(wish)) is not None:
-            if await self._stands(newer.holder):
-                raise Conflict(newer.holder)  # at once: it is to be planned anew
-        self._wishes.append(wish)
+        call = Waiting(tuple(wishes), now, loop.time() + COMMIT_SECONDS, loop.create_future())
+        while holder := self._overtaken(call):
+            if await self._stands(holder):
+                raise Conflict(holder)  # at once: it is to be planned anew
+        self._waiting.append(call)
         self._wake.set()
-        return await wish.answer
+        return await call.answer
 
     async def run(self) -> None:
         """For ever."""
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._wishes:
+            while self._waiting:
                 await self._grant()
             await self._tidy()
 
     def stop(self) -> None:
         """What waits is not tried any more."""
-        while self._wishes:
-            self._wishes.popleft().settle(LedgerUnavailable("this replica stops"))
+        while self._waiting:
+            self._waiting.popleft().settle(LedgerUnavailable("this replica stops"))
 
     async def _grant(self) -> None:
         """Answer what waits, and what comes meanwhile as far as it goes into one commit."""
         pause, why = 0.005, "other replicas were faster for too long; retry"
-        batch: list[Wish] = []
+        batch: list[Waiting] = []
         while True:
-            batch = [wish for wish in batch if not wish.answer.done()]
-            while self._wishes and len(batch) < BATCH:
-                batch.append(self._wishes.popleft())
+            batch = [call for call in batch if not call.answer.done()]
+            while self._waiting and len(batch) < BATCH:
+                batch.append(self._waiting.popleft())
             if not batch:
                 return
             try:
-                async with asyncio.timeout_at(min(wish.until for wish in batch)):
+                async with asyncio.timeout_at(min(call.until for call in batch)):
                     await self._commit(batch)
                     await asyncio.sleep(0)
             except TimeoutError:
                 over = asyncio.get_running_loop().time()
-                _settle([wish for wish in batch if wish.until <= over], LedgerUnavailable(why))
+                _settle([call for call in batch if call.until <= over], LedgerUnavailable(why))
             except (Again, Unreachable) as error:
                 # After no answer the commit may stand or not: the next look at the book tells.
                 why = str(error) or why
@@ -124,23 +135,24 @@ class Writer:
             except asyncio.CancelledError:
                 _settle(batch, LedgerUnavailable("this replica stops"))
                 raise
-            except Exception as error:  # the writer must outlive a bad wish
+            except Exception as error:  # the writer must outlive a bad call
                 log.error("ledger: %s", type(error).__name__, exc_info=error)
                 _settle(batch, LedgerUnavailable(f"an internal error ({type(error).__name__})"))
 
-    async def _commit(self, batch: Sequence[Wish]) -> None:
-        """Judge the wishes against the whole book, and commit those that can be granted together."""
+    async def _commit(self, batch: Sequence[Waiting]) -> None:
+        """Judge the calls against the whole book, and commit those that can be granted together."""
         turn = await self._view.caught_up()
-        for entry in self._view.expired(max(wish.now for wish in batch)):
+        for entry in self._view.expired(max(call.now for call in batch)):
             await self._view.delete(entry)  # on the condition that nobody claimed it meanwhile
-        chosen = await self._chosen(batch, turn)
-        if not chosen:
+        granted = [(call, judged) for call, judged in await self._confirmed(batch) if self._granted(call, judged)]
+        stored = [reservation for _, judged in granted for reservation in judged.stored]
+        if not stored:
             return
-        places = await asyncio.gather(*(self._place(taken) for _, taken in chosen))
+        places = await asyncio.gather(*map(self._place, stored))
         seq = turn.seq + 1
         intents = [
-            commits.intent_for(taken, place.uid, seq)
-            for (_, taken), place in zip(chosen, places, strict=True)
+            commits.intent_for(reservation, place.uid, seq)
+            for reservation, place in zip(stored, places, strict=True)
         ]
         try:
             written = commits.ledger_object(seq, turn.version, intents)
@@ -149,37 +161,37 @@ class Writer:
             if error.status == 409:
                 raise Again from None
             raise
-        there = await asyncio.gather(
+        applied = await asyncio.gather(
             *(self._view.apply(one, at.version) for one, at in zip(intents, places, strict=True))
         )
-        for (wish, taken), stands in zip(chosen, there, strict=True):
-            if stands:  # else its object was deleted meanwhile, and it is judged again
-                wish.settle(taken)
+        self._view.complete(seq)
+        gone = {reservation.id for reservation, there in zip(stored, applied, strict=True) if not there}
+        for call, judged in granted:
+            if not any(reservation.id in gone for reservation in judged.stored):
+                call.settle(judged.taken)  # else an object was deleted meanwhile, and it is judged again
 
-    async def _chosen(self, batch: Sequence[Wish], turn: Turn) -> list[tuple[Wish, Reservation]]:
-        """Those that can be taken; the others are answered."""
-        chosen: list[tuple[Wish, Reservation]] = []
-        for wish, found in await self._confirmed(batch):
-            if isinstance(found, Blocked):
-                self._spare.add(wish.wanted.id)
-                wish.settle(Conflict(found.holder))
-            elif isinstance(found, Reservation):
-                chosen.append((wish, found))
-            elif found.since <= turn.seq:
-                # One that this batch itself is about to take is answered with the one who took it first.
-                wish.settle(found.reservation)
-        return chosen
+    def _granted(self, call: Waiting, judged: Judged) -> bool:
+        """Whether something is to be committed for a call; where that is known not to be, it is answered."""
+        if judged.holder:
+            self._spare |= {wish.reservation.id for wish in call.wishes}
+            call.settle(Conflict(judged.holder))
+        elif not judged.stored and not judged.pending:
+            call.settle(judged.taken)
+        return bool(judged.stored) and not judged.pending
 
-    async def _confirmed(self, batch: Sequence[Wish]) -> list[Judged]:
-        """The outcomes, of which none is blocked by what was released and the watch has not told of yet."""
-        looked_at = {wish.wanted.gang for wish in batch}
+    async def _confirmed(self, batch: Sequence[Waiting]) -> list[tuple[Waiting, Judged]]:
+        """What each call can have. What is in the way or kept was looked up: the watch may not have told yet
+        that it was released."""
+        asked = set[str]().union(*(call.gangs for call in batch))
+        looked_at: set[str] = set()
         while True:
             outcomes = self._judged(batch)
-            holders = {found.holder for _, found in outcomes if isinstance(found, Blocked)} - looked_at
-            if not holders:
+            holders = {judged.holder for _, judged in outcomes if judged.holder} - asked
+            doubtful = holders.union(*(judged.kept for _, judged in outcomes)) - looked_at
+            if not doubtful:
                 return outcomes
-            await asyncio.gather(*map(self._stands, holders))
-            looked_at |= holders
+            await asyncio.gather(*map(self._stands, doubtful))
+            looked_at |= doubtful
 
     async def _stands(self, gang: str) -> bool:
         """Whether the gang's reservation is there still; the view takes up what is found."""
@@ -188,22 +200,26 @@ class Writer:
         entry = self._view.objects.entries.get(name)
         return entry is not None and entry.kept is not None
 
-    def _overtaken(self, wish: Wish) -> Blocked | None:
-        """Who took a part of the place after it was planned, and before it was asked for."""
-        live = [kept for kept in self._view.kept() if lives(kept.reservation, wish.now)]
-        newer = [recorded for recorded in live if recorded.since > wish.planned_on]
-        found = judge(wish.wanted, wish.planned_on, newer, wish.headroom)
-        return found if isinstance(found, Blocked) else None
+    def _overtaken(self, call: Waiting) -> str:
+        """Who took a part of the place after it was planned, and before it was asked for; "" where nobody did."""
+        live = [kept for kept in self._view.kept() if lives(kept.reservation, call.now)]
+        for wish in call.wishes:
+            newer = [kept for kept in live if kept.since > wish.planned_on]
+            found = judge(wish.reservation, wish.planned_on, newer, wish.headroom)
+            if isinstance(found, Blocked):
+                return found.holder
+        return ""
 
-    def _judged(self, batch: Iterable[Wish]) -> list[Judged]:
-        """The outcome of each wish, each seeing those granted before it as the newest of the book."""
+    def _judged(self, batch: Iterable[Waiting]) -> list[tuple[Waiting, Judged]]:
+        """The outcome of each call, each seeing those granted before it as the newest of the book."""
         book = {kept.reservation.id: kept for kept in self._view.kept()}
-        result: list[Judged] = []
-        for wish in batch:
-            outcome = judge(wish.wanted, wish.planned_on, book.values(), wish.headroom)
-            if isinstance(outcome, Reservation):
-                book[outcome.id] = RecordedReservation(outcome, _NEWEST)
-            result.append((wish, outcome))
+        result: list[tuple[Waiting, Judged]] = []
+        for call in batch:
+            judged = _judge_call(call, book)
+            if not judged.pending:
+                for reservation in judged.stored:
+                    book[reservation.id] = RecordedReservation(reservation, _NEWEST)
+            result.append((call, judged))
         return result
 
     async def _place(self, reservation: Reservation) -> Entry:
@@ -224,13 +240,38 @@ class Writer:
 
     async def _tidy(self) -> None:
         """Away with objects whose wishes lost and did not come again, while there is nothing else to do."""
-        while self._spare and not self._wishes:
+        while self._spare and not self._waiting:
             entry = self._view.objects.entries.get(self._spare.pop())
             if entry is not None and not entry.since:
                 with suppress(Again, ApiError):
                     await self._view.delete(entry)
 
 
-def _settle(wishes: Iterable[Wish], outcome: Exception) -> None:
-    for wish in wishes:
-        wish.settle(outcome)
+def _judge_call(call: Waiting, book: Mapping[str, RecordedReservation]) -> Judged:
+    """All of a call's wishes, each seeing those before it, or who is in the way of one."""
+    around = dict(book)
+    held: list[Reservation] = []
+    stored: list[Reservation] = []
+    kept: list[RecordedReservation] = []
+    for wish in call.wishes:
+        found = judge(wish.reservation, wish.planned_on, around.values(), wish.headroom)
+        if isinstance(found, Blocked):
+            return Judged(NOTHING, holder=found.holder)
+        if isinstance(found, RecordedReservation):
+            kept.append(found)
+            held.append(found.reservation)
+        else:
+            around[found.id] = RecordedReservation(found, _NEWEST)
+            stored.append(found)
+            held.append(found)
+    return Judged(
+        Taken(tuple(held), frozenset(reservation.id for reservation in stored if reservation.id not in book)),
+        tuple(stored),
+        frozenset(one.reservation.gang for one in kept if one.since < _NEWEST),
+        any(one.since == _NEWEST for one in kept),
+    )
+
+
+def _settle(calls: Iterable[Waiting], outcome: Exception) -> None:
+    for call in calls:
+        call.settle(outcome)

@@ -117,9 +117,9 @@ def test_a_commit_is_seen_when_all_of_it_was_even_if_it_went_since():
     known = Objects()
     intents = tuple(commits.Intent(name, f"uid-{name}", {}, {}) for name in ("a", "b"))
     turn = commits.Turn(4, "99", intents)
-    known.stored(reservation("a", 5, since=4))
+    known.changed(Event("MODIFIED", reservation("a", 5, since=4)))
     assert not known.has_seen(turn)
-    known.stored(reservation("b", 6, since=4))
+    known.changed(Event("MODIFIED", reservation("b", 6, since=4)))
     known.changed(Event("DELETED", reservation("a", 8, since=4)))
     assert known.has_seen(turn)
 
@@ -127,8 +127,27 @@ def test_a_commit_is_seen_when_all_of_it_was_even_if_it_went_since():
 def test_a_later_commit_shows_that_the_earlier_ones_were_applied():
     """No writer commits before the last commit is applied."""
     known = Objects()
-    known.stored(reservation("c", 9, since=5))
+    known.changed(Event("MODIFIED", reservation("c", 9, since=5)))
     assert known.has_seen(commits.Turn(4, "1", (commits.Intent("a", "uid-a", {}, {}),)))
+
+
+def test_a_read_of_one_object_shows_no_commit():
+    """The watch lags: what else was committed before is not known yet."""
+    known = Objects()
+    known.stored(reservation("c", 9, since=5))
+    assert not known.has_seen(commits.Turn(5, "1", (commits.Intent("c", "uid-c", {}, {}),)))
+    assert not known.has_seen(commits.Turn(4, "1", (commits.Intent("a", "uid-a", {}, {}),)))
+
+
+def test_an_object_that_was_deleted_does_not_come_back():
+    """We deleted it, or read it before somebody else did; the watch tells of its former states later."""
+    known = Objects()
+    known.stored(reservation("a", 7, since=2))
+    known.gone("a", reservation("a", 7)["metadata"]["uid"])
+    known.changed(Event("MODIFIED", reservation("a", 6, since=1)))
+    known.stored(reservation("a", 7, since=2))
+    known.replaced([reservation("a", 7, since=2)], 7)
+    assert known.entries == {}
 
 
 def test_an_object_without_a_commit_counts_for_nothing():

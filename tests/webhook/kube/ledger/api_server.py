@@ -1,0 +1,193 @@
+"""An API server in memory, and clients whose watch tells of a change only when a test lets it.
+
+Objects, resource versions, UIDs and preconditions are as the API server has them. Time is virtual
+(`VirtualTime`): a pause of seconds passes at once, in the order in which pauses end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import selectors
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+from webhook.kube.api.client import Api, ApiError, Event, Json
+
+EVERYTHING = 2**62
+COLLECTION = 4
+"""Slashes in the path of a collection: /apis/GROUP/VERSION/RESOURCE."""
+
+
+class ApiServer:
+    """Stored objects by path, and every change so far."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.objects: dict[str, Json] = {}
+        self.changes: list[tuple[str, str, Json]] = []
+        """Collection, type of event and object of each change, by resource version."""
+        self.clients: list[Client] = []
+
+    def client(self) -> Client:
+        """A client of its own; its watch tells everything at once."""
+        self.clients.append(Client(self))
+        return self.clients[-1]
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None) -> Json:
+        """Answer one call. Raises `ApiError`."""
+        match method:
+            case "GET":
+                return copy.deepcopy(self._at(path)) if path in self.objects else self._listed(path)
+            case "POST":
+                return self._created(path, dict(body or {}))
+            case "PUT":
+                return self._stored(path, "MODIFIED", dict(body or {}), self._at(path))
+            case "PATCH":
+                stored = self._at(path)
+                return self._stored(path, "MODIFIED", _merged(stored, body or {}), stored)
+        stored = self._at(path)
+        _check((body or {}).get("preconditions") or {}, stored)
+        del self.objects[path]
+        return self._changed(path, "DELETED", stored)
+
+    def _at(self, path: str) -> Json:
+        if path not in self.objects:
+            raise ApiError(404, "NotFound", f"{path} not found")
+        return self.objects[path]
+
+    def _listed(self, path: str) -> Json:
+        if path.count("/") != COLLECTION:
+            raise ApiError(404, "NotFound", f"{path} not found")
+        items = [copy.deepcopy(found) for name, found in self.objects.items() if _collection(name) == path]
+        return {"items": items, "metadata": {"resourceVersion": str(self.version)}}
+
+    def _created(self, collection: str, document: Json) -> Json:
+        path = f"{collection}/{document['metadata']['name']}"
+        if path in self.objects:
+            raise ApiError(409, "AlreadyExists", f"{path} already exists")
+        document["metadata"] = {**document["metadata"], "uid": f"uid-{self.version}"}
+        return self._stored(path, "ADDED", document, document)
+
+    def _stored(self, path: str, kind: str, document: Json, former: Json) -> Json:
+        _check(document["metadata"], former)
+        document["metadata"] = {**former["metadata"], **document["metadata"]}
+        self.objects[path] = document
+        return self._changed(path, kind, document)
+
+    def _changed(self, path: str, kind: str, document: Json) -> Json:
+        self.version += 1
+        stored = copy.deepcopy(document)
+        stored["metadata"]["resourceVersion"] = str(self.version)
+        if kind != "DELETED":
+            self.objects[path] = stored
+        self.changes.append((_collection(path), kind, stored))
+        for client in self.clients:
+            client.wake()
+        return copy.deepcopy(stored)
+
+
+class Client(Api):
+    """One user of the server. `shown`: the resource version up to which its watches tell of changes.
+
+    `before` is awaited before each call is answered, with its method and path.
+    """
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._news = asyncio.Event()
+        self.shown = EVERYTHING
+        self.calls: list[tuple[str, str]] = []
+        self.before: Callable[[str, str], Awaitable[None]] = _at_once
+
+    def hold(self) -> None:
+        """The watch tells of nothing that comes from now on."""
+        self.shown = self._server.version
+
+    def show(self, changes: int = EVERYTHING) -> None:
+        """The watch tells of so many changes more."""
+        self.shown = min(self.shown + changes, EVERYTHING)
+        self.wake()
+
+    def wake(self) -> None:
+        """Whoever watches looks again."""
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def watch(self, path: str, version: str, **query: str) -> AsyncIterator[Event]:
+        """Changes after a resource version, up to what is shown."""
+        yield Event("OPENED", {})
+        told = int(version)
+        while True:
+            news = self._news
+            while told < min(self._server.version, self.shown):
+                collection, kind, document = self._server.changes[told]
+                told += 1
+                if collection == path:
+                    yield Event(kind, copy.deepcopy(document))  # type: ignore[arg-type]
+            await news.wait()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+    ) -> Json:
+        self.calls.append((method, path))
+        await self.before(method, path)
+        found = self._server.call(method, path, copy.deepcopy(body))
+        await asyncio.sleep(0)
+        return found
+
+
+async def _at_once(method: str, path: str) -> None:
+    await asyncio.sleep(0)
+
+
+def _collection(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _check(conditions: Mapping[str, Any], stored: Json) -> None:
+    for key in ("uid", "resourceVersion"):
+        if conditions.get(key) and conditions[key] != stored["metadata"].get(key):
+            raise ApiError(409, "Conflict", f"the {key} changed")
+
+
+def _merged(stored: Json, patch: Mapping[str, Any]) -> Json:
+    result = dict(stored)
+    for key, value in patch.items():
+        result[key] = _merged(result.get(key) or {}, value) if isinstance(value, Mapping) else value
+    return {key: value for key, value in result.items() if value is not None}
+
+
+class VirtualTime(asyncio.SelectorEventLoop):
+    """An event loop on which nothing waits in earnest: where all wait, time goes on to the next pause's end."""
+
+    def __init__(self) -> None:
+        super().__init__(_Skipping(self))
+        self.now = 0.0
+
+    def time(self) -> float:
+        """Virtual seconds."""
+        return self.now
+
+
+class _Skipping(selectors.DefaultSelector):
+    def __init__(self, loop: VirtualTime) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """What is ready now; else the time passes."""
+        ready = super().select(0)
+        if not ready and timeout is None:
+            raise RuntimeError("everything waits for ever")
+        if not ready and timeout:
+            self._loop.now += timeout
+        return ready

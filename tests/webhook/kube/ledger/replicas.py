@@ -1,0 +1,44 @@
+"""Replicas' ledgers on an API server in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from planner.ledger.ledger import Conflict
+from planner.model.reservation import Reservation
+from tests.webhook.kube.ledger.api_server import ApiServer, Client, VirtualTime
+from webhook.kube.ledger.ledger import KubeLedger
+
+NOW = 2.0
+
+
+def run(script: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a script on virtual time."""
+    with asyncio.Runner(loop_factory=VirtualTime) as runner:
+        runner.run(script())
+
+
+async def started(server: ApiServer) -> tuple[KubeLedger, Client]:
+    """A replica's ledger that knows the book, and its client."""
+    client = server.client()
+    ledger = KubeLedger(client)
+    await ledger.start()
+    while ledger.waiting():
+        await asyncio.sleep(0.01)
+    return ledger, client
+
+
+async def outcome(ledger: KubeLedger, wanted: Reservation, planned_on: int = 0) -> str:
+    """ "taken", or the name of the gang that is in the way."""
+    try:
+        await ledger.reserve(wanted, planned_on, NOW)
+    except Conflict as conflict:
+        return conflict.holder
+    return "taken"
+
+
+async def holders(ledger: KubeLedger) -> set[str]:
+    """The gangs in the book."""
+    return {reservation.gang for reservation in (await ledger.book(NOW)).reservations}
