@@ -80,7 +80,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A reservation conflicts; `holder` is the first gang by name, the same gang where it has another place."""
+    """A reservation conflicts; `holder` is the first gang by name, or the gang itself at another place."""
 
     holder: str
 

@@ -127,7 +127,9 @@ class SqliteLedger:
 
     def _reserve_all(self, connection: sqlite3.Connection, wishes: Sequence[Wish], now: float) -> Taken:
         with self._writing(connection, now):  # a conflict takes back what was inserted before it
-            before = {wish.reservation.id: sqlite_schema.find(connection, wish.reservation.id) for wish in wishes}
+            before = {
+                wish.reservation.id: sqlite_schema.find(connection, wish.reservation.id) for wish in wishes
+            }
             held = tuple(self._reserve(connection, wish) for wish in wishes)
         return Taken(held, frozenset(name for name, former in before.items() if former is None))
 

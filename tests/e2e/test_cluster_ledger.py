@@ -103,10 +103,13 @@ async def test_a_batch_of_wishes_is_one_commit(kubeconfig: Path) -> None:
 
 
 async def test_asked_again_a_gang_keeps_its_place_and_another_request_replaces_it(kubeconfig: Path) -> None:
-    """The same fingerprint gives what is there, on any replica; another one takes its place in one step."""
+    """The same place again gives what is there, on any replica; a plan of another place that did not know of
+    it is made again; another request takes its place in one step."""
     async with ledgers(kubeconfig, 2) as (one, other):
         first = await one.reserve(rack("r1", "research/Job/a"), 0, NOW)
-        assert await other.reserve(rack("r2", "research/Job/a"), 0, NOW) == first
+        assert await other.reserve(rack("r1", "research/Job/a"), 0, NOW) == first
+        assert await taken(other, rack("r2", "research/Job/a")) == "research/Job/a"
+        assert (await one.book(NOW)).reservations == (first,)
         moved = rack("r2", "research/Job/a", fingerprint="g")
         assert await other.reserve(moved, 0, NOW) == moved
         assert (await one.book(NOW)).reservations == (moved,)

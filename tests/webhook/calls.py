@@ -17,7 +17,9 @@ from webhook.cli.inputs import shipped
 from webhook.files.reader import objects
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.http import Webhook
-from webhook.wire.request import from_object
+from webhook.server.service import Service
+from webhook.wire.request import AdmissionRequest, from_object
+from webhook.wire.review import decode
 
 EXAMPLES = shipped("manifests") / "examples"
 Json = dict[str, Any]
@@ -59,6 +61,11 @@ def review(
     }
 
 
+def request_of(obj: Json, **words: Any) -> AdmissionRequest:
+    """The request of a review."""
+    return decode(orjson.dumps(review(obj, **words)))
+
+
 def patched(obj: Json, response: Json) -> Json:
     """The object as the API server would store it."""
     if "patch" not in response:
@@ -74,6 +81,11 @@ class ServedWebhook:
     ledger: SqliteLedger
     webhook: Webhook
     now: list[float]
+
+    @property
+    def service(self) -> Service:
+        """What answers the calls."""
+        return self.webhook.service
 
     async def post(self, path: str, body: Json) -> Json:
         """The `response` of a review."""

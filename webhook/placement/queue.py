@@ -42,10 +42,12 @@ class WaitingGang:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What came of a gang's turn. `reservation`: what it takes, None where it is not admitted."""
+    """What came of a gang's turn. `reservation`: what it takes, None where it is not admitted. `after`: the
+    snapshot that it leaves behind."""
 
     answer: Answer
     reservation: Reservation | None
+    after: Snapshot
 
 
 def queue_key(priority: int, created: float, name: str) -> tuple[int, float, str]:
@@ -77,7 +79,7 @@ def plan_queue(
             kept, guarded = when_empty(snapshot, group), True
         if kept is not None:
             snapshot = snapshot.with_reservation(kept)
-        turns.append(Turn(answer, reservation))
+        turns.append(Turn(answer, reservation, snapshot))
     return turns, snapshot
 
 

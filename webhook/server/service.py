@@ -167,7 +167,7 @@ class Service:
                 return _Draft(decision, (), promised)
 
     async def _do(self, decision: Decision) -> None:
-        """Every step. Raises `Conflict` where the ledger refuses a place, or has lost one that was decided on."""
+        """Every step. Raises `Conflict` where the ledger refuses a place, or has lost one that is claimed."""
         now = self.clock()
         wishes = [
             Wish(hold_of(step.reservation, now), step.planned_on, step.headroom)

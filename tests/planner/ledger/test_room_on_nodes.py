@@ -91,7 +91,7 @@ def test_pods_that_keep_apart_are_in_the_way():
 
 
 def test_another_request_under_a_name_that_was_counted_is_in_the_way_of_pods_that_keep_apart():
-    """The plan counted b, which then came with other labels: its amounts fit, its pods may not stand beside."""
+    """The plan counted b, which then came with other labels: its amounts fit, its pods may not."""
     apart = PodTerm("kubernetes.io/hostname", ((Requirement("app", "Exists"),),), attracts=False)
     guarded = replace(user("a", 1), traits=(("worker", ReservedPodTraits(terms=(apart,))),))
     assert in_the_way(guarded, PLANNED_ON, recorded(user("b", 1)), room(6, b=1)) is None

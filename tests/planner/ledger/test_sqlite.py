@@ -159,7 +159,7 @@ async def test_two_replicas_that_plan_one_gang_at_once_get_one_place(ledger):
     """The second plan did not know the first one's reservation: it is told of it, and made again."""
     seen = (await ledger.book(1.0)).revision
     first = await ledger.reserve(whole("a", "r1"), seen, 1.0)
-    with pytest.raises(Conflict, match="^already held by a$"):
+    with pytest.raises(Conflict, match=r"^already held by a$"):
         await ledger.reserve(whole("a", "r2"), seen, 1.0)
     assert (await ledger.book(1.0)).reservations == (first,)
 
@@ -170,7 +170,7 @@ async def test_gangs_that_are_asked_for_together_are_taken_all_or_none(ledger):
     await ledger.reserve(whole("x", "r10"), 0, 1.0)
     before = await ledger.book(1.0)
     wishes = [whole("a", "r1"), replace(whole("b", "r2"), fingerprint="f2"), whole("c", "r10")]
-    with pytest.raises(Conflict, match="^already held by x$"):
+    with pytest.raises(Conflict, match=r"^already held by x$"):
         await ledger.reserve_all([Wish(wanted, before.revision) for wanted in wishes], 1.0)
     assert (await ledger.book(1.0)).reservations == before.reservations
     taken = await ledger.reserve_all([Wish(wanted, before.revision) for wanted in wishes[:2]], 1.0)
@@ -181,7 +181,7 @@ async def test_gangs_that_are_asked_for_together_are_taken_all_or_none(ledger):
 
 async def test_gangs_that_are_asked_for_together_are_in_each_others_way(ledger):
     """Two of one call want one rack: neither gets it."""
-    with pytest.raises(Conflict, match="^already held by a$"):
+    with pytest.raises(Conflict, match=r"^already held by a$"):
         await ledger.reserve_all([Wish(whole("a", "r1"), 0), Wish(whole("b", "r1"), 0)], 1.0)
     assert await held(ledger) == set()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,11 @@ from typing import Any
 from planner.ledger.conflicts import Wish
 from planner.ledger.ledger import Conflict, LedgerUnavailable, Taken
 from planner.ledger.sqlite import SqliteLedger
-from tests.webhook.calls import Serve, example
+from planner.model.reservation import Book
+from tests.webhook.calls import EXAMPLES, Serve, example, patched, request_of
+from webhook.admission.environment import Environment
+from webhook.placement.hold import HOLD_SECONDS
+from webhook.server.cluster_files import ClusterFiles
 
 
 class Slow(SqliteLedger):
@@ -77,6 +82,142 @@ async def test_a_promise_that_was_not_kept_is_in_nobodys_way(serve: Serve, tmp_p
         assert (await asked.mutate(first))["status"]["code"] == 503
         ledger.refuses = False
         assert await asked.mutate(second, uid="u") == rehearsed
+
+
+class Watched(ClusterFiles):
+    """A cluster of which one decision is held up after it has seen what other calls are about to reserve."""
+
+    def __init__(self, *paths: str) -> None:
+        super().__init__(paths)
+        self.held_up = threading.Event()
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def environment(self) -> Environment:
+        """As ever, once the test goes on."""
+        self.held_up.set()
+        self.go_on.wait()
+        return super().environment()
+
+
+async def test_a_gang_whose_promised_place_the_ledger_refused_is_decided_again(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """The second call found its gang's place promised by the first, whose commit fails while the second is
+    decided: the second is not answered with a place that nobody holds."""
+    cluster = Watched(str(EXAMPLES / "clusters" / "superpod-32.yaml"))
+    reached, refuse = asyncio.Event(), asyncio.Event()
+
+    class Refusing(SqliteLedger):
+        async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+            if not refuse.is_set():
+                reached.set()
+                await refuse.wait()
+                raise LedgerUnavailable("the disk is full")
+            return await super().reserve_all(wishes, now)
+
+    async with serve(cluster=cluster, ledger=Refusing(tmp_path / "book.db")) as asked:
+        (job,) = jobs(1)
+        first = asyncio.create_task(asked.mutate(job))
+        await reached.wait()
+        cluster.held_up.clear()
+        cluster.go_on.clear()
+        second = asyncio.create_task(asked.mutate(job))
+        await asyncio.to_thread(cluster.held_up.wait)
+        refuse.set()
+        assert (await first)["status"]["code"] == 503
+        cluster.go_on.set()
+        assert (await second)["allowed"]
+        assert await asked.holders() == ["research/Job/job-0"]
+
+
+class Late(SqliteLedger):
+    """A book whose answers come when the test lets them."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.reached, self.answered = asyncio.Event(), asyncio.Event()
+
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+        """What is taken is in the book; the answer is on its way."""
+        taken = await super().reserve_all(wishes, now)
+        self.reached.set()
+        await self.answered.wait()
+        return taken
+
+
+async def test_a_call_that_is_given_up_gives_back_what_it_was_the_first_to_hold(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """The deadline passes between the commit and its answer: the place is free at once."""
+    ledger = Late(tmp_path / "book.db")
+    async with serve("superpod-32", ledger=ledger) as asked:
+        call = asyncio.create_task(asked.service.answer(request_of(jobs(1)[0]), "mutate"))
+        await ledger.reached.wait()
+        assert await asked.holders() == ["research/Job/job-0"]
+        call.cancel()
+        ledger.answered.set()
+        await asyncio.wait([call])
+        await asyncio.gather(*asked.service.undoing)
+        assert await asked.holders() == []
+
+
+async def test_a_call_that_is_given_up_leaves_what_another_call_holds(serve: Serve, tmp_path: Path) -> None:
+    """Both asked for the same gang; the other replica answered with its place first."""
+    path = tmp_path / "book.db"
+    ledger = Late(path)
+    async with (
+        serve("superpod-32", ledger=ledger) as late,
+        serve("superpod-32", ledger=SqliteLedger(path)) as quick,
+    ):
+        book = await ledger.book(late.now[0])
+        stale = asyncio.Event()
+
+        async def as_before(now: float) -> Book:
+            return book if not stale.is_set() else await SqliteLedger.book(ledger, now)
+
+        ledger.book = as_before  # type: ignore[method-assign]
+        assert (await quick.mutate(jobs(1)[0]))["allowed"]
+        call = asyncio.create_task(late.service.answer(request_of(jobs(1)[0]), "mutate"))
+        await ledger.reached.wait()
+        call.cancel()
+        ledger.answered.set()
+        await asyncio.wait([call])
+        await asyncio.gather(*late.service.undoing)
+        assert await quick.holders() == ["research/Job/job-0"]
+
+
+async def test_a_decision_that_outlives_its_call_keeps_no_place_promised(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """The call ended while a thread still decided; the next call is decided without waiting for it."""
+    cluster = Watched(str(EXAMPLES / "clusters" / "superpod-32.yaml"))
+    async with serve(cluster=cluster) as asked:
+        first, second = jobs(2)
+        rehearsed = await asked.mutate(second, dry_run=True, uid="u")
+        cluster.held_up.clear()
+        cluster.go_on.clear()
+        call = asyncio.create_task(asked.service.answer(request_of(first), "mutate"))
+        await asyncio.to_thread(cluster.held_up.wait)
+        call.cancel()
+        await asyncio.wait([call])
+        cluster.go_on.set()
+        while asked.service.in_flight.over(cluster.snapshot(), 0.0)[1]:  # noqa: ASYNC110 - a thread works
+            await asyncio.sleep(0.01)
+        assert await asked.mutate(second, uid="u") == rehearsed
+
+
+async def test_a_hold_that_expired_before_its_object_was_stored_is_made_again(serve: Serve) -> None:
+    """The API server was slow between its two calls, and the place is still free."""
+    async with serve("superpod-32") as asked:
+        (job,) = jobs(1)
+        stored = patched(job, await asked.mutate(job))
+        stored["metadata"]["uid"] = "uid-1"
+        asked.now[0] += HOLD_SECONDS + 1
+        assert await asked.holders() == []
+        assert (await asked.validate(stored))["allowed"]
+        (held,) = (await asked.ledger.book(asked.now[0])).reservations
+        assert (held.gang, held.owner_uid, held.expires) == ("research/Job/job-0", "uid-1", None)
 
 
 async def test_small_pods_that_come_at_once_to_two_replicas_all_get_a_place(

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import Wish
 from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
@@ -166,7 +167,7 @@ class Controller:
     async def _do(self, action: rules.Action, world: rules.World) -> None:
         match action:
             case rules.Release(reservation, why, gang):
-                if await self._ledger.give_back(reservation):
+                if await self._given_back(reservation):
                     log.info("released %s: %s", reservation.gang, why)
                     if gang is not None:
                         if gang.finished:
@@ -182,8 +183,8 @@ class Controller:
                 await self._let_in(world.snapshot, gang, reservation, pods)
             case rules.Admit():
                 await self._admit(action, world)
-            case rules.Restore(gang, reservation):
-                await self._restore(gang, reservation, world)
+            case rules.Restore():
+                await self._restore(action, world)
             case rules.Stuck(gang, why, answer):
                 text = f"lost {why}, and has no other place now: {answer.message}"
                 await self._recorder.tell(gang.ref, "Replanned", text, warning=True)
@@ -192,17 +193,32 @@ class Controller:
                     waits = f"; waits for: {answer.message}" if answer is not None else ""
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
 
+    async def _given_back(self, reservation: Reservation) -> bool:
+        """Whether it was released now; False where it is gone already.
+
+        Raises `Conflict` where it is there and not as it was seen: what comes after it in this round was
+        planned on a place that is not free.
+        """
+        if await self._ledger.give_back(reservation):
+            return True
+        book = await self._ledger.book(self._clock())
+        if any(held.id == reservation.id for held in book.reservations):
+            raise Conflict(reservation.gang)
+        return False
+
     async def _move(self, action: rules.MoveTo, world: rules.World) -> None:
         gang, move = action.gang, action.move
-        await self._ledger.reserve(move.reservation, world.snapshot.revision, self._clock())
+        wish = Wish(move.reservation, world.snapshot.revision, action.headroom)
+        await self._ledger.reserve_all([wish], self._clock())
         self.recoveries.observe(time.monotonic() - self._broken.pop(gang.name, time.monotonic()))
         await self._note(gang, move.reservation, world)
         text = f"lost {action.why}: {move.moved} of {gang.group.size} pods go to {', '.join(move.to)}"
         log.info("replanned %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {_place(move.reservation)}")
 
-    async def _restore(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
-        await self._hold(gang, reservation, world)
+    async def _restore(self, action: rules.Restore, world: rules.World) -> None:
+        gang, reservation = action.gang, action.reservation
+        await self._hold(gang, Wish(reservation, world.snapshot.revision, action.headroom), world)
         text = f"its reservation was gone: {gang.group.size} pods hold {_place(reservation)} again"
         log.info("restored %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", text)
@@ -211,16 +227,17 @@ class Controller:
         """The reservation first: whatever breaks after it is made up for by the next look, which lets in."""
         gang = action.gang
         if action.reservation is not None:
-            await self._hold(gang, action.reservation, world)
+            await self._hold(gang, Wish(action.reservation, world.snapshot.revision, action.headroom), world)
         log.info("admitted %s", gang.name)
         await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
 
-    async def _hold(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
-        """Reserve, claim for the workload, and say so on it."""
+    async def _hold(self, gang: Gang, wish: Wish, world: rules.World) -> None:
+        """Reserve, claim for the workload, and say so on it. Raises `Conflict`."""
         now = self._clock()
-        hold = hold_of(reservation, now)
-        await self._ledger.reserve(hold, world.snapshot.revision, now)
-        await self._ledger.claim(hold.id, gang.ref.uid, now)
+        hold = hold_of(wish.reservation, now)
+        await self._ledger.reserve_all([replace(wish, reservation=hold)], now)
+        if not await self._ledger.claim(hold.id, gang.ref.uid, now):
+            raise Conflict(gang.name)
         self._seen |= {hold.id}  # its Job may be deleted before the next look
         await self._note(gang, hold, world)
 

@@ -17,9 +17,11 @@ from functools import reduce
 from operator import or_
 
 from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import NO_HEADROOM, Headroom
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
+from planner.planning.reservation import headroom
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.state.gangs import Gang, Unbound, Work, gangs_of
@@ -82,19 +84,21 @@ class ClaimFor:
 
 @dataclass(frozen=True, slots=True)
 class MoveTo:
-    """Replace a gang's reservation; planned on the snapshot's revision."""
+    """Replace a gang's reservation; planned on the snapshot's revision, and leaves `headroom`."""
 
     gang: Gang
     move: Move
     why: str
+    headroom: Headroom
 
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """An admitted gang's reservation has vanished: it shall hold this."""
+    """An admitted gang's reservation has vanished: it shall hold this, which leaves `headroom`."""
 
     gang: Gang
     reservation: Reservation
+    headroom: Headroom
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ class Admit:
     gang: Gang
     answer: Answer
     reservation: Reservation | None
+    headroom: Headroom
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +193,8 @@ def _bereft(gang: Gang, snapshot: Snapshot) -> bool:
 def _restored(snapshot: Snapshot, gang: Gang) -> tuple[Snapshot, Action]:
     found = restored(snapshot, gang.group, _freed(snapshot, gang).group)
     if isinstance(found, Reservation):
-        return snapshot.with_reservation(found), Restore(gang, found)
+        snapshot = snapshot.with_reservation(found)
+        return snapshot, Restore(gang, found, headroom(snapshot, found))
     return snapshot, Stuck(gang, "its reservation", found)
 
 
@@ -208,7 +214,9 @@ def queue(snapshot: Snapshot, waiting: Iterable[Gang]) -> list[Action]:
     left: list[tuple[Gang, Answer | None]] = []
     for gang, turn in zip(planned, turns, strict=True):
         if turn.answer.decision == "admitted":
-            admits.append(Admit(gang, turn.answer, turn.reservation))
+            taken = turn.reservation
+            room = headroom(turn.after, taken) if taken is not None else NO_HEADROOM
+            admits.append(Admit(gang, turn.answer, taken, room))
         else:
             left.append((gang, turn.answer))
     left += [(gang, None) for gang in ordered[MAX_PLANNED:]]
@@ -241,7 +249,7 @@ def _kept(snapshot: Snapshot, gang: Gang, reservation: Reservation) -> tuple[Sna
         if isinstance(found, Move):
             snapshot = snapshot.with_reservation(found.reservation)
             reservation = found.reservation
-            actions.append(MoveTo(gang, found, why))
+            actions.append(MoveTo(gang, found, why, headroom(snapshot, reservation)))
         else:
             actions.append(Stuck(gang, why, found))
     gated = tuple(pod for pod in gang.pods if pod.gated)

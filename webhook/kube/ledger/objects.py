@@ -1,7 +1,7 @@
-"""The Reservation objects as they are known here: by the watch, by lists, and by reads and writes of single ones.
+"""The Reservation objects as they are known here: by the watch, by lists, by reads and writes of single ones.
 
-Only the watch and lists tell up to which commit the book is known: they show the objects in the order of their
-changes, or all of them. A read of a single object shows that object alone, and commits before it may be unseen.
+Only the watch and lists tell up to which commit the book is known: they show the objects in the order of
+their changes, or all of them. A read of a single object shows that alone; commits before it may be unseen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from webhook.kube.ledger import commits
 from webhook.kube.ledger.commits import Entry, Turn
 
 DEAD = 10_000
-"""UIDs of deleted objects that are remembered: more than are deleted while one answer or event is on its way."""
+"""UIDs of deleted objects that are remembered: more than are deleted while an answer is on its way."""
 
 
 log = logging.getLogger("bayplan")

@@ -35,7 +35,7 @@ class BookView:
         self.objects = Objects()
         self.reflector = Reflector(api, commits.RESERVATIONS, self.objects)
         self._complete = -1
-        """The commit up to which a list, or a commit of our own on top of a known book, has shown the book."""
+        """The commit up to which the book is known by a list, or by our own commit on top of a known book."""
         self._reading = asyncio.Lock()
         self._next: asyncio.Task[Turn] | None = None
 

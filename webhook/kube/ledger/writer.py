@@ -14,7 +14,7 @@ from planner.ledger.ledger import Conflict, LedgerUnavailable, Taken
 from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.api.client import ApiError, Unreachable
 from webhook.kube.ledger import commits
-from webhook.kube.ledger.commits import Entry, Turn
+from webhook.kube.ledger.commits import Entry
 from webhook.kube.ledger.view import Again, BookView, ledger_path, lives
 
 BATCH = 32
@@ -144,7 +144,9 @@ class Writer:
         turn = await self._view.caught_up()
         for entry in self._view.expired(max(call.now for call in batch)):
             await self._view.delete(entry)  # on the condition that nobody claimed it meanwhile
-        granted = [(call, judged) for call, judged in await self._confirmed(batch) if self._granted(call, judged)]
+        granted = [
+            (call, judged) for call, judged in await self._confirmed(batch) if self._granted(call, judged)
+        ]
         stored = [reservation for _, judged in granted for reservation in judged.stored]
         if not stored:
             return
@@ -201,7 +203,7 @@ class Writer:
         return entry is not None and entry.kept is not None
 
     def _overtaken(self, call: Waiting) -> str:
-        """Who took a part of the place after it was planned, and before it was asked for; "" where nobody did."""
+        """Who took a part of the place after it was planned and before it was asked for, "" for nobody."""
         live = [kept for kept in self._view.kept() if lives(kept.reservation, call.now)]
         for wish in call.wishes:
             newer = [kept for kept in live if kept.since > wish.planned_on]

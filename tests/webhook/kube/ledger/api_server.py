@@ -167,7 +167,7 @@ def _merged(stored: Json, patch: Mapping[str, Any]) -> Json:
 
 
 class VirtualTime(asyncio.SelectorEventLoop):
-    """An event loop on which nothing waits in earnest: where all wait, time goes on to the next pause's end."""
+    """An event loop on which nobody waits in earnest: where all do, time goes on to the next pause's end."""
 
     def __init__(self) -> None:
         super().__init__(_Skipping(self))

@@ -25,7 +25,7 @@ async def started(server: ApiServer) -> tuple[KubeLedger, Client]:
     client = server.client()
     ledger = KubeLedger(client)
     await ledger.start()
-    while ledger.waiting():
+    while ledger.waiting():  # noqa: ASYNC110 - a list is on its way
         await asyncio.sleep(0.01)
     return ledger, client
 

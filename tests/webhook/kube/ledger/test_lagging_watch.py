@@ -111,7 +111,7 @@ def test_gangs_that_are_asked_for_together_are_one_commit_or_none() -> None:
         revision = (await ledger.book(NOW)).revision
         assert revision == 1
         late = [Wish(part("d", "n2"), revision), Wish(whole("e", "r10"), revision)]
-        with pytest.raises(Conflict, match="^already held by c$"):
+        with pytest.raises(Conflict, match=r"^already held by c$"):
             await ledger.reserve_all(late, NOW)
         assert await holders(ledger) == {"a", "b", "c"}
         await asyncio.sleep(1)

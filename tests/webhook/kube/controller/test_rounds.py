@@ -1,0 +1,164 @@
+"""Rounds of the controller on a book that others change meanwhile: nothing is given to two gangs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.reservation import Reservation, reservation_id
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
+from tests.builders import gang, racks
+from tests.webhook.kube.ledger.api_server import ApiServer, Client
+from tests.webhook.kube.ledger.replicas import started
+from tests.webhook.kube.worlds import work
+from webhook.kube.controller.controller import Controller
+from webhook.kube.controller.gang_history import GangHistoryWriter
+from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.state.gangs import Unbound, Work
+
+NOW = 10_000.0
+
+
+@dataclass
+class Seen:
+    """What watches have shown: the nodes, and the workloads."""
+
+    cluster: Snapshot
+    jobs: tuple[Work, ...]
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def synced(self) -> None:
+        """All of it."""
+
+    def snapshot(self) -> Snapshot:
+        """The cluster."""
+        return self.cluster
+
+    def works(self) -> tuple[Work, ...]:
+        """The workloads."""
+        return self.jobs
+
+    def unbound(self) -> tuple[Unbound, ...]:
+        """No pods."""
+        return ()
+
+
+def part(name: str, gpus: int = 8):
+    """A gang of one pod that holds no more than it uses."""
+    return gang(1, name=f"default/Job/{name}", gpu=gpus, reserve="nodes")
+
+
+def claimed(cluster: Snapshot, group) -> Reservation:
+    """Its place, claimed by its Job."""
+    made = reservation_for(cluster, group, plan(cluster, group))
+    assert made is not None, "it has a place"
+    return replace(made, created=NOW - 100, state="claimed", owner_uid=f"uid-{group.name.split('/')[2]}")
+
+
+@asynccontextmanager
+async def leading(cluster: Snapshot, *jobs: Work) -> AsyncIterator[tuple[Client, KubeLedger, KubeLedger]]:
+    """A controller that leads once it is let: its client, its ledger, and another replica's ledger."""
+    server = ApiServer()
+    (ledger, client), (other, _) = await started(server), await started(server)
+    seen = Seen(cluster, jobs)
+    controller = Controller(
+        client, seen, seen, ledger, GangHistoryWriter(client, "ns"), lambda: NOW,  # type: ignore[arg-type]
+    )  # fmt: skip
+    client.lead = controller.lead  # type: ignore[attr-defined]
+    try:
+        yield client, ledger, other
+    finally:
+        await ledger.close()
+        await other.close()
+
+
+async def one_round(client: Client, ended: Callable[[], Awaitable[bool]]) -> None:
+    """The controller leads until the round has come so far."""
+    task = asyncio.create_task(client.lead())  # type: ignore[attr-defined]
+    async with asyncio.timeout(20):
+        while not await ended():  # noqa: ASYNC110 - what is waited for is in a book
+            await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_a_place_that_could_not_be_given_back_is_given_to_nobody() -> None:
+    """The finished gang's reservation changed under the controller: the gang that waits has to wait."""
+    cluster = racks(1, 1)
+    first, second = part("a"), part("b")
+    works = (work(first, finished=True), work(second, queued=True))
+    async with leading(cluster, *works) as (client, ledger, other):
+        await ledger.reserve(claimed(cluster, first), 0, NOW)
+        changed = asyncio.Event()
+
+        async def replaced(method: str, path: str) -> None:
+            """Another replica claims it for a new Job of the name, just before it is deleted."""
+            if method == "DELETE" and path.endswith(reservation_id("default/Job/a")) and not changed.is_set():
+                await other.claim(reservation_id("default/Job/a"), "uid-new", NOW)
+                changed.set()
+
+        client.before = replaced
+
+        async def ended() -> bool:
+            before = changed.is_set()
+            await asyncio.sleep(0.5)  # what would come after it in the round has come
+            return before
+
+        await one_round(client, ended)
+        assert [held.gang for held in (await other.book(NOW)).reservations] == ["default/Job/a"]
+
+
+async def test_what_came_to_a_node_since_the_look_is_heeded_when_a_gang_is_let_in() -> None:
+    """Another replica put a gang there meanwhile: with 8 GPUs taken, one of 8 waits."""
+    cluster = racks(1, 1)
+    works = (work(part("b"), queued=True), work(part("rival")))
+    async with leading(cluster, *works) as (client, _, other):
+        rival = claimed(cluster, part("rival"))
+        reached = asyncio.Event()
+
+        async def overtaken(method: str, path: str) -> None:
+            """The rival comes between the look and the commit."""
+            if method == "POST" and path.endswith("/reservations") and not reached.is_set():
+                await other.reserve(rival, 99, NOW)
+                reached.set()
+
+        client.before = overtaken
+
+        async def ended() -> bool:
+            before = reached.is_set()
+            await asyncio.sleep(0.5)  # what would come after it in the round has come
+            return before
+
+        await one_round(client, ended)
+        assert [held.gang for held in (await other.book(NOW)).reservations] == ["default/Job/rival"]
+
+
+async def test_small_gangs_are_let_in_beside_what_came_since_and_fits(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Another replica put a gang of 2 GPUs onto the node; one of 1 GPU is let in at the first try."""
+    cluster = racks(1, 1)
+    works = (work(part("b", 1), queued=True), work(part("rival", 2)))
+    async with leading(cluster, *works) as (client, _, other):
+        rival = claimed(cluster, part("rival", 2))
+        refused: list[str] = []
+
+        async def overtaken(method: str, path: str) -> None:
+            if method == "POST" and path.endswith("/reservations") and not refused:
+                refused.append(path)
+                await other.reserve(rival, 99, NOW)
+
+        client.before = overtaken
+
+        async def ended() -> bool:
+            return len((await other.book(NOW)).reservations) == 2
+
+        with caplog.at_level("INFO", "bayplan"):
+            await one_round(client, ended)
+        assert "looking again" not in caplog.text
