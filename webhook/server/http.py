@@ -31,6 +31,10 @@ BODY_SECONDS = 2.0
 """Time for the body of a call, which the API server sends at once."""
 
 
+CLOSED = 499
+"""What is counted for a caller that hangs up, as nginx has it; nobody is there to read it."""
+
+
 log = logging.getLogger("bayplan")
 
 
@@ -136,6 +140,9 @@ class Webhook:
                 return self._plain(413, f"the body is larger than the limit of {BODY_LIMIT} bytes")
             except web.HTTPException as error:
                 return self._plain(error.status, error.reason)
+            except asyncio.CancelledError:
+                self._plain(CLOSED, "the caller hung up before its answer")
+                raise
             except TimeoutError:
                 return self._plain(504, f"no decision within {self.deadline:g} s")
             except Exception as error:  # the last station: the caller gets a line, the log the rest

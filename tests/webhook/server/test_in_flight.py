@@ -10,14 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from planner.ledger.conflicts import Wish
 from planner.ledger.ledger import Conflict, LedgerUnavailable, Taken
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book
-from tests.webhook.calls import EXAMPLES, Serve, example, patched, request_of
+from tests.webhook.calls import EXAMPLES, Serve, example, patched, request_of, review
 from webhook.admission.environment import Environment
 from webhook.placement.hold import HOLD_SECONDS
 from webhook.server.cluster_files import ClusterFiles
+from webhook.server.listening import start
 
 
 class Slow(SqliteLedger):
@@ -160,6 +163,25 @@ async def test_a_call_that_is_given_up_gives_back_what_it_was_the_first_to_hold(
         await asyncio.wait([call])
         await asyncio.gather(*asked.service.undoing)
         assert await asked.holders() == []
+
+
+async def test_a_caller_that_hangs_up_has_given_up(serve: Serve, tmp_path: Path) -> None:
+    """The API server's own timeout passed before the webhook's: it closes the connection."""
+    ledger = Late(tmp_path / "book.db")
+    async with serve("superpod-32", ledger=ledger) as asked:
+        running = await start(asked.webhook, "127.0.0.1", 0, None)
+        body = orjson.dumps(review(jobs(1)[0]))
+        _, caller = await asyncio.open_connection("127.0.0.1", running.port)
+        head = f"POST /mutate HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n"
+        caller.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+        await ledger.reached.wait()
+        caller.close()
+        while not asked.service.undoing:  # noqa: ASYNC110 - the server is to learn of it
+            await asyncio.sleep(0.01)
+        ledger.answered.set()
+        await asyncio.gather(*asked.service.undoing)
+        assert await asked.holders() == []
+        await running.stop()
 
 
 async def test_a_call_that_is_given_up_leaves_what_another_call_holds(serve: Serve, tmp_path: Path) -> None:
