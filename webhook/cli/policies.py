@@ -1,20 +1,25 @@
-"""`bayplan policies list|show|check`: what a policy set holds, and whether it would load."""
+"""`bayplan policies list|show|check|parameters`: what a policy set holds and is told, and if it loads."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 
 import yaml
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from webhook.admission.environment import Environment
+from webhook.admission.parameters import NO_PARAMETERS
+from webhook.admission.setting_keys import SETTING_KEYS
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand, verb
 from webhook.policy.engine.match import MatchResources, ResourceRule
 from webhook.policy.engine.model import MutatingPolicy, Policy, PolicyBinding, PolicySet
 from webhook.policy.testing.coverage import expressions_of
+from webhook.server.cluster_files import read_environment
 
 WIDE = 400
 """Columns where no terminal limits them: one line a policy, for grep."""
@@ -27,8 +32,10 @@ EPILOG = """examples:
   bayplan policies check policies/          every problem, with file, line and column; for pre-commit and CI
   bayplan policies list policies/           what runs, in the order in which it runs
   bayplan policies show policies/ --name scheduler-name
+  bayplan policies check policies/ -c bayplan-parameters.yaml   with the ConfigMap that goes into the cluster
+  bayplan policies parameters -c cluster.yaml -n research       each parameter: its value there, from where
 
-exit status: 0; 2 where the policies do not load
+exit status: 0; 2 where the policies do not load, or a parameter is wrong
 """
 
 
@@ -41,11 +48,12 @@ def add_parser(subparsers: Subparsers) -> None:
         description="What a policy set holds, and whether it would load.",
         epilog=EPILOG,
     )
-    actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|check")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|check|parameters")
     for name, text in (
         ("list", "one line a policy, in the order in which they run"),
         ("show", "a policy with all its expressions"),
         ("check", "load as the webhook would and show every problem"),
+        ("parameters", "what is in force for a namespace, and from where"),
     ):
         action = verb(actions, name, text, EPILOG)
         action.add_argument(
@@ -54,6 +62,10 @@ def add_parser(subparsers: Subparsers) -> None:
             nargs="*",
             help="policy files or folders (default: the policies that ship with Bayplan)",
         )
+        if name in ("check", "parameters"):
+            inputs.add_cluster(action, required=False)
+        if name == "parameters":
+            action.add_argument("-n", "--namespace", default="", help="with the keys of this namespace")
         if name == "show":
             action.add_argument("--name", help="only this policy")
     parser.set_defaults(run=run)
@@ -67,20 +79,49 @@ def run(args: argparse.Namespace) -> int:
     elif args.action == "show":
         return _show(policies, args.name)
     else:
-        bindings = sum(bool(binding.name) for policy in policies.policies for binding in policy.bindings)
-        count = len(policies.policies)
-        sys.stdout.write(
-            f"{count} policies, {bindings} bindings, {len(policies.params)} parameter objects: all well"
-            f" (revision {policies.revision})\n"
-        )
+        around = inputs.in_force(read_environment(args.cluster), _ruled(policies))
+        if args.action == "parameters":
+            _parameters(policies, around, args.namespace)
+        else:
+            _check(policies, around)
     return 0
 
 
+def _ruled(policies: PolicySet) -> PolicySet:
+    """A ConfigMap that is given alone is held to the rules of the policies that ship."""
+    return policies if policies.policies else replace(policies, rules=inputs.policies(()).rules)
+
+
+def _check(policies: PolicySet, around: Environment) -> None:
+    """All is well; what is odd about the parameters is told all the same."""
+    parameters = around.parameters or NO_PARAMETERS
+    for warning in parameters.warnings(around.namespaces):
+        inputs.note(f"Warning: {warning}")
+    bindings = sum(bool(binding.name) for policy in policies.policies for binding in policy.bindings)
+    objects = len(policies.params) + (around.configured is not None)
+    sys.stdout.write(
+        f"{len(policies.policies)} policies, {bindings} bindings, {objects} parameter objects: all well"
+        f" (revision {policies.revision})\n"
+    )
+
+
+def _parameters(policies: PolicySet, around: Environment, namespace: str) -> None:
+    """A line for each key that there is: the value in force, and the ConfigMap that says so."""
+    parameters = around.parameters or NO_PARAMETERS
+    told, settings = parameters.texts.of(namespace), around.settings(namespace)
+    rules = {**_ruled(policies).rules.by_key, **{name: row.schema for name, row in SETTING_KEYS.items()}}
+    values = {name: str(rule.get("default", "")) for name, rule in rules.items()}
+    values |= {**told, **{name: row.show(settings) for name, row in SETTING_KEYS.items()}}
+    table = _table("PARAMETER", "VALUE", "FROM")
+    for name, value in sorted(values.items()):
+        key = f"namespace.{namespace}.{name}"
+        origin = parameters.origin(key) or parameters.origin(name) or "default"
+        table.add_row(*map(Text, (name, value or '""', origin)))
+    _console().print(table)
+
+
 def _list(policies: PolicySet) -> None:
-    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("POLICY", "KIND", "MATCHES", "READS", "BINDINGS", "FILE"):
-        table.add_column(title, no_wrap=title in ("POLICY", "KIND"), overflow="fold")
+    console, table = _console(), _table("POLICY", "KIND", "MATCHES", "READS", "BINDINGS", "FILE")
     for policy in policies.policies:
         kind = "mutating" if isinstance(policy, MutatingPolicy) else "validating"
         reads = ", ".join(sorted(policy.uses & {"gang", "plan", "cluster"}))
@@ -89,6 +130,17 @@ def _list(policies: PolicySet) -> None:
         table.add_row(*map(Text, cells))
     console.print(table)
     console.print(f"revision {policies.revision}", highlight=False)
+
+
+def _console() -> Console:
+    return Console() if sys.stdout.isatty() else Console(width=WIDE)
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        table.add_column(title, no_wrap=title in ("POLICY", "KIND", "PARAMETER"), overflow="fold")
+    return table
 
 
 def _binding(binding: PolicyBinding) -> str:

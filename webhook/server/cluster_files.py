@@ -10,7 +10,7 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError, Where
 from webhook.admission.environment import Environment
-from webhook.files.reader import SUFFIXES, documents
+from webhook.files.reader import SUFFIXES, Document, documents
 from webhook.functions.device_selectors import read_cluster
 
 
@@ -24,7 +24,16 @@ def read_cluster_files(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
     snapshot = read_cluster((document.file, document.value) for document in read_documents)
     if not snapshot.nodes:
         raise InputError("no Node in it; a cluster has at least one", Where(", ".join(paths)))
-    return snapshot, Environment.of_objects(_objects(document.value for document in read_documents))
+    return snapshot, _environment(read_documents)
+
+
+def read_environment(paths: Sequence[str]) -> Environment:
+    """The environment alone, also of files without nodes. Raises `InputError` for what cannot be read."""
+    return _environment(documents(paths)) if paths else Environment()
+
+
+def _environment(read_documents: Iterable[Document]) -> Environment:
+    return Environment.of_objects(_objects(document.value for document in read_documents))
 
 
 def _objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,166 @@
+"""The ConfigMap of parameters on a real control plane: a change counts in every replica, none is restarted.
+
+The replicas act with the rights of 30-rbac.yaml alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.api import Json
+from tests.e2e.conftest import policy_set
+from tests.e2e.fleet import Fleet
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import GPU, nodes
+from tests.e2e.rollout import SYSTEM, Rollout
+from tests.e2e.stage import Cluster
+
+NAME = "bayplan-parameters"
+SOON = 5.0
+"""Seconds in which a change counts in every replica; a watch tells it in milliseconds."""
+
+
+@pytest.fixture(scope="module")
+def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rollout]:
+    """Two replicas with the account's rights, on one rack of two nodes."""
+    folder = tmp_path_factory.mktemp("settings")
+    fleet = Fleet(cluster.api)
+    rollout = Rollout(cluster, folder, policy_set("default-scheduler", folder))
+    try:
+        fleet.make(nodes(1, 2))
+        rollout.install()
+        rollout.add()
+        rollout.add()
+        yield rollout
+    finally:
+        rollout.uninstall()
+        fleet.remove()
+
+
+@pytest.fixture(autouse=True)
+def as_installed(rollout: Rollout) -> Iterator[None]:
+    """Each test begins with what the manifest says, and with the replicas that began."""
+    rollout.apply("38-parameters.yaml")
+    wait_until(lambda: not problems(rollout), "the installed parameters to be in force", SOON)
+    running = [replica.process.popen.pid for replica in rollout.replicas]
+    yield
+    assert [replica.process.popen.pid for replica in rollout.replicas] == running
+    assert all(replica.process.popen.poll() is None for replica in rollout.replicas), "none was restarted"
+    rollout.cluster.kubectl("delete", "configmap", NAME, "-n", SYSTEM, "--ignore-not-found")
+
+
+def choose(rollout: Rollout, **data: str | None) -> None:
+    """Edit the ConfigMap; two underscores in a name stand for a dot, one for a dash; None removes a key."""
+    keys = {key.replace("__", ".").replace("_", "-"): value for key, value in data.items()}
+    patch = json.dumps({"data": keys})
+    said = rollout.cluster.kubectl("patch", "configmap", NAME, "-n", SYSTEM, "--type=merge", "-p", patch)
+    assert said.status == 0, said.err
+
+
+def told(rollout: Rollout) -> list[Json]:
+    """What every replica's /readyz says, each of them ready."""
+    answers = [replica.readiness() for replica in rollout.replicas]
+    assert [status for status, _ in answers] == [200] * len(answers)
+    return [detail for _, detail in answers]
+
+
+def problems(rollout: Rollout) -> list[str]:
+    """What is wrong by some replica."""
+    return [problem for detail in told(rollout) for problem in detail["problems"]]
+
+
+def in_force(rollout: Rollout, key: str) -> set[Any]:
+    """The values of a setting in all replicas."""
+    return {detail["settings"][key] for detail in told(rollout)}
+
+
+def is_mended(rollout: Rollout, namespace: str) -> bool:
+    """Whether a pod of a GPU that states no CPUs would get some, by a dry run through the API server."""
+    container = {"name": "main", "image": "busybox", "resources": {"limits": {GPU: "1"}}}
+    pod = {"metadata": {"name": "dry"}, "spec": {"containers": [container]}}
+    stored = rollout.api.create(f"/api/v1/namespaces/{namespace}/pods", pod, dryRun="All")
+    return "cpu" in stored["spec"]["containers"][0]["resources"]["requests"]
+
+
+def calls(rollout: Rollout, namespace: str) -> set[bool]:
+    """`is_mended` by enough calls that each replica answers one."""
+    return {is_mended(rollout, namespace) for _ in range(2 * len(rollout.replicas))}
+
+
+def test_an_edit_counts_in_every_replica_within_seconds(rollout: Rollout) -> None:
+    """A policy is switched off for one namespace and on again; the other namespace is as before."""
+    assert calls(rollout, "research") == calls(rollout, "inference") == {True}
+    choose(rollout, namespace__research__guaranteed_qos__enabled="false")
+    wait_until(lambda: calls(rollout, "research") == {False}, "the policy to be off in research", SOON)
+    assert calls(rollout, "inference") == {True}
+    choose(rollout, namespace__research__guaranteed_qos__enabled=None)
+    wait_until(lambda: calls(rollout, "research") == {True}, "the policy to be on again", SOON)
+
+
+def test_readyz_of_every_replica_says_what_is_in_force(rollout: Rollout) -> None:
+    """The value, and one revision for all."""
+    before = in_force(rollout, "revision")
+    choose(rollout, reserve__default="nodes")
+    wait_until(lambda: in_force(rollout, "reserve.default") == {"nodes"}, "the default to be in force", SOON)
+    after = in_force(rollout, "revision")
+    assert len(before) == len(after) == 1
+    assert before != after
+    assert all(f"{SYSTEM}/ConfigMap/{NAME}" in detail["settings"]["from"] for detail in told(rollout))
+
+
+def test_a_bad_value_keeps_the_last_good_settings_and_is_told(rollout: Rollout) -> None:
+    """With object, key, value and the valid values; every replica stays ready, and mends what it mended."""
+    choose(rollout, reserve__default="nodes")
+    wait_until(lambda: in_force(rollout, "reserve.default") == {"nodes"}, "the default to be in force", SOON)
+    choose(rollout, reserve__default="rack", guaranteed_qos__enabled="false")
+    expected = f"{SYSTEM}/ConfigMap/{NAME}: data[reserve.default]: 'rack' is not valid; use auto or domain or"
+    wait_until(
+        lambda: all(any(expected in problem for problem in detail["problems"]) for detail in told(rollout)),
+        "every replica to tell it",
+        SOON,
+    )
+    assert in_force(rollout, "reserve.default") == {"nodes"}
+    assert calls(rollout, "research") == {True}, "of a bad ConfigMap nothing is taken up"
+    wait_until(lambda: "the last good ones serve" in rollout.said(), "the log to tell it", SOON)
+    choose(rollout, reserve__default="none", guaranteed_qos__enabled=None)
+    wait_until(lambda: in_force(rollout, "reserve.default") == {"none"}, "the mended one", SOON)
+    assert not problems(rollout)
+
+
+def test_a_tenants_config_map_of_that_name_chooses_nothing(rollout: Rollout) -> None:
+    """Whoever may write ConfigMaps in a namespace of the cluster switches nothing off, not even there."""
+    path = "/api/v1/namespaces/research/configmaps"
+    body = {"metadata": {"name": NAME}, "data": {"guaranteed-qos.enabled": "false", "mode": "off"}}
+    rollout.api.create(path, body)
+    try:
+        choose(rollout, namespace__inference__guaranteed_qos__enabled="false")
+        wait_until(lambda: calls(rollout, "inference") == {False}, "a later change to be seen", SOON)
+        assert calls(rollout, "research") == {True}
+    finally:
+        rollout.api.delete(f"{path}/{NAME}")
+
+
+def test_a_deleted_config_map_gives_the_defaults_and_a_new_one_counts(rollout: Rollout) -> None:
+    """Nobody chooses any more; no replica minds."""
+    choose(rollout, reserve__default="nodes")
+    wait_until(lambda: in_force(rollout, "reserve.default") == {"nodes"}, "the default to be in force", SOON)
+    assert rollout.cluster.kubectl("delete", "configmap", NAME, "-n", SYSTEM).status == 0
+    wait_until(lambda: in_force(rollout, "reserve.default") == {"auto"}, "the defaults", SOON)
+    assert not problems(rollout)
+    rollout.apply("38-parameters.yaml")
+    choose(rollout, reserve__default="domain")
+    wait_until(lambda: in_force(rollout, "reserve.default") == {"domain"}, "the new one", SOON)
+
+
+def test_keys_of_a_namespace_that_does_not_exist_are_a_warning(rollout: Rollout) -> None:
+    """And no problem."""
+    choose(rollout, namespace__nowhere__mode="off")
+    expected = ["namespace.nowhere.mode: there is no namespace nowhere"]
+    wait_until(
+        lambda: all(detail["settings"]["warnings"] == expected for detail in told(rollout)), "it", SOON
+    )
+    assert not problems(rollout)
