@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from planner.bandwidth.model import NETWORK, NVLINK, PCIE, Links
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.switch_graph import LeafSpine, Switch, leaf_spine
+from planner.cluster.switch_graph import LeafSpine, Switch, cabled_leaf_spine
 from planner.model.node import Node
 from planner.model.resources import CLIQUE_LABEL, FAMILY_LABEL, INTERCONNECT_LABEL, PRODUCT_LABEL
 from planner.model.topology import Domain, Topology
@@ -77,8 +77,8 @@ def _inside(node: Node) -> tuple[float, str]:
 
 def _across(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> tuple[float, str]:
     """The network rate per GPU, GB/s, and its source in words."""
-    spine = leaf_spine(snapshot, topology)
-    if spine is not None and spine.cabled:
+    spine = cabled_leaf_spine(snapshot, topology)
+    if spine is not None:
         ends = [name if name in spine.graph else spine.switch_of(name) for name in nodes]
         slowest = spine.narrowest_among(ends)
         if slowest:
@@ -103,9 +103,9 @@ def _differ(paths: Iterable[Domain], level: int) -> bool:
 
 def _cabled(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> float:
     """The largest ratio of cable speed down to nodes and up, over the leaves of a gang on several."""
-    spine = leaf_spine(snapshot, topology)
+    spine = cabled_leaf_spine(snapshot, topology)
     leaves = {spine.switch_of(name) for name in nodes} if spine is not None else set()
-    if spine is None or not spine.cabled or len(leaves) < 2:
+    if spine is None or len(leaves) < 2:
         return 1.0
     return max((_ratio(snapshot, spine, leaf) for leaf in leaves if leaf in spine.graph), default=1.0)
 

@@ -12,8 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import networkx as nx
-
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex
 from planner.cluster.infrastructure import NO_TOPOLOGY, Infrastructure, ordered
@@ -373,19 +371,6 @@ class Snapshot:
         snapshot.index.capacity = self._capacity.after(stirred)
         return snapshot
 
-    def fabric(self, topology: str) -> nx.Graph[Domain | str]:
-        """The topology as a graph: domains (their paths) below each other, and the switches' cables.
-
-        Vertices have `level` (the label key, "" for the root). Tree edges have `kind` "within". Cable edges
-        join names and have `kind` "link" and `gbps`. Raises `KeyError` for an unknown topology.
-        """
-        tree = self.base.trees[topology]
-        graph: nx.Graph[Domain | str] = nx.Graph()
-        _grow_graph(graph, tree, tree.root)
-        for link in self.base.links.get(topology, ()):
-            graph.add_edge(link.one, link.other, kind="link", gbps=link.gbps)
-        return graph
-
 
 def _domains_of(base: Infrastructure, node: str) -> list[tuple[str, Domain]]:
     """Every domain that a node is in, with its topology."""
@@ -396,14 +381,6 @@ def _domains_of(base: Infrastructure, node: str) -> list[tuple[str, Domain]]:
         for branch in tree.way(node)
         if branch.named and branch.path
     ]
-
-
-def _grow_graph(graph: nx.Graph[Domain | str], tree: TopologyTree, subtree: Subtree) -> None:
-    graph.add_node(subtree.path, level=tree.topology.levels[subtree.level] if subtree.level >= 0 else "")
-    for child in subtree.children:
-        _grow_graph(graph, tree, child)
-        if child.path != subtree.path:
-            graph.add_edge(subtree.path, child.path, kind="within")
 
 
 def _sharing(node: Node, offers: dict[tuple[tuple[str, int], ...], Resources]) -> Node:

@@ -10,14 +10,18 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from planner.cluster.census import gpus_of
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import Subtree
 from planner.model.topology import HOSTNAME, Domain, Topology
+
+# networkx takes a fifth of a second to import, and few clusters have a leaf-spine fabric: where one is looked
+# at, the function imports it.
+if TYPE_CHECKING:
+    import networkx as nx
 
 _LEAF_WORDS = ("leaf", "leafgroup", "tier-0", "local_block_id")
 
@@ -118,6 +122,8 @@ class LeafSpine:
         if kin == self.kin(other_leaf):
             return 2 if kin else FARTHEST
         if kin not in self._reach:
+            import networkx as nx
+
             self._reach[kin] = nx.single_source_shortest_path_length(self.graph, leaf.switch)
         return int(self._reach[kin].get(other_leaf.switch, FARTHEST))
 
@@ -142,6 +148,8 @@ class LeafSpine:
 
     def narrowest_among(self, ends: Sequence[Switch]) -> float | None:
         """The narrowest link on the widest paths between all these switches, Gb/s; None where unknown."""
+        import networkx as nx
+
         first, *other_ends = dict.fromkeys(ends)
         if first not in self._widest:
             return None
@@ -153,6 +161,8 @@ class LeafSpine:
 
     @cached_property
     def _widest(self) -> nx.Graph[Switch]:
+        import networkx as nx
+
         return nx.maximum_spanning_tree(self.graph, weight="gbps")
 
 
@@ -174,9 +184,20 @@ def leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
     return snapshot.base.derived.get(_LEAF_SPINES, topology.name, lambda: _build(snapshot, topology))
 
 
+def cabled_leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
+    """The fabric of a topology whose links tell their speed; None for others, whose graph nobody builds."""
+    return leaf_spine(snapshot, topology) if _is_cabled(snapshot, topology) else None
+
+
+def _is_cabled(snapshot: Snapshot, topology: Topology) -> bool:
+    return any(link.gbps for link in snapshot.base.links.get(topology.name, ()))
+
+
 def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
     tree = snapshot.base.trees[topology.name]
     links = snapshot.base.links.get(topology.name, ())
+    import networkx as nx
+
     graph: nx.Graph[Switch] = nx.Graph()
     for link in links:
         graph.add_edge(link.one, link.other, gbps=link.gbps)
@@ -189,7 +210,7 @@ def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
             leaves.append(Leaf(branch.path, switch, nodes, way, sum(gpus[node] for node in nodes)))
             if switch == branch.path:
                 _hang(graph, branch.path)
-    return LeafSpine(topology, tuple(leaves), graph, any(link.gbps for link in links), gpus)
+    return LeafSpine(topology, tuple(leaves), graph, _is_cabled(snapshot, topology), gpus)
 
 
 def _branches_at(

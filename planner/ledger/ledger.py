@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from planner.ledger.conflicts import Wish
+from planner.model.errors import ReportedError
 from planner.model.reservation import Book, Reservation
 
 
@@ -25,8 +26,10 @@ class Conflict(Exception):  # noqa: N818 - an outcome to retry on, not a fault
         super().__init__(f"already held by {holder}")
 
 
-class LedgerUnavailable(Exception):  # noqa: N818
+class LedgerUnavailable(ReportedError):  # noqa: N818
     """The book cannot be read or written now (disk full, database locked); the message names the cause."""
+
+    exit_status = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,13 @@ class Where:
         return ": ".join(part for part in (self.file, self.object, self.field) if part)
 
 
-class InputError(ValueError):
+class ReportedError(Exception):
+    """An error that a command tells in its own words, `str(error)`, and ends with `exit_status`."""
+
+    exit_status = 2
+
+
+class InputError(ReportedError, ValueError):
     """Input that cannot be used. `str(error)` is one line that names file, object and field."""
 
     def __init__(self, message: str, where: Where | None = None) -> None:

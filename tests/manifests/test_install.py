@@ -131,7 +131,7 @@ def test_the_service_reaches_the_container() -> None:
     assert service["selector"].items() <= POD["metadata"]["labels"].items()
     assert DEPLOYMENT["spec"]["selector"]["matchLabels"].items() <= POD["metadata"]["labels"].items()
     ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
-    args = parser().parse_args([CONTAINER["command"][1], *CONTAINER["args"]])
+    args = parser("serve").parse_args([CONTAINER["command"][1], *CONTAINER["args"]])
     assert ports == {"https": args.port, "probes": args.probe_port}
     assert service["ports"][0]["targetPort"] == "https"
     probes = [CONTAINER[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")]
@@ -147,7 +147,7 @@ def test_the_service_reaches_the_container() -> None:
 
 def test_the_container_is_started_with_flags_that_exist() -> None:
     """`bayplan serve` takes the Deployment's arguments, and they name objects that are there."""
-    args = parser().parse_args([CONTAINER["command"][1], *CONTAINER["args"]])
+    args = parser("serve").parse_args([CONTAINER["command"][1], *CONTAINER["args"]])
     assert args.policies == ["/policies"]
     assert (args.in_cluster, args.namespace) == (True, OBJECTS["Namespace"]["metadata"]["name"])
     assert args.service == OBJECTS["Service"]["metadata"]["name"]
@@ -162,7 +162,7 @@ def test_the_container_is_started_with_flags_that_exist() -> None:
 
 def test_a_stopping_replica_has_time_to_finish() -> None:
     """It serves on while callers learn of it, and then finishes, all before the kubelet kills it."""
-    args = parser().parse_args([CONTAINER["command"][1], *CONTAINER["args"]])
+    args = parser("serve").parse_args([CONTAINER["command"][1], *CONTAINER["args"]])
     assert args.drain > 0
     assert args.drain + STOP_SECONDS < POD["spec"]["terminationGracePeriodSeconds"]
 
@@ -243,7 +243,7 @@ def test_cert_manager_takes_the_place_of_our_own_certificates(tmp_path: Path) ->
     found = list(yaml.safe_load_all(done.stdout))
     assert "bayplan-certificates" not in {one["metadata"]["name"] for one in found}
     container = by_kind(found)["Deployment"]["spec"]["template"]["spec"]["containers"][0]
-    args = parser().parse_args([container["command"][1], *container["args"]])
+    args = parser("serve").parse_args([container["command"][1], *container["args"]])
     assert args.certificate_secret is None
     assert str(args.tls_cert.parent) in {mount["mountPath"] for mount in container["volumeMounts"]}
     certificate = next(one for one in found if one["kind"] == "Certificate" and "dnsNames" in one["spec"])
@@ -269,9 +269,9 @@ def test_the_fence_by_taint_takes_one_right_and_one_flag(tmp_path: Path) -> None
     done = subprocess.run([kubectl, "kustomize", str(tmp_path)], capture_output=True, text=True, check=True)
     found = list(yaml.safe_load_all(done.stdout))
     container = by_kind(found)["Deployment"]["spec"]["template"]["spec"]["containers"][0]
-    args = parser().parse_args([container["command"][1], *container["args"]])
+    args = parser("serve").parse_args([container["command"][1], *container["args"]])
     assert args.fence == "taint"
-    assert parser().parse_args([container["command"][1], *CONTAINER["args"]]).fence == "affinity"
+    assert parser("serve").parse_args([container["command"][1], *CONTAINER["args"]]).fence == "affinity"
     (right,) = (
         one["rules"] for one in found if one["metadata"]["name"] == "bayplan-fence" and "rules" in one
     )

@@ -38,7 +38,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "certs",
-        help="make, renew and show the webhook's certificates",
         description="Keep the webhook's CA and serving certificate in a folder.",
         epilog=EPILOG,
     )

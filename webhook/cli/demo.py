@@ -42,7 +42,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "demo",
-        help="the whole way of a request, on this machine",
         description="Serve the webhook on loopback and send it the example manifests.",
         epilog=EPILOG,
     )

@@ -36,7 +36,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "doctor",
-        help="check an installation, and say what to mend",
         description="Check Bayplan's installation in a cluster, and say what to mend.",
         epilog=EPILOG,
     )

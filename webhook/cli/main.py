@@ -6,18 +6,27 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from planner.ledger.ledger import LedgerUnavailable
-from planner.model.errors import InputError
-from webhook.policy.loading.errors import PolicyError
+from planner.model.errors import ReportedError
 
-COMMANDS = (
-    "plan", "mutate", "report", "topology", "simulate", "test", "policies", "serve", "demo",
-    "reservations", "certs", "doctor",
-)  # fmt: skip
+COMMANDS: Mapping[str, str] = {
+    "plan": "where each gang would go, and why",
+    "mutate": "each object as the webhook would leave it",
+    "report": "what would happen to these manifests, for people and for CI",
+    "topology": "propose a Topology from node labels, or draw it",
+    "simulate": "what a month would look like under several ways to place gangs",
+    "test": "run the policies' own cases",
+    "policies": "list, show or check policies",
+    "serve": "the webhook",
+    "demo": "the whole way of a request, on this machine",
+    "reservations": "list, show or release what gangs hold",
+    "certs": "make, renew and show the webhook's certificates",
+    "doctor": "check an installation, and say what to mend",
+}
+"""Each command with its line of help. Here, so that help needs none of their modules."""
 
 
 EPILOG = """examples:
@@ -28,8 +37,8 @@ EPILOG = """examples:
 """
 
 
-def parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
-    """The parser with every command in it."""
+def parser(called: str = "") -> argparse.ArgumentParser:
+    """The parser that knows every command by name, and the options of the one that is called."""
     top = argparse.ArgumentParser(
         prog="bayplan",
         description="Plan gangs of GPU pods, reserve their place, and write it into the manifest.",
@@ -37,27 +46,25 @@ def parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in commands:
-        importlib.import_module(f"webhook.cli.{name}").add_parser(subparsers)
+    for name, line in COMMANDS.items():
+        if name == called:  # the libraries of the others would cost start-up time
+            importlib.import_module(f"webhook.cli.{name}").add_parser(subparsers)
+        else:
+            subparsers.add_parser(name, help=line)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; what a user did wrong is one line on standard error, never a traceback."""
     words = list(sys.argv[1:] if argv is None else argv)
-    # Only the command that is called is imported: the others' libraries cost start-up time.
-    commands = words[:1] if words and words[0] in COMMANDS else COMMANDS
     _at_home()
     try:
-        args = parser(commands).parse_args(words)
+        args = parser(words[0] if words else "").parse_args(words)
         status: int = args.run(args)
         sys.stdout.flush()
-    except (InputError, PolicyError) as error:
+    except ReportedError as error:
         sys.stderr.write(f"bayplan: {error}\n")
-        return 2
-    except LedgerUnavailable as error:
-        sys.stderr.write(f"bayplan: {error}\n")
-        return 1
+        return error.exit_status
     except BrokenPipeError:
         _write_no_more()
         return 1

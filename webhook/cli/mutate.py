@@ -50,7 +50,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "mutate",
-        help="each object as the webhook would leave it",
         description="Run the policies and the plan over manifests and print what would be stored.",
         epilog=EPILOG,
     )

@@ -9,9 +9,9 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def subcommand(
-    subparsers: Subparsers, name: str, *, help: str, description: str, epilog: str
+    subparsers: Subparsers, name: str, *, description: str, epilog: str, help: str | None = None
 ) -> argparse.ArgumentParser:
-    """A command, or a verb of one."""
+    """A command, or a verb of one. `help`: its line in the list of verbs; for commands `main` has it."""
     return subparsers.add_parser(
         name,
         help=help,

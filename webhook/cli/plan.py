@@ -40,7 +40,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "plan",
-        help="where each gang would go, and why",
         description="Plan the gangs in manifests on a cluster, in the order in which they stand.",
         epilog=EPILOG,
     )

@@ -44,7 +44,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "policies",
-        help="list, show or check policies",
         description="What a policy set holds, and whether it would load.",
         epilog=EPILOG,
     )

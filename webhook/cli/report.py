@@ -39,7 +39,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "report",
-        help="what would happen to these manifests, for people and for CI",
         description="Run the policies and the plan over manifests and report on each.",
         epilog=EPILOG,
     )

@@ -44,7 +44,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "reservations",
-        help="list, show or release what gangs hold",
         description="Look into the ledger, and give a place back by hand.",
         epilog=EPILOG,
     )

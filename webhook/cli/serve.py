@@ -85,7 +85,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "serve",
-        help="the webhook",
         description="Serve the admission webhook.",
         epilog=EPILOG,
     )

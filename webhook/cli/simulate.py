@@ -58,7 +58,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "simulate",
-        help="what a month would look like under several ways to place gangs",
         description="Simulate a cluster's days: Bayplan beside first fit, best fit and pod-by-pod affinity.",
         epilog=EPILOG,
     )

@@ -34,7 +34,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "test",
-        help="run the policies' own cases",
         description="Run the cases in tests.yaml the webhook's way and show what differs.",
         epilog=EPILOG,
     )

@@ -36,7 +36,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "topology",
-        help="propose a Topology from node labels, or draw it",
         description="Propose a Topology from the labels that nodes carry, or draw the topologies there are.",
         epilog=EPILOG,
     )

@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 
-import networkx as nx
 import pytest
 
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.manifests.label_presets import PRESETS, infer
 from planner.model.node import Node
 from planner.model.podgroup import Constraint
-from planner.model.topology import HOSTNAME, Link, Topology
+from planner.model.topology import HOSTNAME, Topology
 from planner.planning.node_affinity import requirements
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
@@ -212,15 +211,6 @@ def test_pods_that_must_differ_are_on_different_hosts():
 
 
 # What a snapshot tells ------------------------------------------------------------
-
-
-def test_the_fabric_is_a_graph_of_domains_and_cables():
-    """A tree of levels, and the switches' links with their speeds."""
-    links = {"topo": (Link("leaf-1", "spine-1", 400.0),)}
-    nodes = list(racks(2, 2).nodes.values())
-    graph = snapshot(nodes, [topology("rack")], links=links).fabric("topo")
-    assert nx.shortest_path_length(graph, ("r1", "r1-n1"), ("r2", "r2-n1")) == 4
-    assert graph.edges["leaf-1", "spine-1"]["gbps"] == 400.0
 
 
 def test_policies_are_told_levels_capacity_and_mig():

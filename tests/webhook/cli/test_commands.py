@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,34 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
         main([command, "--help"])
     assert stopped.value.code == 0
     assert f"\n  bayplan {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "not_needed"),
+    [
+        (
+            ("--help",),
+            {"planner.cluster.snapshot", "webhook.policy", "yaml", "rich", "aiohttp", "kubernetes"},
+        ),
+        (("plan", "-c", SUPERPOD, "-f", JOB), {"networkx", "aiohttp", "kubernetes", "webhook.server.http"}),
+    ],
+    ids=["help", "plan"],
+)
+def test_a_command_imports_no_library_that_it_does_not_need(
+    words: tuple[str, ...], not_needed: set[str]
+) -> None:
+    """They cost more time than the command itself."""
+    code = (
+        "import contextlib, io, sys\n"
+        "from webhook.cli.main import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        f"    main({list(words)!r})\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert set(done.stdout.split()) & not_needed == set()
 
 
 def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

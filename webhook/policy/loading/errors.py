@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from planner.model.errors import ReportedError
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
@@ -27,7 +29,7 @@ class Problem:
         return f"{head}\n{self.source}" if self.source else head
 
 
-class PolicyError(ValueError):
+class PolicyError(ReportedError, ValueError):
     """Policies that cannot be used; `str(error)` has a line for each problem, and its source below it."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
