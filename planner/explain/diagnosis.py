@@ -194,10 +194,13 @@ class _UnfitPod:
 
 def _pod_never(kind: PodClass, views: Sequence[SearchSpace]) -> _UnfitPod | None:
     """Why not even one pod of the class fits a node of the empty cluster; None where one fits."""
-    counted = [pod_counts(view, kind) for view in views]
-    if any(counts.serving for counts in counted):
+    counts = _counts_ever(kind, views)
+    if counts.serving:
         return None
-    counts = min(counted, key=lambda counts: counts.outside)
+    if kind.shape.raised:
+        own = replace(kind, shape=replace(kind.shape, requests=kind.shape.own_requests))
+        own_counts = _counts_ever(own, views)
+        kind, counts = (kind, counts) if own_counts.serving else (own, own_counts)
     nodes = NodeWords((kind,), base=views[0].base).of(counts)
     causes = counts.causes
     if any(cause.startswith(numa_messages.NUMA) for cause in causes):
@@ -216,6 +219,13 @@ def _pod_never(kind: PodClass, views: Sequence[SearchSpace]) -> _UnfitPod | None
     if share and (why := never(share, [(h.gpus, (h.free or {}).get(GPU, 0)) for h in usable(views, kind)])):
         return _UnfitPod("PodFitsNoNode", nodes, messages.fits_no_gpu(share.words(), why))
     return _UnfitPod("PodFitsNoNode", nodes, _absent(counts, _devices(views)))
+
+
+def _counts_ever(kind: PodClass, views: Sequence[SearchSpace]) -> NodeCounts:
+    """All nodes by what keeps one pod away: of several topologies in the one that leaves out least, or in one
+    where the pod fits."""
+    counted = [pod_counts(view, kind) for view in views]
+    return min(counted, key=lambda counts: (not counts.serving, counts.outside))
 
 
 def _inside(views: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, int]) -> int:

@@ -63,11 +63,16 @@ def nearest(text: str, known: Iterable[str]) -> list[str]:
     return sorted((candidate for candidate in near if candidate != text), key=unlikeness)
 
 
+def alike(text: str, other: str, ratio: float) -> bool:
+    """Whether one text contains the other, or is spelled nearly like it."""
+    return text in other or other in text or SequenceMatcher(None, text, other).ratio() >= ratio
+
+
 def similar_key(base: Infrastructure, key: str) -> str:
     """The label key of some nodes that is spelled nearly like this one; "" for none."""
     nodes = islice(base.nodes.values(), _MAX_NODES_OF_KEYS)
     near = nearest(key, {name for node in nodes for name in node.labels})[:1]
-    return near[0] if near and SequenceMatcher(None, key, near[0]).ratio() >= _ALIKE else ""
+    return near[0] if near and alike(key, near[0], _ALIKE) else ""
 
 
 def values_words(base: Infrastructure, key: str, wanted: Sequence[str]) -> str:
@@ -80,6 +85,7 @@ def values_words(base: Infrastructure, key: str, wanted: Sequence[str]) -> str:
         other = similar_key(base, key)
         return "no node has this label" + (f"; some have {other}" if other else "")
     shown = nearest("".join(wanted[:1]), counts)[:_SHOWN]
-    parts = [f"{value or '(empty)'} on {counts[value]}" for value in shown]
+    unique = all(count == 1 for count in counts.values())
+    parts = [f"{value or '(empty)'}{'' if unique else f' on {counts[value]}'}" for value in shown]
     more = len(counts) - len(parts)
     return f"there are {', '.join(parts)}{f' and {more} more' if more > 0 else ''}"

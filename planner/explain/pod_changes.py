@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.tree import TopologyTree
-from planner.explain.label_values import nearest, similar_key, values_of
+from planner.explain.label_values import alike, nearest, similar_key, values_of
 from planner.explain.obstacles import largest
 from planner.explain.trial import Alternative, Trial
 from planner.model.labels import Requirement, Taint, Toleration
 from planner.model.quantity import show
 from planner.model.resolved import ResolvedShape
-from planner.node.eligibility import obstacle, selector_obstacle, untolerated
+from planner.node.eligibility import selector_obstacle, untolerated
 from planner.node.gpu_sharing import share_named
 from planner.request.resolve import PlacementProblem
 from planner.search.space import search_space
@@ -33,6 +33,11 @@ _MAX_VALUES = 2
 
 _MAX_CHANGES = 6
 """Changes that are tried for one list: each is a search."""
+
+
+_ALIKE_NAMES = 0.7
+"""The ratio of `SequenceMatcher` from which a resource may be meant by another's name: of MIG profiles all
+are, of a vendor's other devices none."""
 
 
 _EIGHTHS = (6, 4, 2, 1)
@@ -64,6 +69,8 @@ def other_pods(
 
     Where gangs wait, only smaller amounts count: what keeps a pod away for ever is another matter.
     """
+    if not problem.now:
+        problem = _as_stated(problem, names)
     if smaller := _smaller(problem, tree, names, trial):
         yield smaller
         return
@@ -79,8 +86,10 @@ def other_pods(
         yield from placed[:_MAX_VALUES]
         return
     for change in changes:
-        if smaller := _smaller(change.of(problem), tree, names, trial):
-            yield replace(smaller, words=f"{change.words} with {smaller.words}")
+        changed = change.of(problem)
+        further = _smaller(changed, tree, names, trial) or next(tolerations(changed, names, trial), None)
+        if further:
+            yield replace(further, words=f"{change.words} with {further.words}")
             return
 
 
@@ -100,11 +109,20 @@ def _changes(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Chang
 
 
 def _helps(problem: PlacementProblem, change: _Change) -> bool:
-    """Whether labels and taints let each changed pod onto some node, which is quick to tell."""
+    """Whether some node has the labels that each changed pod asks for, which is quick to tell."""
     nodes = problem.snapshot.nodes.values()
-    return all(
-        any(not obstacle(shape, node, now=False) for node in nodes) for shape in change.shapes.values()
-    )
+    return all(any(not selector_obstacle(shape, node) for node in nodes) for shape in change.shapes.values())
+
+
+def _as_stated(problem: PlacementProblem, names: Sequence[str]) -> PlacementProblem:
+    """The request with the amounts of its author: for a changed pod policies give others, and on an empty
+    node never more than it has."""
+    stated = {
+        pod_set.name: pod_set.shape.raised
+        for pod_set in problem.asked.pod_sets
+        if pod_set.name in names and pod_set.shape.raised
+    }
+    return problem.with_requests(stated) if stated else problem
 
 
 def _changed(
@@ -149,8 +167,9 @@ def _relabelled(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Ch
     base = problem.snapshot.base
     for key, value in dict.fromkeys(_selected(problem, names)):
         counts = values_of(base, key)
-        if not counts and (other := similar_key(base, key)):
-            yield _with_label(problem, names, (key, value), (other, value))
+        if not counts:
+            other = similar_key(base, key)
+            yield _with_label(problem, names, (key, value), (other, value) if other else None)
         for near in nearest(value, counts)[:_MAX_VALUES]:
             yield _with_label(problem, names, (key, value), (key, near))
 
@@ -164,20 +183,22 @@ def _selected(problem: PlacementProblem, names: Sequence[str]) -> Iterator[tuple
 
 
 def _with_label(
-    problem: PlacementProblem, names: Sequence[str], old: tuple[str, str], new: tuple[str, str]
+    problem: PlacementProblem, names: Sequence[str], old: tuple[str, str], new: tuple[str, str] | None
 ) -> _Change:
-    def requirement(asked: Requirement) -> Requirement:
-        if asked.operator != "In" or (asked.key, asked.values[:1]) != (old[0], old[1:]):
-            return asked
-        return Requirement(new[0], "In", (new[1], *asked.values[1:]))
+    """Another label in the place of one; None for no label."""
+
+    def requirement(asked: Requirement) -> Iterator[Requirement]:
+        if asked.operator != "In" or (asked.key, *asked.values[:1]) != old:
+            yield asked
+        elif new is not None:
+            yield Requirement(new[0], "In", (new[1], *asked.values[1:]))
 
     def labelled(shape: ResolvedShape) -> ResolvedShape:
-        selector = {new[0] if (k, v) == old else k: new[1] if (k, v) == old else v
-                    for k, v in shape.node_selector.items()}  # fmt: skip
-        affinity = tuple(tuple(map(requirement, term)) for term in shape.affinity)
-        return replace(shape, node_selector=selector, affinity=affinity)
+        selector = dict(filter(None, (new if pair == old else pair for pair in shape.node_selector.items())))
+        terms = (tuple(r for asked in term for r in requirement(asked)) for term in shape.affinity)
+        return replace(shape, node_selector=selector, affinity=tuple(filter(None, terms)))
 
-    return _changed(problem, names, f"{new[0]}: {new[1]}", labelled)
+    return _changed(problem, names, f"{new[0]}: {new[1]}" if new else f"no {old[0]}: {old[1]}", labelled)
 
 
 # -- resources -----------------------------------------------------------------------------------------------
@@ -192,7 +213,12 @@ def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Chang
         if asked in known or "/" not in asked or not _offered(problem, asked):
             continue
         vendor = asked.partition("/")[0]
-        same = [name for name in known if name.partition("/")[0] == vendor]
+        taken = {name for shape in _shapes(problem, names) for name in shape.requests}
+        same = [
+            name
+            for name in known - taken
+            if name.partition("/")[0] == vendor and alike(asked, name, _ALIKE_NAMES)
+        ]
         for near in nearest(asked, same)[:_MAX_VALUES]:
 
             def renamed(shape: ResolvedShape, old: str = asked, new: str = near) -> ResolvedShape:

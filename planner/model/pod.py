@@ -143,6 +143,11 @@ class PodShape:
     """What the pod's author asked for, where policies have raised some of `requests` since; for messages."""
 
     @property
+    def own_requests(self) -> Resources:
+        """The requests as the pod's author stated them, as far as policies raised them."""
+        return {name: amount for name, amount in {**self.requests, **self.raised}.items() if amount}
+
+    @property
     def raised(self) -> dict[str, int]:
         """By resource that policies have raised: what the pod's author asked for."""
         stated = self.requests if self.stated is None else self.stated
