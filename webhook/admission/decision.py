@@ -44,6 +44,14 @@ _NO_ENVIRONMENT = Environment()
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """What a person is told of an object's pods, though it is let in; `rule` is a CamelCase token."""
+
+    rule: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """The answer, what is to be done in the ledger for it, and how it came about.
 
@@ -62,6 +70,8 @@ class Decision:
     findings: Findings | None = None
     malformed: bool = False
     revision: str = ""
+    notes: tuple[Note, ...] = ()
+    """What is told of its pods; the response warns of it too."""
 
 
 def decide(
@@ -112,7 +122,11 @@ def _admit(context: RequestContext, evaluation: Evaluation, obj: Json) -> Decisi
     if not effects or not decision.response.allowed:
         return decision
     replaced = replacement_warning(evaluation.original, evaluation.mendable, effects)
-    return _warning(decision, *([replaced] if replaced else []), *evaluation.fewer_replicas(obj, result))
+    return _noting(
+        decision,
+        *([Note("Replaced", replaced)] if replaced else []),
+        *(Note("FewerReplicas", sentence) for sentence in evaluation.fewer_replicas(obj, result)),
+    )
 
 
 def _mutating_policies(context: RequestContext, evaluation: Evaluation, obj: Json) -> Mutated:
@@ -174,10 +188,11 @@ def _patched(
     )
 
 
-def _warning(decision: Decision, *warnings: str) -> Decision:
-    """The decision with more warnings."""
+def _noting(decision: Decision, *notes: Note) -> Decision:
+    """The decision with these notes, which its response warns of."""
     response = decision.response
-    return replace(decision, response=replace(response, warnings=[*response.warnings, *warnings]))
+    warnings = [*response.warnings, *(note.message for note in notes)]
+    return replace(decision, response=replace(response, warnings=warnings), notes=notes)
 
 
 def _validate(context: RequestContext, obj: Json) -> Decision:

@@ -27,6 +27,10 @@ _PLAN_OUTCOME: dict[str, Outcome] = {"admitted": "pass", "queued": "warn", "reje
 FIELDS_TOLD = 6
 
 
+PODS = "pods"
+"""The policy under which a report tells what becomes of an object's pods: replaced, or fewer that fit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """An object under report: its name, where it stands ("" for no file), that file's text, its decision."""
@@ -86,6 +90,10 @@ def _of(subject: Subject) -> Iterator[Result]:
                 blank, result=outcome, policy=failure.policy, rule=failure.label, message=failure.message
             )
         yield from (_left_out(blank, row) for row in mutated.skipped)
+    for note in decision.notes:
+        yield replace(
+            blank, result="warn", policy=PODS, rule=note.rule, message=note.message, severity="medium"
+        )
     yield from _found(blank, decision.findings)
     if decision.plan is not None:
         yield from _together(

@@ -58,7 +58,7 @@ def fields_named(obj: Any, message: str) -> Iterator[str]:
 
 _WORD = re.compile(r"[\w./-]*\w")
 _KEYED = ("annotations", "labels", "nodeSelector")
-_NAMED_ITEMS = ("env", "resourceClaims")
+_NAMED_ITEMS = ("env", "resourceClaims", "matchExpressions", "matchFields")
 _FIELDS = ("schedulerName", "hostNetwork", "dnsPolicy", "workloadRef", "schedulingGroup", "topologyPolicy")
 """Fields of which messages speak by their own name."""
 
@@ -82,10 +82,10 @@ def _marks(value: Any, path: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _names(items: list[Any]) -> Iterator[tuple[int, str]]:
-    """Each name of a named item, a claim's template's too."""
+    """Each name of a named item: a claim's template's too, and the key of a requirement."""
     for place, item in enumerate(items):
         if isinstance(item, Mapping):
-            for key in ("name", "resourceClaimTemplateName", "resourceClaimName"):
+            for key in ("name", "key", "resourceClaimTemplateName", "resourceClaimName"):
                 if isinstance(item.get(key), str):
                     yield place, item[key]
 
