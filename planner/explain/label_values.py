@@ -88,4 +88,5 @@ def values_words(base: Infrastructure, key: str, wanted: Sequence[str]) -> str:
     unique = all(count == 1 for count in counts.values())
     parts = [f"{value or '(empty)'}{'' if unique else f' on {counts[value]}'}" for value in shown]
     more = len(counts) - len(parts)
-    return f"there are {', '.join(parts)}{f' and {more} more' if more > 0 else ''}"
+    further = f" and {more} more" if more > 0 else ""
+    return f"there {'is' if len(counts) == 1 else 'are'} {', '.join(parts)}{further}"

@@ -83,14 +83,15 @@ class NodeWords:
 
     def _shortage(self, resource: str, count: int, most: int, need: int) -> str:
         has, free = "has" if count == 1 else "have", " free" if self._now else ""
+        bound = "" if count == 1 else "at most "
         if resource in self._raised:
             stated = self._raised[resource]
-            by_author = f"it states {show(resource, stated)}" if stated else "it states none"
-            asked = f"the {show(resource, need)} {resource} that policies give a pod ({by_author})"
-            return f"{has} {show(resource, most)}{free}, less than {asked}"
+            return (
+                f"{has} {bound}{show(resource, most)} {resource}{free} of the {show(resource, need)} that "
+                f"policies give a pod (it states {show(resource, stated) if stated else 'none'})"
+            )
         if not most:
             return f"{has} no {resource}{free}"
-        bound = "" if count == 1 else "at most "
         return f"{has} {bound}{show(resource, most)} of {show(resource, need)} {resource}{free}"
 
     def _values(self, cause: str) -> str:

@@ -238,27 +238,27 @@ def _offered(problem: PlacementProblem, resource: str) -> bool:
 
 
 def own_amounts(problem: PlacementProblem, names: Sequence[str], trial: Trial) -> Iterator[Alternative]:
-    """The most of what policies have raised with which the request is admitted: its author may state less."""
-    for eighths in _EIGHTHS:
-        amounts = {
-            pod_set.name: _reduced(pod_set.shape, eighths)
-            for pod_set in problem.asked.pod_sets
-            if pod_set.name in names and pod_set.shape.raised
-        }
-        if not amounts:
-            return
-        smaller = problem.with_requests(amounts)
-        if all(map(all, map(dict.values, amounts.values()))) and trial.placed(smaller):
-            yield Alternative(_amount_words(problem, amounts), smaller.asked)
-            return
+    """The most of what policies have raised with which the request is admitted: its author may state less.
+
+    Of one resource, if that is enough; else of all."""
+    pod_sets = [s for s in problem.asked.pod_sets if s.name in names and s.shape.raised]
+    raised = list(dict.fromkeys(name for pod_set in pod_sets for name in pod_set.shape.raised))
+    for resources in (*[[name] for name in raised], *([raised] if len(raised) > 1 else [])):
+        for eighths in _EIGHTHS:
+            amounts = {s.name: _reduced(s.shape, resources, eighths) for s in pod_sets}
+            smaller = problem.with_requests(amounts)
+            if all(map(all, map(dict.values, amounts.values()))) and trial.placed(smaller):
+                yield Alternative(_amount_words(problem, amounts), smaller.asked)
+                return
 
 
-def _reduced(shape: ResolvedShape, eighths: int) -> dict[str, int]:
-    """So many eighths of each raised amount, in whole cores and GiB; no less than the author asked for."""
+def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> dict[str, int]:
+    """So many eighths of the raised amounts, in whole cores and GiB; no less than the author asked for."""
     units = {"cpu": 1000, "memory": _GIBIBYTE}
     return {
         name: max(stated, shape.requests[name] * eighths // 8 // (unit := units.get(name, 1)) * unit)
         for name, stated in shape.raised.items()
+        if name in resources
     }
 
 
@@ -283,12 +283,12 @@ def _amount_words(problem: PlacementProblem, amounts: Mapping[str, Mapping[str, 
     several = len(problem.asked.pod_sets) > 1
     raised = {pod_set.name: pod_set.shape.raised for pod_set in problem.asked.pod_sets}
     parts = [
-        f"{show(resource, amount)} {resource} a pod{' by its limits' if resource in raised[name] else ''}"
+        f"{'limits of' if resource in raised[name] else 'at most'} {show(resource, amount)} {resource} a pod"
         f"{f' of {name}' if several else ''}"
         for name, lacking in amounts.items()
         for resource, amount in lacking.items()
     ]
-    return f"at most {', '.join(parts)}"
+    return " and ".join(parts)
 
 
 def _shapes(problem: PlacementProblem, names: Sequence[str]) -> list[ResolvedShape]:

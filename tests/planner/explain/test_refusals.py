@@ -142,8 +142,8 @@ def test_an_amount_that_policies_wrote_is_told_as_theirs():
     assert answer.decision == "queued"
     assert answer.message == (
         "1 pod (1 GPU) fits the empty cluster but not now: the cluster has room for 0 of 1 pod now. "
-        "The only node has 4 free, less than the 16 cpu that policies give a pod (it states none). "
-        "Would work now: at most 4 cpu a pod by its limits."
+        "The only node has 4 cpu free of the 16 that policies give a pod (it states none). "
+        "Would work now: limits of 4 cpu a pod."
     )
 
 
