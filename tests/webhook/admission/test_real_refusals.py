@@ -390,8 +390,8 @@ ADVISED: dict[str, tuple[Json, str]] = {
     "a ResourceQuota": (
         job(pod_of(8), 2, namespace="small"),
         (
-            "policy 'guaranteed-qos-limits': its pods ask for 16 nvidia.com/gpu, and ResourceQuota gpus has 2 of "
-            "4 left"
+            "policy 'guaranteed-qos-limits': its pods ask for 16 nvidia.com/gpu, and ResourceQuota gpus has "
+            "2 of 4 left"
         ),
     ),
 }
