@@ -24,6 +24,7 @@ def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
         quotas=hardware.quotas,
         spaces=hardware.spaces,
         volumes=hardware.volumes,
+        growth=hardware.growth,
         settings=hardware.settings,
     )
     stirred = {

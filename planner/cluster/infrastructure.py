@@ -7,20 +7,21 @@ depend on that node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex, CapacityPool
 from planner.cluster.occupancy import add
 from planner.cluster.persistent_map import PersistentMap
-from planner.cluster.plan_cache import DerivedValues, PlanCache
+from planner.cluster.plan_cache import DerivedSection, DerivedValues, PlanCache
 from planner.cluster.tree import Subtree, TopologyTree, belongs, grow
 from planner.devices.availability import AvailableDevices, unallocated_devices
 from planner.devices.catalog import Devices
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.node_devices import NodeDevicesByName
 from planner.devices.pools import labelled_devices, offered
+from planner.model.growth import GrowingPool, NodeGroup
 from planner.model.labels import PASSING_TAINTS
 from planner.model.natural_order import natural
 from planner.model.node import Node, divided
@@ -70,6 +71,7 @@ class Infrastructure:
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     spaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     volumes: Volumes = NO_VOLUMES
+    growth: tuple[GrowingPool | NodeGroup, ...] = ()
     settings: Settings = DEFAULTS
     capacities: CapacityPool = field(default_factory=CapacityPool, repr=False, compare=False)
     plan_cache: PlanCache = field(default_factory=PlanCache, repr=False, compare=False)
@@ -182,6 +184,15 @@ class Infrastructure:
         gone = [name for name in self.claims.extended if not offers.get(name, 1)]
         return {name: amount for name, amount in offers.items() if name not in gone} if gone else offers
 
+    def with_growth(self, pools: Iterable[GrowingPool]) -> Infrastructure:
+        """The same nodes with more pools that may grow, in place of those of the same names."""
+        stated = {pool.name: pool for pool in pools}
+        kept = (pool for pool in self.growth if pool.name not in stated)
+        changed = replace(self, growth=(*kept, *stated.values()))
+        for known in fields(InfrastructureIndex):  # no value depends on what may come
+            setattr(changed.index, known.name, getattr(self.index, known.name))
+        return changed
+
     def with_node(self, node: Node) -> Infrastructure:
         """The same nodes with this one added, or in place of the node of the same name.
 
@@ -292,3 +303,7 @@ def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
     amounts = dict(offers)
     add(amounts, node.pending)
     return replace(node, taints=taints, cordoned=False, ready=True), amounts
+
+
+GROWING: DerivedSection[str, Infrastructure] = DerivedSection("growing pools", max_keys=8)
+"""By the pools that a parameter states: each request states them again."""

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex
-from planner.cluster.infrastructure import NO_TOPOLOGY, Infrastructure, ordered
+from planner.cluster.infrastructure import GROWING, NO_TOPOLOGY, Infrastructure, ordered
 from planner.cluster.occupancy import Holds, Pods, add, carried, unaccounted
 from planner.cluster.plan_cache import DerivedValues
 from planner.cluster.tree import Subtree, TopologyTree
@@ -22,6 +22,7 @@ from planner.devices.availability import AvailableDevices
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.pools import is_claimed, on_node
 from planner.model.claim_spec import PREFIX, is_claim_spec
+from planner.model.growth import GrowingPool, NodeGroup
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.pod import BoundPod
@@ -313,6 +314,14 @@ class Snapshot:
         )
         return Snapshot(base, self.bound, self.reservations, self.revision)
 
+    def with_growth(self, pools: Iterable[GrowingPool]) -> Snapshot:
+        """The same cluster with more pools that may grow, in place of those of the same names."""
+        stated = tuple(pools)
+        if not stated:
+            return self
+        base = self.base.derived.get(GROWING, repr(stated), lambda: self.base.with_growth(stated))
+        return self.evolve(base=base, stirred=frozenset())
+
     def with_pod(self, pod: BoundPod) -> Snapshot:
         """The same cluster with this pod bound, in place of a pod of the same name on the same node."""
         return self.evolve(bound=self.bound.with_pod(pod), stirred={pod.node})
@@ -403,6 +412,7 @@ def snapshot(
     quotas: Mapping[str, Quota] | None = None,
     spaces: Mapping[str, Mapping[str, str]] | None = None,
     volumes: Volumes = NO_VOLUMES,
+    growth: Iterable[GrowingPool | NodeGroup] = (),
     settings: Settings = DEFAULTS,
 ) -> Snapshot:
     """A snapshot of these objects, in any order. Without a topology every node is a host below the root."""
@@ -420,6 +430,7 @@ def snapshot(
         quotas=quotas or {},
         spaces=spaces or {},
         volumes=volumes,
+        growth=tuple(growth),
         settings=settings,
     )
     return Snapshot(base, tuple(pods), tuple(reservations))

@@ -2,8 +2,9 @@
 
 Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, Bayplan's), Reservations,
 NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices and DeviceClasses, ComputeDomains,
-volumes and their claims, LimitRanges, ResourceQuotas and Namespaces are read; every other kind is counted and
-ignored. Invalid objects are refused with file, object and field.
+volumes and their claims, pools that may grow (Karpenter's, Cluster API's, those of the Cluster Autoscaler's
+status), LimitRanges, ResourceQuotas and Namespaces are read; every other kind is counted and ignored. Invalid
+objects are refused with file, object and field.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from planner.manifests.devices import (
 )
 from planner.manifests.fields import mapping, maps, once, sequence, text, texts
 from planner.manifests.gpu_sharing import shared_by
+from planner.manifests.growth import STATUS_CONFIG, pool_from, status_groups
 from planner.manifests.host_ports import host_ports
 from planner.manifests.label_presets import infer
 from planner.manifests.numa import alignment_of, check_labels, numa_from
@@ -37,6 +39,7 @@ from planner.manifests.topology import links_of, topology_from
 from planner.manifests.volumes import storage_from
 from planner.model import quantity
 from planner.model.errors import InputError, Where
+from planner.model.growth import GrowingPool, NodeGroup
 from planner.model.host_ports import port_labels
 from planner.model.labels import RESERVED_TAINT, Taint
 from planner.model.node import Node
@@ -82,6 +85,7 @@ class _ClusterObjects:
     quotas: dict[str, Quota] = field(default_factory=dict)
     spaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
     storage: list[VolumeClaim | PersistentVolume | StorageClass] = field(default_factory=list)
+    growth: list[GrowingPool | NodeGroup] = field(default_factory=list)
     settings: Settings = DEFAULTS
     ignored: Counter[str] = field(default_factory=Counter)
 
@@ -115,6 +119,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
         quotas=result.quotas,
         spaces=result.spaces,
         volumes=Volumes.of(result.storage),
+        growth=result.growth,
     )
 
 
@@ -355,6 +360,11 @@ def _read_storage(objects: _ClusterObjects, item: Mapping[str, object], where: W
     objects.storage.append(once(item, where, storage_from))
 
 
+def _read_pool(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
+    if pool := once(item, where, pool_from):
+        objects.growth.append(pool)
+
+
 def _key(item: Mapping[str, object], where: Where) -> str:
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     namespace = text(metadata.get("namespace"), where.at("metadata.namespace")) or "default"
@@ -362,8 +372,11 @@ def _key(item: Mapping[str, object], where: Where) -> str:
 
 
 def _read_config(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    if mapping(item.get("metadata"), where.at("metadata")).get("name") in KNOWN:
+    name = mapping(item.get("metadata"), where.at("metadata")).get("name")
+    if name in KNOWN:
         objects.settings = with_config(objects.settings, item, where)
+    elif name == STATUS_CONFIG:
+        objects.growth += once(item, where, status_groups)
     else:
         objects.ignored["ConfigMap"] += 1
 
@@ -392,6 +405,8 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("", "PersistentVolume"): _read_storage,
     ("", "PersistentVolumeClaim"): _read_storage,
     ("storage.k8s.io", "StorageClass"): _read_storage,
+    ("karpenter.sh", "NodePool"): _read_pool,
+    ("cluster.x-k8s.io", "MachineDeployment"): _read_pool,
     ("topology.node.k8s.io", "NodeResourceTopology"): _read_numa,
     ("resource.k8s.io", "ResourceClaim"): _read_claim,
     ("resource.k8s.io", "ResourceClaimTemplate"): _read_claim,

@@ -47,6 +47,8 @@ class Answer:
     warnings: tuple[str, ...] = ()
     obstacles: dict[str, int] = field(default_factory=dict)
     attempts: tuple[LevelAttempt, ...] = ()
+    grows: bool = False
+    """True where the gang waits for nodes, which an autoscaler adds only for pods that are not held back."""
     replayed: bool = False
     """True where the gang already holds a reservation and this is that plan again."""
     culprits: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
+from planner.explain.growth import or_waits_for_nodes
 from planner.extensions.elastic import extra_pods, most_pods
 from planner.extensions.place import place_gang
 from planner.model.answer import Answer
@@ -36,7 +37,7 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
     problem = resolve(snapshot, group)
     outcome = place_gang(problem)
     if outcome.best is None:
-        return diagnose(problem, outcome, place_gang)
+        return or_waits_for_nodes(problem, diagnose(problem, outcome, place_gang), place_gang)
     if not extra_pods(problem.gang):
         return admitted(problem, outcome)
     return _elastic(problem, most_pods(problem, outcome, place_gang))

@@ -1,0 +1,214 @@
+"""Node pools that may grow, from the objects of their autoscalers and from a parameter.
+
+Karpenter's NodePool (`karpenter.sh/v1`); Cluster API's MachineDeployment with the Cluster Autoscaler's
+annotations (`capacity.cluster-autoscaler.kubernetes.io/…`); the ConfigMap `cluster-autoscaler-status`, in the
+form that it has since Kubernetes 1.30; the parameter `growing.pools`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import yaml
+
+from planner.manifests.fields import integer, mapping, maps, strings, text, texts
+from planner.model import quantity
+from planner.model.errors import InputError, Where
+from planner.model.growth import UNBOUNDED, GrowingPool, NodeGroup
+from planner.model.labels import Taint
+from planner.model.resources import GPU, Resources
+
+STATUS_CONFIG = "cluster-autoscaler-status"
+
+NODE_POOL_LABEL = "karpenter.sh/nodepool"
+"""Karpenter's label of the nodes of a NodePool."""
+
+_FREE = (
+    "node.kubernetes.io/",
+    "topology.kubernetes.io/",
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+    "karpenter.",
+)
+"""How the labels begin of which Karpenter chooses the value as a pod asks, where its NodePool does not."""
+
+_CAPACITY = "capacity.cluster-autoscaler.kubernetes.io/"
+
+_MOST = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
+
+
+def pool_from(item: Mapping[str, object], where: Where) -> GrowingPool | None:
+    """The pool that a NodePool or MachineDeployment stands for, None for one that cannot grow. Raises
+    `InputError`."""
+    return _node_pool(item, where) if item["kind"] == "NodePool" else _machine_deployment(item, where)
+
+
+def _node_pool(item: Mapping[str, object], where: Where) -> GrowingPool:
+    """A Karpenter NodePool: its instance types are not told, so neither is what a node has."""
+    name = str(mapping(item.get("metadata"), where.at("metadata"))["name"])
+    spec, status = (
+        mapping(item.get("spec"), where.at("spec")),
+        mapping(item.get("status"), where.at("status")),
+    )
+    place = where.at("spec.template")
+    template = mapping(spec.get("template"), place)
+    metadata = mapping(template.get("metadata"), place.below("metadata"))
+    inner, at = mapping(template.get("spec"), place.below("spec")), place.below("spec")
+    labels = {**texts(metadata.get("labels"), place.below("metadata.labels")), NODE_POOL_LABEL: name}
+    choices: dict[str, tuple[str, ...]] = {}
+    for index, entry in enumerate(maps(inner.get("requirements"), at.below("requirements"))):
+        key = text(entry.get("key"), at.below(f"requirements[{index}].key"))
+        values = strings(entry.get("values"), at.below(f"requirements[{index}].values"))
+        choices[key] = values if entry.get("operator") == "In" else ()
+    stated = quantity.amounts(spec.get("limits"), where.at("spec.limits"), up=False)
+    used = quantity.amounts(status.get("resources"), where.at("status.resources"), up=True)
+    return GrowingPool(
+        name=name,
+        present=used.get("nodes", 0),
+        more=max(0, stated.pop("nodes", UNBOUNDED) - used.get("nodes", 0)),
+        labels=labels,
+        taints=_taints(inner.get("taints"), at.below("taints")),
+        choices=choices,
+        free=_FREE,
+        limits={resource: max(0, amount - used.get(resource, 0)) for resource, amount in stated.items()},
+    )
+
+
+def _machine_deployment(item: Mapping[str, object], where: Where) -> GrowingPool | None:
+    """A MachineDeployment that the Cluster Autoscaler may enlarge, None for any other."""
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    annotations = texts(metadata.get("annotations"), where.at("metadata.annotations"))
+    if _MOST not in annotations:
+        return None
+    at = where.at("metadata.annotations")
+    replicas = integer(mapping(item.get("spec"), where.at("spec")).get("replicas"), where.at("spec.replicas"))
+    most = _number(annotations[_MOST], at.below(_MOST))
+    told = {
+        key.removeprefix(_CAPACITY): value for key, value in annotations.items() if key.startswith(_CAPACITY)
+    }
+    amounts = {name: told[key] for key, name in _RESOURCES if key in told}
+    if "gpu-count" in told:
+        amounts[told.get("gpu-type", GPU)] = told["gpu-count"]
+    capacity: Resources | None = None
+    if "cpu" in amounts and "memory" in amounts:
+        capacity = {"pods": 110, **quantity.amounts(amounts, at, up=False)}
+    return GrowingPool(
+        name=str(metadata["name"]),
+        present=replicas,
+        more=max(0, most - replicas),
+        labels=dict(_pair(entry, at) for entry in _entries(told.get("labels", ""))),
+        taints=tuple(_taint(entry, at) for entry in _entries(told.get("taints", ""))),
+        capacity=capacity,
+    )
+
+
+_RESOURCES = (
+    ("cpu", "cpu"),
+    ("memory", "memory"),
+    ("ephemeral-disk", "ephemeral-storage"),
+    ("maxPods", "pods"),
+)
+
+
+def status_groups(item: Mapping[str, object], where: Where) -> tuple[NodeGroup, ...]:
+    """The node groups in the Cluster Autoscaler's status; none in a form that is not YAML. Raises
+    `InputError`."""
+    place = where.at("data[status]")
+    content = text(mapping(item.get("data"), where.at("data")).get("status"), place)
+    try:
+        status = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, LookupError, RecursionError):  # before 1.30: prose
+        return ()
+    if not isinstance(status, Mapping):
+        return ()
+    groups = []
+    for group in maps(status.get("nodeGroups"), place):
+        health = mapping(group.get("health"), place)
+        target, most = (integer(health.get(key), place) for key in ("cloudProviderTarget", "maxSize"))
+        groups.append(NodeGroup(text(group.get("name"), place), target, most))
+    return tuple(groups)
+
+
+def condensed(item: Mapping[str, object], where: Where) -> dict[str, object]:
+    """The status ConfigMap with no more than `status_groups` reads. Raises `InputError`.
+
+    It then changes only when a group does; the autoscaler writes it anew every ten seconds.
+    """
+    groups = [
+        {"name": group.name, "health": {"cloudProviderTarget": group.present, "maxSize": group.most}}
+        for group in status_groups(item, where)
+    ]
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    kept = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
+    return {**item, "metadata": kept, "data": {"status": json.dumps({"nodeGroups": groups})}}
+
+
+def pools_from_text(stated: str, where: Where) -> tuple[GrowingPool, ...]:
+    """The pools of the parameter `growing.pools`, a line each:
+
+        h100: nodes=16 nvidia.com/gpu=8 cpu=192 memory=2Ti label:pool=h100 taint:nvidia.com/gpu:NoSchedule
+
+    `nodes`: how many may come beside those that are there, without it any number. Raises `InputError`, which
+    names the pool.
+    """
+    pools = []
+    for line in filter(None, map(str.strip, stated.splitlines())):
+        name, colon, rest = line.partition(":")
+        if not colon or not name.strip() or " " in name.strip():
+            raise InputError(f"{line[:40]!r} is no pool; write NAME: RESOURCE=AMOUNT …", where)
+        pools.append(_pool(name.strip(), rest.split(), where.below(f"[{name.strip()}]")))
+    return tuple(pools)
+
+
+def _pool(name: str, words: list[str], where: Where) -> GrowingPool:
+    labels, taints, amounts, more = dict[str, str](), [], dict[str, str](), UNBOUNDED
+    for word in words:
+        if word.startswith("label:"):
+            key, value = _pair(word.removeprefix("label:"), where)
+            labels[key] = value
+        elif word.startswith("taint:"):
+            taints.append(_taint(word.removeprefix("taint:"), where))
+        else:
+            key, value = _pair(word, where)
+            if key == "nodes":
+                more = _number(value, where)
+            else:
+                amounts[key] = value
+    capacity = {"pods": 110, **quantity.amounts(amounts, where, up=False)} if amounts else None
+    return GrowingPool(name, more, labels=labels, taints=tuple(taints), capacity=capacity)
+
+
+def _entries(stated: str) -> list[str]:
+    return [entry.strip() for entry in stated.split(",") if entry.strip()]
+
+
+def _pair(stated: str, where: Where) -> tuple[str, str]:
+    key, equals, value = stated.partition("=")
+    if not key or not equals:
+        raise InputError(f"{stated!r} is no pair; write KEY=VALUE", where)
+    return key, value
+
+
+def _taint(stated: str, where: Where) -> Taint:
+    """`KEY=VALUE:EFFECT` or `KEY:EFFECT`."""
+    name, colon, effect = stated.rpartition(":")
+    if not colon or effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
+        raise InputError(f"{stated!r} is no taint; write KEY=VALUE:NoSchedule", where)
+    key, _, value = name.partition("=")
+    return Taint(key, value, effect)
+
+
+def _taints(stated: object, where: Where) -> tuple[Taint, ...]:
+    return tuple(
+        Taint(
+            *(text(taint.get(part), where.below(f"[{index}].{part}")) for part in ("key", "value", "effect"))
+        )
+        for index, taint in enumerate(maps(stated, where))
+    )
+
+
+def _number(stated: str, where: Where) -> int:
+    if not (stated.isascii() and stated.isdecimal() and len(stated) < 10):
+        raise InputError(f"expected a whole number, found {stated[:40]!r}", where)
+    return int(stated)

@@ -1,0 +1,230 @@
+"""Clusters that grow: what has no place yet, and would have one on nodes that an autoscaler adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.manifests.cluster import read
+from planner.manifests.growth import condensed, pools_from_text
+from planner.model.errors import InputError, Where
+from planner.model.labels import Toleration
+from planner.model.pod import PodShape
+from planner.planning.plan import plan
+from tests.builders import cluster, gang, pod_set, shape
+
+Json = dict[str, Any]
+H100 = "h100: nodes=4 nvidia.com/gpu=8 cpu=64 memory=512Gi label:pool=h100"
+
+
+def growing(drawing: str, stated: str = H100):
+    """A drawn cluster with the pools of the parameter."""
+    return cluster(drawing).with_growth(pools_from_text(stated, Where()))
+
+
+def test_a_gang_larger_than_the_cluster_waits_for_nodes():
+    """The answer says how many more, of which pool, and what each has; and it holds nothing."""
+    answer = plan(growing("r1: a b gpu=8"), gang(5))
+    assert (answer.decision, answer.reason, answer.grows) == ("queued", "WaitsForNodes", True)
+    assert answer.message.startswith(
+        "5 pods (40 GPUs) wait for 3 more nodes of pool h100 (8 nvidia.com/gpu each)."
+    )
+    assert not answer.assignments
+    assert plan(cluster("r1: a b gpu=8"), gang(5)).decision == "rejected"
+
+
+def test_it_is_refused_where_the_pool_may_not_grow_as_far():
+    """Two nodes and four more are six."""
+    assert plan(growing("r1: a b gpu=8"), gang(6)).reason == "WaitsForNodes"
+    answer = plan(growing("r1: a b gpu=8"), gang(7))
+    assert (answer.decision, answer.reason) == ("rejected", "TooLargeForCluster")
+
+
+def test_the_first_gpu_node_may_still_have_to_come():
+    """A cluster of CPU nodes whose GPU pool is at zero."""
+    answer = plan(growing("r1: a gpu=0"), gang(2))
+    assert "2 more nodes of pool h100" in answer.message
+
+
+def test_a_gang_that_fits_now_or_never_is_answered_as_before():
+    """Growth is asked for where nothing else would do."""
+    assert plan(growing("r1: a b gpu=8"), gang(2)).decision == "admitted"
+    assert plan(growing("r1: a b gpu=8"), gang(pod_set(1, shape(gpu=16)))).decision == "rejected"
+
+
+def test_a_busy_cluster_that_may_grow_is_not_waited_for():
+    """Both nodes are in use: an autoscaler would bring others at once, if the pods are not held back."""
+    answer = plan(growing("r1: a b gpu=8 used=8"), gang(2))
+    assert (answer.reason, answer.grows) == ("WaitsForNodes", True)
+    waits = plan(growing("r1: a b gpu=8 used=8", "h100: nodes=0 nvidia.com/gpu=8"), gang(2))
+    assert (waits.reason, waits.grows) == ("NoRoomNow", False)
+
+
+def test_labels_taints_and_selectors_of_the_pool_count():
+    """A pod whose selector no pool meets, or that does not tolerate its taint, never runs there."""
+    tainted = f"{H100} taint:nvidia.com/gpu=present:NoSchedule"
+    there = "r1: a gpu=0"
+    selecting = gang(pod_set(1, shape(gpu=8, selector={"pool": "h100"})))
+    other = gang(pod_set(1, shape(gpu=8, selector={"pool": "a100"})))
+    tolerant = gang(pod_set(1, shape(gpu=8, tolerations=(Toleration("nvidia.com/gpu", "Exists"),))))
+    assert plan(growing(there), selecting).reason == "WaitsForNodes"
+    assert plan(growing(there), other).decision == "rejected"
+    assert plan(growing(there, tainted), selecting).decision == "rejected"
+    assert plan(growing(there, tainted), tolerant).reason == "WaitsForNodes"
+
+
+def test_a_required_level_may_be_one_that_new_nodes_are_in_together():
+    """Nobody knows the racks of nodes that do not exist; more pods than may come never share one."""
+    assert plan(growing("r1: a b gpu=8"), gang(4, required="rack")).reason == "WaitsForNodes"
+    assert plan(growing("r1: a b gpu=8"), gang(5, required="rack")).decision == "rejected"
+
+
+def test_pools_grow_together_where_no_single_one_is_enough():
+    """Workers of one pool, a launcher of many CPUs of another."""
+    cpus = "cpus: nodes=2 cpu=200 memory=512Gi"
+    both = gang(pod_set(2, shape(gpu=8), name="worker"), pod_set(1, shape(cpu=150), name="launcher"))
+    answer = plan(growing("r1: a gpu=0 cpu=4", f"{H100}\n{cpus}"), both)
+    assert "1 more node of pool cpus and 2 more nodes of pool h100 (8 nvidia.com/gpu each)" in answer.message
+
+
+def documents(*objects: Json):
+    """One GPU node, of pool `gpus`, and these objects."""
+    node = {
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "gke-lab-gpus-1a2b-x1", "labels": {"pool": "gpus", "kubernetes.io/hostname": "x1"}},
+        "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
+        "status": {"allocatable": {"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi", "pods": 110}},
+    }  # fmt: skip
+    return read([("c.yaml", [node, *objects])])
+
+
+def pods(count: int, **selector: str):
+    """Pods of eight GPUs that tolerate GPU nodes."""
+    pod = PodShape(
+        {"nvidia.com/gpu": 8, "cpu": 1000, "pods": 1},
+        selector,
+        tolerations=(Toleration("nvidia.com/gpu", "Exists"),),
+    )
+    return gang(pod_set(count, pod))
+
+
+def node_pool(**spec: Any) -> Json:
+    """A NodePool of Karpenter's."""
+    requirements = [
+        {
+            "key": "node.kubernetes.io/instance-type",
+            "operator": "In",
+            "values": ["p5.48xlarge", "p4d.24xlarge"],
+        }
+    ]
+    template = {"metadata": {"labels": {"team": "ml"}}, "spec": {"requirements": requirements}}
+    return {
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"},
+        "spec": {"template": template, **spec},
+    }  # fmt: skip
+
+
+def test_a_karpenter_node_pool_brings_whatever_node_a_pod_needs():
+    """What its nodes have is not told; labels that it chooses, and well-known ones, are as the pod asks."""
+    there = documents(node_pool())
+    assert "3 more nodes of pool gpu" in plan(there, pods(4)).message
+    asked = {"node.kubernetes.io/instance-type": "p4d.24xlarge", "topology.kubernetes.io/zone": "z"}
+    assert plan(there, pods(1, team="ml", **asked)).reason == "WaitsForNodes"
+    assert plan(there, pods(1, team="web")).decision == "rejected"
+    assert plan(there, pods(1, **{"node.kubernetes.io/instance-type": "m5.large"})).decision == "rejected"
+
+
+def test_the_limits_of_a_karpenter_node_pool_are_kept():
+    """In all its nodes together, what it uses already included."""
+    limited = node_pool(limits={"nvidia.com/gpu": 32})
+    limited["status"] = {"resources": {"nvidia.com/gpu": "16"}}
+    there = documents(limited)
+    assert plan(there, pods(3)).reason == "WaitsForNodes"
+    assert plan(there, pods(4)).decision == "rejected"
+
+
+def test_a_machine_deployment_with_the_autoscalers_annotations_grows():
+    """Up to its maximal size, by nodes of its capacity, labels and taints."""
+    prefix = "capacity.cluster-autoscaler.kubernetes.io/"
+    annotations = {
+        "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": "3",
+        f"{prefix}cpu": "96", f"{prefix}memory": "1Ti", f"{prefix}gpu-count": "8",
+        f"{prefix}gpu-type": "nvidia.com/gpu", f"{prefix}labels": "pool=gpus,disk=nvme",
+        f"{prefix}taints": "nvidia.com/gpu=present:NoSchedule",
+    }  # fmt: skip
+    deployment = {
+        "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "MachineDeployment",
+        "metadata": {"name": "gpus", "namespace": "default", "annotations": annotations}, "spec": {"replicas": 1},
+    }  # fmt: skip
+    there = documents(deployment)
+    assert "2 more nodes of pool gpus (8 nvidia.com/gpu each), which has 1" in plan(there, pods(3)).message
+    assert plan(there, pods(4)).decision == "rejected"
+    assert plan(there, pods(2, disk="nvme")).reason == "WaitsForNodes"
+
+
+STATUS = """
+autoscalerStatus: Running
+time: "2026-11-22 10:00:00 +0000 UTC"
+nodeGroups:
+- name: https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-lab-gpus-1a2b-grp
+  health: {status: Healthy, cloudProviderTarget: 1, minSize: 0, maxSize: 3, lastProbeTime: "2026-11-22T10:00:00Z"}
+- name: https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-lab-cpus-9f9f-grp
+  health: {status: Healthy, cloudProviderTarget: 1, minSize: 1, maxSize: 9}
+"""
+
+
+def status(text: str) -> Json:
+    """The ConfigMap that the Cluster Autoscaler writes."""
+    metadata = {"name": "cluster-autoscaler-status", "namespace": "kube-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"status": text}}
+
+
+def test_a_group_of_the_cluster_autoscalers_status_grows_by_nodes_like_its_own():
+    """A node tells its group by its name; of a group without nodes nobody knows what they are like."""
+    there = documents(status(STATUS))
+    answer = plan(there, pods(3, pool="gpus"))
+    assert "2 more nodes of pool gke-lab-gpus-1a2b-grp (8 nvidia.com/gpu each), which has 1" in answer.message
+    assert plan(there, pods(4)).decision == "rejected"
+
+
+def test_a_status_in_another_form_tells_of_no_group():
+    """Before Kubernetes 1.30 it is prose."""
+    assert (
+        plan(documents(status("Cluster-autoscaler status at 2020:\nHealth: Healthy")), pods(3)).decision
+        == "rejected"
+    )
+
+
+def test_the_condensed_status_changes_only_with_its_groups():
+    """Its times do not count; what is left is read as before."""
+    first = condensed(status(STATUS), Where())
+    assert condensed(status(STATUS.replace("10:00:00", "10:00:10")), Where()) == first
+    assert condensed(status(STATUS.replace("maxSize: 3", "maxSize: 4")), Where()) != first
+    assert documents(first).base.growth == documents(status(STATUS)).base.growth
+
+
+@pytest.mark.parametrize(
+    ("stated", "complaint"),
+    [
+        ("h100 nodes=4", "is no pool"),
+        ("h100: nodes=many", "[h100]: expected a whole number"),
+        ("h100: label:pool", "[h100]: 'pool' is no pair"),
+        ("h100: taint:a=b", "[h100]: 'a=b' is no taint"),
+        ("h100: cpu=x", "[h100].cpu"),
+    ],
+)
+def test_a_pool_that_does_not_read_is_named(stated, complaint):
+    """With what would be right."""
+    with pytest.raises(InputError) as refused:
+        pools_from_text(stated, Where("", "parameters", "growing.pools"))
+    assert complaint in str(refused.value)
+
+
+def test_new_nodes_leave_no_trace_in_the_cluster():
+    """The snapshot is as before, and the next gang is planned on the nodes that there are."""
+    there = growing("r1: a b gpu=8")
+    names = list(there.nodes)
+    plan(there, gang(5))
+    assert list(there.nodes) == names
+    assert {a.node for a in plan(there, gang(2)).assignments} == set(names)
