@@ -44,7 +44,7 @@ class RequestContext:
         return cls(
             environment.with_namespace(request),
             policies,
-            snapshot,
+            snapshot and snapshot.with_growth(environment.settings(request.namespace).growing),
             environment,
             environment.params_in(request.namespace, policies),
             environment.authorizer(request.user_info),

@@ -70,9 +70,10 @@ def _warnings(ignored: Iterable[Failure], findings: Findings, plan: WorkloadPlan
         if plan is not None and (cost := bandwidth_warning(plan.snapshot, gang_plan)):
             warnings.append(cost)
         group, answer = gang_plan.group, gang_plan.answer
-        if answer.decision == "queued" and group.on_unavailable != "reject":
-            waits = group.on_unavailable == "queue"
-            verb = "is queued" if waits else "is let in without a place, as it asks"
+        if plan is not None and answer.decision == "queued" and group.on_unavailable != "reject":
+            verb = "is queued" if group.on_unavailable == "queue" else "is let in without a place, as it asks"
+            if answer.grows and not plan.gated:
+                verb = "is let in without a place, so that an autoscaler adds nodes for it"
             warnings.append(f"{group.name} {verb}: {answer.message}")
     return list(dict.fromkeys(warnings))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from planner.model.growth import GrowingPool
 from webhook.workloads.options import NOBODY_CHOSE, ReserveDefaults
 
 Mode = Literal["enforce", "warn", "audit", "off"]
@@ -20,11 +21,12 @@ class Settings:
     """The settings in force for one namespace.
 
     `mode`: that of a namespace without the label `bayplan.dev/mode`. `reserve`: what a gang holds whose
-    workload does not say.
+    workload does not say. `growing`: node pools that may grow, beside those whose autoscaler says so itself.
     """
 
     mode: Mode = "enforce"
     reserve: ReserveDefaults = NOBODY_CHOSE
+    growing: tuple[GrowingPool, ...] = ()
 
 
 DEFAULT_SETTINGS = Settings()

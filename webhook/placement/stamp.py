@@ -23,6 +23,10 @@ from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, POD_SET, POLIC
 Json = dict[str, Any]
 
 
+NEW_NODES = "nodes"
+"""What a gang waits for that is let in without a place, so that an autoscaler sees its pods."""
+
+
 ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
 """Kinds that may be annotated as one gang, and whose pods cannot be told by their owner's kind."""
 
@@ -41,7 +45,7 @@ def annotate(
     ids = ",".join(reservation.id for reservation in plan.reservations)
     own = {PLACEMENT: note, RESERVATION: ids, POLICIES: policies}
     _annotate(stamped, own)
-    waits = plan.decision == "queued" and plan.first.group.on_unavailable == "queue"
+    waits = plan.gated
     for template in workload.templates:
         pod = _template_of(stamped, template)
         if template.path:
@@ -70,6 +74,8 @@ def placement_note(plan: WorkloadPlan) -> str:
         note |= {"reserves": domains}
         if nodes := hosts_of(plan):
             note |= {"nodes": nodes}
+    elif plan.decision == "queued" and answer.grows and not plan.gated:
+        note |= {"waitsFor": NEW_NODES}
     return orjson.dumps(note, option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -138,12 +144,14 @@ def _gate(pod: Json, waits: bool) -> None:
 @dataclass(frozen=True, slots=True)
 class PlacementAnnotation:
     """A plan in short. `decision` "" where there is none; `domains` are held whole; `nodes`: the hosts that
-    a gang of mode `nodes` is pinned to, by hostname (by name where a node has no such label)."""
+    a gang of mode `nodes` is pinned to, by hostname (by name where a node has no such label). `in_queue`: it
+    waits for a place here, not for nodes that an autoscaler adds."""
 
     decision: str = ""
     topology: str = ""
     domains: tuple[Domain, ...] = ()
     nodes: frozenset[str] = frozenset()
+    in_queue: bool = False
 
 
 def placement_annotation(annotations: Mapping[str, Any]) -> PlacementAnnotation:
@@ -152,8 +160,9 @@ def placement_annotation(annotations: Mapping[str, Any]) -> PlacementAnnotation:
         note = orjson.loads(str(annotations.get(PLACEMENT, "{}")))
         domains = tuple(tuple(str(value) for value in domain) for domain in note.get("reserves") or [])
         nodes = frozenset(str(name) for name in note.get("nodes") or [])
+        decision, in_queue = str(note.get("decision", "")), note.get("waitsFor") != NEW_NODES
         return PlacementAnnotation(
-            str(note.get("decision", "")), str(note.get("topology", "")), domains, nodes
+            decision, str(note.get("topology", "")), domains, nodes, decision == "queued" and in_queue
         )
     except (orjson.JSONDecodeError, AttributeError, TypeError):
         return PlacementAnnotation()

@@ -106,6 +106,19 @@ class WorkloadPlan:
         """What the gangs hold, in their order."""
         return tuple(placed.reservation for placed in self.placed if placed.reservation is not None)
 
+    @property
+    def gated(self) -> bool:
+        """Whether its pods wait at the gate: it is queued, wants to be, and waits for more than new nodes.
+
+        Autoscalers add no node for a gated pod.
+        """
+        waiting = [placed for placed in self.placed if placed.answer.decision == "queued"]
+        return (
+            self.decision == "queued"
+            and self.first.group.on_unavailable == "queue"
+            and not all(placed.answer.grows for placed in waiting)
+        )
+
     def message(self) -> str:
         """The planner's words; where several gangs fare differently, how many of each."""
         counts = Counter(placed.answer.decision for placed in self.placed)

@@ -1,11 +1,17 @@
 """What Bayplan leaves alone, whoever applied it: the cluster's own programs, and pods of DaemonSets. Pure.
 
-`70-webhooks.yaml` says the same, so that the API server does not even ask.
+Of these `70-webhooks.yaml` says the same, so that the API server does not even ask. Placeholders are left
+alone too: pods of pause containers, by which people keep spare nodes of an autoscaler warm.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
+from planner.manifests.fields import maps
 from planner.manifests.gpu_sharing import RESERVATION_SPACES
+from planner.model.errors import Where
 
 NAMESPACES = (
     "kube-system",
@@ -37,3 +43,20 @@ ON_EACH_NODE = "DaemonSet"
 def is_left_alone(namespace: str, controller: str) -> bool:
     """Whether an object there, made by a controller of this kind ("" for none), is not for Bayplan."""
     return namespace in NAMESPACES or controller == ON_EACH_NODE
+
+
+_PAUSE = re.compile(r"(.*/)?pause(-[a-z0-9]+)?(:[^/]*)?(@.*)?")
+"""`registry.k8s.io/pause:3.10`, `pause-amd64:3.2`, `…/eks/pause@sha256:…`."""
+
+
+def is_placeholder(spec: Mapping[str, object], where: Where) -> bool:
+    """Whether a pod of this spec does nothing: all its containers are pause containers. Raises `InputError`.
+
+    It holds room until a pod of a higher priority comes; a plan, a queue or a scheduler of ours would make it
+    something else.
+    """
+    images = [
+        str(container.get("image") or "")
+        for container in maps(spec.get("containers"), where.below("containers"))
+    ]
+    return bool(images) and all(map(_PAUSE.fullmatch, images))

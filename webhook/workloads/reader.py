@@ -14,8 +14,8 @@ from webhook.workloads.fields import Field
 from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, default_reserve, gangs, pod_set_request
 from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.kinds import WorkloadKind, row_of
-from webhook.workloads.layouts import WorkloadLayout
-from webhook.workloads.left_alone import is_left_alone
+from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
+from webhook.workloads.left_alone import is_left_alone, is_placeholder
 from webhook.workloads.options import Options, options
 from webhook.workloads.pod_groups import Membership, PodGroups, membership, subgroup
 from webhook.workloads.topology_keys import (
@@ -189,7 +189,9 @@ class _Reader:
             gangs=() if child else gangs(layout, name, chosen, top, sets, reserve, within),
             left=() if child or layout.gangs else tuple(part.pod_set for part in parts),
             per_pod=per_pod,
-            skip=chosen.skip or is_left_alone(self.namespace, owner.split("/")[1] if owner else ""),
+            skip=chosen.skip
+            or is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
+            or (bool(layout.members) and all(map(_is_placeholder, layout.members))),
             holds=(row.holds or together) and not child,
             template_immutable=row.template_immutable,
             owner=owner,
@@ -234,6 +236,10 @@ class _Reader:
             key: pod_set_request(member, own, implied_labels(kind, name, member.pod_set), name)
             for key, member in members.items()
         }
+
+
+def _is_placeholder(member: PodSetTemplate) -> bool:
+    return is_placeholder(member.spec.map(), member.spec.where)
 
 
 def _name(metadata: Field, uid: str) -> str:

@@ -112,7 +112,8 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class LetIn:
-    """Open the gate of pods whose gang holds a place, or would rather start without one than wait."""
+    """Open the gate of pods whose gang holds a place, would rather start without one than wait, or waits for
+    nodes that an autoscaler adds."""
 
     gang: Gang
     reservation: Reservation | None
@@ -217,6 +218,8 @@ def queue(snapshot: Snapshot, waiting: Iterable[Gang]) -> list[Action]:
             taken = turn.reservation
             room = headroom(turn.after, taken) if taken is not None else NO_HEADROOM
             admits.append(Admit(gang, turn.answer, taken, room))
+        elif turn.answer.grows and (gated := tuple(pod for pod in gang.pods if pod.gated)):
+            admits.append(LetIn(gang, None, gated))  # no autoscaler adds a node for a gated pod
         else:
             left.append((gang, turn.answer))
     left += [(gang, None) for gang in ordered[MAX_PLANNED:]]

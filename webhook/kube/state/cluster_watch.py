@@ -17,6 +17,7 @@ from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
 from planner.manifests.cluster import node_from, pod_from
 from planner.manifests.fields import CachedDocument
+from planner.manifests.growth import STATUS_CONFIG, condensed
 from planner.manifests.settings import KNOWN
 from planner.model.errors import InputError, Where
 from planner.model.node import Node
@@ -45,13 +46,14 @@ class Extra:
     """A resource that describes the fabric, read by `planner.manifests.cluster.read`. Any of them may be
     missing.
 
-    `name`: only the objects of this name.
+    `name`: only the objects of this name. `condense`: what is kept of one.
     """
 
     group: str
     resource: str
     kind: str
     name: str = ""
+    condense: Callable[[Json, Where], Json] | None = None
 
     @property
     def query(self) -> dict[str, str]:
@@ -75,6 +77,9 @@ EXTRAS = (
     Extra("", "persistentvolumes", "PersistentVolume"),
     Extra("", "persistentvolumeclaims", "PersistentVolumeClaim"),
     Extra("storage.k8s.io", "storageclasses", "StorageClass"),
+    Extra("karpenter.sh", "nodepools", "NodePool"),
+    Extra("cluster.x-k8s.io", "machinedeployments", "MachineDeployment"),
+    Extra("", "configmaps", "ConfigMap", STATUS_CONFIG, condensed),
     *(Extra("", "configmaps", "ConfigMap", name) for name in KNOWN),
 )
 
@@ -180,6 +185,8 @@ def _checked(extra: Extra) -> Callable[[Json, Where], Json | None]:
     def check(item: Json, where: Where) -> Json | None:
         if extra.name and item["metadata"].get("namespace") not in CONFIG_SPACES:
             return None
+        if extra.condense is not None:
+            item = extra.condense(item, where)
         document = CachedDocument({**item, "apiVersion": _version(extra), "kind": extra.kind})
         metadata = {key: value for key, value in item["metadata"].items() if key not in _FLEETING}
         document["metadata"] = metadata

@@ -138,7 +138,7 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
         seconds(item["metadata"].get("creationTimestamp", "")),
         _owner(item),
         own,
-        placement_annotation(annotations).decision == "queued",
+        placement_annotation(annotations).in_queue,
         ids_in(annotations),
         finished(item),
         _notes(item, workload),

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.manifests.growth import pools_from_text
+from planner.model.errors import Where
 from planner.model.labels import Requirement
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
@@ -122,6 +124,17 @@ def test_a_queued_gang_is_admitted_when_there_is_room():
     assert action.reservation is not None
     assert action.reservation.domains == (("r1",),)
     assert action.gang.pods == pods
+
+
+def test_a_queued_gang_that_waits_for_nodes_is_let_in_without_a_place():
+    """An autoscaler adds no node for gated pods: a pool that may grow by now opens their gate."""
+    pods = (pod("a-1", "a"), pod("a-2", "a"))
+    full, works = racks(1, 1), (work(job("a"), queued=True),)
+    grown = full.with_growth(pools_from_text("h100: nvidia.com/gpu=8", Where()))
+    assert not any(isinstance(action, LetIn) for action in reconcile(world(full, works=works, pods=pods)))
+    (action,) = reconcile(world(grown, works=works, pods=pods))
+    assert isinstance(action, LetIn)
+    assert (action.reservation, action.pods) == (None, pods)
 
 
 def test_a_pod_whose_job_is_gone_is_no_gang_of_its_own():

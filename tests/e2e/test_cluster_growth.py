@@ -1,0 +1,113 @@
+"""A cluster that grows: a gang too large for it is let in ungated, and runs when its nodes have come.
+
+Karpenter is played: its NodePool is an object of a kind that stores any, and the test makes the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.api import ApiError, Json
+from tests.e2e.fleet import Fleet
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import Replicas, job, nodes, reservations
+from tests.e2e.serving import replicas_of
+from tests.e2e.stage import Cluster
+
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+PODS = "/api/v1/namespaces/research/pods"
+POOLS = "/apis/karpenter.sh/v1/nodepools"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+NODE_POOLS: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "nodepools.karpenter.sh"},
+    "spec": {
+        "group": "karpenter.sh",
+        "scope": "Cluster",
+        "names": {"plural": "nodepools", "singular": "nodepool", "kind": "NodePool"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                },
+            }
+        ],
+    },
+}
+POOL: Json = {
+    "apiVersion": "karpenter.sh/v1",
+    "kind": "NodePool",
+    "metadata": {"name": "gpu"},
+    "spec": {"template": {"spec": {"requirements": []}}, "limits": {"nvidia.com/gpu": "16"}},
+}
+
+
+@pytest.fixture(scope="module")
+def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """One rack of one node, and a replica that the API server calls."""
+    made = cluster.api.create(DEFINITIONS, NODE_POOLS)
+    wait_until(lambda: _served(cluster), "the API server to serve NodePools")
+    try:
+        with replicas_of(cluster, tmp_path_factory.mktemp("replicas"), 1, 1, count=1) as replicas:
+            yield replicas
+    finally:
+        cluster.api.delete(f"{DEFINITIONS}/{made['metadata']['name']}")
+
+
+def _served(cluster: Cluster) -> bool:
+    try:
+        cluster.api.items(POOLS)
+    except ApiError:  # not yet
+        return False
+    return True
+
+
+def gang(name: str, pods: int) -> Json:
+    """A Job that is a gang of whole nodes, wherever they are."""
+    body = job(name, pods, required="")
+    body["metadata"]["annotations"]["bayplan.dev/gang"] = name
+    return body
+
+
+def refusal(serving: Replicas, body: Json) -> str:
+    """Why the API server would not take a Job, "" where it would."""
+    try:
+        serving.api.create(JOBS, body, dryRun="All")
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+def pods(serving: Replicas) -> list[Json]:
+    """The pods of the namespace."""
+    return serving.api.items(PODS)
+
+
+def test_a_gang_that_waits_for_nodes_runs_when_they_have_come(serving: Replicas) -> None:
+    """Refused while nothing can grow; with a pool its pods are pending and ungated, as an autoscaler needs
+    them, and the scheduler binds them to the new nodes. A gang beyond the pool's limits is refused still."""
+    assert "can never run" in refusal(serving, gang("early", 3))
+    serving.api.create(POOLS, POOL)
+    wait_until(lambda: not refusal(serving, gang("early", 3)), "the pool to be seen", 60)
+    assert "can never run" in refusal(serving, gang("larger", 4))
+    stored = serving.api.create(JOBS, gang("grows", 3))
+    assert '"waitsFor":"nodes"' in stored["metadata"]["annotations"]["bayplan.dev/placement"]
+    assert reservations(serving.api) == {}
+    wait_until(lambda: len(pods(serving)) == 3, "the Job controller to make the pods", 60)
+    assert not any(pod["spec"].get("schedulingGates") for pod in pods(serving))
+    fleet = Fleet(serving.api)
+    try:
+        fleet.make(item for item in nodes(1, 3) if item["metadata"]["name"] in ("r1-n2", "r1-n3"))
+        bound = lambda: {pod["spec"].get("nodeName") for pod in pods(serving)}  # noqa: E731
+        wait_until(lambda: bound() == {"r1-n1", "r1-n2", "r1-n3"}, "the pods to be bound", 60)
+    finally:
+        serving.api.delete(f"{JOBS}/grows")
+        serving.api.delete(f"{POOLS}/gpu")
+        wait_until(lambda: not pods(serving), "the pods to go", 60)
+        fleet.remove()
