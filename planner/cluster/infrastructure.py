@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import islice
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex, CapacityPool
@@ -35,6 +36,14 @@ from planner.node.topology_manager import GPUS_LABEL, NumaNode, aligned
 
 NO_TOPOLOGY = Topology("none", (HOSTNAME,), source="none")
 """The topology of a cluster that has none: its nodes are hosts without any domain above them."""
+
+
+_TOLERATING = ("cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup")
+"""Labels of nodes in clusters whose provider runs the ExtendedResourceToleration plugin."""
+
+
+_SEEN = 16
+"""Nodes that are looked at for such a label: in a cluster of these providers hardly one lacks it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +81,7 @@ class Infrastructure:
     spaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     volumes: Volumes = NO_VOLUMES
     growth: tuple[GrowingPool | NodeGroup, ...] = ()
+    resources_tolerated: bool | None = None
     settings: Settings = DEFAULTS
     capacities: CapacityPool = field(default_factory=CapacityPool, repr=False, compare=False)
     plan_cache: PlanCache = field(default_factory=PlanCache, repr=False, compare=False)
@@ -184,12 +194,24 @@ class Infrastructure:
         gone = [name for name in self.claims.extended if not offers.get(name, 1)]
         return {name: amount for name, amount in offers.items() if name not in gone} if gone else offers
 
-    def with_growth(self, pools: Iterable[GrowingPool]) -> Infrastructure:
-        """The same nodes with more pools that may grow, in place of those of the same names."""
+    @property
+    def tolerates_resources(self) -> bool:
+        """Whether the API server gives each pod a toleration for the extended resources that it requests.
+
+        By `resources_tolerated`, or where nobody says so by a look at some nodes: GKE and EKS switch
+        Kubernetes' ExtendedResourceToleration plugin on.
+        """
+        if self.resources_tolerated is not None:
+            return self.resources_tolerated
+        seen = islice(self.nodes.values(), _SEEN)
+        return any(label in node.labels for node in seen for label in _TOLERATING)
+
+    def as_told(self, pools: Iterable[GrowingPool], tolerated: bool | None) -> Infrastructure:
+        """The same nodes with what an administrator says of them, as in `Snapshot.as_told`."""
         stated = {pool.name: pool for pool in pools}
         kept = (pool for pool in self.growth if pool.name not in stated)
-        changed = replace(self, growth=(*kept, *stated.values()))
-        for known in fields(InfrastructureIndex):  # no value depends on what may come
+        changed = replace(self, growth=(*kept, *stated.values()), resources_tolerated=tolerated)
+        for known in fields(InfrastructureIndex):  # no value depends on these
             setattr(changed.index, known.name, getattr(self.index, known.name))
         return changed
 
@@ -305,5 +327,5 @@ def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
     return replace(node, taints=taints, cordoned=False, ready=True), amounts
 
 
-GROWING: DerivedSection[str, Infrastructure] = DerivedSection("growing pools", max_keys=8)
-"""By the pools that a parameter states: each request states them again."""
+AS_TOLD: DerivedSection[str, Infrastructure] = DerivedSection("what an administrator says", max_keys=8)
+"""By what parameters say of the cluster: each request says it again."""

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex
-from planner.cluster.infrastructure import GROWING, NO_TOPOLOGY, Infrastructure, ordered
+from planner.cluster.infrastructure import AS_TOLD, NO_TOPOLOGY, Infrastructure, ordered
 from planner.cluster.occupancy import Holds, Pods, add, carried, unaccounted
 from planner.cluster.plan_cache import DerivedValues
 from planner.cluster.tree import Subtree, TopologyTree
@@ -314,12 +314,19 @@ class Snapshot:
         )
         return Snapshot(base, self.bound, self.reservations, self.revision)
 
-    def with_growth(self, pools: Iterable[GrowingPool]) -> Snapshot:
-        """The same cluster with more pools that may grow, in place of those of the same names."""
-        stated = tuple(pools)
-        if not stated:
+    def as_told(
+        self, growing: Iterable[GrowingPool] = (), *, resources_tolerated: bool | None = None
+    ) -> Snapshot:
+        """The same cluster with what its administrator says of it.
+
+        `growing`: pools that may grow, in place of those of the same names; `resources_tolerated`: as in
+        `Infrastructure`, None for what the nodes tell.
+        """
+        pools = tuple(growing)
+        if not pools and resources_tolerated is None:
             return self
-        base = self.base.derived.get(GROWING, repr(stated), lambda: self.base.with_growth(stated))
+        told = (pools, resources_tolerated)
+        base = self.base.derived.get(AS_TOLD, repr(told), lambda: self.base.as_told(*told))
         return self.evolve(base=base, stirred=frozenset())
 
     def with_pod(self, pod: BoundPod) -> Snapshot:

@@ -7,7 +7,7 @@ few kinds, so that a question about all nodes costs a few comparisons.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planner.model.labels import NODE_NAME_FIELD, Taint
 from planner.model.node import Node
@@ -97,10 +97,16 @@ def _keys(shape: PodShape) -> frozenset[str]:
     return frozenset((*shape.node_selector, *required))
 
 
-def node_groups(nodes: Iterable[Node]) -> list[NodeGroup]:
-    """The kinds of these nodes, in the order of their first nodes."""
+def node_groups(nodes: Iterable[Node], *, resources_tolerated: bool = False) -> list[NodeGroup]:
+    """The kinds of these nodes, in the order of their first nodes.
+
+    `resources_tolerated`: pods tolerate taints named after resources that they request, so that such a taint
+    keeps nobody away who could use the node for that resource.
+    """
     groups: dict[tuple[object, ...], list[Node]] = {}
     for node in nodes:
+        if resources_tolerated and any(taint.key in node.allocatable for taint in node.taints):
+            node = replace(node, taints=tuple(t for t in node.taints if t.key not in node.allocatable))
         offers = {**node.allocatable, **node.pending}
         amounts = tuple(sorted((name, _rounded(name, amount)) for name, amount in offers.items()))
         key = (node.labels.get(PRODUCT_LABEL, ""), node.taints, claimable(node), amounts)

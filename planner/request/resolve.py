@@ -3,6 +3,7 @@
 The one stage between what was read and the search. In this order:
 
     PodGroup                as it was asked
+      tolerations           those that the API server will add      tolerations.py
       device claims         what they come to on the nodes here       device_claims.py
     .asked
       cliques, policies     the levels that these give it             device_claims.py, level_policy.py
@@ -32,6 +33,7 @@ from planner.request.device_claims import has_claims, in_one_clique, with_device
 from planner.request.level_policy import by_policy
 from planner.request.levels import with_numa_nodes
 from planner.request.pod_affinity import with_pod_affinity
+from planner.request.tolerations import with_resource_tolerations
 from planner.request.topology_choice import candidates
 from planner.request.topology_request import TopologyRequest, topology_request
 from planner.request.topology_spread import with_topology_spread
@@ -131,6 +133,7 @@ class PlacementProblem:
 
 def resolve(snapshot: Snapshot, group: PodGroup) -> PlacementProblem:
     """The problem of a gang in a snapshot in which it holds nothing."""
+    group = with_resource_tolerations(snapshot, group)
     try:
         asked = with_devices(snapshot, group)
     except Refusal as refusal:

@@ -41,14 +41,15 @@ class RequestContext:
         """The context of a request as it arrives."""
         if environment.parameters is None:
             environment = environment.beside(policies)
+        settings = environment.settings(request.namespace)
         return cls(
             environment.with_namespace(request),
             policies,
-            snapshot and snapshot.with_growth(environment.settings(request.namespace).growing),
+            snapshot and settings.of(snapshot),
             environment,
             environment.params_in(request.namespace, policies),
             environment.authorizer(request.user_info),
-            environment.settings(request.namespace),
+            settings,
         )
 
     def as_created(self) -> RequestContext:

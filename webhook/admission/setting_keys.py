@@ -11,13 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from planner.manifests.growth import pools_from_text
+from planner.model.errors import Where
 from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Settings
 
 
 @dataclass(frozen=True, slots=True)
 class SettingKey:
     """One key. `take`: the settings with a value of the key, which is one of `values`, or of the form
-    `pattern`; `form` says in words what fits the pattern. `show`: the value in settings, as text.
+    `pattern`; `form` says in words what fits the pattern.
+    `show`: the value in settings, as text.
     """
 
     name: str
@@ -60,7 +63,47 @@ def _whole_from(settings: Settings, text: str) -> Settings:
     return replace(settings, reserve=replace(settings.reserve, whole_from=float(text)))
 
 
+_KEY, _VALUE = "[a-zA-Z0-9][a-zA-Z0-9./_-]{0,250}", "[a-zA-Z0-9._-]{0,63}"
+
+
+_POOL_WORD = "|".join(
+    (
+        "nodes=[0-9]{1,6}",
+        "cpu=[0-9]{1,6}m?",
+        "(memory|ephemeral-storage)=[0-9]{1,9}(Ki|Mi|Gi|Ti)?",
+        "pods=[0-9]{1,4}",
+        "[a-z0-9][a-z0-9.-]{0,100}/[a-zA-Z0-9._-]{1,63}=[0-9]{1,6}",
+        f"label:{_KEY}={_VALUE}",
+        f"taint:{_KEY}(={_VALUE})?:(NoSchedule|PreferNoSchedule|NoExecute)",
+    )
+)
+
+
+_POOL = f"[a-zA-Z0-9][a-zA-Z0-9._-]{{0,62}}:( +({_POOL_WORD}))*"
+
+
+def _growing(settings: Settings, text: str) -> Settings:
+    return replace(settings, growing=pools_from_text(text, Where()))
+
+
+_TOLERATED: Mapping[str, bool | None] = {"auto": None, "true": True, "false": False}
+
+
+def _tolerated(settings: Settings, text: str) -> Settings:
+    return replace(settings, resources_tolerated=_TOLERATED[text])
+
+
 _ROWS = (
+    SettingKey(
+        "growing.pools",
+        "Node pools that may grow, a line each, beside those that Karpenter and the Cluster Autoscaler tell "
+        "of: a name, how many more nodes may come (without that any number), and what each has. A gang that "
+        "fits once they have come waits for them, ungated, instead of being refused.",
+        _growing,
+        lambda settings: ", ".join(pool.name for pool in settings.growing),
+        pattern=f"[ \\n]*({_POOL}( *\\n[ \\n]*{_POOL})*)?[ \\n]*",
+        form="lines such as h100: nodes=16 nvidia.com/gpu=8 cpu=192 label:pool=h100 taint:gpu:NoSchedule",
+    ),
     SettingKey(
         "mode",
         "The mode of namespaces without the label bayplan.dev/mode: enforce patches, refuses and reserves; "
@@ -86,6 +129,17 @@ _ROWS = (
         lambda settings: f"{settings.reserve.whole_from:g}",
         pattern=r"0?\.[0-9]{0,5}[1-9]0{0,5}|1(\.0{1,5})?",
         form="a share above 0 and up to 1, such as 0.5",
+    ),
+    SettingKey(
+        "taints.tolerated-by-resource",
+        "Whether the API server gives each pod tolerations for the extended resources that it requests "
+        "(admission plugin ExtendedResourceToleration), so that a template needs none; auto: where nodes "
+        "have the labels of GKE or EKS, which switch it on.",
+        _tolerated,
+        lambda settings: next(
+            text for text, told in _TOLERATED.items() if told is settings.resources_tolerated
+        ),
+        values=tuple(_TOLERATED),
     ),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from planner.cluster.snapshot import Snapshot
 from planner.model.growth import GrowingPool
 from webhook.workloads.options import NOBODY_CHOSE, ReserveDefaults
 
@@ -22,11 +23,18 @@ class Settings:
 
     `mode`: that of a namespace without the label `bayplan.dev/mode`. `reserve`: what a gang holds whose
     workload does not say. `growing`: node pools that may grow, beside those whose autoscaler says so itself.
+    `resources_tolerated`: whether the API server adds tolerations for extended resources; None: the nodes
+    tell.
     """
 
     mode: Mode = "enforce"
     reserve: ReserveDefaults = NOBODY_CHOSE
     growing: tuple[GrowingPool, ...] = ()
+    resources_tolerated: bool | None = None
+
+    def of(self, snapshot: Snapshot) -> Snapshot:
+        """The cluster with what these settings say of it."""
+        return snapshot.as_told(self.growing, resources_tolerated=self.resources_tolerated)
 
 
 DEFAULT_SETTINGS = Settings()

@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     snapshot, around = inputs.cluster_and_environment(args.cluster)
     assert snapshot is not None, "argparse demands -c"
     around = inputs.in_force(around, PolicySet())
+    snapshot = around.settings("").of(snapshot)
     documents = inputs.once(inputs.manifests(args.filename))
     found = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around.podgroups)
     if args.output == "table":

@@ -187,7 +187,9 @@ _OF_NODES: dict[str, _Maker] = {
     "levels": lambda snapshot: sorted({level for t in _topologies(snapshot) for level in t.levels}),
     "nodePools": _pools,
     "resources": _resources,
-    "nodeKinds": lambda snapshot: node_groups(snapshot.nodes.values()),
+    "nodeKinds": lambda snapshot: node_groups(
+        snapshot.nodes.values(), resources_tolerated=snapshot.base.tolerates_resources
+    ),
     "gpuShare": lambda snapshot: gpu_shares(snapshot.nodes.values()),
     "domains": domains,
     "gpuNodes": lambda snapshot: gpu_nodes(snapshot.nodes.values()),

@@ -20,7 +20,7 @@ H100 = "h100: nodes=4 nvidia.com/gpu=8 cpu=64 memory=512Gi label:pool=h100"
 
 def growing(drawing: str, stated: str = H100):
     """A drawn cluster with the pools of the parameter."""
-    return cluster(drawing).with_growth(pools_from_text(stated, Where()))
+    return cluster(drawing).as_told(pools_from_text(stated, Where()))
 
 
 def test_a_gang_larger_than_the_cluster_waits_for_nodes():
@@ -92,7 +92,9 @@ def documents(*objects: Json):
     """One GPU node, of pool `gpus`, and these objects."""
     node = {
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": "gke-lab-gpus-1a2b-x1", "labels": {"pool": "gpus", "kubernetes.io/hostname": "x1"}},
+        "metadata": {
+            "name": "gke-lab-gpus-1a2b-x1", "labels": {"pool": "gpus", "kubernetes.io/hostname": "x1"},
+        },
         "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
         "status": {"allocatable": {"nvidia.com/gpu": 8, "cpu": 64, "memory": "512Gi", "pods": 110}},
     }  # fmt: skip
@@ -155,7 +157,8 @@ def test_a_machine_deployment_with_the_autoscalers_annotations_grows():
     }  # fmt: skip
     deployment = {
         "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "MachineDeployment",
-        "metadata": {"name": "gpus", "namespace": "default", "annotations": annotations}, "spec": {"replicas": 1},
+        "metadata": {"name": "gpus", "namespace": "default", "annotations": annotations},
+        "spec": {"replicas": 1},
     }  # fmt: skip
     there = documents(deployment)
     assert "2 more nodes of pool gpus (8 nvidia.com/gpu each), which has 1" in plan(there, pods(3)).message
@@ -168,7 +171,7 @@ autoscalerStatus: Running
 time: "2026-11-22 10:00:00 +0000 UTC"
 nodeGroups:
 - name: https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-lab-gpus-1a2b-grp
-  health: {status: Healthy, cloudProviderTarget: 1, minSize: 0, maxSize: 3, lastProbeTime: "2026-11-22T10:00:00Z"}
+  health: {cloudProviderTarget: 1, minSize: 0, maxSize: 3, lastProbeTime: "2026-11-22T10:00:00Z"}
 - name: https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/gke-lab-cpus-9f9f-grp
   health: {status: Healthy, cloudProviderTarget: 1, minSize: 1, maxSize: 9}
 """

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from planner.model.growth import UNBOUNDED
 from tests.policies.helpers import policies
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
@@ -66,6 +67,19 @@ def test_the_record_is_filled_from_the_clusters_config_map() -> None:
         "ml", config_map(SYSTEM, mode="audit", reserve__default="nodes", reserve__whole_from="0.75")
     )
     assert (chosen.mode, chosen.reserve.mode, chosen.reserve.whole_from) == ("audit", "nodes", 0.75)
+
+
+def test_growing_pools_and_tolerated_taints_are_settings() -> None:
+    """A pool a line, and a truth value that the nodes may tell."""
+    lines = "h100: nodes=16 nvidia.com/gpu=8 label:pool=h100\n\n  cpus: cpu=96 memory=1Ti\n"
+    told = {"growing__pools": lines, "taints__tolerated_by_resource": "true"}
+    chosen = settings("ml", config_map(SYSTEM, **told))
+    assert [(pool.name, pool.more, dict(pool.labels)) for pool in chosen.growing] == [
+        ("h100", 16, {"pool": "h100"}),
+        ("cpus", UNBOUNDED, {}),
+    ]
+    assert chosen.resources_tolerated is True
+    assert settings("ml", config_map(SYSTEM)).resources_tolerated is None
 
 
 def test_the_record_is_filled_from_the_file_beside_the_policies() -> None:

@@ -1,0 +1,31 @@
+"""Tolerations that the API server adds to pods when they are made, and that templates do not have. Pure.
+
+Source: Kubernetes' admission plugin ExtendedResourceToleration: for each extended resource that a container
+requests, a toleration with the resource's name as its key, operator Exists, effect NoSchedule. The plugin
+runs before webhooks, so pods have these tolerations when they arrive; the templates of a Job do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.labels import Toleration
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup
+
+
+def with_resource_tolerations(snapshot: Snapshot, group: PodGroup) -> PodGroup:
+    """The gang whose pods tolerate taints named after the resources that they request, where the API server
+    adds that; unchanged elsewhere."""
+    if not snapshot.base.tolerates_resources:
+        return group
+    sets = tuple(replace(pod_set, shape=tolerating(pod_set.shape)) for pod_set in group.pod_sets)
+    return replace(group, pod_sets=sets)
+
+
+def tolerating(shape: PodShape) -> PodShape:
+    """The shape of the pod as the plugin leaves it."""
+    extended = (name for name in sorted(shape.requests) if "/" in name and "kubernetes.io/" not in name)
+    added = (Toleration(name, "Exists", "", "NoSchedule") for name in extended)
+    return replace(shape, tolerations=tuple(dict.fromkeys((*shape.tolerations, *added))))
