@@ -49,6 +49,7 @@ def test_without_configurations_it_fails_and_says_what_to_apply(cluster: Cluster
     """The kinds are served and nodes are labelled; nobody calls the webhook, and no right is given."""
     found = examined(cluster)
     assert found["CRDs"]["grade"] == "ok"
+    assert found["Reports"]["grade"] == "ok"
     assert found["topology racks"]["grade"] == "ok"
     assert found["mutating webhooks"]["mend"] == "kubectl apply -k manifests/"
     assert found["RBAC"]["grade"] == "fail"

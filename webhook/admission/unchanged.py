@@ -81,6 +81,17 @@ def mendable(request: AdmissionRequest, obj: Json, workload: Workload) -> Mendab
     return Mendable(changed, (), tuple(dict.fromkeys(kept)), changed=bool(changed))
 
 
+def asks_for_pods(request: AdmissionRequest) -> bool:
+    """Whether a request creates its object or changes a pod template of it: then all of it is judged anew."""
+    if request.operation != "UPDATE" or request.old_object is None or request.object is None:
+        return True
+    try:
+        templates = pod_templates(request.object)
+    except InputError:
+        return True
+    return any(_changed(request.object, request.old_object, templates))
+
+
 REPLACED = {
     "CronJob": "its later jobs are made of it",
     "LeaderWorkerSet": "its groups will be replaced",

@@ -10,6 +10,7 @@ import ssl
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from planner.ledger.sqlite import SqliteLedger
 from planner.model.errors import InputError, Where
 from webhook.admission.environment import NAMESPACE
 from webhook.cli import inputs
+from webhook.cli.cluster_reports import record, report_writer
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.cli.reservations import default_ledger
 from webhook.kube.api.client import ACCOUNT
@@ -202,6 +204,10 @@ async def _serve(args: argparse.Namespace) -> int:
         webhook = _webhook(args, Service(policies, side.ledger, side))
         if side.recoveries is not None:
             webhook.metrics.registry.register(side.recoveries)
+        side.reports = report_writer(side, lambda: policies.current.revision)
+        webhook.told = partial(record, side.reports, side)
+        webhook.metrics.registry.register(side.reports.dropped)
+        await side.reports.start()
         return await _until_stopped(args, webhook, tls, side.follow)
     finally:
         await side.close()

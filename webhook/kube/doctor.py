@@ -24,7 +24,9 @@ from planner.model.labels import RESERVED_TAINT
 from planner.model.resources import GPU
 from planner.model.topology import HOSTNAME
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
+from webhook.kube.api.reflector import served_path
 from webhook.kube.ledger.commits import RESERVATIONS
+from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch
 from webhook.kube.state.gangs import NOTED, WATCHED
 from webhook.placement.taints import holder, reserved_taint_value
@@ -111,6 +113,17 @@ async def _kinds(patient: Patient) -> list[CheckFinding]:
     if missing:
         return [CheckFinding("CRDs", "fail", f"not served: {', '.join(missing)}.bayplan.dev", APPLY)]
     return [CheckFinding("CRDs", "ok", f"{', '.join(OUR_KINDS)}.bayplan.dev are served")]
+
+
+async def _reports(patient: Patient) -> list[CheckFinding]:
+    path = await served_path(patient.api, GROUP, RESOURCE)
+    if not path:
+        message = "not served: what is decided in audit and warn shows in metrics and the audit log alone"
+        return [CheckFinding("Reports", "warn", message, "install the CRD reports.openreports.io")]
+    written, _ = await patient.api.list(path, fieldSelector=f"metadata.name={patient.name}")
+    return [
+        CheckFinding("Reports", "ok", f"reports.openreports.io are served; {len(written)} tell of namespaces")
+    ]
 
 
 async def _webhooks(patient: Patient) -> list[CheckFinding]:
@@ -255,9 +268,12 @@ def needed_rights(namespace: str) -> list[dict[str, str]]:
     verbs = ("get", "list", "watch", "create", "update", "patch", "delete")
     rows += [("bayplan.dev", "reservations", verb) for verb in verbs]
     rows += [("bayplan.dev", "ledgers", verb) for verb in ("get", "create", "update")]
+    rows.append((GROUP, RESOURCE, "create"))
     found = [{"group": group, "resource": resource, "verb": verb} for group, resource, verb in rows]
     lease = {"group": "coordination.k8s.io", "resource": "leases", "namespace": namespace}
     named = [{**lease, "verb": verb, "name": "bayplan-controller"} for verb in ("get", "update")]
+    report = {"group": GROUP, "resource": RESOURCE, "name": "bayplan"}
+    named += [{**report, "verb": verb} for verb in ("get", "list", "update")]
     return [*found, {**lease, "verb": "create"}, *named]
 
 
@@ -396,5 +412,6 @@ async def _get(patient: Patient, path: str) -> Json | None:
 
 
 CHECKS: tuple[Check, ...] = (
-    _api_server, _kinds, _webhooks, _certificate, _replicas, _leader, _rights, _topology, _fence, _latency,
+    _api_server, _kinds, _reports, _webhooks, _certificate, _replicas, _leader, _rights, _topology, _fence,
+    _latency,
 )  # fmt: skip

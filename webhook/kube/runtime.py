@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from prometheus_client import Histogram
 
@@ -22,6 +23,7 @@ from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.leader import Leader
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.reports import ReportWriter
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.param_watch import ParamsWatch
 from webhook.kube.state.parameters_watch import ParametersWatch
@@ -47,6 +49,8 @@ class ClusterRuntime:
     """Where they lie in a Secret of the cluster."""
     recoveries: Histogram | None = None
     """The controller's metric, where it stands for election."""
+    reports: ReportWriter[Any] | None = None
+    """What writes the Reports in the cluster, where a server has one."""
     taints: bool = False
     """Whether reserved domains are fenced by taint."""
 
@@ -91,6 +95,8 @@ class ClusterRuntime:
             self.election.cancel()
             with suppress(asyncio.CancelledError):
                 await self.election
+        if self.reports is not None:
+            await self.reports.close()
         await self.params.close()
         await self.parameters.close()
         await self.ledger.close()
@@ -118,6 +124,18 @@ class ClusterRuntime:
     def knows_owner(self, owner: str) -> bool:
         """Whether the workload NAMESPACE/KIND/NAME has been seen, if its kind is watched."""
         return self.queue.knows(owner)
+
+    def topmost(self, owner: str) -> str:
+        """The workload above all owners of NAMESPACE/KIND/NAME, as far as they are watched, or itself."""
+        return self.queue.topmost(owner)
+
+    def has(self, name: str) -> bool:
+        """Whether the object NAMESPACE/KIND/NAME is there; of kinds that nobody watches it is assumed."""
+        namespace, kind, own = name.split("/", 2)
+        if kind != "Pod":
+            return self.queue.knows(name)
+        key = f"{namespace}/{own}"
+        return self.queue.has_pod(key) or self.watch.has_pod(key)
 
     def follow(self, policies: PolicySet) -> None:
         """Watch the kinds of which these policies take parameters."""

@@ -14,6 +14,8 @@ import yaml
 
 from webhook.report.model import Report, Result
 
+API_VERSION = "openreports.io/v1alpha1"
+LABELS = {"app.kubernetes.io/managed-by": "bayplan"}
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9-]+")
 
 
@@ -28,20 +30,21 @@ def document(report: Report) -> dict[str, Any]:
     namespaces = {result.reference[0] for result in report.results}
     if len(namespaces) == 1 and (namespace := namespaces.pop()):
         metadata["namespace"] = namespace
-    metadata["labels"] = {"app.kubernetes.io/managed-by": "bayplan"}
+    metadata["labels"] = LABELS
     if report.revision:
         metadata["annotations"] = {"bayplan.dev/revision": report.revision}
     return {
-        "apiVersion": "openreports.io/v1alpha1",
+        "apiVersion": API_VERSION,
         "kind": "Report",
         "metadata": metadata,
         "source": "bayplan",
         "summary": dict(report.summary),
-        "results": [_result(result, report.generated) for result in report.results],
+        "results": [result_entry(result, report.generated) for result in report.results],
     }
 
 
-def _result(result: Result, generated: datetime | None) -> dict[str, Any]:
+def result_entry(result: Result, generated: datetime | None) -> dict[str, Any]:
+    """One result as a Report has it."""
     entry: dict[str, Any] = {"source": f"bayplan/{result.source}", "policy": result.policy}
     entry |= {
         key: value

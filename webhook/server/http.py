@@ -38,6 +38,10 @@ CLOSED = 499
 log = logging.getLogger("bayplan")
 
 
+def tell_nobody(phase: Phase, request: AdmissionRequest, decision: Decision) -> None:
+    """Without a cluster there is nowhere to report to."""
+
+
 @dataclass(slots=True)
 class Webhook:
     """The handlers. `stopping` turns readiness off while what is in flight is finished.
@@ -54,6 +58,8 @@ class Webhook:
     connections: Connections = field(default_factory=Connections)
     bodies: BytesInFlight = field(default_factory=BytesInFlight)
     callers: frozenset[str] = frozenset()
+    told: Callable[[Phase, AdmissionRequest, Decision], None] = tell_nobody
+    """Told of each decision once it is answered. On the event loop, so it is quick, and it does not raise."""
 
     def app(self) -> web.Application:
         """The aiohttp application: calls, probes and metrics."""
@@ -93,6 +99,8 @@ class Webhook:
             seconds, deciding = time.perf_counter() - started, time.perf_counter() - read
             self.metrics.observe(phase, decision, seconds, deciding)
             log.info(log_line(phase, request, decision, seconds))
+            # After the answer is on its way: who applies something does not wait for whoever reports it.
+            asyncio.get_running_loop().call_soon(self.told, phase, request, decision)
             return web.Response(body=encode(request.uid, decision.response), content_type="application/json")
 
         return handle

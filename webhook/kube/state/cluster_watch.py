@@ -131,6 +131,11 @@ class ClusterWatch(Watches):
         """The watches that are broken now; what is left out does not make the picture old."""
         return "; ".join(filter(None, (super().problem(), self._static_problem)))
 
+    def has_pod(self, key: str) -> bool:
+        """Whether the pod NAMESPACE/NAME is on a node, and has not ended. Safe in any thread."""
+        with self._lock:
+            return self._pods.knows(key)
+
     def left_out(self) -> dict[str, str]:
         """Why objects are not in the picture, by key."""
         with self._lock:

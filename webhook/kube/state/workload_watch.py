@@ -85,6 +85,21 @@ class QueueWatch(Watches):
                 owner = work.controller
         return False
 
+    def topmost(self, owner: str) -> str:
+        """The workload above all known owners of NAMESPACE/KIND/NAME, or itself. Safe in any thread."""
+        with self._lock:
+            for _ in range(MAX_OWNERS):
+                work = self._work(owner)
+                if work is None or not work.controller:
+                    break
+                owner = work.controller
+        return owner
+
+    def has_pod(self, key: str) -> bool:
+        """Whether the pod NAMESPACE/NAME waits for a node. Safe in any thread."""
+        with self._lock:
+            return self._pods.knows(key)
+
     def knows(self, owner: str) -> bool:
         """Whether the workload was seen, or is of a kind that nobody watches. Safe in any thread."""
         namespace, kind, name = owner.split("/", 2)

@@ -1,0 +1,191 @@
+"""The Report of a namespace: what is told of its objects, merged, bounded, newest first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.webhook.calls import EXAMPLES
+from webhook.admission.decision import Decision, decide
+from webhook.cli import inputs
+from webhook.report.in_cluster import (
+    LARGEST_BYTES,
+    LARGEST_COUNT,
+    REFUSED_SECONDS,
+    SETTLED_SECONDS,
+    Told,
+    merged,
+    objects_in,
+    told,
+)
+from webhook.wire.request import from_object
+
+JOB = "research/Job/train"
+
+
+def decided(file: str, cluster: str = "superpod-32.yaml") -> Decision:
+    """What is decided on an example."""
+    policies = inputs.policies(())
+    snapshot, around = inputs.cluster_and_environment([str(EXAMPLES / "clusters" / cluster)])
+    (document,) = inputs.manifests([str(EXAMPLES / file)])
+    return decide(from_object(document.value), policies, snapshot, "mutate", around)
+
+
+CHANGED = decided("job-without-resources.yaml")
+REFUSED = decided("job-76-gpus-one-rack.yaml", "nvl72-8racks.yaml")
+
+
+def entry(
+    rule: str = "mutation", *, policy: str = "qos", second: int = 1, size: int = 0, **properties: str
+) -> dict[str, Any]:
+    """One result as a Report has it, of the Job."""
+    namespace, kind, name = JOB.split("/")
+    return {
+        "policy": policy,
+        "rule": rule,
+        "result": "pass",
+        "timestamp": {"seconds": second, "nanos": 0},
+        "resources": [{"namespace": namespace, "kind": kind, "name": name}],
+        "message": "x" * size,
+        "properties": properties,
+    }
+
+
+def of(name: str, *entries: dict[str, Any], **how: bool) -> Told:
+    """News of an object."""
+    namespace, kind, own = name.split("/")
+    there = {"namespace": namespace, "kind": kind, "name": own}
+    return Told(name, tuple({**one, "resources": [there]} for one in entries), **how)
+
+
+def report(*news: Told, before: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The Report with the news in it."""
+    made = merged(before, "research", news, "r1")
+    assert made is not None, "it tells of something"
+    return made
+
+
+def rules(document: dict[str, Any]) -> list[str]:
+    """The rules of its results, in their order."""
+    return [one["rule"] for one in document["results"]]
+
+
+def test_it_answers_what_would_change_and_never_what_is_in_the_object() -> None:
+    """Each policy that would write, with the fields; the plan; nothing that only passes, no content."""
+    news = told("research/Job/evaluate", "batch/v1", CHANGED, 7.5)
+    document = report(news)
+    policies = {one["policy"] for one in document["results"]}
+    assert {"guaranteed-qos", "kai-queue", "plan"} <= policies
+    assert "key-spelling" not in policies, "it only passes"
+    assert "busybox" not in str(document)
+    assert document["summary"]["pass"] == len(document["results"])
+    assert document["metadata"]["name"] == "bayplan"
+    assert {(one["timestamp"]["seconds"], one["timestamp"]["nanos"]) for one in document["results"]} == {
+        (7, 500_000_000)
+    }
+
+
+def test_a_refusal_says_why() -> None:
+    """As a failed result of the plan, with the numbers."""
+    (failed,) = (one for one in told(JOB, "batch/v1", REFUSED, 1.0).entries if one["result"] == "fail")
+    assert "72 GPUs" in failed["message"]
+    assert failed["properties"]["refused"] == "true"
+
+
+def test_an_object_that_is_judged_anew_has_no_former_results() -> None:
+    """A mended manifest, applied again, leaves nothing of what was wrong with it."""
+    before = report(of(JOB, entry("a"), entry("b")), of("research/Job/other", entry("c")))
+    after = report(of(JOB, entry("d", second=2)), before=before)
+    assert sorted(rules(after)) == ["c", "d"]
+
+
+def test_an_update_that_asks_for_no_pods_replaces_what_it_tells_again() -> None:
+    """The same rule of the same policy; what would change of the templates still holds."""
+    before = report(of(JOB, entry("mutation"), entry("label", policy="labels")))
+    after = report(of(JOB, entry("label", policy="labels", second=2), anew=False), before=before)
+    assert rules(after) == ["label", "mutation"]
+
+
+def test_pods_speak_for_an_owner_that_nobody_asked() -> None:
+    """A Deployment from before Bayplan is told of by its new pods, until it is applied itself."""
+    name = "research/Deployment/old"
+    pods = told("research/Pod/old-1", "v1", CHANGED, 1.0, pods_of=name)
+    assert (pods.object, pods.by_pods, pods.anew) == (name, True, False)
+    document = report(pods)
+    assert objects_in(document).keys() == {name}
+    asked = report(of(name, entry("mutation", second=3)), before=document)
+    assert rules(asked) == ["mutation"]
+    assert merged(asked, "research", [replace(pods)], "r1") is asked
+
+
+def test_what_is_gone_is_left_out_and_of_nothing_no_report_is_made() -> None:
+    """One that is there stays: without results it says that nothing would change here."""
+    after = report(Told(JOB, gone=True), before=report(of(JOB, entry())))
+    assert (after["results"], sum(after["summary"].values())) == ([], 0)
+    assert merged(None, "research", [of(JOB)], "r1") is None
+
+
+def test_nothing_new_is_the_same_report() -> None:
+    """So that nothing is written."""
+    before = report(of(JOB, entry()))
+    assert merged(before, "research", [Told("research/Job/unknown", gone=True)], "r2") is before
+
+
+def test_what_others_wrote_to_the_report_stays() -> None:
+    """Labels, annotations and the version that the next write must meet."""
+    before = report(of(JOB, entry()))
+    before["metadata"] |= {"resourceVersion": "17", "labels": {"team": "blue"}}
+    after = report(of("research/Job/b", entry(second=2)), before=before)
+    assert after["metadata"]["resourceVersion"] == "17"
+    assert after["metadata"]["labels"] == {"team": "blue", "app.kubernetes.io/managed-by": "bayplan"}
+
+
+def test_an_object_may_be_missing_after_a_while_and_a_refused_one_after_a_day() -> None:
+    """Watches are a moment behind; what was refused never came to be."""
+    document = report(of(JOB, entry(second=100)), of("research/Job/no", entry(second=50, refused="true")))
+    assert objects_in(document) == {JOB: 100 + SETTLED_SECONDS, "research/Job/no": 50 + REFUSED_SECONDS}
+
+
+@pytest.mark.parametrize("size", [0, 400])
+def test_the_newest_have_room(size: int) -> None:
+    """Ten times as many as a Report takes: the newest are kept, newest first, in few bytes."""
+    many = [of(f"research/Job/j-{n}", entry(second=n, size=size)) for n in range(10 * LARGEST_COUNT)]
+    document = report(*many[: LARGEST_COUNT // 2])
+    for place in range(LARGEST_COUNT // 2, len(many), LARGEST_COUNT):
+        document = report(*many[place : place + LARGEST_COUNT], before=document)
+    seconds = [one["timestamp"]["seconds"] for one in document["results"]]
+    assert seconds == sorted(seconds, reverse=True)
+    assert seconds[0] == len(many) - 1
+    assert len(seconds) <= LARGEST_COUNT
+    assert len(orjson.dumps(document)) <= LARGEST_BYTES + 2000
+    assert sum(document["summary"].values()) == len(seconds)
+
+
+def test_a_long_message_is_cut() -> None:
+    """By whom an object is refused at length must not push out all others."""
+    plan = REFUSED.plan
+    assert plan is not None
+    answer = replace(plan.placed[0].answer, message="too large " * 1000)
+    long = replace(REFUSED, plan=replace(plan, placed=(replace(plan.placed[0], answer=answer),)))
+    assert all(len(one["message"]) <= 500 for one in told(JOB, "batch/v1", long, 1.0).entries)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans(), st.booleans()), max_size=12))
+def test_told_together_or_one_after_the_other_is_the_same(steps: list[tuple[int, int, bool, bool]]) -> None:
+    """Whatever is gathered into one write: of each object and rule the last word stands."""
+    news = [
+        Told(f"research/Job/{job}", gone=True)
+        if gone
+        else of(f"research/Job/{job}", entry(str(rule), second=place), anew=anew)
+        for place, (job, rule, anew, gone) in enumerate(steps)
+    ]
+    together = merged(None, "research", news, "r")
+    single: dict[str, Any] | None = None
+    for one in news:
+        single = merged(single, "research", [one], "r")
+    assert (together or {}).get("results", []) == (single or {}).get("results", [])

@@ -1,0 +1,58 @@
+"""What `serve` decides, handed to the writer of the cluster's Reports in the form that these have."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from webhook.admission.decision import Decision, Phase
+from webhook.admission.unchanged import asks_for_pods
+from webhook.kube.reports import ReportForm, ReportWriter
+from webhook.kube.runtime import ClusterRuntime
+from webhook.report.in_cluster import NAME, Told, merged, objects_in, told
+from webhook.server.service import controller_of
+from webhook.wire.request import AdmissionRequest
+
+
+def report_writer(side: ClusterRuntime, revision: Callable[[], str]) -> ReportWriter[Told]:
+    """The writer for this cluster; `revision` is that of the policies in force."""
+    form = ReportForm(
+        NAME,
+        lambda document, namespace, news: merged(document, namespace, news, revision()),
+        objects_in,
+        partial(Told, gone=True),
+    )
+    return ReportWriter(side.api, form, side.has)
+
+
+def record(
+    writer: ReportWriter[Told],
+    side: ClusterRuntime,
+    phase: Phase,
+    request: AdmissionRequest,
+    decision: Decision,
+) -> None:
+    """Have a decision told, if it is one: the mutating call sees an object as it was asked for.
+
+    A dry run leaves no trace. What a controller made is told under the object at the top, whose user can
+    change it.
+    """
+    obj = request.object
+    if phase != "mutate" or request.dry_run or request.sub_resource or obj is None or not writer.path:
+        return
+    owner = controller_of(request)
+    metadata = obj.get("metadata")
+    name = request.name or (metadata.get("name") or metadata.get("generateName") if metadata else "")
+    version = request.kind.api_version
+    full = f"{request.namespace}/{request.kind.kind}/{name}"
+    writer.put(
+        told(
+            full,
+            version,
+            decision,
+            time.time(),
+            anew=asks_for_pods(request),
+            pods_of=side.topmost(owner) if owner else "",
+        )
+    )

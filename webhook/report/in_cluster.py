@@ -1,0 +1,164 @@
+"""What was decided in a namespace of a cluster, as its `Report` of OpenReports. Pure.
+
+One Report a namespace, named `bayplan`, with the newest results of each object: the oldest make room.
+Replicas write it in turn, so what one of them was told is merged into what is there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+import orjson
+
+from webhook.admission.decision import Decision
+from webhook.report.collect import Subject, results
+from webhook.report.model import MUTATION, OUTCOMES, Result
+from webhook.report.openreports import API_VERSION, LABELS, result_entry
+
+Json: TypeAlias = dict[str, Any]
+
+NAME = "bayplan"
+"""Of the Report in each namespace."""
+LARGEST_COUNT, LARGEST_BYTES = 1000, 900_000
+"""Results of one Report, and their size as JSON: etcd takes 1.5 MiB an object, with all its metadata."""
+LONGEST = 500
+"""Characters of a message or property: what has more is in the audit log, or told by `bayplan report`."""
+SETTLED_SECONDS = 30.0
+"""How long after a decision the object may be unknown to watches, which are a moment behind."""
+REFUSED_SECONDS = 86_400.0
+"""How long a refusal is told of an object that never came to be."""
+_OF_PODS = "told-by"
+_PODS = "its pods"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one decision says of an object, NAMESPACE/KIND/NAME: results as a Report has them, newest first.
+
+    `anew`: the whole object was judged, so that nothing told before of it holds. `by_pods`: they are of pods
+    that it made; an object that was judged itself speaks for them. `gone`: it is not there any more.
+    """
+
+    object: str
+    entries: tuple[Json, ...] = ()
+    anew: bool = True
+    by_pods: bool = False
+    gone: bool = False
+
+    @property
+    def namespace(self) -> str:
+        """Where the object is."""
+        return self.object.partition("/")[0]
+
+
+def told(
+    name: str, api_version: str, decision: Decision, now: float, *, anew: bool = True, pods_of: str = ""
+) -> Told:
+    """What is to be told of a decision; of a pod's under the name of the object that made it, `pods_of`.
+
+    What only passes is left out: a Report answers what would change here.
+    """
+    moment = datetime.fromtimestamp(now, UTC)
+    shown = pods_of or name
+    found = [
+        _entry(replace(result, object=shown, api_version="" if pods_of else api_version), moment, pods_of)
+        for result in results([Subject(name, api_version, "", 0, "", decision)])
+        if result.result != "pass" or result.rule == MUTATION or (result.source == "plan" and not pods_of)
+    ]
+    if not decision.response.allowed:
+        found = [
+            {**entry, "properties": {**entry.get("properties", {}), "refused": "true"}} for entry in found
+        ]
+    return Told(shown, tuple(found), anew and not pods_of, bool(pods_of))
+
+
+def _entry(result: Result, moment: datetime, pods_of: str) -> Json:
+    properties = {key: _cut(value) for key, value in result.properties.items()}
+    if pods_of:
+        properties[_OF_PODS] = _PODS
+    return result_entry(replace(result, message=_cut(result.message), properties=properties), moment)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def merged(document: Json | None, namespace: str, news: Iterable[Told], revision: str) -> Json | None:
+    """The Report with the news in it; `document` is what is there, None for nothing.
+
+    The same, or None again, where the news change nothing.
+    """
+    before: list[Json] = list((document or {}).get("results") or ())
+    entries = before
+    for one in news:
+        entries = _with(entries, one)
+    if entries == before:
+        return document
+    kept = _bounded(entries)
+    counts = Counter(str(entry.get("result")) for entry in kept)
+    metadata = dict((document or {}).get("metadata") or {"name": NAME, "namespace": namespace})
+    metadata["labels"] = {**(metadata.get("labels") or {}), **LABELS}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), "bayplan.dev/revision": revision}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Report",
+        "metadata": metadata,
+        "source": "bayplan",
+        "configuration": {"limits": {"maxResults": LARGEST_COUNT}},
+        "summary": {outcome: counts[outcome] for outcome in OUTCOMES},
+        "results": kept,
+    }
+
+
+def _with(entries: list[Json], news: Told) -> list[Json]:
+    own = [entry for entry in entries if _object(entry) == news.object]
+    if news.by_pods and any(_OF_PODS not in entry.get("properties", {}) for entry in own):
+        return entries
+    if news.gone or news.anew:
+        return [*news.entries, *(entry for entry in entries if _object(entry) != news.object)]
+    rules = {_rule(entry) for entry in news.entries}
+    return [
+        *news.entries,
+        *(entry for entry in entries if _object(entry) != news.object or _rule(entry) not in rules),
+    ]
+
+
+def _bounded(entries: list[Json]) -> list[Json]:
+    """The newest that there is room for."""
+    newest = sorted(entries, key=_seconds, reverse=True)[:LARGEST_COUNT]
+    size = 0
+    for place, entry in enumerate(newest):
+        size += len(orjson.dumps(entry)) + 1
+        if size > LARGEST_BYTES:
+            return newest[:place]
+    return newest
+
+
+def objects_in(document: Json) -> dict[str, float]:
+    """The objects of which a Report tells: each with the time, in seconds since the epoch, from which on it
+    is left out where it is not there."""
+    found: dict[str, float] = {}
+    for entry in document.get("results") or ():
+        patience = REFUSED_SECONDS if "refused" in entry.get("properties", {}) else SETTLED_SECONDS
+        name = _object(entry)
+        found[name] = max(found.get(name, 0.0), _seconds(entry) + patience)
+    return found
+
+
+def _object(entry: Mapping[str, Any]) -> str:
+    """NAMESPACE/KIND/NAME."""
+    resource: Mapping[str, Any] = next(iter(entry.get("resources") or ()), {})
+    return "/".join(str(resource.get(key, "")) for key in ("namespace", "kind", "name"))
+
+
+def _rule(entry: Mapping[str, Any]) -> tuple[str, str]:
+    return str(entry.get("policy", "")), str(entry.get("rule", ""))
+
+
+def _seconds(entry: Mapping[str, Any]) -> float:
+    moment = entry.get("timestamp") or {}
+    return float(moment.get("seconds", 0)) + float(moment.get("nanos", 0)) / 1e9
