@@ -27,15 +27,15 @@ from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.reservation import Book, Reservation
-from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, Resources
+from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, SHARE_PREFIX, Resources
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Domain, Link, Topology
 from planner.model.volumes import NO_VOLUMES, Volumes
-from planner.node.gpu_sharing import SHARED, SharedGpus, settled, shared_gpus_of, shares_gpus
+from planner.node.gpu_sharing import SharedGpus, settled, shared_gpus_of, shares_gpus
 from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
 from planner.node.topology_manager import NumaNode
 
-_SPECIAL_PREFIXES = frozenset({SHARED, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
+_SPECIAL_PREFIXES = frozenset({SHARE_PREFIX, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
 """How the names of parts of GPUs and of claimed devices begin. Few nodes have such in use, so four letters of
 each name settle most nodes without a look at the details."""
 

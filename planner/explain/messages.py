@@ -37,20 +37,13 @@ def placed(
     topology: Topology,
     domain: Domain,
     assignments: Sequence[Assignment],
-    reserves: Sequence[Domain],
 ) -> str:
-    """Where the gang is placed, and what it holds."""
+    """Where the gang is placed."""
     nodes = len({assignment.node for assignment in assignments})
     if len(domain) == len(topology.levels):
-        text = f"{pods(group.size)} on node {name_of(domain)}"
-    else:
-        where = f"{short(topology.levels[len(domain) - 1])} {name_of(domain)}" if domain else topology.name
-        text = f"{pods(group.size)} on {nodes} node{'' if nodes == 1 else 's'} in {where}"
-    if tuple(reserves) == (domain,):
-        return f"{text}, which is reserved."
-    if reserves:
-        text += f"; reserved: {listed([name_of(domain) for domain in reserves])}"
-    return text + "."
+        return f"{pods(group.size)} on node {name_of(domain)}"
+    where = f"{short(topology.levels[len(domain) - 1])} {name_of(domain)}" if domain else topology.name
+    return f"{pods(group.size)} on {nodes} node{'' if nodes == 1 else 's'} in {where}"
 
 
 def too_large(

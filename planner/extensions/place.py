@@ -1,8 +1,9 @@
-"""The placement of any gang: by the extension that it requests, else by the search alone."""
+"""The placement of any gang: by the extensions that it requests, else by the search alone."""
 
 from __future__ import annotations
 
 from planner.extensions.equal_parts import in_equal_parts
+from planner.extensions.holding import place_holding
 from planner.leafspine.rules import in_fabric
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
@@ -12,6 +13,12 @@ from planner.search.place import place
 
 def place_gang(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
     """The placement of the gang with all its wishes; `budget` as in `place`."""
+    if problem.gang.reserve == "auto":
+        return place_holding(problem, _place, budget)
+    return _place(problem, budget)
+
+
+def _place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
     if problem.gang.fabric:
         return in_fabric(problem, place, budget)
     if problem.gang.balanced:

@@ -21,14 +21,14 @@ from planner.model.claim_spec import (
 from planner.model.errors import InputError, Where
 from planner.model.labels import Term, Toleration
 from planner.model.pod import AlignedRequest, Alignment, PodTerm
-from planner.model.podgroup import Assignment, ReserveMode
+from planner.model.podgroup import Assignment, HoldMode
 from planner.model.reservation import Reservation, ReservedPodTraits, State, reservation_id
 from planner.model.topology import Domain
 
 API_VERSION = "bayplan.dev/v1alpha1"
 
 
-_MODES: tuple[str, ...] = get_args(ReserveMode)
+_MODES: tuple[str, ...] = get_args(HoldMode)
 
 
 _STATES: tuple[str, ...] = get_args(State)
@@ -106,10 +106,10 @@ def _domain(value: object, where: Where) -> Domain:
     return strings(value, where)
 
 
-def _mode(spec: Mapping[str, object], where: Where) -> ReserveMode:
+def _mode(spec: Mapping[str, object], where: Where) -> HoldMode:
     mode = text(spec.get("mode"), where) or "domain"
     if mode in _MODES:
-        return cast(ReserveMode, mode)
+        return cast(HoldMode, mode)
     raise InputError(f"{mode!r} is no mode; use domain, nodes or none", where)
 
 

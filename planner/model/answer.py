@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planner.model.podgroup import Assignment
+from planner.model.podgroup import Assignment, HoldMode
 from planner.model.resolved import ResolvedPodGroup
 from planner.model.topology import Domain
 
@@ -28,7 +28,8 @@ class Answer:
     """The planner's answer for one gang.
 
     `level` and `domain`: the finest domain that holds the whole placement ("" and `()` for the whole topology
-    or none). `reserves`: the domains that the gang will hold whole. A gang that is not admitted has neither
+    or none). `holds`: whether the gang will hold whole domains, what it uses, or nothing; `reserves`: the
+    domains that it will hold whole. A gang that is not admitted has neither
     assignments nor reserves. `reason` is a CamelCase token; `message` is one or two sentences with the
     numbers and what would work. `obstacles`: counts of excluded nodes by cause ("taint gpu=yes:NoSchedule",
     "reserved by default/Job/a", "insufficient nvidia.com/gpu", "cordoned"). `attempts`: the searched levels,
@@ -40,6 +41,7 @@ class Answer:
     topology: str = ""
     level: str = ""
     domain: Domain = ()
+    holds: HoldMode = "none"
     reserves: tuple[Domain, ...] = ()
     assignments: tuple[Assignment, ...] = ()
     reason: str = ""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.model.labels import Term, Toleration, holds
-from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX, Resources
+from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX, PART_PREFIXES, Resources
 from planner.model.volumes import VolumeUse
 
 
@@ -168,6 +168,11 @@ class PodShape:
             for name, count in self.requests.items()
             if name.startswith(MIG_PREFIX) and count > 0
         }
+
+    @property
+    def takes_parts(self) -> bool:
+        """Whether one pod asks for a part of a GPU: a MIG slice, a time slice or a fraction."""
+        return any(name.startswith(PART_PREFIXES) for name, count in self.requests.items() if count > 0)
 
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"

@@ -7,7 +7,16 @@ from typing import Literal
 
 from planner.model.pod import PodShape
 
-ReserveMode = Literal["domain", "nodes", "none"]
+HoldMode = Literal["domain", "nodes", "none"]
+"""What a gang holds: whole domains, what it uses, or nothing."""
+
+
+ReserveMode = Literal["auto", HoldMode]
+"""What a gang may ask to hold. `auto`: whole domains where that suits it (planner.extensions.holding)."""
+
+
+WHOLE_FROM = 0.5
+"""The share of a domain's GPUs from which on a gang holds it whole under `auto`."""
 
 
 OnUnavailable = Literal["queue", "reject", "admit"]
@@ -79,7 +88,7 @@ class PodGroup:
     name: str
     pod_sets: tuple[PodSet, ...]
     constraint: Constraint = Constraint()
-    reserve: ReserveMode = "domain"
+    reserve: ReserveMode = "auto"
     on_unavailable: OnUnavailable = "queue"
     origins: tuple[tuple[str, str, str], ...] = ()
     warnings: tuple[str, ...] = ()
@@ -91,7 +100,9 @@ class PodGroup:
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """For each of these levels and PodSets: all pods of these PodSets are required in one domain of it."""
     presumed: bool = False
-    """Nobody said what to reserve: `reserve` is what such a gang holds by default."""
+    """Nobody said what to reserve: `reserve` is the default that is in force."""
+    whole_from: float = WHOLE_FROM
+    """The share of a domain's GPUs, 0 to 1, from which on the gang holds it whole under `auto`."""
 
     @property
     def wishes(self) -> bool:

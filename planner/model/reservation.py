@@ -9,7 +9,7 @@ from typing import Literal
 
 from planner.model.claim_spec import ClaimSpec
 from planner.model.pod import Alignment, PodTerm
-from planner.model.podgroup import Assignment, ReserveMode
+from planner.model.podgroup import Assignment, HoldMode
 from planner.model.resolved import ResolvedShape
 from planner.model.resources import Resources
 from planner.model.topology import Domain
@@ -35,7 +35,7 @@ class Reservation:
     topology: str
     level: str
     domain: Domain
-    mode: ReserveMode
+    mode: HoldMode
     domains: tuple[Domain, ...]
     nodes: frozenset[str]
     assignments: tuple[Assignment, ...]

@@ -16,11 +16,17 @@ GPU_RESOURCES = (GPU, "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "
 MIG_PREFIX = "nvidia.com/mig-"
 """Begins the resource of a MIG profile under strategy mixed: `nvidia.com/mig-1g.10gb`."""
 
+SHARE_PREFIX = "gpu-"
+"""Begins what the planner calls a part of a GPU that KAI's annotations ask for: `gpu-fraction/0.5`."""
+
 CLAIMED_GPU = "gpu.nvidia.com"
 """What the planner calls a whole GPU that is asked for by a device claim (`planner.devices`)."""
 
 CLAIMED_MIG = "mig.nvidia.com"
 """What the planner calls a claimed MIG device of any profile; a `/` and the profile's name may follow."""
+
+PART_PREFIXES = (SHARED_GPU, MIG_PREFIX, SHARE_PREFIX, CLAIMED_MIG)
+"""How the names of resources begin that are parts of GPUs."""
 
 PRODUCT_LABEL = "nvidia.com/gpu.product"
 

@@ -14,6 +14,10 @@ from planner.model.resources import CLIQUE_LABEL
 HOSTNAME = "kubernetes.io/hostname"
 
 
+FAILURE_DOMAINS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+"""Levels as wide as a site: next to the host only where nobody knows the racks."""
+
+
 NVLINK_KEYS = (
     CLIQUE_LABEL,
     "nvlink-domain",
@@ -22,6 +26,10 @@ NVLINK_KEYS = (
     "accelerator.topograph.run/domain",
 )
 """How the keys end that mean an NVLink domain, of one host or of several."""
+
+
+ROOT = -1
+"""The level of the whole topology, coarser than every label."""
 
 
 Domain = tuple[str, ...]
@@ -94,16 +102,18 @@ def common_domain(paths: Sequence[Domain]) -> Domain:
     return common
 
 
-def held_domains(topology: Topology, domain: Domain, paths: Iterable[Domain]) -> tuple[Domain, ...]:
-    """The domains that a gang in `domain` on nodes with these paths holds whole under mode `domain`.
+def held_domains(
+    topology: Topology, domain: Domain, paths: Iterable[Domain], coarsest: int = ROOT
+) -> tuple[Domain, ...]:
+    """The domains that a gang in `domain` on nodes with these paths holds where it holds whole domains.
 
-    Its own domain, if that is no coarser than the reservable level, else each domain of the reservable level
-    that it touches. A node without the label of that level is held by itself.
+    Its own domain, if that is no coarser than the reservable level and `coarsest`, else each domain of the
+    finer of these two levels that it touches. A node without the label of that level is held by itself.
     """
-    reservable = topology.reservable_index
-    if domain and len(domain) - 1 >= reservable:
+    level = max(topology.reservable_index, coarsest)
+    if domain and len(domain) - 1 >= level:
         return (domain,)
-    return tuple(dict.fromkeys(path[: reservable + 1] if path[reservable] else path for path in paths))
+    return tuple(dict.fromkeys(path[: level + 1] if path[level] else path for path in paths))
 
 
 def short(level: str) -> str:
@@ -122,7 +132,3 @@ class Link:
     one: str
     other: str
     gbps: float
-
-
-ROOT = -1
-"""The level of the whole topology, coarser than every label."""

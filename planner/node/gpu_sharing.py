@@ -25,7 +25,7 @@ from itertools import groupby
 
 from planner.model.node import Node, divided
 from planner.model.pod import BoundPod
-from planner.model.resources import GPU, MEMORY_LABEL, MIG_PREFIX, Resources
+from planner.model.resources import GPU, MEMORY_LABEL, MIG_PREFIX, SHARE_PREFIX, Resources
 
 FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
 """KAI's annotations on pods."""
@@ -33,10 +33,6 @@ FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devi
 
 MARKER = "gpu-group/marker"
 """What KAI's own pod on a shared GPU asks for here, in the place of the whole GPU."""
-
-
-SHARED = "gpu-"
-"""Every part's resource name begins with this."""
 
 
 _HUNDREDTHS = 100
@@ -100,7 +96,7 @@ def share_named(name: str) -> Share | None:
 def share_in(requests: Resources) -> Share | None:
     """The share among a pod's requests; a pod has at most one."""
     for name in requests:
-        if name.startswith(SHARED) and (share := share_named(name)) is not None:
+        if name.startswith(SHARE_PREFIX) and (share := share_named(name)) is not None:
             return share
     return None
 
@@ -189,7 +185,7 @@ def shared_gpus_of(node: Node) -> SharedGpus | None:
 
 def shares_gpus(taken: Resources) -> bool:
     """Whether the amounts taken on a node include GPU shares."""
-    return any(name.startswith(SHARED) for name in taken)
+    return any(name.startswith(SHARE_PREFIX) for name in taken)
 
 
 def settled(
@@ -200,7 +196,7 @@ def settled(
     Bound pods are on the GPUs that KAI assigned; shares that are reserved, or bound without a group, use as
     few further GPUs as possible. A node without GPUs has nothing to share.
     """
-    amounts = {name: amount for name, amount in taken.items() if not name.startswith(SHARED)}
+    amounts = {name: amount for name, amount in taken.items() if not name.startswith(SHARE_PREFIX)}
     if gpus is None:
         return amounts, None
     free_by_group: dict[str, int] = {}

@@ -1,10 +1,12 @@
-"""The answer to a gang that has a place: its pods on nodes, the domain, and what it would hold."""
+"""The answer to a gang that has a place: its pods on nodes, the domain, and what it will hold and why."""
 
 from __future__ import annotations
 
 from planner.explain import messages
+from planner.extensions.holding import holding
 from planner.model.answer import Answer
-from planner.model.topology import common_domain, held_domains
+from planner.model.topology import common_domain
+from planner.planning.holding_words import held_words
 from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, assignments_of, hosts_of
 
@@ -18,7 +20,8 @@ def admitted(problem: PlacementProblem, outcome: Outcome) -> Answer:
     assignments = assignments_of(searched, best, hosts)
     paths = [host.path for host in hosts]
     domain = common_domain(paths)
-    reserves = held_domains(topology, domain, paths) if gang.reserve == "domain" else ()
+    held = holding(problem, outcome)
+    placed = messages.placed(gang, topology, domain, assignments)
     unproved = () if best.placement.exact else (messages.BUDGET_WARNING,)
     return Answer(
         gang=gang.name,
@@ -26,10 +29,11 @@ def admitted(problem: PlacementProblem, outcome: Outcome) -> Answer:
         topology=topology.name,
         level=topology.levels[len(domain) - 1] if domain else "",
         domain=domain,
-        reserves=reserves,
+        holds=held.mode,
+        reserves=held.domains,
         assignments=assignments,
         reason="Placed",
-        message=messages.placed(gang, topology, domain, assignments, reserves),
+        message=f"{placed}; it {held_words(topology, held, gang, assignments)}.",
         warnings=(*searched.warnings, *best.request.warnings, *unproved, *outcome.notes),
         attempts=tuple(reversed(best.attempts)),
         request=problem.asked,

@@ -15,9 +15,9 @@ from planner.model.topology import HOSTNAME, Domain, Topology, contains, held_do
 def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: str) -> tuple[Term, ...]:
     """The node-affinity terms for one PodSet of an admitted gang; `()` for no terms.
 
-    Mode `domain`: a term for each reserved domain that the PodSet uses, with the labels of its whole path
-    (only the hostname for a host). Mode `nodes`: one term with the hostnames. Mode `none`: a term for each
-    domain that `domain` would have reserved; the caller writes it as a preference. PodSets that are equal but
+    Whole domains: a term for each of them that the PodSet uses, with the labels of its whole path (only the
+    hostname for a host). What the gang uses: one term with the hostnames. Nothing: a term for each domain
+    that mode `domain` would have reserved; the caller writes it as a preference. PodSets that are equal but
     for their names are planned together and get the same terms.
     """
     alike = _alike(group, pod_set)
@@ -25,17 +25,13 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: s
     topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
     if not nodes or topology is None:
         return ()
-    if group.reserve == "nodes":
+    if answer.holds == "nodes":
         return _hosts(snapshot, nodes)
-    domains = answer.reserves if group.reserve == "domain" else _would_reserve(snapshot, topology, answer)
+    domains = answer.reserves if answer.holds == "domain" else _would_reserve(snapshot, topology, answer)
     used = [domain for domain in domains if any(_within(snapshot, topology, n, domain) for n in nodes)]
-    terms: list[Term] = []
-    for domain in used:
-        if len(domain) == len(topology.levels):
-            terms += _hosts(snapshot, [n for n in nodes if _path(snapshot, topology, n) == domain])
-        else:
-            terms.append(path_term(topology.levels, domain))
-    return tuple(terms)
+    hosts = {domain for domain in used if len(domain) == len(topology.levels)}
+    wider = tuple(path_term(topology.levels, domain) for domain in used if domain not in hosts)
+    return wider + _hosts(snapshot, [n for n in nodes if _path(snapshot, topology, n) in hosts])
 
 
 def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
@@ -29,8 +29,9 @@ from planner.request.volumes import with_volumes
 
 
 def fingerprint(group: PodGroup) -> str:
-    """A digest of what is placed: PodSets, requests, slices and the reservation mode.
+    """A digest of what is placed: PodSets, requests, slices and what the gang said it wants to hold.
 
+    What it holds by default is left out: a gang that runs keeps its place when the default changes.
     Levels, node selectors and affinity are left out, because the mutating pass adds the plan to them.
     `replay` compares these with the placement instead.
     """
@@ -39,7 +40,7 @@ def fingerprint(group: PodGroup) -> str:
             [p.name, p.count, _requests(p), *_slices(group, p)]
             for p in sorted(group.pod_sets, key=lambda p: p.name)
         ],
-        "reserve": group.reserve,
+        "reserve": "" if group.presumed else group.reserve,
     }
     if group.wishes:
         wish = group.fabric
@@ -65,7 +66,7 @@ def _slices(group: PodGroup, pod_set: PodSet) -> list[str | int]:
 def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Answer | None:
     """The answer for the gang's reservation, or None where it no longer holds."""
     gang = _with_devices(snapshot, group)
-    if reservation.fingerprint != fingerprint(gang):
+    if reservation.fingerprint not in _fingerprints(gang, reservation):
         return None
     try:
         gang = with_volumes(snapshot, gang)
@@ -89,6 +90,17 @@ def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Ans
     return replace(answer, warnings=(*gang.warnings, *warnings))
 
 
+def _fingerprints(gang: PodGroup, held: Reservation) -> Iterator[str]:
+    """The digests of the request: who says `auto`, or nothing, agrees to what is held already.
+
+    Reservations from before `auto` name their mode even where nobody had chosen it.
+    """
+    yield fingerprint(gang)
+    if gang.presumed or gang.reserve == "auto":
+        yield fingerprint(replace(gang, presumed=True))
+        yield fingerprint(replace(gang, presumed=False, reserve=held.mode))
+
+
 def _with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
     """The gang with its claims resolved; unchanged where no node offers the devices any more."""
     try:
@@ -105,6 +117,7 @@ def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") ->
         topology=held.topology,
         level=held.level,
         domain=held.domain,
+        holds=held.mode,
         reserves=held.domains,
         assignments=held.assignments,
         reason=reason,

@@ -16,7 +16,7 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
 
     The caller sets `created` and `expires`. A replayed answer gives the reservation that exists already.
     """
-    if answer.decision != "admitted" or group.reserve == "none":
+    if answer.decision != "admitted" or answer.holds == "none":
         return None
     if answer.replayed:
         return snapshot.holding(group.name)
@@ -31,7 +31,7 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
         topology=answer.topology,
         level=answer.level,
         domain=answer.domain,
-        mode=gang.reserve,
+        mode=answer.holds,
         domains=answer.reserves,
         nodes=frozenset(name for branch in held if branch for name in wide.names(branch)),
         assignments=answer.assignments,

@@ -34,13 +34,9 @@ def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:
     an earlier call are replaced.
     """
     notes: dict[str, None] = {}
-    reserve = group.reserve
     sets = tuple(_set(devices, pod_set, group.name.partition("/")[0], notes) for pod_set in group.pod_sets)
-    slices = any(CLAIMED_MIG in pod_set.shape.requests for pod_set in sets)
-    if group.presumed and slices and not any(pod_set.shape.gpus for pod_set in sets):
-        reserve = "nodes"  # a reservation of the whole host would be far more than one slice needs
     warnings = (*group.warnings, *(note for note in notes if note not in group.warnings))
-    return replace(group, pod_sets=sets, reserve=reserve, warnings=warnings)
+    return replace(group, pod_sets=sets, warnings=warnings)
 
 
 def in_one_clique(

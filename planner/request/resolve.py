@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import NODE_NAME_FIELD, Requirement
-from planner.model.podgroup import PodGroup
+from planner.model.podgroup import PodGroup, ReserveMode
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, resolved_group
 from planner.model.topology import HOSTNAME
 from planner.request.device_claims import has_claims, in_one_clique, with_devices
@@ -83,6 +83,11 @@ class PlacementProblem:
     def changed(self, asked: ResolvedPodGroup) -> PlacementProblem:
         """The problem of a changed request whose device claims are the same."""
         return replace(_problem(self.snapshot, asked), now=self.now, notes=self.notes)
+
+    def reserving(self, mode: ReserveMode) -> PlacementProblem:
+        """The same request with another wish of what to hold, on which no stage hangs."""
+        asked, gang = replace(self.asked, reserve=mode), replace(self.gang, reserve=mode)
+        return replace(self, asked=asked, gang=gang)
 
     def in_snapshot(self, snapshot: Snapshot) -> PlacementProblem:
         """The same request with other pods and reservations around it."""

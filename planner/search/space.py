@@ -76,6 +76,15 @@ class SearchSpace:
             branch, capacity = branch.children[place], capacity.children[place]
         return branch, capacity
 
+    def domain_above(self, host: int, level: int) -> tuple[Subtree, DomainCapacity]:
+        """The domain of a level that holds the tree's host with this index, with its capacity."""
+        branch, capacity = self.tree.root, self.capacity
+        while branch.level < level:
+            place = branch.child_of(host)
+            host -= branch.starts[place]
+            branch, capacity = branch.children[place], capacity.children[place]
+        return branch, capacity
+
 
 def search_space(snapshot: Snapshot, tree: TopologyTree, *, now: bool) -> SearchSpace:
     """The search space of a tree in a snapshot that does not hold the gang itself."""

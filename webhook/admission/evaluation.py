@@ -86,6 +86,8 @@ class Evaluation:
                 request_uid=request.uid,
                 podgroups=self._context.environment.podgroups,
             )
+            defaults = self._context.environment.settings(request.namespace or "default").reserve
+            workload = replace(workload, gangs=tuple(map(defaults.of, workload.gangs)))
             if workload.owner and not workload.skip:
                 workload = replace(workload, skip=self._context.environment.skips(workload.owner))
             self._read = (obj, with_claims(self._snapshot, workload))

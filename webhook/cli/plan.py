@@ -21,6 +21,7 @@ from webhook.files.reader import Document
 from webhook.placement.workload_plan import plan_workload
 from webhook.policy.engine.model import PolicySet
 from webhook.workloads import Workload, joined, read
+from webhook.workloads.options import RESERVE_MODES
 
 EPILOG = """examples:
   kubectl get nodes,pods,topologies.kai.scheduler -A -o yaml > cluster.yaml
@@ -47,8 +48,8 @@ def add_parser(subparsers: Subparsers) -> None:
     inputs.add_manifests(parser)
     parser.add_argument(
         "--reserve",
-        choices=("domain", "nodes", "none"),
-        help="what a placed gang holds (default: what the manifest says, else the whole domain)",
+        choices=RESERVE_MODES,
+        help="what a placed gang holds (default: what the manifest says, else auto)",
     )
     parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
     parser.add_argument(

@@ -85,7 +85,7 @@ def hosts_of(plan: WorkloadPlan) -> list[str]:
     names = {
         assignment.node
         for placed in plan.placed
-        if placed.group.reserve == "nodes"
+        if placed.answer.holds == "nodes"
         for assignment in placed.answer.assignments
     }
     labels = {name: nodes[name].labels.get(HOSTNAME) if name in nodes else "" for name in names}

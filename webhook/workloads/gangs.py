@@ -9,11 +9,11 @@ from planner.manifests.pod import shape_of
 from planner.manifests.volumes import claim_templates
 from planner.model.labels import Requirement
 from planner.model.pod import NOTHING, PodShape
-from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet, ReserveMode
+from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet
 from planner.model.resources import SHARED_GPU
 from planner.node.gpu_sharing import share_in
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
-from webhook.workloads.options import Options
+from webhook.workloads.options import NOBODY_CHOSE, Options
 from webhook.workloads.topology_keys import TEMPLATE, TopologyRequest, read_request
 
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
@@ -22,11 +22,10 @@ NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
 
 @dataclass(frozen=True, slots=True)
 class PodSetRequest:
-    """A PodSet with what else its template says: its own topology request and whether it shares GPUs."""
+    """A PodSet with what else its template says: its own topology request and whether it claims devices."""
 
     pod_set: PodSet
     request: TopologyRequest
-    shares: bool
     claims: bool
 
 
@@ -48,10 +47,9 @@ def pod_set_request(
         shape = replace(shape, volumes=(*shape.volumes, *made))
     if notes.get(NUMA_ALIGNMENT).choice(("refuse", "warn")) == "warn":
         shape = replace(shape, alignment=NOTHING)
-    shares = bool(share_in(shape.requests) or shape.requests.get(SHARED_GPU) or shape.mig_slices)
     claims = bool(member.spec.get("resourceClaims").items())
     return PodSetRequest(
-        PodSet(member.pod_set, member.count, shape, request.constraint, member.most), request, shares, claims
+        PodSet(member.pod_set, member.count, shape, request.constraint, member.most), request, claims
     )
 
 
@@ -61,7 +59,6 @@ def gangs(
     chosen: Options,
     top: TopologyRequest,
     sets: Mapping[tuple[str, int], PodSetRequest],
-    reserve: ReserveMode,
     within: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> tuple[PodGroup, ...]:
     """One PodGroup for each gang of the layout; alike replicas share everything but the name.
@@ -72,7 +69,7 @@ def gangs(
     for index, members in enumerate(layout.gangs):
         key = tuple((member.pod_set, member.count) for member in members)
         if key not in by_members:
-            group = _gang([sets[part] for part in key], chosen, top, reserve, layout.warnings)
+            group = _gang([sets[part] for part in key], chosen, top, layout.warnings)
             by_members[key] = replace(group, within=within)
         groups.append(replace(by_members[key], name=f"{name}/{index}" if layout.indexed else name))
     return tuple(groups)
@@ -82,7 +79,6 @@ def _gang(
     parts: list[PodSetRequest],
     chosen: Options,
     top: TopologyRequest,
-    reserve: ReserveMode,
     warnings: tuple[str, ...],
 ) -> PodGroup:
     constraint, pod_sets, notes = _constrained(parts, top)
@@ -91,13 +87,11 @@ def _gang(
     texts = dict.fromkeys((*warnings, *top.warnings, *theirs, *notes))
     requests = [top, *(part.request for part in parts)]
     wish = next((request.fabric for request in requests if request.fabric), FabricWish())
-    if wish.strategy == "distributed":
-        reserve = "nodes"  # whole leaves held for a pod on each would be absurd
     group = PodGroup(
         "",
         _at_least(pod_sets, chosen.gang_min),
         constraint,
-        chosen.reserve or reserve,
+        chosen.reserve or NOBODY_CHOSE.mode,
         chosen.on_unavailable,
         tuple(origins),
         fabric=wish,
@@ -197,15 +191,6 @@ def _counted(group: PodGroup, top: TopologyRequest) -> tuple[str, ...]:
         return ()
     field, stated = top.gpus
     return (f"{field} says {stated} GPUs, the pods ask for {group.gpus}: the plan is for {group.gpus}",)
-
-
-def default_reserve(alone: bool, parts: list[PodSetRequest]) -> ReserveMode:
-    """`domain`, but `nodes` for pods that are each for themselves or use only parts of GPUs.
-
-    A whole host held for one MIG slice or one replica of a Deployment would be absurd.
-    """
-    whole = any(part.pod_set.shape.gpus for part in parts)
-    return "nodes" if alone or (not whole and any(part.shares for part in parts)) else "domain"
 
 
 def asks_for_gpus(shape: PodShape) -> bool:

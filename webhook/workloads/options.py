@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import cast, get_args
 
-from planner.model.podgroup import OnUnavailable, ReserveMode
+from planner.model.podgroup import WHOLE_FROM, OnUnavailable, PodGroup, ReserveMode
 from webhook.workloads.annotation_keys import SKIP
 from webhook.workloads.fields import Field
 
@@ -16,7 +16,7 @@ ON_UNAVAILABLE = "bayplan.dev/on-unavailable"
 BALANCED = "bayplan.dev/balanced-slices"
 GANG_MIN = "bayplan.dev/gang-min"
 
-RESERVE_MODES = ("domain", "nodes", "none")
+RESERVE_MODES = get_args(ReserveMode)
 ON_UNAVAILABLE_MODES = ("queue", "reject", "admit")
 
 
@@ -25,12 +25,17 @@ class ReserveDefaults:
     """What a gang holds whose workload does not say: the parameters `reserve.default` and
     `reserve.whole-from`.
 
-    `mode` None: what suits its kind. `whole_from`: the share of a domain's GPUs, 0 to 1, from which on a gang
-    of several pods holds the whole domain.
+    `whole_from`: the share of a domain's GPUs, 0 to 1, from which on a gang under `auto` holds the whole
+    domain.
     """
 
-    mode: ReserveMode | None = None
-    whole_from: float = 0.5
+    mode: ReserveMode = "auto"
+    whole_from: float = WHOLE_FROM
+
+    def of(self, group: PodGroup) -> PodGroup:
+        """The gang with what it holds where it does not say."""
+        mode = self.mode if group.presumed else group.reserve
+        return replace(group, reserve=mode, whole_from=self.whole_from)
 
 
 NOBODY_CHOSE = ReserveDefaults()

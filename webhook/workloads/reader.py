@@ -11,7 +11,7 @@ from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodGroup, PodSet
 from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field
-from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, default_reserve, gangs, pod_set_request
+from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, gangs, pod_set_request
 from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
@@ -173,7 +173,6 @@ class _Reader:
         within = gang.subgroups.within if gang else ()
         sets = _of_subgroups(self._shapes(layout), gang)
         parts = list(sets.values())
-        reserve = default_reserve(per_pod or (row.name == "Pod" and bool(owner)), parts)
         # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
         # all the same, for itself, unless its template carries the reservation.
         # A pod that is bound has its place.
@@ -186,7 +185,7 @@ class _Reader:
             name=f"{self.namespace}/{row.name}/{self.name}",
             templates=tuple(template for template in templates if template.is_pod_template),
             inlined=tuple(template for template in templates if not template.is_pod_template),
-            gangs=() if child else gangs(layout, name, chosen, top, sets, reserve, within),
+            gangs=() if child else gangs(layout, name, chosen, top, sets, within),
             left=() if child or layout.gangs else tuple(part.pod_set for part in parts),
             per_pod=per_pod,
             skip=chosen.skip

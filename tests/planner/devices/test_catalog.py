@@ -452,7 +452,7 @@ def test_a_gang_of_slices_holds_no_whole_host_unless_it_says_so() -> None:
     there = cluster(node("a"), slices, template(1, **mig))
     stated = replace(claiming(1), reserve="domain")
     assert answered(there, stated).reserves == (("a",),)
-    assert answered(there, replace(stated, presumed=True)).reserves == ()
+    assert answered(there, replace(stated, reserve="auto")).reserves == ()
 
 
 def sharing(count: int) -> PodGroup:

@@ -331,8 +331,18 @@ def test_levels_are_said_as_a_person_says_them(level, said):
     assert short(level) == said
 
 
-def test_what_is_reserved_is_said_without_saying_the_place_twice():
-    """A host, a rack, and single nodes."""
-    assert plan(racks(1, 4), gang(1)).message == "1 pod on node r1/r1-n1, which is reserved."
-    assert plan(racks(1, 4), gang(2)).message == "2 pods on 2 nodes in rack r1, which is reserved."
-    assert plan(racks(1, 4), gang(2, reserve="nodes")).message == "2 pods on 2 nodes in rack r1."
+@pytest.mark.parametrize(
+    ("group", "held"),
+    [
+        (gang(1), "it holds the node r1/r1-n1 (bayplan.dev/reserve: domain)"),
+        (gang(2), "it holds the rack r1 (bayplan.dev/reserve: domain)"),
+        (gang(6), "it holds r1, r2 (bayplan.dev/reserve: domain)"),
+        (gang(2, reserve="nodes"), "it holds what it uses: 16 GPUs of 2 nodes"),
+        (gang(1, reserve="nodes"), "it holds what it uses: 8 GPUs of node r1-n1"),
+        (gang(1, reserve="auto", gpu=0), "it holds what it uses: its share of node r1-n1"),
+        (gang(2, reserve="none"), "it holds nothing (bayplan.dev/reserve: none)"),
+    ],
+)
+def test_each_answer_says_what_the_gang_holds(group, held):
+    """Whole domains, what it uses, or nothing; what `auto` says is told beside its rule."""
+    assert plan(racks(2, 4), group).message.endswith(f"; {held}.")

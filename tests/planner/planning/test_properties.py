@@ -16,7 +16,14 @@ from planner.planning.reservation import reservation_for
 from tests.exact.solver import Instance, instance, path
 from tests.exact.test_exact import within_capacity
 
-INSTANCES = st.integers(0, 10**9).map(lambda seed: instance(Random(seed), most=6))
+
+def drawn(seed: int, leave: bool) -> Instance:
+    """An instance; `leave`: the gang leaves to the planner what it holds."""
+    one = instance(Random(seed), most=6)
+    return replace(one, group=replace(one.group, reserve="auto", presumed=True)) if leave else one
+
+
+INSTANCES = st.builds(drawn, st.integers(0, 10**9), st.booleans())
 
 
 def shuffled(moment: Snapshot, random: Random) -> Snapshot:

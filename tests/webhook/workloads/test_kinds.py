@@ -8,6 +8,7 @@ import pytest
 
 from tests.webhook.workloads import objects as o
 from webhook.workloads import KINDS, read, wants_plan
+from webhook.workloads.options import ReserveDefaults
 
 
 def sets(workload: Any, gang: int = 0) -> dict[str, int]:
@@ -180,11 +181,10 @@ def test_exclusive_topology_makes_each_child_job_a_gang() -> None:
 
 @pytest.mark.parametrize("obj", [o.DEPLOYMENT, o.REPLICA_SET, o.STATEFUL_SET], ids=lambda obj: obj["kind"])
 def test_replicas_for_themselves_are_planned_pod_by_pod(obj: Any) -> None:
-    """Each pod is a gang, nothing is held on the object, and a node is never held for one replica."""
+    """Each pod is a gang, and nothing is held on the object."""
     workload = read(obj)
     assert [gang.size for gang in workload.gangs] == [1, 1, 1]
     assert (workload.per_pod, workload.holds) == (True, False)
-    assert {gang.reserve for gang in workload.gangs} == {"nodes"}
 
 
 def test_a_huge_deployment_is_planned_in_part() -> None:
@@ -264,17 +264,30 @@ def test_skip_wants_no_plan() -> None:
     assert not wants_plan(workload)
 
 
-def test_slices_alone_hold_no_host() -> None:
-    """Pods that use parts of GPUs reserve nodes, not domains, unless their owner says otherwise."""
-    mig = o.changed(o.JOB, ("spec", "template"), o.pod_template(0, limits={"nvidia.com/mig-1g.5gb": 1}))
-    share = o.changed(o.JOB, ("spec", "template"), o.pod_template(0, {"gpu-fraction": "0.5"}))
-    stated = o.annotated(mig, {"bayplan.dev/reserve": "domain"})
-    assert [read(obj).gangs[0].reserve for obj in (o.JOB, mig, share, stated)] == [
-        "domain",
-        "nodes",
-        "nodes",
-        "domain",
+def test_what_a_gang_holds_is_said_or_left_to_the_planner() -> None:
+    """`auto`, which may be said too; a default that is said by nobody gives way to an administrator's."""
+    groups = [
+        read(o.annotated(o.JOB, {"bayplan.dev/reserve": mode} if mode else {})).gangs[0]
+        for mode in ("", "auto", "domain", "nodes", "none")
     ]
+    assert [group.reserve for group in groups] == ["auto", "auto", "domain", "nodes", "none"]
+    chosen = ReserveDefaults("nodes", 0.8)
+    assert [chosen.of(group).reserve for group in groups] == ["nodes", "auto", "domain", "nodes", "none"]
+    assert {chosen.of(group).whole_from for group in groups} == {0.8}
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        o.pod_template(0, limits={"nvidia.com/mig-1g.5gb": 1}),
+        o.pod_template(0, {"gpu-fraction": "0.5"}),
+        o.pod_template(0, limits={"nvidia.com/gpu.shared": 1}),
+    ],
+)
+def test_parts_of_gpus_hold_no_domain(template: Any) -> None:
+    """A MIG slice, a fraction, a time slice: the planner knows each for a part."""
+    (pod_set,) = read(o.changed(o.JOB, ("spec", "template"), template)).gangs[0].pod_sets
+    assert pod_set.shape.takes_parts
 
 
 def test_an_elastic_training_job_has_from_its_least_to_its_most_pods() -> None:

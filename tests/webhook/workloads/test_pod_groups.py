@@ -123,12 +123,12 @@ def test_a_scope_that_does_not_exist_names_those_that_do() -> None:
         read(o.annotated(o.POD, {"pod-group-name": "pg"}), podgroups=known)
 
 
-def test_a_pod_that_somebody_made_holds_no_whole_host() -> None:
-    """A pod with an owner is planned for itself and reserves only what it uses."""
+def test_a_pod_that_somebody_made_is_planned_for_itself() -> None:
+    """What it holds is the planner's to say, as of any pod."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}
     workload = read(o.changed(o.POD, ("metadata", "ownerReferences"), [owner]))
     assert workload.owner == "team/ReplicaSet/web"
-    assert workload.gangs[0].reserve == "nodes"
+    assert (workload.gangs[0].size, workload.gangs[0].reserve) == (1, "auto")
 
 
 def test_a_bound_pod_has_its_place() -> None:

@@ -138,7 +138,6 @@ def test_the_leaf_spine_wishes_are_carried() -> None:
     }
     gang = read(o.annotated(o.JOB, keys)).gangs[0]
     assert gang.fabric == FabricWish("leaf-1", 0.0, "distributed", True, True)
-    assert gang.reserve == "nodes"
     assert read(o.annotated(o.JOB, {f"{spine}/gpu-count": "8"})).gangs[0].fabric
     assert not read(o.JOB).gangs[0].fabric
 
@@ -163,7 +162,7 @@ def test_balanced_slices_and_a_least_size_are_read() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "valid"),
     [
-        ("bayplan.dev/reserve", "rak", "domain, nodes, none"),
+        ("bayplan.dev/reserve", "rak", "auto, domain, nodes, none"),
         ("bayplan.dev/on-unavailable", "wait", "queue, reject, admit"),
         ("bayplan.dev/skip", "yes", "true, false"),
         ("topology.scheduler/placement-strategy", "spread", "consolidated, distributed, balanced"),

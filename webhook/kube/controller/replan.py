@@ -53,7 +53,6 @@ def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
 def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterable[str]) -> Move | Answer:
     """Where the gang goes now, or the planner's answer that it has no place."""
     gone = frozenset(lost)
-    group = replace(group, reserve=held.mode)
     around = snapshot.ended(held.gang)  # its pods that stand are seated below, and counted once
     stays = tuple(assignment for assignment in held.assignments if assignment.node not in gone)
     moving = Counter({pod_set.name: 0 for pod_set in group.pod_sets})

@@ -1,0 +1,174 @@
+"""What a gang holds under `auto`, the one place that decides it: whole domains, or what it uses.
+
+    r1: A A A .    requires a rack: the smallest domain that holds A is r1, and A holds it
+    r2: B B B .    no level asked: B takes 24 of the 32 GPUs of r2, at least half, and holds it
+    r3: C . . .    no level asked: C takes 8 of 32, and holds what it uses
+    r4: D D n .    requires a rack; n is another gang's: D holds what it uses
+
+A whole domain is held where several pods require a level, or where the gang takes a large enough share of its
+GPUs (`PodGroup.whole_from`). It is never coarser than the level that was asked, never coarser than the
+reservable level, and no zone or region unless a level is required: where the racks are not known, that is the
+level next to the host. One pod holds its node only where it takes all the GPUs. What lies in one of several
+NVLink domains of a node holds what it uses: the rest of the node is another domain. A gang that takes only
+parts of GPUs holds these, and so does one that leaf-spine rules distribute. Where another gang holds or uses
+a part of a domain, nobody waits for it to end: a place without others is searched, and if there is none, the
+gang holds what it uses. Who requires no level is not moved away from others.
+
+The search of `auto` looks at all nodes that no gang holds whole, as that of `nodes` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from planner.cluster.capacity import DomainCapacity
+from planner.model.pod_class import PodClass
+from planner.model.podgroup import HoldMode, PodGroup
+from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
+from planner.model.topology import FAILURE_DOMAINS, ROOT, Domain, common_domain, contains, held_domains
+from planner.model.work_budget import WorkBudget
+from planner.request.resolve import PlacementProblem
+from planner.request.topology_request import TopologyRequest
+from planner.search.outcome import Outcome, Place, assignments_of, hosts_of
+from planner.search.result import SearchResult
+from planner.search.space import search_space
+
+
+@dataclass(frozen=True, slots=True)
+class DomainShare:
+    """A domain that a gang may hold whole: the GPUs that it has, and how many of them the gang takes.
+
+    `required`: every pod in it requires a level. `parted`: it is a node of several NVLink domains, and the
+    gang has room in one. `other`: another gang that holds or uses a part of it, "" for none.
+    """
+
+    domain: Domain
+    taken: int
+    gpus: int
+    required: bool = False
+    parted: bool = False
+    other: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a gang holds. `domains` are held whole; `shares`: under `auto`, the domains that were considered.
+
+    `level`: the level that the gang requires, ROOT for none.
+    """
+
+    mode: HoldMode
+    domains: tuple[Domain, ...] = ()
+    shares: tuple[DomainShare, ...] = ()
+    level: int = ROOT
+
+
+def place_holding(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
+    """The placement of a gang under `auto`: without others in the domains that it requires, if it can be."""
+    outcome = place(problem, budget)
+    if outcome.best is None or not problem.now:
+        return outcome
+    held = holding(problem, outcome)
+    shared = held.level > ROOT and any(share.other for share in held.shares)
+    if not shared or not all(_is_enough(problem.gang, share) for share in held.shares):
+        return outcome
+    alone = place(problem.reserving("domain"), budget)
+    return outcome if alone.best is None else alone
+
+
+def holding(problem: PlacementProblem, outcome: Outcome) -> Holding:
+    """What the gang of a placement holds; `problem`: the request as received."""
+    best, gang = outcome.best, outcome.problem.gang
+    assert best is not None, "only a placement is held"
+    paths, topology = [host.path for host in hosts_of(best)], best.tree.topology
+    wish, domain = problem.gang.reserve, common_domain(paths)
+    if wish == "domain":
+        return Holding(wish, held_domains(topology, domain, paths))
+    if wish != "auto":
+        return Holding(wish)
+    domains = held_domains(topology, domain, paths, _coarsest_asked(best.request))
+    level = min(_required(best.request), default=ROOT) if gang.size > 1 else ROOT
+    wide = level == ROOT and any(topology.levels[len(d) - 1] in FAILURE_DOMAINS for d in domains)
+    if wide or _takes_only_parts(gang) or gang.fabric.strategy == "distributed":
+        return Holding("nodes")
+    shares = tuple(_shares(outcome, best, domains))
+    if all(not share.other and _is_enough(gang, share) for share in shares):
+        return Holding("domain", domains, shares, level)
+    return Holding("nodes", (), shares, level)
+
+
+def _is_enough(gang: PodGroup, share: DomainShare) -> bool:
+    """Whether the gang is to hold the domain, if no other gang is there."""
+    if share.parted:
+        return False
+    if gang.size == 1:
+        return 0 < share.gpus == share.taken
+    return share.required or 0 < share.gpus * gang.whole_from <= share.taken
+
+
+def _coarsest_asked(request: TopologyRequest) -> int:
+    """The coarsest level that is required, or else preferred; ROOT where none is asked."""
+    preferred = [request.preferred, *(kind.preferred for kind in request.kinds)]
+    asked = _required(request) or [level for level in preferred if level > ROOT]
+    return min(asked, default=ROOT)
+
+
+def _required(request: TopologyRequest) -> list[int]:
+    """Every level that the gang or some of its pods require, together or slice by slice."""
+    levels = [request.required, *(level for kind in request.kinds for level in _levels_of(kind))]
+    return [level for level in levels if level > ROOT]
+
+
+def _levels_of(kind: PodClass) -> tuple[int, ...]:
+    return kind.required, kind.slice_level, *(level for level, _ in kind.co_located_at)
+
+
+def _takes_only_parts(gang: PodGroup) -> bool:
+    shapes = [pod_set.shape for pod_set in gang.pod_sets if pod_set.count]
+    return any(shape.takes_parts for shape in shapes) and not any(shape.gpus for shape in shapes)
+
+
+def _shares(outcome: Outcome, best: SearchResult, domains: Sequence[Domain]) -> Iterator[DomainShare]:
+    assert best.placement is not None, "only a placement has shares"
+    problem, request, seats = outcome.problem, best.request, hosts_of(best)
+    demanding = {
+        name
+        for kind in request.kinds
+        for name, _ in kind.parts
+        if max(request.required, *_levels_of(kind)) > ROOT
+    }
+    shapes = {pod_set.name: pod_set.shape for pod_set in problem.gang.pod_sets}
+    assigned = assignments_of(problem, best, seats)
+    paths = {host.node: host.path for host in seats}
+    places = [place for place, _ in best.placement.pods_by_node]
+    now = search_space(problem.snapshot, best.tree, now=problem.now)
+    empty = search_space(problem.snapshot, best.tree, now=False)
+    for domain in domains:
+        inside = [assignment for assignment in assigned if contains(domain, paths[assignment.node])]
+        taken = sum(assignment.count * shapes[assignment.pod_set].gpus for assignment in inside)
+        place = next(i for i, host in zip(places, seats, strict=True) if contains(domain, host.path))
+        level = len(domain) - 1
+        whole = empty.domain_above(place, level)[1]
+        yield DomainShare(
+            domain,
+            taken,
+            _gpus_in(whole, {}),
+            all(assignment.pod_set in demanding for assignment in inside),
+            0 < whole.nvlink_size < _gpus(whole) and taken <= whole.nvlink_size,
+            now.domain_above(place, level)[1].gang,
+        )
+
+
+def _gpus_in(capacity: DomainCapacity, known: dict[DomainCapacity, int]) -> int:
+    """The GPUs of a domain; equal domains are one object, and are counted once."""
+    if capacity not in known:
+        inner = sum(_gpus_in(child, known) for child in capacity.children)
+        known[capacity] = inner if capacity.free is None else _gpus(capacity)
+    return known[capacity]
+
+
+def _gpus(host: DomainCapacity) -> int:
+    """The GPUs of a host; where claims and the device plugin give the same ones, they count once."""
+    free = host.free or {}
+    return max(free.get(name, 0) for name in (*GPU_RESOURCES, CLAIMED_GPU))

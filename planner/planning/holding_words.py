@@ -1,0 +1,56 @@
+"""What a gang holds and why, in words that follow "it"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.explain.messages import name_of
+from planner.extensions.holding import Holding
+from planner.model.podgroup import Assignment, PodGroup
+from planner.model.topology import Domain, Topology, short
+from planner.model.words import listed
+
+
+def held_words(topology: Topology, held: Holding, gang: PodGroup, assignments: Sequence[Assignment]) -> str:
+    """As in "holds the rack r1, because it requires one"."""
+    if held.mode == "none":
+        return "holds nothing (bayplan.dev/reserve: none)"
+    if held.mode == "nodes":
+        return f"holds what it uses: {_used(gang, held, assignments)}{_kept_from(topology, held)}"
+    whole = _named(topology, held.domains)
+    if not held.shares:
+        return f"holds {whole} (bayplan.dev/reserve: domain)"
+    return f"holds {whole}, because it {_reason(topology, held)}"
+
+
+def _reason(topology: Topology, held: Holding) -> str:
+    by_share = [share for share in held.shares if not share.required]
+    if by_share:
+        taken, gpus = sum(share.taken for share in by_share), sum(share.gpus for share in by_share)
+        return f"takes {taken} of {gpus} GPUs there"
+    level = topology.levels[held.level]
+    same = any(len(domain) - 1 == held.level for domain in held.domains)
+    return "requires one" if same else f"requires one {short(level)}"
+
+
+def _used(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> str:
+    """The GPUs, of all that the node has where it is a single one."""
+    nodes = list(dict.fromkeys(assignment.node for assignment in assignments))
+    where = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes"
+    if not gang.gpus:
+        return where if len(nodes) > 1 else f"its share of {where}"
+    if len(nodes) == 1 and len(held.shares) == 1 and held.shares[0].domain[-1:] == (nodes[0],):
+        return f"{gang.gpus} of {held.shares[0].gpus} GPUs of {where}"
+    return f"{gang.gpus} GPU{'' if gang.gpus == 1 else 's'} of {where}"
+
+
+def _kept_from(topology: Topology, held: Holding) -> str:
+    """The domain that the gang would hold if others were not there; "" where there is none."""
+    other = next((share for share in held.shares if share.other and share.required), None)
+    return "" if other is None else f", for {other.other} is in {_named(topology, (other.domain,))} too"
+
+
+def _named(topology: Topology, domains: Sequence[Domain]) -> str:
+    """As in "the rack r1", or "r1, r2" of several."""
+    names = listed([name_of(domain) for domain in domains])
+    return f"the {short(topology.levels[len(domains[0]) - 1])} {names}" if len(domains) == 1 else names
