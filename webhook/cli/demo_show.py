@@ -73,9 +73,10 @@ def _placement(console: Console, obj: Mapping[str, Any]) -> None:
     if plan["decision"] == "queued":
         _say(console, "[yellow]queued[/]", 6, f"its pods wait behind the scheduling gate {QUEUED_GATE}")
         return
-    held = ", ".join(_path(domain) for domain in plan["reserves"]) or "nothing"
+    shared = "what it uses" if plan.get("nodes") else "nothing"
+    held = ", ".join(_path(domain) for domain in plan["reserves"]) or shared
     place = _path(plan["domain"]) or "several domains"
-    _say(console, "[green]admitted[/]", 8, f"placed in {place}; reserved: {held}")
+    _say(console, "[green]admitted[/]", 8, f"placed in {place}; holds {held}")
 
 
 def _path(domain: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ import yaml
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
-from webhook.admission.environment import pod_groups
+from webhook.admission.environment import Environment, pod_groups
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.cli.plan_output import PlannedGang, show
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     around = inputs.in_force(around, PolicySet())
     snapshot = around.settings("").of(snapshot)
     documents = inputs.once(inputs.manifests(args.filename))
-    found = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around.podgroups)
+    found = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around)
     if args.output == "table":
         show(found, explain=args.explain)
     else:
@@ -79,18 +79,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def plan_each(
-    snapshot: Snapshot, documents: list[Document], reserve: str | None, podgroups: PodGroups
+    snapshot: Snapshot, documents: list[Document], reserve: str | None, around: Environment
 ) -> list[PlannedGang]:
     """The answers for all gangs in the documents, each with the gang and the cluster in which it was planned.
 
+    `reserve`: what they hold, None for what each says, or else the cluster's default for its namespace.
     Raises `InputError` for a malformed workload.
     """
     result: list[PlannedGang] = []
-    podgroups = {**podgroups, **pod_groups(document.value for document in documents)}
+    podgroups = {**around.podgroups, **pod_groups(document.value for document in documents)}
     planned: set[str] = set()
     read_in = (_workload(place, document, podgroups) for place, document in enumerate(documents))
     for workload in joined(read_in):
-        groups = tuple(_reserving(group, reserve) for group in workload.gangs if group.name not in planned)
+        groups = tuple(
+            _reserving(group, reserve, around) for group in workload.gangs if group.name not in planned
+        )
         planned.update(group.name for group in groups)
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=True))
         for placed in plan.placed:
@@ -104,7 +107,8 @@ def _workload(place: int, document: Document, podgroups: PodGroups) -> Workload:
     return read(document.value, where=Where(document.file), podgroups=podgroups, request_uid=str(place))
 
 
-def _reserving(group: PodGroup, reserve: str | None) -> PodGroup:
+def _reserving(group: PodGroup, reserve: str | None, around: Environment) -> PodGroup:
+    group = around.settings(group.name.partition("/")[0]).reserve.of(group)
     if not reserve:
         return group
     return replace(group, reserve=reserve, presumed=False)  # type: ignore[arg-type]

@@ -65,7 +65,7 @@ def show(found: Sequence[PlannedGang], *, explain: bool) -> None:
             answer.gang,
             Text(answer.decision, _COLOURS[answer.decision]),
             path(answer.domain) or (f"(all of {answer.topology})" if answer.assignments else "–"),
-            ", ".join(map(path, answer.reserves)) or "–",
+            ", ".join(map(path, answer.reserves)) or ("what it uses" if answer.holds == "nodes" else "–"),
             _pods(answer),
         )
         for answer in answers
