@@ -14,6 +14,7 @@ from typing import Any
 from planner.manifests.growth import pools_from_text
 from planner.model.errors import Where
 from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Settings
+from webhook.workloads.options import RESERVE_MODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def _mode(settings: Settings, text: str) -> Settings:
 
 
 def _reserve(settings: Settings, text: str) -> Settings:
-    mode: Any = None if text == "auto" else text
+    mode = next(mode for mode in RESERVE_MODES if mode == text)
     return replace(settings, reserve=replace(settings.reserve, mode=mode))
 
 
@@ -118,8 +119,8 @@ _ROWS = (
         "What a gang holds whose workload does not say (annotation bayplan.dev/reserve): auto what suits it, "
         "domain whole domains, nodes what it uses, none nothing.",
         _reserve,
-        lambda settings: settings.reserve.mode or "auto",
-        values=("auto", "domain", "nodes", "none"),
+        lambda settings: settings.reserve.mode,
+        values=RESERVE_MODES,
     ),
     SettingKey(
         "reserve.whole-from",

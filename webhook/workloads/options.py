@@ -16,7 +16,7 @@ ON_UNAVAILABLE = "bayplan.dev/on-unavailable"
 BALANCED = "bayplan.dev/balanced-slices"
 GANG_MIN = "bayplan.dev/gang-min"
 
-RESERVE_MODES = get_args(ReserveMode)
+RESERVE_MODES: tuple[ReserveMode, ...] = get_args(ReserveMode)
 ON_UNAVAILABLE_MODES = ("queue", "reject", "admit")
 
 

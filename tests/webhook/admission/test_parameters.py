@@ -211,7 +211,7 @@ def test_a_setting_is_checked_where_no_schema_lies_beside_the_policies() -> None
 def test_beside_a_wrong_key_the_others_count() -> None:
     """A replica that starts on a bad ConfigMap keeps to what can be read of it."""
     chosen = settings("ml", config_map(SYSTEM, mode="audit", reserve__default="rack"))
-    assert (chosen.mode, chosen.reserve.mode) == ("audit", None)
+    assert (chosen.mode, chosen.reserve.mode) == ("audit", "auto")
 
 
 def test_a_namespace_that_does_not_exist_is_a_warning() -> None:
