@@ -111,7 +111,10 @@ def once(found: list[Document]) -> list[Document]:
 
 def policies(paths: Sequence[str]) -> PolicySet:
     """The policies to apply; without paths those that ship. Raises `PolicyError` or `InputError`."""
-    return load_paths(list(paths) or [shipped("policies")], functions=FUNCTIONS)
+    loaded = load_paths(list(paths) or [shipped("policies")], functions=FUNCTIONS)
+    for warning in loaded.warnings:
+        note(f"Warning: {warning}")
+    return loaded
 
 
 def policy_store(paths: Sequence[str]) -> PolicyStore:

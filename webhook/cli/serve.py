@@ -229,6 +229,7 @@ async def _until_stopped(
         raise InputError(message, Where(f"{args.host}:{args.port}")) from None
     scheme = "https" if tls else "http"
     log.info("serving on %s://%s:%d, policies %s", scheme, args.host, running.port, policies.current.revision)
+    _warn(policies.current)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -257,6 +258,7 @@ async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
         if await asyncio.to_thread(policies.reload_if_changed):
             taken_up(policies.current)
             log.info("policies taken up: revision %s", policies.current.revision)
+            _warn(policies.current)
         if not webhook.service.cluster.waiting():
             in_force = await asyncio.to_thread(webhook.service.in_force)
             if in_force != parameters:
@@ -266,6 +268,11 @@ async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
         if problem and problem != said:
             log.warning("not taken up, the last good ones serve: %s", problem)
         said = problem
+
+
+def _warn(policies: PolicySet) -> None:
+    for warning in policies.warnings:
+        log.warning("will fail when it is run: %s", warning)
 
 
 def _in_secret(args: argparse.Namespace, side: ClusterRuntime) -> SecretCertificates:

@@ -172,7 +172,8 @@ class Webhook:
         waiting = self.service.cluster.waiting()
         told = {"waiting": waiting} if waiting else {"settings": self.service.in_force()}
         problems = [*self.problems(), *await self._ledger_problem()]
-        detail = {"revision": self.service.policies.current.revision, "problems": problems, **told}
+        policies = self.service.policies.current
+        detail = {"revision": policies.revision, "problems": problems, "warnings": policies.warnings, **told}
         status = 503 if self.stopping or waiting else 200
         return web.Response(status=status, body=orjson.dumps(detail) + b"\n", content_type="application/json")
 

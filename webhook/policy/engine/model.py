@@ -142,14 +142,15 @@ class PolicySet:
 
     `mutating`: those that do not read `plan` first, then those that do, each part by name; a plan is thus
     made of what the former left. `params`: the objects that lay beside the policies, `rules`: what the schema
-    beside them says of Bayplan's own. `revision`: Git commit or content hash of the files, "" where it was
-    not given.
+    beside them says of Bayplan's own. `warnings`: expressions that will fail when they are run, each with its
+    place. `revision`: Git commit or content hash of the files, "" where it was not given.
     """
 
     mutating: tuple[MutatingPolicy, ...] = ()
     validating: tuple[ValidatingPolicy, ...] = ()
     params: tuple[Mapping[str, Any], ...] = ()
     rules: Rules = NO_RULES
+    warnings: tuple[str, ...] = ()
     revision: str = ""
     files: tuple[str, ...] = field(default=(), compare=False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from webhook.cel import CelError, Declarations, Function, Origin, Program
 from webhook.cel import compile as compile_cel
@@ -26,7 +27,10 @@ class ExpressionCompiler:
     """Compiles the expressions of one policy; `variables` grows as the policy declares them, in order.
 
     `ours`: the policy is of bayplan.dev and so sees our variables and functions. `uses` collects the roots
-    that each variable reads, its own variables included. `schema` describes `object`, where it is known.
+    that each variable reads, its own variables included. `schema` describes `object`, where it is known. An
+    expression that does not fit it is a problem of such a policy. Of a policy of Kubernetes' own it is one of
+    `warnings`, as of upstream's type checker: the API server takes `object` for any value when it compiles,
+    and the expression fails when it is run.
     """
 
     policy: str
@@ -34,6 +38,7 @@ class ExpressionCompiler:
     has_params: bool
     functions: Mapping[str, Function]
     schema: SchemaNode | None = None
+    warnings: list[Problem] = field(default_factory=list)
     variables: list[str] = field(default_factory=list)
     uses_of: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -44,18 +49,29 @@ class ExpressionCompiler:
         text = fields.text(name, required=True)
         if not text:
             return None
-        path = (*fields.path, name)
-        mark = fields.document.mark(path)
-        origin = Origin(fields.document.file, mark.line, mark.column, dotted(path), mark.indent)
-        try:
-            program = compile_cel(text, self._declared(mutations, variables), origin=origin)
-        except CelError as error:
-            fields.problems.append(_problem(fields, path, error))
+        compiled = partial(self._compiled, fields, name, text)
+        program = compiled(self._declared(mutations, variables, self.schema))
+        if isinstance(program, Problem) and self.schema is not None and not self.ours:
+            unfit, program = program, compiled(self._declared(mutations, variables, None))
+            if isinstance(program, Program):
+                self.warnings.append(unfit)
+        if isinstance(program, Problem):
+            fields.problems.append(program)
             return None
         known = program.result_type
         if gives and known not in ("", "dyn") and not known.startswith(gives):
             fields.wrong(f"must give {gives}, gives {known}", name)
-        return Expression(self.policy, dotted(path), program)
+        return Expression(self.policy, dotted((*fields.path, name)), program)
+
+    def _compiled(self, fields: Fields, name: str, text: str, declared: Declarations) -> Program | Problem:
+        """The program, or what is wrong with the text among these declarations."""
+        path = (*fields.path, name)
+        mark = fields.document.mark(path)
+        origin = Origin(fields.document.file, mark.line, mark.column, dotted(path), mark.indent)
+        try:
+            return compile_cel(text, declared, origin=origin)
+        except CelError as error:
+            return _problem(fields, path, error)
 
     def declare(self, name: str, expression: Expression) -> NamedExpression:
         """Let the expressions that follow read `variables.name`."""
@@ -75,14 +91,14 @@ class ExpressionCompiler:
                     roots |= self.uses_of.get(name, frozenset())
         return frozenset(roots)
 
-    def _declared(self, mutations: bool, variables: bool) -> Declarations:
+    def _declared(self, mutations: bool, variables: bool, schema: SchemaNode | None) -> Declarations:
         names = [*BASE_VARIABLES]
         if self.has_params:
             names.append("params")
         if self.ours:
             names.extend(sorted(BAYPLAN_VARIABLES))
         hints: dict[str, SchemaNode | str | None] = dict.fromkeys(names)
-        hints["object"] = hints["oldObject"] = self.schema
+        hints["object"] = hints["oldObject"] = schema
         if variables:
             hints["variables"] = SchemaNode("object", fields=dict.fromkeys(self.variables, ANY))
         functions = self.functions if self.ours else {}

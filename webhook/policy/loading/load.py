@@ -66,7 +66,8 @@ def load(
     sorted_out = _sort_out(documents, problems)
     _once([*sorted_out["policy"], *sorted_out["binding"]], problems)
     bindings = [read_binding(document, problems) for document in sorted_out["binding"]]
-    policies = _read_policies(sorted_out["policy"], bindings, functions, problems)
+    warnings: list[Problem] = []
+    policies = _read_policies(sorted_out["policy"], bindings, functions, problems, warnings)
     problems.extend(_orphans(sorted_out["binding"], bindings, sorted_out["policy"]))
     params = _params(sorted_out["param"], policies)
     _once(params, problems)
@@ -81,6 +82,7 @@ def load(
         ),
         params=tuple(document.value for document in params),
         rules=rules,
+        warnings=tuple(map(str, sorted(warnings))),
         revision=revision,
         files=tuple(paths),
     )
@@ -170,6 +172,7 @@ def _read_policies(
     bindings: Sequence[tuple[str, PolicyBinding]],
     functions: Functions,
     problems: list[Problem],
+    warnings: list[Problem],
 ) -> list[Policy]:
     policies = []
     for document in documents:
@@ -180,7 +183,7 @@ def _read_policies(
                 key=lambda binding: binding.name,
             )
         )
-        policies.append(read_policy(document, own, functions, problems))
+        policies.append(read_policy(document, own, functions, problems, warnings))
     return [policy for policy in policies if policy is not None]
 
 

@@ -105,8 +105,12 @@ def read_policy(
     bindings: tuple[PolicyBinding, ...],
     functions: Mapping[str, Function],
     problems: list[Problem],
+    warnings: list[Problem],
 ) -> Policy | None:
-    """A policy with its bindings; None where a problem was noted that leaves nothing to run."""
+    """A policy with its bindings; None where a problem was noted that leaves nothing to run.
+
+    `warnings` take what makes no policy unusable.
+    """
     before = len(problems)
     names, spec = _open(document, problems)
     if spec is None:
@@ -114,7 +118,8 @@ def read_policy(
     ours = names.api_version.partition("/")[0] == OUR_GROUP
     param_kind = _read_param_kind(spec.child("paramKind"))
     match = _read_constraints(spec)
-    compiler = ExpressionCompiler(names.name, ours, param_kind is not None, functions, schema_of(match))
+    has_params, schema = param_kind is not None, schema_of(match)
+    compiler = ExpressionCompiler(names.name, ours, has_params, functions, schema, warnings)
     if param_kind is None and any(binding.param_ref for binding in bindings):
         spec.wrong("a binding gives paramRef, and the policy has no paramKind")
     head = {

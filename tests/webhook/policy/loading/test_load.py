@@ -218,11 +218,62 @@ spec:
     )
 
 
-def test_a_field_that_a_known_kind_lacks_is_an_error_at_load() -> None:
+UNFIT = [
+    (
+        validating(check("object.spec.container.size() > 0"), api=UPSTREAM),
+        "no field 'container'; did you mean",
+    ),
+    (validating(check("object.spec.restartPolicy > 3"), api=UPSTREAM), "no overload of > for (string, int)"),
+    (validating(check("has(object.spec.nope)"), api=UPSTREAM), "no field 'nope'"),
+    (
+        mutating(apply("Object{spec: Object.spec{nope: 'x'}}"), api=UPSTREAM),
+        "Object.spec has no field 'nope'",
+    ),
+    (
+        mutating(apply("Object{spec: Object.spec{hostname: 3}}"), api=UPSTREAM),
+        "Object.spec.hostname must be string",
+    ),
+    (
+        mutating(patch("[JSONPatch{op: 'add', path: '/spec/nope', value: 'x'}]"), api=UPSTREAM),
+        "no field 'nope'",
+    ),
+]
+"""Policies whose expressions do not fit the schema of the one kind that their rules name."""
+
+
+@pytest.mark.parametrize(("policy", "said"), UNFIT)
+def test_what_a_known_kind_lacks_is_an_error_of_our_policies_at_load(policy: Json, said: str) -> None:
     """`object` has the schema of the one kind that the rules name."""
-    found = problems_of(validating(check("object.spec.container.size() > 0")))
+    found = problems_of({**policy, "apiVersion": OURS})
     assert len(found) == 1
-    assert "no field 'container'" in found[0]
+    assert said in found[0]
+
+
+@pytest.mark.parametrize(("policy", "said"), UNFIT)
+def test_what_a_known_kind_lacks_is_a_warning_of_kubernetes_own_policies(policy: Json, said: str) -> None:
+    """As upstream's type checker has it: the policy is loaded, and the warning has its place."""
+    policies = load([("p.yaml", yaml.safe_dump(policy, sort_keys=False))])
+    assert len(policies.policies) == 1
+    (warning,) = policies.warnings
+    assert said in warning
+    assert warning.startswith("p.yaml:")
+    assert "AdmissionPolicy/" in warning
+    assert warning.endswith("^"), "with the expression and a caret"
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("object.spec.nope == other", "undeclared name 'other'"),
+        ("object.spec.nope == nofunction(1)", "nofunction"),
+        ("variables.nope == 1", "no field 'nope'"),
+        ("object.spec.restartPolicy", "must give bool, gives string"),
+    ],
+)
+def test_what_the_api_server_refuses_is_an_error_of_every_policy(expression: str, said: str) -> None:
+    """Names and functions that there are not, and a verdict that is none."""
+    (problem,) = problems_of(validating(check(expression)))
+    assert said in problem
 
 
 def test_a_variable_that_is_not_declared_before_is_an_error_at_load() -> None:
