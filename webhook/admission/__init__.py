@@ -4,6 +4,7 @@
 - `context`: `RequestContext`, the immutable inputs of a decision; `environment`: those that a cluster gives
 - `settings`: what an administrator chose for a namespace; `parameters`: the ConfigMap that says so, to
   policies too; `setting_keys`: its keys that are settings, a row each
+- `modes`: the mode of a namespace, and what is done there of a decision
 - `evaluation`: `Evaluation`, what was worked out of them, asked for by name
 - `plan_step`: the plan of the object's gangs, made once and replayed when policies have written it
 - `reapply`: what a second `kubectl apply` must not undo

@@ -1,8 +1,9 @@
 """The decision: from a request, the policies and a snapshot of the cluster to one answer. Pure.
 
 `decide` reads the object, runs the mutating policies in a fixed order, plans the gangs, applies the plan to
-the object, runs the validating policies on the result, and makes one patch. No I/O, no clock, no randomness:
-a dry run is the same decision with nothing done about it.
+the object, runs the validating policies on the result, and makes one patch; last, the mode of the namespace
+says what of it is done. No I/O, no clock, no randomness: a dry run is the same decision with nothing done
+about it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from webhook.admission.context import RequestContext
 from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
 from webhook.admission.ledger_steps import LedgerStep, claiming, releasing, reserving
+from webhook.admission.modes import ENFORCE, ModeInForce, Outcome, answer_in, outcome
 from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.admission.response import completed, refusal, with_changes
+from webhook.admission.settings import Mode
 from webhook.admission.unchanged import replacement_warning
 from webhook.jsontools.diff import patch_between
 from webhook.placement.stamp import annotate, policies_note
@@ -58,7 +61,8 @@ class Decision:
     `object` is the object as it leaves (as it arrived, where it is refused or nothing changed it).
     `plan` is None where nothing was planned. `effects` say which policy changed what, the plan's own changes
     among them under the name `plan`; `mutated` and `findings` are what the policy engine says, None where it
-    was not asked. `malformed`: the object could not be read.
+    was not asked. `malformed`: the object could not be read. `force`: the mode of the namespace; outside
+    `enforce` only response, object and steps differ, and `enforced` is the answer that it would have given.
     """
 
     response: Response
@@ -72,6 +76,23 @@ class Decision:
     revision: str = ""
     notes: tuple[Note, ...] = ()
     """What is told of its pods; the response warns of it too."""
+    force: ModeInForce = ENFORCE
+    enforced: Response | None = None
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of the namespace."""
+        return self.force.mode
+
+    @property
+    def in_enforce(self) -> Response:
+        """The answer of `enforce`, whatever the mode is."""
+        return self.enforced or self.response
+
+    @property
+    def outcome(self) -> Outcome:
+        """What `enforce` makes of the object."""
+        return outcome(self.in_enforce, self.plan)
 
 
 def decide(
@@ -83,6 +104,30 @@ def decide(
 ) -> Decision:
     """Answer one request. Never raises for what an object holds: that is a refusal in words."""
     context = RequestContext.of(request, policies, snapshot, environment)
+    force = context.environment.mode(context.request)
+    if force.enforces:
+        return in_mode(force, _decide(context, phase))
+    # A validating call sees the object without what policies would have written: of that the mutating call
+    # has told already, and on this object they would find what `enforce` mends.
+    told = phase == "mutate" or request.operation == "DELETE"
+    blank = Decision(Response(True), revision=policies.revision)
+    decision = _decide(context, phase) if told and force.mode != "off" else blank
+    released = releasing(context.request, snapshot) if phase == "validate" else ()
+    return in_mode(force, replace(decision, object=request.object, steps=released))
+
+
+def in_mode(force: ModeInForce, decision: Decision) -> Decision:
+    """The decision of `enforce`, answered as the mode says. What it does in the ledger is left as it is."""
+    mutated, findings = decision.mutated, decision.findings
+    failures = mutated.warnings if mutated is not None else ()
+    told = (*map(str, failures), *(findings.warnings if findings is not None else ()))
+    response = answer_in(force, decision.response, decision.plan, decision.effects, told)
+    return replace(decision, response=response, force=force, enforced=decision.response)
+
+
+def _decide(context: RequestContext, phase: Phase) -> Decision:
+    """What `enforce` makes of the request."""
+    request, policies = context.request, context.policies
     if request.object is None or request.sub_resource:
         return _without_gang(context, phase)
     try:

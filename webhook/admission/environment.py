@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from webhook.admission.modes import ModeInForce, mode_in_force
 from webhook.admission.parameters import Parameters, read_parameters
 from webhook.admission.settings import Settings, default_settings
 from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
@@ -69,15 +70,23 @@ class Environment:
     parameters: Parameters | None = None
 
     @classmethod
-    def of_objects(cls, objects: Iterable[Json]) -> Environment:
-        """From what cluster files hold: Namespaces, and every other object as a possible parameter."""
+    def of_objects(
+        cls, objects: Iterable[Json], settings: Callable[[str], Settings] = default_settings
+    ) -> Environment:
+        """From what cluster files hold: Namespaces, and every other object as a possible parameter.
+
+        `settings` serve where the files say nothing.
+        """
         known = tuple(obj for obj in objects if obj.get("kind") not in _NOT_KEPT)
-        spaces = {_name(obj): obj for obj in known if obj.get("kind") == "Namespace"}
         configured = own_parameters(known)
         # Commands that read no policies see the settings of the cluster all the same.
-        settings = partial(read_parameters(PolicySet(), configured)[0].settings, default_settings)
+        told = partial(read_parameters(PolicySet(), configured)[0].settings, settings)
         return cls(
-            spaces, FileParams(known), podgroups=pod_groups(known), settings=settings, configured=configured
+            namespaces(known),
+            FileParams(known),
+            podgroups=pod_groups(known),
+            settings=told,
+            configured=configured,
         )
 
     def with_namespace(self, request: AdmissionRequest) -> AdmissionRequest:
@@ -101,9 +110,19 @@ class Environment:
         own = self.parameters.object(namespace) if self.parameters is not None else None
         return _RequestParams(own, FileParams(policies.params), self.params)
 
+    def mode(self, request: AdmissionRequest) -> ModeInForce:
+        """The mode of the request's namespace."""
+        known = self.with_namespace(request).namespace_object
+        return mode_in_force(known, self.settings(request.namespace))
+
     def authorizer(self, user: UserInfo) -> Authorizer:
         """The CEL variable `authorizer`, speaking of the user who asks."""
         return Authorizer(self.access(user))
+
+
+def namespaces(objects: Iterable[Json]) -> dict[str, Json]:
+    """The Namespace objects, by name."""
+    return {_name(obj): obj for obj in objects if obj.get("kind") == "Namespace"}
 
 
 def pod_groups(objects: Iterable[Json]) -> dict[tuple[str, str], Json]:

@@ -9,7 +9,7 @@ import orjson
 
 from webhook.jsontools.sentences import joined
 from webhook.placement.bandwidth_words import bandwidth_warning
-from webhook.placement.workload_plan import WorkloadPlan
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.mutate import Effect
 from webhook.policy.engine.policy_pass import Failure
 from webhook.policy.engine.validate import Findings
@@ -69,13 +69,20 @@ def _warnings(ignored: Iterable[Failure], findings: Findings, plan: WorkloadPlan
         warnings += gang_plan.answer.warnings
         if plan is not None and (cost := bandwidth_warning(plan.snapshot, gang_plan)):
             warnings.append(cost)
-        group, answer = gang_plan.group, gang_plan.answer
-        if plan is not None and answer.decision == "queued" and group.on_unavailable != "reject":
-            verb = "is queued" if group.on_unavailable == "queue" else "is let in without a place, as it asks"
-            if answer.grows and not plan.gated:
-                verb = "is let in without a place, so that an autoscaler adds nodes for it"
-            warnings.append(f"{group.name} {verb}: {answer.message}")
+        if plan is not None and (notice := notice_of_waiting(gang_plan, gated=plan.gated)):
+            warnings.append(notice)
     return list(dict.fromkeys(warnings))
+
+
+def notice_of_waiting(gang_plan: GangPlan, *, gated: bool) -> str:
+    """What is said of a gang that has no place now and is let in, behind a gate or not; "" for others."""
+    group, answer = gang_plan.group, gang_plan.answer
+    if answer.decision != "queued" or group.on_unavailable == "reject":
+        return ""
+    verb = "is queued" if group.on_unavailable == "queue" else "is let in without a place, as it asks"
+    if answer.grows and not gated:
+        verb = "is let in without a place, so that an autoscaler adds nodes for it"
+    return f"{group.name} {verb}: {answer.message}"
 
 
 def _pointers(effects: Iterable[Effect]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -43,3 +44,8 @@ DEFAULT_SETTINGS = Settings()
 def default_settings(namespace: str) -> Settings:
     """The settings where nobody chose any."""
     return DEFAULT_SETTINGS
+
+
+def everywhere(settings: Settings) -> Callable[[str], Settings]:
+    """The same settings for every namespace."""
+    return lambda namespace: settings

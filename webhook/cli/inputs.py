@@ -13,6 +13,7 @@ from planner.model.errors import InputError, Where
 from planner.model.volumes import VOLUME_KINDS
 from webhook.admission.environment import Environment
 from webhook.admission.parameters import read_parameters
+from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Settings, everywhere
 from webhook.files.reader import Document, objects
 from webhook.functions.device_selectors import read_cluster
 from webhook.functions.table import FUNCTIONS
@@ -39,6 +40,17 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
     _add_paths(parser, "-p", "--policies", "POLICIES", shown, required=False)
 
 
+def add_mode(parser: argparse.ArgumentParser) -> None:
+    """`--mode MODE`."""
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        default=DEFAULT_SETTINGS.mode,
+        help="that of namespaces of which neither the label bayplan.dev/mode nor the parameter `mode` says it "
+        "(default: %(default)s)",
+    )
+
+
 def _add_paths(
     parser: argparse.ArgumentParser, short: str, long: str, metavar: str, shown: str, *, required: bool
 ) -> None:
@@ -55,9 +67,12 @@ def cluster(paths: Sequence[str]) -> Snapshot | None:
     return read_cluster_files(paths)[0]
 
 
-def cluster_and_environment(paths: Sequence[str]) -> tuple[Snapshot | None, Environment]:
-    """The same, with what policies may look up there."""
-    return read_cluster_files(paths) if paths else (None, Environment())
+def cluster_and_environment(args: argparse.Namespace) -> tuple[Snapshot | None, Environment]:
+    """The same, with what policies may look up there, and the mode of `--mode`."""
+    settings = Settings(mode=args.mode)
+    if not args.cluster:
+        return None, Environment(settings=everywhere(settings))
+    return read_cluster_files(args.cluster, settings)
 
 
 def in_force(around: Environment, policies: PolicySet) -> Environment:

@@ -15,7 +15,7 @@ import yaml
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
 from webhook.admission.decision import Decision, decide
-from webhook.admission.environment import Environment, pod_groups
+from webhook.admission.environment import Environment, namespaces, pod_groups
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import Document
@@ -31,6 +31,10 @@ EPILOG = """examples:
   bayplan mutate -c cluster.yaml -f job.yaml -o diff  what would change, as a diff
   bayplan mutate -c cluster.yaml -f job.yaml -o patch the JSON Patch that the API server would get
   bayplan mutate -p my-policies/ -f job.yaml | kubectl apply -f -
+
+A Namespace among the manifests or in CLUSTER says by its label bayplan.dev/mode whether anything is enforced
+there, --mode for all others. Elsewhere than in enforce an object is printed as it came: warn tells on standard
+error what would be, audit that nothing is done.
 
 exit status: 0; 1 where a policy denies or fails, or the plan rejects; 2 bad input or usage
 """
@@ -56,6 +60,7 @@ def add_parser(subparsers: Subparsers) -> None:
     inputs.add_manifests(parser)
     inputs.add_cluster(parser, required=False)
     inputs.add_policies(parser)
+    inputs.add_mode(parser)
     parser.add_argument("-o", "--output", choices=tuple(_FORMATS), default="yaml")
     parser.set_defaults(run=run)
 
@@ -63,7 +68,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Decide and print. Raises `InputError` or `PolicyError` for bad input."""
     policies = inputs.policies(args.policies)
-    snapshot, around = inputs.cluster_and_environment(args.cluster)
+    snapshot, around = inputs.cluster_and_environment(args)
     around = inputs.in_force(around, policies)
     documents = inputs.once(inputs.manifests(args.filename))
     outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
@@ -87,6 +92,9 @@ def _said(outcome: MutationResult) -> list[str]:
     """Warnings and the refusal, for standard error; what names the object already is not named twice."""
     response = outcome.decision.response
     lines = [f"Warning: {_about(outcome, warning)}" for warning in response.warnings]
+    mode = outcome.decision.mode
+    if mode == "off" or (mode == "audit" and outcome.decision.outcome != "unchanged"):
+        lines.append(_about(outcome, f"mode {mode}: nothing is changed, refused or held"))
     if not response.allowed:
         word = "malformed" if outcome.decision.malformed else "refused"
         lines.append(f"{outcome.document.file}: {word}: {_about(outcome, response.message)}")
@@ -98,10 +106,11 @@ def _about(outcome: MutationResult, text: str) -> str:
 
 
 def knowing(around: Environment, documents: Sequence[Document]) -> Environment:
-    """The surroundings with the PodGroups that stand among the manifests themselves, and their pods."""
+    """The surroundings with the Namespaces and PodGroups that stand among the manifests, and their pods."""
     values = [document.value for document in documents]
     return replace(
         around,
+        namespaces={**around.namespaces, **namespaces(values)},
         podgroups={**around.podgroups, **pod_groups(values)},
         members=tuple(member for value in values for member in _members(value)),
     )
@@ -121,13 +130,14 @@ def decide_all(
     documents: Sequence[Document],
     around: Environment,
 ) -> list[MutationResult]:
-    """Decide each object, each seeing what the former ones reserved."""
+    """Decide each object, each seeing what the former ones reserved, where anything is reserved."""
     outcomes = []
     around = knowing(around, documents)
     for place, document in enumerate(documents):
         request = from_object(document.value, uid=str(place))
         decision = decide(request, policies, snapshot, "mutate", around)
-        if snapshot is not None and decision.response.allowed and decision.plan is not None:
+        holds = decision.mode == "enforce" and decision.response.allowed
+        if snapshot is not None and holds and decision.plan is not None:
             for reservation in decision.plan.reservations:
                 snapshot = snapshot.with_reservation(reservation)
         outcomes.append(MutationResult(document, _name(request.namespace, document.value), decision))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import orjson
@@ -13,7 +13,8 @@ import yaml
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
-from webhook.admission.environment import Environment, pod_groups
+from webhook.admission.environment import Environment, namespaces, pod_groups
+from webhook.admission.modes import mode_in_force
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.cli.plan_output import PlannedGang, show
@@ -28,6 +29,9 @@ EPILOG = """examples:
   bayplan plan -c cluster.yaml -f job.yaml
   bayplan plan -c cluster.yaml -f gangs/ --reserve nodes -o json
   bayplan plan -c cluster.yaml -f job.yaml --explain
+
+A gang in a namespace that is not enforced (by its label bayplan.dev/mode, or by --mode) is planned all the
+same, and a line on standard error says so.
 
 exit status: 0 every gang admitted, 1 some gang queued or rejected, 2 bad input or usage
 """
@@ -46,6 +50,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     inputs.add_cluster(parser, required=True)
     inputs.add_manifests(parser)
+    inputs.add_mode(parser)
     parser.add_argument(
         "--reserve",
         choices=RESERVE_MODES,
@@ -60,12 +65,14 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan and print. Raises `InputError` for bad input."""
-    snapshot, around = inputs.cluster_and_environment(args.cluster)
+    snapshot, around = inputs.cluster_and_environment(args)
     assert snapshot is not None, "argparse demands -c"
     around = inputs.in_force(around, PolicySet())
     snapshot = around.settings("").of(snapshot)
     documents = inputs.once(inputs.manifests(args.filename))
     found = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around)
+    for line in _unenforced(found, documents, around):
+        inputs.note(line)
     if args.output == "table":
         show(found, explain=args.explain)
     else:
@@ -76,6 +83,19 @@ def run(args: argparse.Namespace) -> int:
             else yaml.safe_dump(document, sort_keys=False)
         )
     return 0 if all(planned.answer.decision == "admitted" for planned in found) else 1
+
+
+def _unenforced(
+    found: Iterable[PlannedGang], documents: Iterable[Document], around: Environment
+) -> Iterator[str]:
+    """A line for each namespace in which nothing of this would be done."""
+    known = {**around.namespaces, **namespaces(document.value for document in documents)}
+    for name in dict.fromkeys(planned.answer.gang.partition("/")[0] for planned in found):
+        force = mode_in_force(known.get(name), around.settings(name))
+        if force.warning:
+            yield f"Warning: {force.warning}"
+        if not force.enforces:
+            yield f"namespace {name} has mode {force.mode}: nothing is held, queued or refused there"
 
 
 def plan_each(

@@ -9,11 +9,12 @@ from functools import cache
 from pathlib import Path
 
 from planner.model.errors import InputError
+from webhook.admission.settings import Settings
 from webhook.cli import inputs
 from webhook.cli.mutate import MutationResult, decide_all, left_out
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import STDIN
-from webhook.report.collect import Subject, fate, results
+from webhook.report.collect import Subject, results
 from webhook.report.formats import FORMATS
 from webhook.report.model import Report
 
@@ -29,6 +30,9 @@ With --kubeconfig the workloads of a live cluster are judged, each by itself as 
 cluster without its own pods. Nothing is changed, and Bayplan need not be installed: the right to list nodes,
 pods and workloads is enough; what may not be listed is told. Left out are objects whose owner is asked, those
 that have ended, system namespaces and those of mode `off`.
+
+A Namespace among the manifests or in CLUSTER says by its label bayplan.dev/mode whether anything is enforced
+there, --mode for all others. What would be refused in warn or audit is a warning, for nothing is refused there.
 
 exit status: 0; 1 where something fails; 2 bad input; --warn-exit-code where there are only warnings
 """
@@ -47,6 +51,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("-n", "--namespace", default="", help="with --kubeconfig: of this namespace alone")
     inputs.add_cluster(parser, required=False)
     inputs.add_policies(parser)
+    inputs.add_mode(parser)
     parser.add_argument("-o", "--output", choices=tuple(FORMATS), default="table")
     parser.add_argument(
         "--warn-exit-code",
@@ -72,14 +77,16 @@ def run(args: argparse.Namespace) -> int:
     if args.kubeconfig:
         from webhook.cli.running import report_running  # the client of API servers, which files do not need
 
-        report = asyncio.run(report_running(args.kubeconfig, policies, args.namespace))
+        report = asyncio.run(
+            report_running(args.kubeconfig, policies, args.namespace, Settings(mode=args.mode))
+        )
         FORMATS[args.output](report, sys.stdout)
         return _exit_status(args, report)
-    snapshot, around = inputs.cluster_and_environment(args.cluster)
+    snapshot, around = inputs.cluster_and_environment(args)
     around = inputs.in_force(around, policies)
     documents = inputs.manifests(args.filename)
     outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
-    fates = tuple((outcome.name.split("/")[0], fate(outcome.decision)) for outcome in outcomes)
+    fates = tuple((outcome.name.split("/")[0], outcome.decision.outcome) for outcome in outcomes)
     report = Report(results(_subject(outcome) for outcome in outcomes), policies.revision, fates=fates)
     FORMATS[args.output](report, sys.stdout)
     if notice := left_out(policies, outcomes):

@@ -17,11 +17,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from planner.model.errors import InputError
 from webhook.admission.decision import Decision, decide
+from webhook.admission.settings import DEFAULT_SETTINGS, Settings
 from webhook.cli import inputs
 from webhook.kube.running import RunningCluster, RunningObject, running_cluster
 from webhook.policy.engine.model import PolicySet
 from webhook.report import terminal
-from webhook.report.collect import Subject, fate, results
+from webhook.report.collect import Subject, results
 from webhook.report.model import MUTATION, Fate, Report, Result
 from webhook.wire.request import from_object
 from webhook.workloads import read
@@ -30,15 +31,18 @@ LINE_SECONDS = 10.0
 """How often the progress is told where standard error is no terminal."""
 
 
-async def report_running(kubeconfig: str, policies: PolicySet, namespace: str = "") -> Report:
-    """The report on all namespaces, or on one. Raises `InputError` for a cluster that cannot be read.
+async def report_running(
+    kubeconfig: str, policies: PolicySet, namespace: str = "", settings: Settings = DEFAULT_SETTINGS
+) -> Report:
+    """The report on all namespaces, or on one. `settings` serve where the cluster says nothing. Raises
+    `InputError` for a cluster that cannot be read.
 
     What only passes is counted as unchanged, and not told: of ten thousand objects it would be a gigabyte.
     """
     if not sys.stderr.isatty():
         inputs.note("reading the cluster")
     logging.getLogger("bayplan").addHandler(logging.NullHandler())  # what is not read is told once, below
-    async with running_cluster(kubeconfig, policies, time.time(), namespace) as cluster:
+    async with running_cluster(kubeconfig, policies, time.time(), namespace, settings) as cluster:
         for unread in cluster.unread:
             inputs.note(f"not read, for want of the right to list it: {unread}")
         found = _Findings()
@@ -73,7 +77,9 @@ class _Findings:
     def add(self, obj: RunningObject, judged: tuple[str, Decision]) -> None:
         """One object's results and fate."""
         version, decision = judged
-        self.fates.append((sys.intern(obj.name.split("/")[0]), fate(decision)))
+        if decision.mode == "off":
+            return
+        self.fates.append((sys.intern(obj.name.split("/")[0]), decision.outcome))
         for result in results([Subject(obj.name, version, "", 0, "", decision)]):
             if result.result != "pass" or result.rule == MUTATION or result.source == "plan":
                 message = self._texts.setdefault(result.message, result.message)

@@ -21,6 +21,7 @@ from certs.reload import ReloadingContext
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.errors import InputError, Where
 from webhook.admission.environment import NAMESPACE
+from webhook.admission.settings import Settings
 from webhook.cli import inputs
 from webhook.cli.cluster_reports import record, report_writer
 from webhook.cli.parsers import Subparsers, subcommand
@@ -133,6 +134,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="what keeps others out of reserved domains: where GPU pods are pinned, or also a taint on the "
         "nodes (default: %(default)s)",
     )
+    inputs.add_mode(parser)
     parser.add_argument("--no-controller", action="store_true", help="answer only; other replicas control")
     parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for one call")
     parser.add_argument(
@@ -182,8 +184,9 @@ def run(args: argparse.Namespace) -> int:
 async def _serve(args: argparse.Namespace) -> int:
     policies = inputs.policy_store(args.policies)
     files = _tls(args)
+    settings = Settings(mode=args.mode)
     if not (args.kubeconfig or args.in_cluster):
-        cluster: ClusterSource = ClusterFiles(args.cluster) if args.cluster else NoCluster()
+        cluster: ClusterSource = ClusterFiles(args.cluster, settings) if args.cluster else NoCluster(settings)
         ledger = SqliteLedger(args.ledger or default_ledger())
         return await _until_stopped(args, _webhook(args, Service(policies, ledger, cluster)), files)
     if args.cluster or args.ledger:
@@ -195,6 +198,7 @@ async def _serve(args: argparse.Namespace) -> int:
         namespace=args.namespace,
         controls=not args.no_controller,
         taints=args.fence == "taint",
+        settings=settings,
     )
     try:
         if args.certificate_secret:

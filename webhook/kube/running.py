@@ -19,6 +19,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError, Where
 from planner.model.pod import BoundPod
 from webhook.admission.environment import Environment, no_access
+from webhook.admission.settings import DEFAULT_SETTINGS, Settings
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.runtime import ClusterRuntime
@@ -100,14 +101,18 @@ class RunningCluster:
 
 @asynccontextmanager
 async def running_cluster(
-    kubeconfig: str | None, policies: PolicySet, now: float, namespace: str = ""
+    kubeconfig: str | None,
+    policies: PolicySet,
+    now: float,
+    namespace: str = "",
+    settings: Settings = DEFAULT_SETTINGS,
 ) -> AsyncIterator[RunningCluster]:
     """The cluster that a kubeconfig names, with the workloads of all namespaces or of one, as of now.
 
     What the environment looks up serves until the end of the context. Raises `InputError` where the cluster
     cannot be reached, or its nodes may not be read.
     """
-    side = await ClusterRuntime.connect(kubeconfig, in_cluster=False, controls=False)
+    side = await ClusterRuntime.connect(kubeconfig, in_cluster=False, controls=False, settings=settings)
     try:
         yield await _read(side, policies, now, namespace)
     except ApiError as error:

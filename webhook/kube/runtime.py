@@ -13,6 +13,7 @@ from prometheus_client import Histogram
 
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.environment import NAMESPACE, Environment
+from webhook.admission.settings import DEFAULT_SETTINGS, Settings, everywhere
 from webhook.cel.libraries.authorizer import Access
 from webhook.kube.api.access_reviews import asking
 from webhook.kube.api.client import ACCOUNT, Api, connect
@@ -53,6 +54,8 @@ class ClusterRuntime:
     """What writes the Reports in the cluster, where a server has one."""
     taints: bool = False
     """Whether reserved domains are fenced by taint."""
+    settings: Settings = DEFAULT_SETTINGS
+    """What serves where the cluster itself says nothing."""
 
     @classmethod
     async def connect(
@@ -64,9 +67,10 @@ class ClusterRuntime:
         namespace: str = NAMESPACE,
         controls: bool = True,
         taints: bool = False,
+        settings: Settings = DEFAULT_SETTINGS,
     ) -> ClusterRuntime:
         """Begin to watch, and with `controls` stand for election in `namespace`. Waits for nothing.
-        `taints`: reserved domains are fenced by taint.
+        `taints`: reserved domains are fenced by taint. `settings` serve where the cluster says nothing.
 
         Raises `InputError` for a kubeconfig or service account that cannot be used.
         """
@@ -75,7 +79,7 @@ class ClusterRuntime:
         watch = ClusterWatch(api)
         queue, parameters = QueueWatch(api, watch.news.set), ParametersWatch(api, namespace)
         side = cls(api, watch, KubeLedger(api), queue, ParamsWatch(api), parameters, access)
-        side.taints = taints
+        side.taints, side.settings = taints, settings
         await side.watch.start()
         await side.parameters.start()
         await side.queue.start()
@@ -119,6 +123,7 @@ class ClusterRuntime:
             waiting=self.queue.queue,
             skips=self.queue.skips,
             fenced=self.taints,
+            settings=everywhere(self.settings),
         )
 
     def knows_owner(self, owner: str) -> bool:
@@ -136,6 +141,10 @@ class ClusterRuntime:
             return self.queue.knows(name)
         key = f"{namespace}/{own}"
         return self.queue.has_pod(key) or self.watch.has_pod(key)
+
+    def knows_namespace(self, name: str) -> bool:
+        """Whether the Namespace has been seen."""
+        return self.watch.knows_namespace(name)
 
     def follow(self, policies: PolicySet) -> None:
         """Watch the kinds of which these policies take parameters."""

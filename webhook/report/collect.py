@@ -2,6 +2,7 @@
 
 A mutating policy passes with what it would change; a validating one passes, fails or warns; the plan passes
 (admitted), warns (queued) or fails (rejected). Policies that need a cluster that is not there are skipped.
+In a namespace that is not enforced what would be refused warns, and each result says that nothing is done.
 """
 
 from __future__ import annotations
@@ -13,16 +14,21 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.decision import PLAN, Decision
+from webhook.admission.settings import Mode
 from webhook.jsontools.sentences import joined
 from webhook.placement import bandwidth_words
 from webhook.placement.workload_plan import GangPlan
 from webhook.policy.engine.mutate import Effect, Skipped
 from webhook.policy.engine.validate import Findings
 from webhook.report.lines import line_of
-from webhook.report.model import MUTATION, Fate, Outcome, Result
+from webhook.report.model import MUTATION, Outcome, Result
 from webhook.report.offender import fields_named, offending_field
 
 _FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
+_DEEDS = {"mutation": "changed", "admitted": "held", "queued": "queued"}
+"""What `enforce` would do, by the rule of a policy's result or the decision of the plan's."""
+
+
 _PLAN_OUTCOME: dict[str, Outcome] = {"admitted": "pass", "queued": "warn", "rejected": "fail"}
 FIELDS_TOLD = 6
 
@@ -50,19 +56,25 @@ class Subject:
         return line_of(self.text, self.document, field, kind=kind, name=name)
 
 
-def fate(decision: Decision) -> Fate:
-    """What becomes of the object."""
-    if not decision.response.allowed:
-        return "refused"
-    placed = decision.plan.placed if decision.plan is not None else ()
-    if any(one.answer.decision == "queued" and one.group.on_unavailable == "queue" for one in placed):
-        return "queued"
-    return "changed" if decision.response.patch else "unchanged"
-
-
 def results(subjects: Iterable[Subject]) -> tuple[Result, ...]:
     """Every result, object by object; within one the policies in their order, then the plan."""
-    return tuple(_placed(placed, subject) for subject in subjects for placed in _of(subject))
+    return tuple(
+        _placed(_in_mode(result, subject.decision.mode), subject)
+        for subject in subjects
+        for result in _of(subject)
+    )
+
+
+def _in_mode(result: Result, mode: Mode) -> Result:
+    """The result as it is where nothing is enforced: nobody is refused, so what would be is a warning."""
+    if mode == "enforce":
+        return result
+    refused = result.result in ("fail", "error")
+    deed = "refused" if refused else _DEEDS.get(result.properties.get("decision", result.rule), "")
+    message = f"{result.message} (mode {mode}: not {deed})" if deed else result.message
+    properties = {**result.properties, "mode": mode}
+    outcome: Outcome = "warn" if refused else result.result
+    return replace(result, result=outcome, message=message, properties=properties)
 
 
 def _placed(result: Result, subject: Subject) -> Result:
@@ -77,9 +89,13 @@ def _placed(result: Result, subject: Subject) -> Result:
 def _of(subject: Subject) -> Iterator[Result]:
     decision = subject.decision
     blank = Result(subject.name, "pass", "policy", "", api_version=subject.api_version)
+    if decision.force.warning:
+        yield replace(blank, result="warn", policy="mode", rule="label", message=decision.force.warning)
     if decision.findings is None:
-        if not decision.response.allowed:
-            yield replace(blank, result="error", policy="input", message=decision.response.message)
+        if not decision.in_enforce.allowed:
+            yield replace(blank, result="error", policy="input", message=decision.in_enforce.message)
+        if decision.mode == "off":
+            yield replace(blank, result="skip", policy="mode", message="the namespace has mode off")
         return
     mutated = decision.mutated
     if mutated is not None:

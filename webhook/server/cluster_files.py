@@ -10,12 +10,16 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError, Where
 from webhook.admission.environment import Environment
+from webhook.admission.settings import DEFAULT_SETTINGS, Settings, everywhere
 from webhook.files.reader import SUFFIXES, Document, documents
 from webhook.functions.device_selectors import read_cluster
 
 
-def read_cluster_files(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
-    """The snapshot and environment that cluster files hold. Raises `InputError` for what cannot be read.
+def read_cluster_files(
+    paths: Sequence[str], settings: Settings = DEFAULT_SETTINGS
+) -> tuple[Snapshot, Environment]:
+    """The snapshot and environment that cluster files hold; `settings` serve where they say nothing. Raises
+    `InputError` for what cannot be read.
 
     A cluster without nodes is an error too: a file that is just being written looks like that, and every
     workload would be rejected.
@@ -24,7 +28,7 @@ def read_cluster_files(paths: Sequence[str]) -> tuple[Snapshot, Environment]:
     snapshot = read_cluster((document.file, document.value) for document in read_documents)
     if not snapshot.nodes:
         raise InputError("no Node in it; a cluster has at least one", Where(", ".join(paths)))
-    return snapshot, _environment(read_documents)
+    return snapshot, _environment(read_documents, settings)
 
 
 def read_environment(paths: Sequence[str]) -> Environment:
@@ -32,8 +36,9 @@ def read_environment(paths: Sequence[str]) -> Environment:
     return _environment(documents(paths)) if paths else Environment()
 
 
-def _environment(read_documents: Iterable[Document]) -> Environment:
-    return Environment.of_objects(_objects(document.value for document in read_documents))
+def _environment(read_documents: Iterable[Document], settings: Settings = DEFAULT_SETTINGS) -> Environment:
+    objects = _objects(document.value for document in read_documents)
+    return Environment.of_objects(objects, everywhere(settings))
 
 
 def _objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -47,9 +52,11 @@ def _objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
 class ClusterFiles:
     """Cluster files as `kubectl get -o yaml` prints them; a bad change keeps the last good snapshot."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        """Reads the files. Raises `InputError` for what cannot be read at the start."""
+    def __init__(self, paths: Sequence[str], settings: Settings = DEFAULT_SETTINGS) -> None:
+        """Reads the files; `settings` serve where they say nothing. Raises `InputError` for what cannot be
+        read at the start."""
         self._paths = tuple(paths)
+        self._settings = settings
         self._lock = threading.Lock()
         self._seen = self._stamp()
         self._snapshot, self._environment = self._read()
@@ -76,6 +83,10 @@ class ClusterFiles:
         """Files tell of no owner later."""
         return True
 
+    def knows_namespace(self, name: str) -> bool:
+        """Nor of a namespace."""
+        return True
+
     def problem(self) -> str:
         """The last bad change, "" when the newest files were good."""
         return self._problem
@@ -85,7 +96,7 @@ class ClusterFiles:
         return ""
 
     def _read(self) -> tuple[Snapshot, Environment]:
-        return read_cluster_files(self._paths)
+        return read_cluster_files(self._paths, self._settings)
 
     def _stamp(self) -> tuple[tuple[str, int, int], ...]:
         files = [file for path in self._paths for file in _found(Path(path))]

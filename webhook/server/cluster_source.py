@@ -6,6 +6,7 @@ from typing import Protocol
 
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.environment import Environment
+from webhook.admission.settings import DEFAULT_SETTINGS, Settings, everywhere
 
 
 class ClusterSource(Protocol):
@@ -23,6 +24,10 @@ class ClusterSource(Protocol):
         """Whether the workload NAMESPACE/KIND/NAME has been seen, as far as it ever will be."""
         ...
 
+    def knows_namespace(self, name: str) -> bool:
+        """Whether the Namespace has been seen, as far as it ever will be."""
+        ...
+
     def problem(self) -> str:
         """Why the snapshot is older than it should be; "" where all is well."""
         ...
@@ -35,15 +40,22 @@ class ClusterSource(Protocol):
 class NoCluster:
     """No cluster: policies run, nothing is planned."""
 
+    def __init__(self, settings: Settings = DEFAULT_SETTINGS) -> None:
+        self._environment = Environment(settings=everywhere(settings))
+
     def snapshot(self) -> None:
         """Nothing is known."""
         return
 
     def environment(self) -> Environment:
-        """Nothing."""
-        return Environment()
+        """The settings alone."""
+        return self._environment
 
     def knows_owner(self, owner: str) -> bool:
+        """There is nothing to wait for."""
+        return True
+
+    def knows_namespace(self, name: str) -> bool:
         """There is nothing to wait for."""
         return True
 

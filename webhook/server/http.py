@@ -252,6 +252,8 @@ def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, second
         name=request.name or _generated(request),
         user=request.user_info.username,
         dryRun=request.dry_run,
+        mode=decision.mode,
+        outcome=decision.outcome,
         allowed=response.allowed,
         reason=response.reason,
         patches=len(response.patch),

@@ -21,6 +21,7 @@ class Metrics:
 
     registry: CollectorRegistry
     decisions: Counter
+    outcomes: Counter
     seconds: Histogram
     plans: Counter
     bad_calls: Counter
@@ -31,11 +32,13 @@ class Metrics:
 
     def observe(self, phase: str, decision: Decision, seconds: float, deciding: float) -> None:
         """Count one answered request: seconds for all of it, and for deciding and reserving."""
-        self.decisions.labels(phase, "true" if decision.response.allowed else "false").inc()
+        self.decisions.labels(phase, "true" if decision.response.allowed else "false", decision.mode).inc()
+        if phase == "mutate" and decision.mode != "off":
+            self.outcomes.labels(decision.outcome, decision.mode).inc()
         self.seconds.labels(phase).observe(seconds)
         if decision.plan is not None:
             for placed in decision.plan.placed:
-                self.plans.labels(phase, placed.answer.decision).inc()
+                self.plans.labels(phase, placed.answer.decision, decision.mode).inc()
             if phase == "mutate":
                 self.topology.observe(decision.plan, seconds, deciding)
 
@@ -59,11 +62,24 @@ def metrics() -> Metrics:
     registry = CollectorRegistry()
     return Metrics(
         registry,
-        Counter("bayplan_decisions", "Admission requests answered", ["phase", "allowed"], registry=registry),
+        Counter(
+            "bayplan_decisions",
+            "Admission requests answered, by the mode of their namespace",
+            ["phase", "allowed", "mode"],
+            registry=registry,
+        ),
+        Counter(
+            "bayplan_outcomes",
+            "What enforce makes of objects (refused, queued, changed, unchanged), done in mode enforce alone",
+            ["outcome", "mode"],
+            registry=registry,
+        ),
         Histogram(
             "bayplan_decision_seconds", "Time to answer", ["phase"], buckets=BUCKETS, registry=registry
         ),
-        Counter("bayplan_plans", "Gangs planned, by answer", ["phase", "decision"], registry=registry),
+        Counter(
+            "bayplan_plans", "Gangs planned, by answer", ["phase", "decision", "mode"], registry=registry
+        ),
         Counter("bayplan_bad_calls", "Calls answered with a 4xx or 5xx", ["status"], registry=registry),
         Gauge("bayplan_policy_set_info", "The policy set that answers", ["revision"], registry=registry),
         Gauge(

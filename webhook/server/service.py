@@ -18,7 +18,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import Wish
 from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Taken
 from planner.model.reservation import Book
-from webhook.admission.decision import Decision, Phase, decide
+from webhook.admission.decision import Decision, Phase, decide, in_mode
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
 from webhook.admission.parameters import NO_PARAMETERS
@@ -37,8 +37,8 @@ so that there is time to answer "apply again"."""
 
 
 OWNER_LOOKS, OWNER_PAUSE = 50, 0.02
-"""How often a pod's owner is looked for, and seconds between two looks. A watch is seldom behind at all; an
-owner that is gone by now costs the whole second."""
+"""How often a pod's owner, or a namespace, is looked for, and seconds between two looks. A watch is seldom
+behind at all; what is gone by now costs the whole second."""
 
 
 WORKERS = 2
@@ -75,6 +75,7 @@ class Service:
 
         Never raises for an object or a ledger that is in a bad state: that becomes a refusal in words.
         """
+        await self._namespace_seen(request)
         await self._owner_seen(request)
         started = time.monotonic()
         holder = ""
@@ -85,13 +86,28 @@ class Service:
                 holder = conflict.holder
                 continue
             except LedgerUnavailable as error:
-                return _refused(503, "ServiceUnavailable", f"no place can be reserved now: {error}", self)
+                return self._refused(
+                    request, 503, "ServiceUnavailable", f"no place can be reserved now: {error}"
+                )
             return decision
         message = (
             f"the place was taken again and again for {TRY_SECONDS:g} s while it was being reserved, "
             f"last by {holder}; apply again"
         )
-        return _refused(409, "Conflict", message, self)
+        return self._refused(request, 409, "Conflict", message)
+
+    def _refused(self, request: AdmissionRequest, code: int, reason: str, message: str) -> Decision:
+        """A refusal that is nobody's fault, where the mode of the namespace lets anything be refused."""
+        response = Response(False, code=code, reason=reason, message=message)
+        refused = Decision(response, request.object, revision=self.policies.current.revision)
+        return in_mode(self.cluster.environment().mode(request), refused)
+
+    async def _namespace_seen(self, request: AdmissionRequest) -> None:
+        """Its label says whether anything is enforced there, and workloads may be applied together with it."""
+        for _ in range(OWNER_LOOKS):
+            if self.cluster.knows_namespace(request.namespace):
+                return
+            await asyncio.sleep(OWNER_PAUSE)
 
     async def _owner_seen(self, request: AdmissionRequest) -> None:
         """A controller makes pods as soon as it sees their owner; wait until we have seen it as well.
@@ -231,8 +247,3 @@ def controller_of(request: AdmissionRequest) -> str:
             kind, name = reference.get("kind"), reference.get("name")
             return f"{request.namespace}/{kind}/{name}"
     return ""
-
-
-def _refused(code: int, reason: str, message: str, service: Service) -> Decision:
-    response = Response(False, code=code, reason=reason, message=message)
-    return Decision(response, revision=service.policies.current.revision)

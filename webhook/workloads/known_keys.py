@@ -36,6 +36,8 @@ from webhook.workloads.options import (
     GANG,
     GANG_MIN,
     GANG_SIZE,
+    MODE,
+    NAMESPACE_MODES,
     ON_UNAVAILABLE,
     ON_UNAVAILABLE_MODES,
     RESERVE,
@@ -124,6 +126,10 @@ _OWN = (
     ),
     KnownKey(BALANCED, "annotation", _EITHER, "read", "slices lie evenly over higher domains", _TRUTH),
     KnownKey(SKIP, "annotation", _EITHER, "read", "no plan and no mutation", _TRUTH),
+    KnownKey(
+        MODE, "label", "namespaces", "read", "whether Bayplan acts there, or only tells what it would do",
+        NAMESPACE_MODES,
+    ),
     KnownKey(
         NUMA_ALIGNMENT, "annotation", "pod templates", "read and written",
         "NUMA zones are left aside in the plan; written by `numa-alignment`", ("warn",),

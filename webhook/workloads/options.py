@@ -1,4 +1,4 @@
-"""Bayplan's own annotations on a workload: what its owner chose, with the valid values."""
+"""Bayplan's own annotations on a workload, and its label on a namespace: what their owner chose."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ RESERVE = "bayplan.dev/reserve"
 ON_UNAVAILABLE = "bayplan.dev/on-unavailable"
 BALANCED = "bayplan.dev/balanced-slices"
 GANG_MIN = "bayplan.dev/gang-min"
+MODE = "bayplan.dev/mode"
+"""Label of a namespace, in the manner of Pod Security Admission."""
 
 RESERVE_MODES: tuple[ReserveMode, ...] = get_args(ReserveMode)
 ON_UNAVAILABLE_MODES = ("queue", "reject", "admit")
+NAMESPACE_MODES = ("enforce", "warn", "audit", "off")
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ async def test_an_unknown_kind_passes_untouched(serve: Serve) -> None:
         assert (await asked.mutate(obj, uid="u")) == {
             "uid": "u",
             "allowed": True,
-            "auditAnnotations": _revision(asked),
+            "auditAnnotations": {**_revision(asked), "mode": "enforce"},
         }
 
 
@@ -153,8 +153,9 @@ async def test_metrics_count_decisions_and_name_the_revision(serve: Serve) -> No
     async with serve("superpod-32") as asked:
         await asked.mutate(example("job-two-nodes-one-rack"))
         text = await (await asked.client.get("/metrics")).text()
-    assert 'bayplan_decisions_total{allowed="true",phase="mutate"} 1.0' in text
-    assert 'bayplan_plans_total{decision="admitted",phase="mutate"} 1.0' in text
+    assert 'bayplan_decisions_total{allowed="true",mode="enforce",phase="mutate"} 1.0' in text
+    assert 'bayplan_outcomes_total{mode="enforce",outcome="changed"} 1.0' in text
+    assert 'bayplan_plans_total{decision="admitted",mode="enforce",phase="mutate"} 1.0' in text
     assert f'bayplan_policy_set_info{{revision="{_revision(asked)["revision"]}"}} 1.0' in text
 
 

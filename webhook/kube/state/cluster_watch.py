@@ -148,6 +148,11 @@ class ClusterWatch(Watches):
             groups = pod_groups(item for store in self._gangs for item in store.items.values())
             return Environment(dict(self._spaces.items), podgroups=groups)
 
+    def knows_namespace(self, name: str) -> bool:
+        """Whether the Namespace has been seen; "" is of what lies in none. Safe in any thread."""
+        with self._lock:
+            return not name or self._spaces.knows(name)
+
     def snapshot(self) -> Snapshot | None:
         """The picture now, None until the first sync. Safe in any thread.
 

@@ -1,0 +1,181 @@
+"""The mode of a namespace, and what a decision comes to in it. Pure.
+
+In the manner of Pod Security Admission: the label `bayplan.dev/mode` of a namespace, and for namespaces
+without it the mode of the settings. `enforce` answers as it was decided. In `warn` and `audit` nothing is
+changed, refused or held; `warn` tells who applies what would have been, and both tell the audit log. In `off`
+nothing is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from webhook.admission.response import CHANGED, notice_of_waiting
+from webhook.admission.settings import MODES, Mode, Settings
+from webhook.jsontools.path import dotted
+from webhook.placement.workload_plan import WorkloadPlan
+from webhook.policy.engine.mutate import Effect
+from webhook.wire.review import Response
+from webhook.workloads.options import MODE
+
+Json = Mapping[str, Any]
+
+
+Outcome = Literal["refused", "queued", "changed", "unchanged"]
+"""What `enforce` makes of an object."""
+
+
+MAX_TEXT = 600
+"""Characters of one warning: five lines of kubectl, enough for a refusal with its numbers."""
+
+
+MAX_QUEUED, MAX_NAMES, MAX_FIELDS = 4, 6, 4
+"""Gangs, policies and fields told in a warning; the audit annotation and `bayplan report` have more."""
+
+
+MAX_ANNOTATION = 1024
+"""Characters of one audit annotation: each is stored with the request's audit event."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModeInForce:
+    """The mode of a request's namespace. `warning`: what is wrong with the label, "" for nothing."""
+
+    mode: Mode
+    warning: str = ""
+
+    @property
+    def enforces(self) -> bool:
+        """Whether what is decided is done."""
+        return self.mode == "enforce"
+
+
+ENFORCE = ModeInForce("enforce")
+
+
+def mode_in_force(namespace: Json | None, settings: Settings) -> ModeInForce:
+    """The mode that a Namespace object asks for by its label, or else that of the settings.
+
+    A label that is no mode never widens what Bayplan does: the mode of the settings serves, with a warning.
+    """
+    metadata = (namespace or {}).get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    label = labels.get(MODE) if isinstance(labels, Mapping) else None
+    if label is None:
+        return ModeInForce(settings.mode)
+    if label in MODES:
+        return ModeInForce(cast(Mode, label))
+    shown = f'"{label}"' if isinstance(label, str) else f"{str(label).lower()}, which is no string (quote it)"
+    warning = (
+        f"namespace {_name(metadata)}: label {MODE} is {shown}; valid are {', '.join(MODES)}. "
+        f"{settings.mode} serves, as for namespaces without it"
+    )
+    return ModeInForce(settings.mode, warning)
+
+
+def outcome(enforced: Response, plan: WorkloadPlan | None) -> Outcome:
+    """What `enforce` makes of an object, by its answer and its plan."""
+    if not enforced.allowed:
+        return "refused"
+    if any(_waits(plan)):
+        return "queued"
+    return "changed" if enforced.patch else "unchanged"
+
+
+def answer_in(
+    force: ModeInForce,
+    enforced: Response,
+    plan: WorkloadPlan | None,
+    effects: Iterable[Effect],
+    told: Iterable[str],
+) -> Response:
+    """The answer that goes out, from that of `enforce`; `told` are policies' own warnings of the object.
+
+    Everything but `enforce` is allowed, without a patch.
+    """
+    wrong = [force.warning] if force.warning else []
+    mode = {"mode": force.mode}
+    if force.enforces:
+        return replace(
+            enforced,
+            warnings=[*enforced.warnings, *wrong],
+            audit_annotations={**enforced.audit_annotations, **mode},
+        )
+    if force.mode == "off":
+        return Response(True, warnings=wrong)
+    annotations = {key: value for key, value in enforced.audit_annotations.items() if key != CHANGED}
+    would = _annotations(enforced, plan)
+    warnings = [*_would(enforced, plan, effects, tuple(told)), *told] if force.mode == "warn" else []
+    return Response(True, warnings=[*warnings, *wrong], audit_annotations={**annotations, **mode, **would})
+
+
+def _annotations(enforced: Response, plan: WorkloadPlan | None) -> dict[str, str]:
+    """What would have been, for the audit log."""
+    queued = "; ".join(_waits(plan)) if enforced.allowed else ""
+    would = {
+        "would-refuse": "" if enforced.allowed else enforced.message,
+        "would-queue": queued,
+        "would-change": enforced.audit_annotations.get(CHANGED, ""),
+    }
+    return {key: _cut(text, MAX_ANNOTATION) for key, text in would.items() if text}
+
+
+def _would(
+    enforced: Response, plan: WorkloadPlan | None, effects: Iterable[Effect], told: tuple[str, ...]
+) -> Iterator[str]:
+    """A line for each thing that would have been, the gravest first."""
+    if not enforced.allowed:
+        yield _cut(f"would be refused: {enforced.message}", MAX_TEXT)
+        return
+    waiting = list(_waits(plan))
+    for text in waiting[:MAX_QUEUED]:
+        yield _cut(f"would be queued: {text}", MAX_TEXT)
+    if len(waiting) > MAX_QUEUED:
+        yield f"would be queued: {len(waiting) - MAX_QUEUED} more gangs of it"
+    if changes := _changes(effects):
+        yield _cut(f"would be changed by {changes}", MAX_TEXT)
+    notices = {notice_of_waiting(placed, gated=True) for placed in plan.placed} if plan is not None else ()
+    for warning in enforced.warnings:
+        if warning not in notices and warning not in told:
+            yield _cut(f"would warn: {warning}", MAX_TEXT)
+
+
+def _waits(plan: WorkloadPlan | None) -> Iterator[str]:
+    """The gangs that would wait, with what for."""
+    for placed in plan.placed if plan is not None else ():
+        grows = placed.answer.grows and plan is not None and not plan.gated
+        if placed.answer.decision == "queued" and placed.group.on_unavailable == "queue" and not grows:
+            yield f"{placed.group.name}: {placed.answer.message}"
+
+
+def _changes(effects: Iterable[Effect]) -> str:
+    """Policies, then fields: `guaranteed-qos, kai-queue: metadata.labels, spec.template.spec.… and 2 more`."""
+    policies: dict[str, None] = {}
+    fields: dict[str, None] = {}
+    for effect in effects:
+        policies[effect.policy] = None
+        fields.update({_field(str(operation["path"])): None for operation in effect.patch})
+    return f"{_some(policies, MAX_NAMES)}: {_some(fields, MAX_FIELDS)}" if policies else ""
+
+
+def _field(pointer: str) -> str:
+    """A JSON pointer as people write the field."""
+    steps = (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
+    return dotted(tuple(int(step) if step.isdecimal() else step for step in steps))
+
+
+def _some(names: Iterable[str], most: int) -> str:
+    every = list(names)
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _name(metadata: object) -> str:
+    name = metadata.get("name") if isinstance(metadata, Mapping) else ""
+    return str(name or "")
