@@ -1,4 +1,7 @@
-"""The configurations of 70-webhooks.yaml in an API server, for a port on loopback in place of a Service."""
+"""The configurations of 70-webhooks.yaml in an API server, for a port on loopback in place of a Service.
+
+As overlays/enforce has them: namespaces without the label bayplan.dev/mode are enforced, unless `observed`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from tests.e2e.binaries import ROOT
 from tests.e2e.processes import wait_until
 
 WEBHOOKS = ROOT / "manifests" / "70-webhooks.yaml"
+ENFORCED = ROOT / "manifests" / "components" / "enforce" / "webhooks.yaml"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 PROBE: Json = {
     "apiVersion": "v1",
@@ -26,19 +30,28 @@ Logged = Callable[[], list[dict[str, Any]]]
 """What those who are called have logged so far, as JSON."""
 
 
-def configure(api: Api, paths: list[str], port: int, certs: Path | None = None) -> None:
+def configure(
+    api: Api, paths: list[str], port: int, certs: Path | None = None, *, observed: bool = False
+) -> None:
     """The API server is told to call that port, with the CA in the folder or without any.
 
     What was made is added to `paths`.
     """
+    patches = {} if observed else {one["kind"]: one["webhooks"] for one in _documents(ENFORCED)}
     trust = {"caBundle": base64.b64encode((certs / "ca-bundle.crt").read_bytes()).decode()} if certs else {}
-    for body in (one for one in yaml.safe_load_all(WEBHOOKS.read_text()) if one):
+    for body in _documents(WEBHOOKS):
+        rows = {row["name"]: row for row in patches.get(body["kind"], ())}
         for webhook in body["webhooks"]:
+            webhook |= rows.get(webhook["name"], {})
             path = webhook["clientConfig"]["service"]["path"]
             webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}", **trust}
         where = f"{CONFIGURATIONS}/{body['kind'].lower()}s"
         api.create(where, body)
         paths.append(f"{where}/{body['metadata']['name']}")
+
+
+def _documents(path: Path) -> list[Json]:
+    return [one for one in yaml.safe_load_all(path.read_text()) if one]
 
 
 def wait_for_calls(api: Api, logged: Logged) -> None:

@@ -1,4 +1,7 @@
-"""`kubectl apply -k manifests/` on a bare cluster: accepted, harmless while nothing runs, and removable."""
+"""`kubectl apply -k manifests/` on a bare cluster: accepted, harmless while nothing runs, and removable.
+
+Nothing of it runs here: no replica ever answers, which is the worst that can happen to whoever installs it.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ from tests.e2e.controlplane import exists
 from tests.e2e.processes import wait_until
 from tests.e2e.rollout import INSTALLED, Rollout
 from tests.e2e.stage import Cluster
+from webhook.admission.settings import MODES
+from webhook.workloads.options import MODE
 
 MANIFESTS = ROOT / "manifests"
 SYSTEM = "bayplan-system"
@@ -101,10 +106,49 @@ def test_other_workloads_pass_while_nothing_serves(cluster: Cluster, installed: 
     cluster.api.delete(f"{folder}/plain")
 
 
-def test_gpu_workloads_are_refused_while_nothing_serves(cluster: Cluster, installed: str) -> None:
-    """Validation fails closed, and the API server says whose webhook did not answer."""
-    with pytest.raises(ApiError, match=r"failed calling webhook .pods\.bayplan\.dev"):
-        cluster.api.create("/api/v1/namespaces/default/pods", pod("gpu", **{"nvidia.com/gpu": "1"}))
+@pytest.fixture(scope="module")
+def spaces(cluster: Cluster) -> Iterator[None]:
+    """A namespace for each mode, `in-MODE`, and one without the label."""
+    labels = {f"in-{mode}": {MODE: mode} for mode in MODES} | {"in-none": {}}
+    for name, own in labels.items():
+        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": own}})
+        account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+        wait_until(lambda path=account: exists(cluster.api, path), "its service account")
+    yield
+    for name in labels:
+        cluster.api.delete(f"/api/v1/namespaces/{name}")
+
+
+def refused(cluster: Cluster, namespace: str) -> str:
+    """Why a GPU pod may not be made there, "" where it may."""
+    folder = f"/api/v1/namespaces/{namespace}/pods"
+    try:
+        cluster.api.create(folder, pod("gpu", **{"nvidia.com/gpu": "1"}))
+    except ApiError as error:
+        return str(error)
+    cluster.api.delete(f"{folder}/gpu", grace=0)
+    return ""
+
+
+def test_while_nothing_serves_gpu_workloads_are_refused_where_they_are_enforced_alone(
+    cluster: Cluster, installed: str, spaces: None
+) -> None:
+    """The API server says whose webhook did not answer; in every other namespace they pass as ever."""
+    assert 'failed calling webhook "pods.bayplan.dev"' in refused(cluster, "in-enforce")
+    for name in ("in-warn", "in-audit", "in-off", "in-none"):
+        assert refused(cluster, name) == ""
+
+
+def test_the_overlay_enforces_namespaces_without_the_label_too(
+    cluster: Cluster, installed: str, spaces: None
+) -> None:
+    """`kubectl apply -k overlays/enforce` and back; those that are labelled stay as they were."""
+    for folder, closed in ((ROOT / "overlays" / "enforce", True), (MANIFESTS, False)):
+        said = cluster.kubectl("apply", "-k", str(folder))
+        assert (said.status, said.err) == (0, "")
+        wait_until(lambda closed=closed: bool(refused(cluster, "in-none")) is closed, "the selectors")
+        assert refused(cluster, "in-enforce")
+        assert [refused(cluster, f"in-{mode}") for mode in ("warn", "audit", "off")] == ["", "", ""]
 
 
 def test_gpu_pods_of_the_system_namespaces_pass_while_nothing_serves(

@@ -2,6 +2,10 @@
 
 One webhook for each way of writing a pod template, because its match condition has to look into it: only
 workloads that ask for GPUs, or carry a topology or bayplan.dev key, ever reach Bayplan.
+
+Each of them stands there twice, for namespaces that are enforced and for those that are observed, since only
+a label can tell the API server what becomes of a workload while nobody answers. Namespaces without the label
+are observed, as the Deployment's `--mode` has it; `components/enforce` turns both, and is written here too.
 """
 
 from __future__ import annotations
@@ -15,8 +19,11 @@ from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.left_alone import NAMESPACES, ON_EACH_NODE
 
 Json = dict[str, Any]
-FILE = Path(__file__).parents[2] / "manifests" / "70-webhooks.yaml"
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+FILE = MANIFESTS / "70-webhooks.yaml"
+ENFORCED = MANIFESTS / "components" / "enforce" / "webhooks.yaml"
 NAMESPACE, SERVICE = "bayplan-system", "bayplan"
+OBSERVED = "observed"
 
 HEADER = """\
 # Written by `python -m tests.manifests.generate` from the table of kinds (webhook/workloads/kinds.py).
@@ -25,7 +32,18 @@ HEADER = """\
 # those of the cluster's other programs (webhook/workloads/left_alone.py), and the pods of DaemonSets: these
 # have their nodes already, and would not start there while every webhook is down.
 # The name sorts before KAI's own webhook, which looks at the schedulerName that ours sets.
+# While every replica is down, GPU workloads are refused where the namespace's label bayplan.dev/mode is enforce,
+# and admitted as ever everywhere else (the webhooks named `observed`). With components/enforce they are refused
+# in namespaces without the label too.
 """
+
+ENFORCED_HEADER = """\
+# Written by `python -m tests.manifests.generate`. Namespaces without the label bayplan.dev/mode are enforced:
+# while every replica is down, GPU workloads are refused there.
+"""
+
+Enforced = bool | None
+"""Whether a webhook is for namespaces that are enforced, or for those that are observed; None for both."""
 
 GPU_KEY = (
     "k.startsWith('nvidia.com/') || k.startsWith('gpu.intel.com/') || k in ['amd.com/gpu', 'habana.ai/gaudi']"
@@ -149,24 +167,50 @@ def _rule(rows: list[WorkloadKind], operations: list[str]) -> Json:
     }
 
 
-def webhook(name: str, path: str, failure: str, rows: list[Json], condition: str) -> Json:
+def selector(enforced: Enforced, *, by_default: bool) -> Json:
+    """The namespaces of a webhook; `by_default`: those without the label are enforced.
+
+    A label that is no mode counts as none, so the enforced are those that are not observed, or the other way
+    round.
+    """
+    key = "bayplan.dev/mode"
+    chosen = {
+        None: {"operator": "NotIn", "values": ["off"]},
+        True: {"operator": "NotIn", "values": ["warn", "audit", "off"]}
+        if by_default
+        else {"operator": "In", "values": ["enforce"]},
+        False: {"operator": "In", "values": ["warn", "audit"]}
+        if by_default
+        else {"operator": "NotIn", "values": ["enforce", "off"]},
+    }
+    left_alone = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(NAMESPACES)}
+    return {"matchExpressions": [left_alone, {"key": key, **chosen[enforced]}]}
+
+
+def both(name: str, path: str, rows: list[Json], condition: str) -> list[Json]:
+    """The webhook that fails closed where Bayplan is to act, and the one that lets pass where it only looks."""
+    return [
+        webhook(name, path, "Fail", rows, condition, enforced=True),
+        webhook(name, path, "Ignore", rows, condition, enforced=False),
+    ]
+
+
+def webhook(
+    name: str, path: str, failure: str, rows: list[Json], condition: str, *, enforced: Enforced = None
+) -> Json:
     """One webhook entry, without what only mutating ones have."""
     conditions = [{"name": "gpu-workloads", "expression": condition}]
     if name in ("pods", "members"):
         conditions.insert(0, {"name": "not-on-each-node", "expression": anywhere()})
     return {
-        "name": f"{name}.bayplan.dev",
+        "name": f"{name}.{OBSERVED}.bayplan.dev" if enforced is False else f"{name}.bayplan.dev",
         "admissionReviewVersions": ["v1"],
         "clientConfig": {
             "service": {"namespace": NAMESPACE, "name": SERVICE, "path": path, "port": 443},
         },
         "failurePolicy": failure,
         "matchPolicy": "Equivalent",
-        "namespaceSelector": {
-            "matchExpressions": [
-                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(NAMESPACES)}
-            ]
-        },
+        "namespaceSelector": selector(enforced, by_default=False),
         "rules": rows,
         "matchConditions": conditions,
         "sideEffects": "NoneOnDryRun",
@@ -181,8 +225,9 @@ def mutating() -> Json:
     through where it cannot be reached, for gangs that have nothing to do with GPUs name themselves alike.
     """
     hooks = [
-        webhook(name, "/mutate", "Fail", rules(kinds, _operations(name)), _condition(found))
+        hook
         for name, (kinds, found) in FAMILIES.items()
+        for hook in both(name, "/mutate", rules(kinds, _operations(name)), _condition(found))
     ]
     pods, asking = FAMILIES["pods"]
     beside = f"({member()}) && !({_condition(asking)})"
@@ -195,8 +240,9 @@ def mutating() -> Json:
 def validating() -> Json:
     """The validating configuration: refuse what nobody looked at; a deletion is only ever noted."""
     hooks = [
-        webhook(name, "/validate", "Fail", rules(kinds, _operations(name)), _condition(found))
+        hook
         for name, (kinds, found) in FAMILIES.items()
+        for hook in both(name, "/validate", rules(kinds, _operations(name)), _condition(found))
     ]
     hooks.append(webhook("podgroups", "/validate", "Ignore", group_rules(), wishing()))
     every = tuple(kind for kinds, _ in FAMILIES.values() for kind in kinds)
@@ -236,13 +282,37 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
+def enforcing(configuration: Json) -> Json:
+    """The patch with which namespaces without the label are enforced: selectors alone, webhooks by name."""
+    selectors = [
+        {"name": hook["name"], "namespaceSelector": selector(enforced, by_default=True)}
+        for hook in configuration["webhooks"]
+        if (enforced := _enforced(hook)) is not None
+    ]
+    head = {key: configuration[key] for key in ("apiVersion", "kind")}
+    return {**head, "metadata": {"name": configuration["metadata"]["name"]}, "webhooks": selectors}
+
+
+def _enforced(hook: Json) -> Enforced:
+    if hook["failurePolicy"] == "Fail":
+        return True
+    return False if f".{OBSERVED}." in hook["name"] else None
+
+
 def text() -> str:
-    """The file's text."""
-    documents = [mutating(), validating()]
-    return HEADER + "---\n".join(
-        yaml.dump(one, Dumper=_Plain, sort_keys=False, width=4096) for one in documents
-    )
+    """The text of 70-webhooks.yaml."""
+    return HEADER + _dumped([mutating(), validating()])
+
+
+def enforced_text() -> str:
+    """The text of the patch in components/enforce."""
+    return ENFORCED_HEADER + _dumped([enforcing(mutating()), enforcing(validating())])
+
+
+def _dumped(documents: list[Json]) -> str:
+    return "---\n".join(yaml.dump(one, Dumper=_Plain, sort_keys=False, width=4096) for one in documents)
 
 
 if __name__ == "__main__":
     FILE.write_text(text())
+    ENFORCED.write_text(enforced_text())

@@ -22,11 +22,14 @@ from planner.model.topology import HOSTNAME
 from tests.manifests import generate
 from tests.manifests.examples import EXAMPLES
 from tests.webhook.workloads import objects as o
+from webhook.admission.modes import mode_in_force
+from webhook.admission.settings import MODES, Settings
 from webhook.cel import Declarations, compile
 from webhook.cli.main import parser
 from webhook.kube.state.cluster_watch import EXTRAS
 from webhook.server.listening import STOP_SECONDS
 from webhook.workloads import KINDS
+from webhook.workloads.options import MODE
 
 CRD = "CustomResourceDefinition"
 MANIFESTS = EXAMPLES.parent
@@ -72,8 +75,9 @@ def test_kustomize_builds_every_file() -> None:
 
 
 def test_the_webhooks_are_what_the_table_of_kinds_gives() -> None:
-    """A new row in the table is a new rule, or this fails until the file is written again."""
+    """A new row in the table is a new rule, or this fails until the files are written again."""
     assert generate.FILE.read_text() == generate.text()
+    assert generate.ENFORCED.read_text() == generate.enforced_text()
 
 
 def test_rules_cover_every_kind_with_pods() -> None:
@@ -102,14 +106,101 @@ def test_rules_cover_every_kind_with_pods() -> None:
 )
 def test_a_webhook_cannot_lock_the_cluster(hook: Any) -> None:
     """Short, idempotent on dry run, away from kube-system and from Bayplan's own namespace."""
-    (expression,) = hook["namespaceSelector"]["matchExpressions"]
-    assert expression["operator"] == "NotIn"
+    expression, _ = hook["namespaceSelector"]["matchExpressions"]
+    assert (expression["key"], expression["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
     assert {"kube-system", OBJECTS["Namespace"]["metadata"]["name"]} <= set(expression["values"])
     assert hook["timeoutSeconds"] <= 5
     assert hook["sideEffects"] == "NoneOnDryRun"
     deletes = any("DELETE" in rule["operations"] for rule in hook["rules"])
     without_gpus = hook["name"] in ("members.bayplan.dev", "podgroups.bayplan.dev")
-    assert hook["failurePolicy"] == ("Ignore" if without_gpus or deletes else "Fail")
+    observed = hook["name"].endswith(".observed.bayplan.dev")
+    assert hook["failurePolicy"] == ("Ignore" if without_gpus or deletes or observed else "Fail")
+
+
+def chosen(hook: Any, mode: str | None) -> bool:
+    """Whether the namespaceSelector of a webhook takes a namespace with this label, None for none."""
+    _, row = hook["namespaceSelector"]["matchExpressions"]
+    assert row["key"] == MODE
+    return (mode in row["values"]) is (row["operator"] == "In")
+
+
+@pytest.mark.parametrize("by_default", [False, True], ids=["audit", "enforce"])
+@pytest.mark.parametrize("mode", [None, *MODES, "enforced"])
+def test_a_workload_of_a_namespace_that_is_not_enforced_is_never_blocked(
+    mode: str | None, by_default: bool
+) -> None:
+    """Of each kind just one webhook is asked in each phase. It fails closed only where the mode is enforce, by
+    the label or as the default of the installation; in `off` none is asked. A label that is no mode is none."""
+    settings = Settings("enforce" if by_default else "audit")
+    force = mode_in_force({"metadata": {"labels": {MODE: mode} if mode else {}}}, settings)
+    for configuration in (generate.mutating(), generate.validating()):
+        hooks = {hook["name"]: hook for hook in configuration["webhooks"]}
+        if by_default:
+            patch = generate.enforcing(configuration)
+            assert patch["webhooks"]
+            hooks |= {row["name"]: hooks[row["name"]] | row for row in patch["webhooks"]}
+        asked = [hook for hook in hooks.values() if chosen(hook, mode)]
+        for family in generate.FAMILIES:
+            policies = [hook["failurePolicy"] for hook in asked if hook["name"].startswith(f"{family}.")]
+            assert policies == ([] if mode == "off" else ["Fail" if force.enforces else "Ignore"])
+        assert (asked == []) is (mode == "off")
+
+
+def test_both_halves_of_a_webhook_differ_in_namespaces_and_failure_alone() -> None:
+    """What is asked about is the same, whether it is enforced or observed."""
+    for configuration in (generate.mutating(), generate.validating()):
+        hooks = {hook["name"]: hook for hook in configuration["webhooks"]}
+        for family in generate.FAMILIES:
+            halves = [hooks[f"{family}.bayplan.dev"], hooks[f"{family}.observed.bayplan.dev"]]
+            apart = {"name", "failurePolicy", "namespaceSelector"}
+            first, second = (
+                {key: value for key, value in half.items() if key not in apart} for half in halves
+            )
+            assert first == second
+
+
+def kustomized(folder: Path | str) -> dict[str, Any]:
+    """What kubectl makes of a kustomization, by kind; nothing without kubectl."""
+    kubectl = shutil.which("kubectl")
+    if not kubectl:
+        return {}
+    done = subprocess.run([kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=True)
+    return by_kind(list(yaml.safe_load_all(done.stdout)))
+
+
+def arguments(objects: dict[str, Any]) -> Any:
+    """What `bayplan serve` is told by a Deployment."""
+    container = objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    return parser().parse_args([container["command"][1], *container["args"]])
+
+
+def test_what_ships_audits_and_the_overlay_enforces() -> None:
+    """The mode of namespaces without the label, told to the replicas and to the API server alike."""
+    assert arguments(OBJECTS).mode == "audit"
+    overlay = kustomized(MANIFESTS.parent / "overlays" / "enforce")
+    if overlay:
+        assert arguments(overlay).mode == "enforce"
+        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+            before, after = OBJECTS[kind]["webhooks"], overlay[kind]["webhooks"]
+            patch = generate.enforcing(OBJECTS[kind])["webhooks"]
+            selectors = {row["name"]: row["namespaceSelector"] for row in patch}
+            assert [hook["name"] for hook in after] == [hook["name"] for hook in before]
+            for hook, former in zip(after, before, strict=True):
+                assert hook == former | {
+                    "namespaceSelector": selectors.get(hook["name"], former["namespaceSelector"])
+                }
+
+
+def test_the_enforce_component_stands_beside_cert_manager(tmp_path: Path) -> None:
+    """cert-manager's component writes the arguments anew: it keeps the mode, and `enforce` behind it counts."""
+    relative = os.path.relpath(MANIFESTS, tmp_path)
+    for parts, mode in (["cert-manager"], "audit"), (["cert-manager", "enforce"], "enforce"):
+        components = [f"{relative}/components/{part}" for part in parts]
+        (tmp_path / "kustomization.yaml").write_text(
+            yaml.safe_dump({"resources": [relative], "components": components})
+        )
+        objects = kustomized(tmp_path)
+        assert not objects or arguments(objects).mode == mode
 
 
 def test_the_webhooks_call_the_service_by_a_name_in_its_certificate() -> None:
