@@ -32,9 +32,9 @@ HEADER = """\
 # those of the cluster's other programs (webhook/workloads/left_alone.py), and the pods of DaemonSets: these
 # have their nodes already, and would not start there while every webhook is down.
 # The name sorts before KAI's own webhook, which looks at the schedulerName that ours sets.
-# While every replica is down, GPU workloads are refused where the namespace's label bayplan.dev/mode is enforce,
-# and admitted as ever everywhere else (the webhooks named `observed`). With components/enforce they are refused
-# in namespaces without the label too.
+# While every replica is down, GPU workloads are refused where the namespace's label bayplan.dev/mode is
+# enforce, and admitted as ever everywhere else (the webhooks named `observed`). With components/enforce they
+# are refused in namespaces without the label too.
 """
 
 ENFORCED_HEADER = """\
@@ -188,7 +188,7 @@ def selector(enforced: Enforced, *, by_default: bool) -> Json:
 
 
 def both(name: str, path: str, rows: list[Json], condition: str) -> list[Json]:
-    """The webhook that fails closed where Bayplan is to act, and the one that lets pass where it only looks."""
+    """The webhook that fails closed where Bayplan acts, and the one that lets pass where it only looks."""
     return [
         webhook(name, path, "Fail", rows, condition, enforced=True),
         webhook(name, path, "Ignore", rows, condition, enforced=False),

@@ -129,8 +129,9 @@ def chosen(hook: Any, mode: str | None) -> bool:
 def test_a_workload_of_a_namespace_that_is_not_enforced_is_never_blocked(
     mode: str | None, by_default: bool
 ) -> None:
-    """Of each kind just one webhook is asked in each phase. It fails closed only where the mode is enforce, by
-    the label or as the default of the installation; in `off` none is asked. A label that is no mode is none."""
+    """Of each kind just one webhook is asked in each phase. It fails closed only where the mode is enforce,
+    by the label or as the default of the installation; in `off` none is asked. A label that is no mode counts
+    as none."""
     settings = Settings("enforce" if by_default else "audit")
     force = mode_in_force({"metadata": {"labels": {MODE: mode} if mode else {}}}, settings)
     for configuration in (generate.mutating(), generate.validating()):
@@ -192,7 +193,7 @@ def test_what_ships_audits_and_the_overlay_enforces() -> None:
 
 
 def test_the_enforce_component_stands_beside_cert_manager(tmp_path: Path) -> None:
-    """cert-manager's component writes the arguments anew: it keeps the mode, and `enforce` behind it counts."""
+    """cert-manager's component writes the arguments anew, with the mode; `enforce` behind it counts."""
     relative = os.path.relpath(MANIFESTS, tmp_path)
     for parts, mode in (["cert-manager"], "audit"), (["cert-manager", "enforce"], "enforce"):
         components = [f"{relative}/components/{part}" for part in parts]

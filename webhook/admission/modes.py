@@ -151,7 +151,7 @@ def _waits(plan: WorkloadPlan | None) -> Iterator[str]:
 
 
 def _changes(effects: Iterable[Effect]) -> str:
-    """Policies, then fields: `guaranteed-qos, kai-queue: metadata.labels, spec.template.spec.… and 2 more`."""
+    """Policies, then fields: `guaranteed-qos, kai-queue: metadata.labels, spec.template and 2 more`."""
     policies: dict[str, None] = {}
     fields: dict[str, None] = {}
     for effect in effects:

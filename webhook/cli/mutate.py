@@ -33,8 +33,8 @@ EPILOG = """examples:
   bayplan mutate -p my-policies/ -f job.yaml | kubectl apply -f -
 
 A Namespace among the manifests or in CLUSTER says by its label bayplan.dev/mode whether anything is enforced
-there, --mode for all others. Elsewhere than in enforce an object is printed as it came: warn tells on standard
-error what would be, audit that nothing is done.
+there, --mode for all others. In another mode than enforce an object is printed as it came: warn tells on
+standard error what would be, audit that nothing is done.
 
 exit status: 0; 1 where a policy denies or fails, or the plan rejects; 2 bad input or usage
 """

@@ -32,7 +32,7 @@ pods and workloads is enough; what may not be listed is told. Left out are objec
 that have ended, system namespaces and those of mode `off`.
 
 A Namespace among the manifests or in CLUSTER says by its label bayplan.dev/mode whether anything is enforced
-there, --mode for all others. What would be refused in warn or audit is a warning, for nothing is refused there.
+there, --mode for all others. What would be refused in warn or audit is a warning: nothing is refused there.
 
 exit status: 0; 1 where something fails; 2 bad input; --warn-exit-code where there are only warnings
 """

@@ -103,7 +103,7 @@ class Service:
         return in_mode(self.cluster.environment().mode(request), refused)
 
     async def _namespace_seen(self, request: AdmissionRequest) -> None:
-        """Its label says whether anything is enforced there, and workloads may be applied together with it."""
+        """Its label says whether anything is enforced there, and both may be applied at once."""
         for _ in range(OWNER_LOOKS):
             if self.cluster.knows_namespace(request.namespace):
                 return

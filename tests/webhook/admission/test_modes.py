@@ -191,7 +191,7 @@ def test_in_off_nothing_is_looked_at() -> None:
 
 @pytest.mark.parametrize("mode", ["warn", "audit"])
 def test_the_validating_call_says_nothing_of_what_nobody_changed(mode: str) -> None:
-    """It sees the object without the patch, and would refuse what enforce mends; the mutating call told all."""
+    """It sees the object without the patch, and would refuse what enforce mends; all is told already."""
     decision = asked(o.annotated(example(FITS), {}), mode, "validate")
     assert decision.response == Response(True, warnings=[], audit_annotations={"mode": mode})
     assert decision.steps == ()
