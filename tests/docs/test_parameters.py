@@ -46,4 +46,5 @@ def test_the_files_that_ship_name_every_setting(file: str) -> None:
     for name, row in SETTING_KEYS.items():
         assert re.search(rf'^  (# )?{re.escape(name)}: "?\S+', lines, re.MULTILINE), name
         commented = re.search(rf'^  # {re.escape(name)}: "?([^"\n]*)"?$', lines, re.MULTILINE)
-        assert commented is None or commented[1] == row.default, name
+        shipped = "audit" if (file, name) == ("manifests/38-parameters.yaml", "mode") else row.default
+        assert commented is None or commented[1] == shipped, name

@@ -46,8 +46,8 @@ def add_mode(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=MODES,
         default=DEFAULT_SETTINGS.mode,
-        help="that of namespaces of which neither the label bayplan.dev/mode nor the parameter `mode` says it "
-        "(default: %(default)s)",
+        help="that of namespaces for which neither the label bayplan.dev/mode nor the parameter `mode` says "
+        "it (default: %(default)s)",
     )
 
 

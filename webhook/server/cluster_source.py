@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from planner.cluster.snapshot import Snapshot
@@ -37,11 +38,11 @@ class ClusterSource(Protocol):
         ...
 
 
+@dataclass
 class NoCluster:
     """No cluster: policies run, nothing is planned."""
 
-    def __init__(self, settings: Settings = DEFAULT_SETTINGS) -> None:
-        self._environment = Environment(settings=everywhere(settings))
+    settings: Settings = DEFAULT_SETTINGS
 
     def snapshot(self) -> None:
         """Nothing is known."""
@@ -49,7 +50,7 @@ class NoCluster:
 
     def environment(self) -> Environment:
         """The settings alone."""
-        return self._environment
+        return Environment(settings=everywhere(self.settings))
 
     def knows_owner(self, owner: str) -> bool:
         """There is nothing to wait for."""

@@ -100,7 +100,8 @@ class Service:
         """A refusal that is nobody's fault, where the mode of the namespace lets anything be refused."""
         response = Response(False, code=code, reason=reason, message=message)
         refused = Decision(response, request.object, revision=self.policies.current.revision)
-        return in_mode(self.cluster.environment().mode(request), refused)
+        _, environment = self.surroundings()
+        return in_mode(environment.mode(request), refused)
 
     async def _namespace_seen(self, request: AdmissionRequest) -> None:
         """Its label says whether anything is enforced there, and both may be applied at once."""

@@ -86,7 +86,7 @@ async def test_readiness_says_the_mode_of_namespaces_without_the_label(serve: Se
     for source in (hall(mode), NoCluster(Settings(mode))):
         async with serve(cluster=source) as asked:
             detail = orjson.loads(await (await asked.client.get("/readyz")).read())
-        assert detail["mode"] == mode
+        assert detail["settings"]["mode"] == mode
 
 
 class Late(ClusterFiles):
