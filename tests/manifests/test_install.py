@@ -172,7 +172,7 @@ def kustomized(folder: Path | str) -> dict[str, Any]:
 def arguments(objects: dict[str, Any]) -> Any:
     """What `bayplan serve` is told by a Deployment."""
     container = objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]
-    return parser().parse_args([container["command"][1], *container["args"]])
+    return parser("serve").parse_args([container["command"][1], *container["args"]])
 
 
 def test_what_ships_audits_and_the_overlay_enforces() -> None:
