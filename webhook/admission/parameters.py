@@ -53,17 +53,29 @@ class Parameters:
     texts: Texts
     sources: tuple[Source, ...] = ()
     revision: str = ""
-    # By namespace, made when a request of it comes: thousands may have keys of their own.
+    # By namespace, made when a request of it comes: thousands may have keys of their own. Settings with those
+    # that they were made of.
     _objects: dict[str, Json] = field(default_factory=dict, compare=False, repr=False)
+    _settings: dict[str, tuple[Settings, Settings]] = field(default_factory=dict, compare=False, repr=False)
 
     def settings(self, chosen: Callable[[str], Settings], namespace: str) -> Settings:
         """The settings of a namespace: these parameters over what was `chosen` without them."""
-        settings, own = chosen(namespace), self.texts.scoped.get(namespace, {})
+        without, key = chosen(namespace), self._key(namespace)
+        known = self._settings.get(key)
+        if known is None or known[0] is not without:
+            known = self._settings[key] = without, self._over(without, self.texts.scoped.get(key, {}))
+        return known[1]
+
+    def _over(self, settings: Settings, own: Mapping[str, str]) -> Settings:
         for name, row in SETTING_KEYS.items():
             text = own.get(name, self.texts.everywhere.get(name))
             if text is not None:
                 settings = row.take(settings, text)
         return settings
+
+    def _key(self, namespace: str) -> str:
+        """The namespace, "" for all that have no keys of their own."""
+        return namespace if namespace in self.texts.scoped else ""
 
     def object(self, namespace: str) -> Json | None:
         """The ConfigMap that policies see in a request of a namespace; None where there is no source.
@@ -72,7 +84,7 @@ class Parameters:
         """
         if not self.sources:
             return None
-        key = namespace if namespace in self.texts.scoped else ""
+        key = self._key(namespace)
         if key not in self._objects:
             head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PARAMETERS}}
             self._objects[key] = {**head, "data": self.texts.of(key)}

@@ -6,14 +6,16 @@ From these rows are made the `Settings` in force, `policies/parameters.schema.js
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import re2
+
 from planner.manifests.growth import pools_from_text
 from planner.model.errors import Where
 from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Settings
+from webhook.policy.engine.parameters import quoted
 from webhook.workloads.options import RESERVE_MODES
 
 
@@ -39,10 +41,10 @@ class SettingKey:
 
     def fault(self, text: str) -> str:
         """Why a text is no value of this key, "" where it is one."""
-        if text in self.values or (self.pattern and re.fullmatch(self.pattern, text)):
+        if text in self.values or (self.pattern and re2.fullmatch(self.pattern, text)):
             return ""
         valid = " or ".join(self.values) or self.form
-        return f"{text!r} is not valid; use {valid} (default {self.default})"
+        return f"{quoted(text)} is not valid; use {valid} (default {self.default})"
 
     @property
     def schema(self) -> Mapping[str, Any]:

@@ -170,7 +170,10 @@ class Webhook:
     async def _readyz(self, _: web.Request) -> web.Response:
         """Ready once the cluster is known and while it serves; the detail tells what is old or missing."""
         waiting = self.service.cluster.waiting()
-        told = {"waiting": waiting} if waiting else {"settings": self.service.in_force()}
+        # In a thread: what has changed is read now, and ten thousand keys take a moment.
+        told = (
+            {"waiting": waiting} if waiting else {"settings": await asyncio.to_thread(self.service.in_force)}
+        )
         problems = [*self.problems(), *await self._ledger_problem()]
         policies = self.service.policies.current
         detail = {"revision": policies.revision, "problems": problems, "warnings": policies.warnings, **told}
@@ -184,9 +187,8 @@ class Webhook:
         except LedgerUnavailable:  # counters are shown all the same, gauges need the reservations
             book = None
 
-        settings = {} if self.service.cluster.waiting() else self.service.in_force()
-
         def text() -> bytes:
+            settings = {} if self.service.cluster.waiting() else self.service.in_force()
             snapshot = self._snapshot_with_book(book)
             return self.metrics.exposition(revision, settings, not self.problems(), snapshot)
 

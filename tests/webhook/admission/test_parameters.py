@@ -259,6 +259,26 @@ def test_ten_thousand_parameters_are_read_once_and_cost_no_decision_anything() -
     )
 
 
+def test_settings_are_parsed_once_for_each_namespace_with_keys_of_its_own() -> None:
+    """A list of a thousand node pools is no work for each request."""
+    pools = "\n".join(f"pool-{number}: nodes=8 nvidia.com/gpu=8" for number in range(1_000))
+    words = {"growing__pools": pools, "namespace__research__mode": "warn"}
+    environment = Environment.of_objects([config_map(SYSTEM, **words)]).beside(policies())
+    first = environment.settings("ml")
+    assert len(first.growing) == 1_000
+    assert environment.settings("inference") is environment.settings("ml") is first
+    assert environment.settings("research") is environment.settings("research")
+    assert environment.settings("research").mode == "warn"
+
+
+@pytest.mark.parametrize("key", ["mode", "node-affinity.weight", "growing.pools"])
+def test_of_a_wrong_value_as_long_as_a_config_map_the_beginning_is_told(key: str) -> None:
+    """A line for people."""
+    _, (problem,) = read_parameters(policies(), {**config_map(SYSTEM), "data": {key: "?" * 1_000_000}})
+    assert "is not valid" in problem
+    assert len(problem) < 500
+
+
 def test_of_ten_thousand_wrong_keys_the_first_are_told() -> None:
     """With how many more there are; and soon."""
     began = time.perf_counter()

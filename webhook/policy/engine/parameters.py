@@ -21,6 +21,10 @@ PARAMETERS = "bayplan-parameters"
 """The ConfigMap of this name is Bayplan's own: no policy sees an object of that name from another source."""
 
 
+MOST_QUOTED = 80
+"""Characters of a value that a message shows; a value may be as long as a ConfigMap, 1 MiB."""
+
+
 UNKNOWN = "there is no such parameter"
 
 
@@ -55,7 +59,7 @@ def texts(entries: Iterable[tuple[str, str]]) -> Texts:
 
 def scope(key: str) -> tuple[str, str]:
     """The namespace for which a key holds ("" for all) and the key without it."""
-    scoped = _SCOPED.fullmatch(key)
+    scoped = _SCOPED.fullmatch(key) if key.startswith("namespace.") else None
     return (scoped[1], scoped[2]) if scoped else ("", key)
 
 
@@ -82,6 +86,11 @@ def data_of(obj: Json) -> dict[str, str]:
 def text_of(value: Any) -> str:
     """The text that a value of a YAML file would be in a ConfigMap."""
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def quoted(text: str) -> str:
+    """A value in a message; of a long one its beginning."""
+    return repr(text) if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]!r}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +138,11 @@ def _wrong(text: str, rule: Json) -> str:
     """Why a value is none, "" where it is one."""
     valid = rule.get("enum")
     if isinstance(valid, list) and text not in map(str, valid):
-        return f"{text!r} is not valid; use {' or '.join(map(str, valid))}"
+        return f"{quoted(text)} is not valid; use {' or '.join(map(str, valid))}"
     pattern = rule.get("pattern")
     if isinstance(pattern, str) and not _reads_as(pattern, text):
-        return f"{text!r} is not valid; the default is {str(rule.get('default', ''))!r}, the form {pattern}"
+        default = str(rule.get("default", ""))
+        return f"{quoted(text)} is not valid; the default is {default!r}, the form {pattern}"
     return ""
 
 
