@@ -35,6 +35,9 @@ from planner.node.gpu_sharing import SharedGpus, settled, shared_gpus_of, shares
 from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
 from planner.node.topology_manager import NumaNode
 
+_ADDED = 50
+"""Nodes that are put into new trees in the time in which one is added to trees that are there."""
+
 _SPECIAL_PREFIXES = frozenset({SHARE_PREFIX, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
 """How the names of parts of GPUs and of claimed devices begin. Few nodes have such in use, so four letters of
 each name settle most nodes without a look at the details."""
@@ -342,6 +345,16 @@ class Snapshot:
         if self.base.nodes.get(node.name) == node:
             return self
         return self._with_base(self.base.with_node(node), node.name)
+
+    def with_nodes(self, nodes: Sequence[Node]) -> Snapshot:
+        """The same cluster with all these nodes added; of many at once the trees are grown anew."""
+        if len(nodes) * _ADDED < len(self.nodes):
+            snapshot = self
+            for node in nodes:
+                snapshot = snapshot.with_node(node)
+            return snapshot
+        by_name = ordered([*self.nodes.values(), *nodes])
+        return Snapshot(replace(self.base, nodes=by_name), self.bound, self.reservations, self.revision)
 
     def without_node(self, name: str) -> Snapshot:
         """The same cluster without this node; its pods count again if it is added again."""

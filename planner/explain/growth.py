@@ -22,6 +22,9 @@ from planner.model.resolved import ResolvedPodGroup, ResolvedShape
 from planner.model.topology import HOSTNAME
 from planner.model.words import pods
 from planner.model.work_budget import WorkBudget
+from planner.node.eligibility import obstacle
+from planner.node.gpu_sharing import shared_gpus_of
+from planner.node.packing import max_pods
 from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place, assignments_of, hosts_of
 
@@ -34,8 +37,8 @@ _NEW = "new node"
 _PLACES = ("topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/")
 """How the labels begin that say where a node is, which differs from node to node of one pool."""
 
-_MOST_NODES = 2_000
-"""New nodes that are tried; a gang that needs more is answered as if its pool did not grow."""
+_MOST_NODES = 512
+"""New nodes that are tried, in seconds; a gang that needs more is answered as if its pool did not grow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ def or_waits_for_nodes(problem: PlacementProblem, answer: Answer, place: Place) 
     nodes."""
     if not problem.snapshot.base.growth or not problem.requests:
         return answer
-    needs = _needs(problem, place)
+    moments = (problem, problem.when_empty()) if answer.decision == "rejected" else (problem,)
+    needs = _needs(moments, place, _missing(answer))
     if not needs:
         return answer
     gang = problem.gang
@@ -70,20 +74,39 @@ def or_waits_for_nodes(problem: PlacementProblem, answer: Answer, place: Place) 
     return replace(answer, decision="queued", reason="WaitsForNodes", message=message, grows=True)
 
 
-def _needs(problem: PlacementProblem, place: Place) -> tuple[_Need, ...]:
+def _missing(answer: Answer) -> int:
+    """How many pods have no place at the required level."""
+    return min((attempt.wanted - attempt.fits for attempt in answer.attempts), default=1)
+
+
+def _needs(moments: Sequence[PlacementProblem], place: Place, missing: int) -> tuple[_Need, ...]:
     """The fewest nodes of the first pool, by name, that alone would do; else what all pools together give.
 
-    First beside all that runs now, then in the emptied cluster.
+    First beside all that runs now, then, for what has no place in the emptied cluster either, there.
+    `missing`: so many pods have no place yet, as a guess to begin with.
     """
+    problem = moments[0]
     trial = _Trial(problem, place)
-    growing = pools(problem.snapshot)
-    for moment in (problem, problem.when_empty()):
+    # Most pools of a cluster have no GPUs.
+    growing = [pool for pool in pools(problem.snapshot) if _pods_on(problem, pool)]
+    for moment in moments:
         for pool in growing:
-            if count := trial.fewest(moment, pool):
+            if count := trial.fewest(moment, pool, missing):
                 return (_Need(pool, count),)
         if len(growing) > 1 and (needs := trial.together(moment, growing)):
             return needs
     return ()
+
+
+def _pods_on(problem: PlacementProblem, pool: GrowingPool) -> int:
+    """How many pods of the PodSet that fits best a new node takes."""
+    (node,) = _new_nodes(problem.snapshot, _Need(pool, 1), problem.gang)
+    counts = (
+        max_pods(node.allocatable, pod_set.shape, shared_gpus_of(node), pod_set.count)
+        for pod_set in problem.gang.pod_sets
+        if pod_set.count and not obstacle(pod_set.shape, node, now=False)
+    )
+    return max(counts, default=0)
 
 
 class _Trial:
@@ -94,17 +117,23 @@ class _Trial:
         self._place = place
         self._budget = WorkBudget(_BUDGET, hard=True)
 
-    def fewest(self, moment: PlacementProblem, pool: GrowingPool) -> int | None:
+    def fewest(self, moment: PlacementProblem, pool: GrowingPool, missing: int) -> int | None:
         """How many more nodes of the pool the gang needs; None where no number that may come is enough."""
-        most = self._coming(pool)
-        if not 0 < most <= _MOST_NODES or not self._placed(moment, [_Need(pool, most)]):
+        most = min(self._coming(pool), _MOST_NODES)
+        guess = max(1, min(-(-missing // max(1, _pods_on(moment, pool))), most))
+        if most < 1:
             return None
-        low, high = 0, most  # not enough, enough
+        low, high = (0, guess) if self._enough(moment, pool, guess) else (guess, most)
+        if low and not (high > low and self._enough(moment, pool, high)):
+            return None
+        middle = high - 1  # the guess is mostly right
         while high - low > 1:
+            low, high = (low, middle) if self._enough(moment, pool, middle) else (middle, high)
             middle = (low + high) // 2
-            enough = self._placed(moment, [_Need(pool, middle)]) is not None
-            low, high = (low, middle) if enough else (middle, high)
         return high
+
+    def _enough(self, moment: PlacementProblem, pool: GrowingPool, count: int) -> bool:
+        return self._placed(moment, [_Need(pool, count)]) is not None
 
     def together(self, moment: PlacementProblem, growing: Sequence[GrowingPool]) -> tuple[_Need, ...]:
         """What the gang uses of all pools, each grown as far as it may; () where that is not enough."""
@@ -125,11 +154,8 @@ class _Trial:
         return min([pool.more, self._gang.size, *bounds])
 
     def _placed(self, moment: PlacementProblem, more: Iterable[_Need]) -> Outcome | None:
-        snapshot = moment.snapshot
-        for need in more:
-            for node in _new_nodes(moment.snapshot, need, self._gang):
-                snapshot = snapshot.with_node(node)
-        outcome = self._place(moment.in_snapshot(snapshot), self._budget)
+        new = [node for need in more for node in _new_nodes(moment.snapshot, need, self._gang)]
+        outcome = self._place(moment.in_snapshot(moment.snapshot.with_nodes(new)), self._budget)
         return None if outcome.best is None else outcome
 
 

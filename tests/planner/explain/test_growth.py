@@ -231,3 +231,20 @@ def test_new_nodes_leave_no_trace_in_the_cluster():
     plan(there, gang(5))
     assert list(there.nodes) == names
     assert {a.node for a in plan(there, gang(2)).assignments} == set(names)
+
+
+def test_what_only_waits_for_others_to_end_does_not_wait_for_nodes():
+    """Four nodes, two of them busy, and one more that may come: a gang of four waits for the two."""
+    there = cluster("r1: a b gpu=8\nr1: c d gpu=8 used=8")
+    told = there.as_told(pools_from_text("h100: nodes=1 nvidia.com/gpu=8", Where()))
+    answer = plan(told, gang(4))
+    assert (answer.reason, answer.grows) == ("NoRoomNow", False)
+
+
+def test_several_pods_share_a_new_node():
+    """Sixteen pods of a GPU need two nodes of eight."""
+    pool = "h100: nvidia.com/gpu=8 cpu=64 memory=512Gi"
+    assert (
+        "2 more nodes of pool h100"
+        in plan(growing("r1: a gpu=0", pool), gang(pod_set(16, shape(gpu=1)))).message
+    )

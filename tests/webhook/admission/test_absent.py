@@ -1,0 +1,83 @@
+"""What an object names may be gone: owners, namespaces, claims and volumes. Each is a clear word, or none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from planner.model.volumes import StorageClass, VolumeClaim, Volumes
+from tests.builders import racks
+from webhook.admission.decision import Decision, decide
+from webhook.admission.environment import Environment
+from webhook.policy import load
+from webhook.wire.request import from_object
+
+Json = dict[str, Any]
+
+
+def pod(namespace: str = "research", owner: tuple[str, str] | None = None, claim: str = "") -> Json:
+    """A pod of eight GPUs, with a controller of this apiVersion and kind that nobody has seen."""
+    metadata: Json = {"name": "p-0", "namespace": namespace}
+    if owner:
+        reference = {"apiVersion": owner[0], "kind": owner[1], "name": "gone", "uid": "u", "controller": True}
+        metadata["ownerReferences"] = [reference]
+    limits = {"limits": {"nvidia.com/gpu": "8"}}
+    spec: Json = {"containers": [{"name": "main", "image": "busybox", "resources": limits}]}
+    if claim:
+        spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def answer(obj: Json, environment: Environment | None = None, volumes: Volumes | None = None) -> Decision:
+    """The decision on a new object in a cluster of two nodes."""
+    there = racks(1, 2)
+    if volumes is not None:
+        there = there.with_claims(there.base.claims, volumes)
+    return decide(from_object(obj, uid="uid"), load([]), there, "mutate", environment or Environment())
+
+
+@pytest.mark.parametrize(
+    "owner", [("batch/v1", "Job"), ("apps/v1", "ReplicaSet"), ("example.com/v1", "Robot"), ("", "")]
+)
+def test_a_pod_whose_controller_does_not_exist_is_let_in(owner):
+    """Its owner was deleted a moment ago, or lies about its kind: the garbage collector takes such pods."""
+    decision = answer(pod(owner=owner))
+    assert decision.response.allowed
+    assert decision.object is not None
+    assert "schedulingGates" not in decision.object["spec"]
+
+
+def test_a_namespace_that_is_gone_counts_as_one_without_labels():
+    """It was deleted between the call and the look at it: the settings for all namespaces hold."""
+    known = {"metadata": {"name": "other", "labels": {"a": "b"}}}
+    environment = Environment(namespaces={"other": known})
+    assert answer(pod("vanished"), environment).response.allowed
+    assert answer(pod("vanished"), environment).plan == answer(pod("vanished")).plan
+
+
+def test_a_claim_that_is_gone_is_a_warning():
+    """The scheduler waits for it; the plan says so."""
+    known = Volumes(classes={"fast": StorageClass("fast", waits=True)})
+    decision = answer(pod(claim="gone"), volumes=known)
+    assert decision.response.allowed
+    assert any("the claim gone is not known" in text for text in decision.response.warnings)
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        (
+            VolumeClaim("research/data", "fast", "pv-gone", bound=True),
+            "the volume pv-gone of claim data is not known",
+        ),
+        (VolumeClaim("research/data", "gone"), "the claim data (no class that is known) has no volume yet"),
+        (VolumeClaim("research/data"), "the claim data (no class that is known) has no volume yet"),
+    ],
+)
+def test_a_volume_or_class_that_is_gone_is_a_warning(claim, said):
+    """A bound claim without its volume, a class that was deleted, no default class."""
+    decision = answer(pod(claim="data"), volumes=replace(Volumes(), claims={claim.name: claim}))
+    assert decision.response.allowed
+    assert any(said in text for text in decision.response.warnings)
