@@ -1,4 +1,4 @@
-"""A snapshot with changed NUMA zones, claims, limits or settings; nodes and their places in trees stay."""
+"""A snapshot with changed hardware, limits, settings or schedulers; nodes and their places in trees stay."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
         volumes=hardware.volumes,
         growth=hardware.growth,
         settings=hardware.settings,
+        schedulers=hardware.schedulers,
     )
     stirred = {
         name

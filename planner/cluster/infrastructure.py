@@ -27,6 +27,7 @@ from planner.model.labels import PASSING_TAINTS
 from planner.model.natural_order import natural
 from planner.model.node import Node, divided
 from planner.model.resources import GPU, PRODUCT_LABEL, Resources
+from planner.model.schedulers import NOTHING_SEEN, SchedulersSeen
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import HOSTNAME, Link, Topology
 from planner.model.volumes import NO_VOLUMES, Volumes
@@ -83,6 +84,7 @@ class Infrastructure:
     growth: tuple[GrowingPool | NodeGroup, ...] = ()
     resources_tolerated: bool | None = None
     settings: Settings = DEFAULTS
+    schedulers: SchedulersSeen = NOTHING_SEEN
     capacities: CapacityPool = field(default_factory=CapacityPool, repr=False, compare=False)
     plan_cache: PlanCache = field(default_factory=PlanCache, repr=False, compare=False)
     index: InfrastructureIndex = field(

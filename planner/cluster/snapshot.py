@@ -28,6 +28,7 @@ from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.reservation import Book, Reservation
 from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, SHARE_PREFIX, Resources
+from planner.model.schedulers import NOTHING_SEEN, SchedulersSeen
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Domain, Link, Topology
 from planner.model.volumes import NO_VOLUMES, Volumes
@@ -434,6 +435,7 @@ def snapshot(
     volumes: Volumes = NO_VOLUMES,
     growth: Iterable[GrowingPool | NodeGroup] = (),
     settings: Settings = DEFAULTS,
+    schedulers: SchedulersSeen = NOTHING_SEEN,
 ) -> Snapshot:
     """A snapshot of these objects, in any order. Without a topology every node is a host below the root."""
     offers: dict[tuple[tuple[str, int], ...], Resources] = {}
@@ -452,5 +454,6 @@ def snapshot(
         volumes=volumes,
         growth=tuple(growth),
         settings=settings,
+        schedulers=schedulers,
     )
     return Snapshot(base, tuple(pods), tuple(reservations))

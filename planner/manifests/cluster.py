@@ -3,7 +3,8 @@
 Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, Bayplan's), Reservations,
 NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices and DeviceClasses, ComputeDomains,
 volumes and their claims, pools that may grow (Karpenter's, Cluster API's, those of the Cluster Autoscaler's
-status), LimitRanges, ResourceQuotas and Namespaces are read; every other kind is counted and ignored. Invalid
+status), LimitRanges, ResourceQuotas and Namespaces are read; queues, CustomResourceDefinitions and other kinds
+of scheduling systems tell which of these are there. Every other kind is counted and ignored. Invalid
 objects are refused with file, object and field.
 """
 
@@ -34,6 +35,7 @@ from planner.manifests.numa import alignment_of, check_labels, numa_from
 from planner.manifests.pod import effective_request
 from planner.manifests.pod_affinity import terms_of
 from planner.manifests.reservation import reservation_from
+from planner.manifests.schedulers import SchedulerSigns, is_sign, schedulers_of, witnesses
 from planner.manifests.settings import KNOWN, bounds_from, quota_from, with_config
 from planner.manifests.topology import links_of, topology_from
 from planner.manifests.volumes import storage_from
@@ -86,6 +88,7 @@ class _ClusterObjects:
     spaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
     storage: list[VolumeClaim | PersistentVolume | StorageClass] = field(default_factory=list)
     growth: list[GrowingPool | NodeGroup] = field(default_factory=list)
+    signs: SchedulerSigns = field(default_factory=SchedulerSigns)
     settings: Settings = DEFAULTS
     ignored: Counter[str] = field(default_factory=Counter)
 
@@ -120,6 +123,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
         spaces=result.spaces,
         volumes=Volumes.of(result.storage),
         growth=result.growth,
+        schedulers=result.signs.seen(witnesses(result.pods.values()), result.topologies),
     )
 
 
@@ -158,13 +162,17 @@ def _read_object(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
     kind = str(item["kind"])
     group, _, version = text(item.get("apiVersion"), where.at("apiVersion")).rpartition("/")
     reader = _READERS.get((group, kind))
-    if reader is None or not version:
+    told = is_sign(group, kind)
+    if not (reader or told) or not version:
         objects.ignored[kind] += 1
         return
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     if not text(metadata.get("name"), where.at("metadata.name")):
         raise InputError("the object has no name", where.at("metadata.name"))
-    reader(objects, item, where)
+    if told:
+        objects.signs.add(group, kind, _key(item, where))
+    if reader:
+        reader(objects, item, where)
 
 
 def _read_node(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
@@ -258,6 +266,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         scheduler=(text(spec.get("schedulerName"), where.at("spec.schedulerName")) or DEFAULT_SCHEDULER)
         if group
         else "",
+        shows=schedulers_of(spec, labels, where),
     )
 
 
@@ -283,8 +292,10 @@ def _read_flavor(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
     spec = mapping(item.get("spec"), where.at("spec"))
     name = text(spec.get("topologyName"), where.at("spec.topologyName"))
     labels = texts(spec.get("nodeLabels"), where.at("spec.nodeLabels"))
+    objects.signs.flavored = objects.signs.flavored or set()
     if name:
         objects.flavors.setdefault(name, []).append(labels)
+        objects.signs.flavored.add(name)
 
 
 def _pooled(objects: _ClusterObjects) -> list[Topology]:

@@ -229,3 +229,5 @@ class BoundPod:
     """The PodGroup of Kubernetes' own that it belongs to (`spec.schedulingGroup`), "" for none."""
     scheduler: str = ""
     """Its scheduler, where it belongs to such a group."""
+    shows: tuple[str, ...] = ()
+    """Schedulers that are in the cluster by its witness: the one that bound it, the one that it runs."""

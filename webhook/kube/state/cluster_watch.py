@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from planner.cluster.infrastructure import Infrastructure
@@ -18,6 +18,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.manifests.cluster import node_from, pod_from
 from planner.manifests.fields import CachedDocument
 from planner.manifests.growth import STATUS_CONFIG, condensed
+from planner.manifests.schedulers import watched
 from planner.manifests.settings import KNOWN
 from planner.model.errors import InputError, Where
 from planner.model.node import Node
@@ -29,6 +30,7 @@ from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.live_snapshot import LiveSnapshot
+from webhook.kube.state.scheduler_watch import SchedulerWatch
 
 log = logging.getLogger("bayplan")
 
@@ -66,6 +68,8 @@ EXTRAS = (
     Extra("kai.scheduler", "topologies", "Topology"),
     Extra("kueue.x-k8s.io", "topologies", "Topology"),
     Extra("kueue.x-k8s.io", "resourceflavors", "ResourceFlavor"),
+    Extra("kueue.x-k8s.io", "localqueues", "LocalQueue"),
+    Extra("scheduling.run.ai", "queues", "Queue"),
     Extra("topology.node.k8s.io", "noderesourcetopologies", "NodeResourceTopology"),
     Extra("resource.k8s.io", "resourceclaims", "ResourceClaim"),
     Extra("resource.k8s.io", "resourceclaimtemplates", "ResourceClaimTemplate"),
@@ -103,6 +107,7 @@ class ClusterWatch(Watches):
         self._spaces: Store[Json] = Store(_namespace, "Namespace", self._redescribed, self._lock)
         self._gangs = [Store(partial(_typed, gang), gang.kind, self._quiet, self._lock) for gang in GANGS]
         self._extras = [Store(_checked(extra), extra.kind, self._redescribed, self._lock) for extra in EXTRAS]
+        self._schedulers = SchedulerWatch()
         self._static = read_cluster(()).base
         self._static_problem = ""
         self._picture = LiveSnapshot(self._nodes.items, self._pods.items, self._described)
@@ -113,7 +118,7 @@ class ClusterWatch(Watches):
                 api,
                 f"{one.resource}.{one.group}",
                 store,
-                find=partial(served_path, api, one.group, one.resource),
+                find=partial(self._find, api, one),
                 query=one.query,
             )
             for one, store in zip((*EXTRAS, *GANGS), (*self._extras, *self._gangs), strict=True)
@@ -167,8 +172,10 @@ class ClusterWatch(Watches):
         """Topologies, hardware and limits as they are told now."""
         try:
             stores = (*self._extras, self._spaces)
-            self._static = read_cluster(("", item) for store in stores for item in store.items.values()).base
-            self._static_problem = ""
+            items = [item for store in stores for item in store.items.values()]
+            read = read_cluster(("", item) for item in (*items, *self._schedulers.definitions())).base
+            seen = watched(read.schedulers, self._schedulers.pods())
+            self._static, self._static_problem = replace(read, schedulers=seen), ""
         except InputError as error:  # two objects that contradict each other: the last good ones serve
             self._static_problem = str(error)
         return self._static
@@ -177,8 +184,19 @@ class ClusterWatch(Watches):
         self._picture.node_moved(key)
         self.news.set()
 
+    async def _find(self, api: Api, extra: Extra) -> str:
+        """The path of a resource, "" where there is none; whether there is one is part of the picture."""
+        path = await served_path(api, extra.group, extra.resource)
+        with self._lock:
+            if self._schedulers.kind_found(extra.group, extra.kind, extra.resource, bool(path)):
+                self._redescribed(path)
+        return path
+
     def _pod_moved(self, key: str) -> None:
         self._picture.pod_moved(key)
+        pod = self._pods.items.get(key)
+        if self._schedulers.pod_moved(key, pod.shows if pod is not None else ()):
+            self._picture.redescribe()
         self.news.set()
 
     def _redescribed(self, _: str) -> None:

@@ -1,0 +1,214 @@
+"""Which scheduling systems a cluster has, by what it shows of them: one row of `SYSTEMS` each.
+
+A system is there where an object of one of its kinds is, where the API server serves one (its
+CustomResourceDefinition), where a pod runs that is its scheduler, or where a pod was bound by it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from planner.manifests.fields import maps, text
+from planner.model.errors import Where
+from planner.model.pod import DEFAULT_SCHEDULER, BoundPod
+from planner.model.schedulers import BAYPLAN, KAI, KUEUE, SchedulersSeen
+from planner.model.topology import Topology
+
+Kind = tuple[str, str]
+"""API group and kind."""
+
+
+Witnesses = Iterable[tuple[str, tuple[str, ...]]]
+"""Pods as NAMESPACE/NAME, with the schedulers that each of them shows."""
+
+
+RUNAI = "runai-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingSystem:
+    """One row. `name`: its usual schedulerName (Kueue's own name). `kinds`: API group and kind to the plural
+    of its CustomResourceDefinition. `images`: how the image repository of its scheduler ends. `apps`: values
+    of the labels `app` and `app.kubernetes.io/name` of its scheduler. `on`: a system that is installed on top
+    of this one, has its kinds and runs a scheduler in place of this one's."""
+
+    name: str
+    kinds: Mapping[Kind, str] = field(default_factory=dict)
+    images: tuple[str, ...] = ()
+    apps: tuple[str, ...] = ()
+    on: str = ""
+
+
+SYSTEMS = (
+    SchedulingSystem(
+        KAI,
+        {
+            ("kai.scheduler", "Topology"): "topologies",
+            ("kai.scheduler", "SchedulingShard"): "schedulingshards",
+            ("kai.scheduler", "Config"): "configs",
+            ("scheduling.run.ai", "Queue"): "queues",
+            ("scheduling.run.ai", "PodGroup"): "podgroups",
+            ("scheduling.run.ai", "BindRequest"): "bindrequests",
+        },
+        images=("kai-scheduler/scheduler",),
+        apps=(KAI, "kai-scheduler-default"),
+        on=RUNAI,
+    ),
+    SchedulingSystem(
+        KUEUE,
+        {
+            ("kueue.x-k8s.io", "ClusterQueue"): "clusterqueues",
+            ("kueue.x-k8s.io", "LocalQueue"): "localqueues",
+            ("kueue.x-k8s.io", "ResourceFlavor"): "resourceflavors",
+            ("kueue.x-k8s.io", "Topology"): "topologies",
+            ("kueue.x-k8s.io", "Workload"): "workloads",
+        },
+        images=("kueue/kueue",),
+        apps=("kueue",),
+    ),
+    SchedulingSystem(
+        RUNAI,
+        {("run.ai", "Project"): "projects", ("run.ai", "RunaiJob"): "runaijobs"},
+        apps=(RUNAI,),
+    ),
+    SchedulingSystem(
+        "volcano",
+        {
+            ("scheduling.volcano.sh", "Queue"): "queues",
+            ("scheduling.volcano.sh", "PodGroup"): "podgroups",
+            ("topology.volcano.sh", "HyperNode"): "hypernodes",
+        },
+        images=("volcanosh/vc-scheduler",),
+        apps=("volcano-scheduler",),
+    ),
+    SchedulingSystem(
+        "topology-aware-scheduler",
+        {("topology.scheduler", "TopologySchedulerConfig"): "topologyschedulerconfigs"},
+        images=("topology-aware-scheduler",),
+        apps=("topology-aware-scheduler",),
+    ),
+)
+"""KAI's deployment names its pods `kai-scheduler-SHARD`; its chart, Kueue's and Volcano's say the images."""
+
+
+DEFINITION = "CustomResourceDefinition"
+
+
+_QUEUES = (("scheduling.run.ai", "Queue"), ("kueue.x-k8s.io", "LocalQueue"))
+"""The queues that workloads name by label."""
+
+
+SYSTEM_OF: Mapping[Kind, str] = {kind: row.name for row in SYSTEMS for kind in row.kinds}
+"""The system that an object of a kind shows."""
+
+
+DEFINITIONS: Mapping[str, str] = {
+    f"{plural}.{group}": row.name for row in SYSTEMS for (group, _), plural in row.kinds.items()
+}
+"""The same by the name of the kind's CustomResourceDefinition."""
+
+
+FOLLOWED_BY: Mapping[str, str] = {
+    "kai.scheduler": KAI,
+    "kueue.x-k8s.io": KUEUE,
+    "bayplan.dev": BAYPLAN,
+}
+"""Whose Topology objects are of this API group."""
+
+
+_FLAG = "--scheduler-name"
+
+
+def is_sign(group: str, kind: str) -> bool:
+    """Whether objects of a kind show scheduling systems."""
+    return (group, kind) in SYSTEM_OF or kind == DEFINITION
+
+
+def schedulers_of(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[str, ...]:
+    """The schedulers that a bound pod shows: its own, unless that is the default, and the one that it is."""
+    own = text(spec.get("schedulerName"), where.at("spec.schedulerName"))
+    named = [own] if own and own != DEFAULT_SCHEDULER else []
+    apps = {labels.get("app", ""), labels.get("app.kubernetes.io/name", "")}
+    named += [row.name for row in SYSTEMS if not apps.isdisjoint(row.apps)]
+    for container in maps(spec.get("containers"), where.at("spec.containers")):
+        named += _run_by(container)
+    return tuple(dict.fromkeys(named))
+
+
+def _run_by(container: Mapping[str, object]) -> Iterator[str]:
+    """The schedulers that a container runs, by its image and its flag `--scheduler-name`."""
+    repository = re.sub(r"(@.*|:[^/]*)$", "", str(container.get("image") or ""))
+    yield from (row.name for row in SYSTEMS if any(f"/{repository}".endswith(f"/{i}") for i in row.images))
+    for part in ("command", "args"):
+        words = container.get(part)
+        words = [str(word) for word in words] if isinstance(words, list) else []
+        for word, following in pairwise([*words, ""]):
+            name = following if word == _FLAG else word.removeprefix(f"{_FLAG}=")
+            if word.startswith(_FLAG) and name not in (word, "", DEFAULT_SCHEDULER):
+                yield name
+
+
+@dataclass(slots=True)
+class SchedulerSigns:
+    """What was read so far of scheduling systems; `seen` sums it up.
+
+    `queues`: as in `SchedulersSeen`, of the systems of which any queue was read. `flavored`: the Kueue
+    Topologies that a ResourceFlavor names, None where no ResourceFlavor was read.
+    """
+
+    objects: dict[str, str] = field(default_factory=dict)
+    queues: dict[str, set[str]] = field(default_factory=dict)
+    flavored: set[str] | None = None
+
+    def add(self, group: str, kind: str, key: str) -> None:
+        """An object is there: NAMESPACE/NAME, the namespace "default" where it lies in none."""
+        name = key.partition("/")[2]
+        system = DEFINITIONS.get(name) if kind == DEFINITION else SYSTEM_OF.get((group, kind))
+        if system is None:
+            return
+        self.objects.setdefault(system, f"{kind} {name}" + ("" if kind == DEFINITION else f" ({group})"))
+        if (group, kind) in _QUEUES:
+            self.queues.setdefault(system, set()).add(key if system == KUEUE else name)
+
+    def seen(self, pods: Witnesses, topologies: Iterable[Topology]) -> SchedulersSeen:
+        """All of it, with the pods that show schedulers and the Topology objects as they were read."""
+        return SchedulersSeen(
+            _shown(self.objects, pods),
+            {system: frozenset(names) for system, names in sorted(self.queues.items())},
+            self._followed(topologies),
+        )
+
+    def _followed(self, topologies: Iterable[Topology]) -> dict[str, dict[str, tuple[str, ...]]]:
+        followed: dict[str, dict[str, tuple[str, ...]]] = {}
+        for topology in topologies:
+            system = FOLLOWED_BY.get(topology.source, "")
+            unused = self.flavored is not None and topology.name not in self.flavored
+            if system and not (system == KUEUE and unused):
+                followed.setdefault(system, {})[topology.name] = topology.levels
+        return followed
+
+
+def watched(seen: SchedulersSeen, pods: Witnesses) -> SchedulersSeen:
+    """What a cluster that is watched shows: of its pods too, and a queue that was not read is not there."""
+    nothing: dict[str, frozenset[str]] = {system: frozenset() for system in (KAI, KUEUE)}
+    return replace(seen, shown=_shown(seen.shown, pods), queues={**nothing, **seen.queues})
+
+
+def _shown(objects: Mapping[str, str], pods: Witnesses) -> dict[str, str]:
+    """By name what shows a scheduler. The kinds of a system that another one is installed on show that one's
+    where it is seen itself."""
+    running: dict[str, str] = {}
+    for pod, names in pods:
+        for name in names:
+            running.setdefault(name, f"pod {pod}")
+    shown = {**running, **objects}
+    hidden = {row.name for row in SYSTEMS if row.on in shown and row.name not in running}
+    return {name: sign for name, sign in sorted(shown.items()) if name not in hidden}
+
+
+def witnesses(pods: Iterable[BoundPod]) -> Witnesses:
+    """The pods that show schedulers."""
+    return [(pod.name, pod.shows) for pod in pods if pod.shows]

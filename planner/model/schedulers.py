@@ -1,0 +1,35 @@
+"""What a cluster shows of scheduling systems: which there are, and the objects that pods name to them.
+
+A system is called as pods name its scheduler (`kai-scheduler`); Kueue, which has none, is called `kueue`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+KAI = "kai-scheduler"
+
+
+KUEUE = "kueue"
+
+
+BAYPLAN = "bayplan"
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulersSeen:
+    """The scheduling systems of one cluster.
+
+    `shown`: by system or schedulerName, what shows that it is there, in words. `queues`: by system the names
+    of its queues, of Kueue's LocalQueues as NAMESPACE/NAME; a system that is missing there has queues of
+    which nothing is known, because cluster files hold none. `topologies`: by system the Topology objects that
+    it follows, each with its levels, the hostname the last of them.
+    """
+
+    shown: Mapping[str, str] = field(default_factory=dict)
+    queues: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    topologies: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+
+
+NOTHING_SEEN = SchedulersSeen()

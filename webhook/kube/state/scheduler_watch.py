@@ -1,0 +1,56 @@
+"""Which scheduling systems a watched cluster shows beside their objects: kinds that are served, and pods.
+
+Whoever calls holds the lock of the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.manifests.schedulers import DEFINITION, SYSTEM_OF
+from webhook.kube.api.client import Json
+
+
+class SchedulerWatch:
+    """Kinds by whether the API server serves them, and the pods that show a scheduler, by its name."""
+
+    def __init__(self) -> None:
+        self._served: dict[str, None] = {}
+        self._pods: dict[str, dict[str, None]] = {}
+        self._shows: dict[str, tuple[str, ...]] = {}
+
+    def kind_found(self, group: str, kind: str, plural: str, served: bool) -> bool:
+        """A kind was looked for; whether that changes which systems are known to be there."""
+        name = f"{plural}.{group}"
+        if (group, kind) not in SYSTEM_OF or (name in self._served) == served:
+            return False
+        if served:
+            self._served[name] = None
+        else:
+            del self._served[name]
+        return True
+
+    def pod_moved(self, key: str, shows: tuple[str, ...]) -> bool:
+        """A pod shows these schedulers now, () for one that is gone; whether any came or went by that."""
+        former = self._shows.pop(key, ())
+        if shows:
+            self._shows[key] = shows
+        if shows == former:
+            return False
+        before = set(self._pods)
+        for name in former:
+            self._pods[name].pop(key)
+            if not self._pods[name]:
+                del self._pods[name]
+        for name in shows:
+            self._pods.setdefault(name, {})[key] = None
+        return before != set(self._pods)
+
+    def definitions(self) -> list[Json]:
+        """The kinds that are served, as the CustomResourceDefinitions that they come from."""
+        head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": DEFINITION}
+        return [{**head, "metadata": {"name": name}} for name in self._served]
+
+    def pods(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """A pod for each scheduler that any pod shows."""
+        return ((next(iter(keys)), (name,)) for name, keys in self._pods.items())
