@@ -35,7 +35,7 @@ from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import empty_numa_state
 from planner.node.topology_manager import GPUS_LABEL, NumaNode, aligned
 
-NO_TOPOLOGY = Topology("none", (HOSTNAME,), source="none")
+NO_TOPOLOGY = Topology("", (HOSTNAME,), source="none")
 """The topology of a cluster that has none: its nodes are hosts without any domain above them."""
 
 

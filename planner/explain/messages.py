@@ -42,7 +42,11 @@ def placed(
     nodes = len({assignment.node for assignment in assignments})
     if len(domain) == len(topology.levels):
         return f"{pods(group.size)} on node {name_of(domain)}"
-    where = f"{short(topology.levels[len(domain) - 1])} {name_of(domain)}" if domain else topology.name
+    where = (
+        f"{short(topology.levels[len(domain) - 1])} {name_of(domain)}"
+        if domain
+        else topology.name or "the cluster"
+    )
     return f"{pods(group.size)} on {nodes} node{'' if nodes == 1 else 's'} in {where}"
 
 

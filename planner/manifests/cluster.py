@@ -98,7 +98,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
 
     `engine` evaluates the selectors of device claims; without one every selector counts as matching, and the
     plan warns about it. Raises `InputError` with file, object and field for malformed or contradictory input.
-    Without a Topology object one named "inferred" is made from the nodes' labels.
+    Without a Topology object one without a name is made from the nodes' labels.
     """
     result = _ClusterObjects()
     for file, document in documents:

@@ -15,8 +15,6 @@ from planner.model.node import Node
 from planner.model.resources import CLIQUE_LABEL
 from planner.model.topology import HOSTNAME, Topology
 
-INFERRED = "inferred"
-
 
 @dataclass(frozen=True, slots=True)
 class Preset:
@@ -94,6 +92,7 @@ def infer(nodes: Iterable[Node]) -> Topology:
 
     Levels that no node carries are left out. The source is the one with the most labels over all nodes; ties
     go to the earlier row. Without any source, keys that end in a word such as "rack" are used.
+    It has no name, for there is no object that it could be named after.
     """
     carried: Counter[str] = Counter()
     for node in nodes:
@@ -105,7 +104,7 @@ def infer(nodes: Iterable[Node]) -> Topology:
         *source_levels,
         *((CLIQUE_LABEL,) if carried[CLIQUE_LABEL] else ()),
     ]
-    return Topology(INFERRED, (*levels, HOSTNAME), source="inferred from labels")
+    return Topology("", (*levels, HOSTNAME), source="inferred from labels")
 
 
 def _hand_made(carried: Counter[str]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from planner.manifests.fields import maps, text
@@ -185,16 +185,21 @@ class SchedulerSigns:
         followed: dict[str, dict[str, tuple[str, ...]]] = {}
         for topology in topologies:
             system = FOLLOWED_BY.get(topology.source, "")
-            unused = self.flavored is not None and topology.name not in self.flavored
-            if system and not (system == KUEUE and unused):
-                followed.setdefault(system, {})[topology.name] = topology.levels
+            if not system:
+                continue
+            own = followed.setdefault(system, {})
+            if system != KUEUE or self.flavored is None or topology.name in self.flavored:
+                own[topology.name] = topology.levels
         return followed
 
 
 def watched(seen: SchedulersSeen, pods: Witnesses) -> SchedulersSeen:
-    """What a cluster that is watched shows: of its pods too, and a queue that was not read is not there."""
-    nothing: dict[str, frozenset[str]] = {system: frozenset() for system in (KAI, KUEUE)}
-    return replace(seen, shown=_shown(seen.shown, pods), queues={**nothing, **seen.queues})
+    """What a cluster that is watched shows: of its pods too, and what was not read is not there."""
+    return SchedulersSeen(
+        _shown(seen.shown, pods),
+        {system: seen.queues.get(system, frozenset()) for system in (KAI, KUEUE)},
+        {system: seen.topologies.get(system, {}) for system in (KAI, KUEUE, BAYPLAN)},
+    )
 
 
 def _shown(objects: Mapping[str, str], pods: Witnesses) -> dict[str, str]:

@@ -41,11 +41,12 @@ without a rack label is in no rack but still in its zone and still a host."""
 class Topology:
     """An ordered list of levels.
 
-    `levels`: node-label keys, coarse to fine; the last is always `kubernetes.io/hostname` (added on reading
-    where the object leaves it out). `node_selector`: the labels of the node pool that it belongs to; empty
-    means every node that carries its level labels. `reservable`: the coarsest level that one gang holds
-    whole when its placement spans several (annotation `bayplan.dev/reservable-level`; by default the level
-    just above the host). `source`: the kind that it was read from.
+    `name`: that of its object; "" where it has none and its levels come from the nodes' labels. `levels`:
+    node-label keys, coarse to fine; the last is always `kubernetes.io/hostname` (added on reading where the
+    object leaves it out). `node_selector`: the labels of the node pool that it belongs to; empty means every
+    node that carries its level labels. `reservable`: the coarsest level that one gang holds whole when its
+    placement spans several (annotation `bayplan.dev/reservable-level`; by default the level just above the
+    host). `source`: the kind that it was read from.
     """
 
     name: str
@@ -61,6 +62,11 @@ class Topology:
     """By level: how many times more its domains' nodes can send than the links between domains carry."""
     adapter_gbps: float = 0.0
     """The network adapter of each GPU, gigabits a second; 0 where the object does not say."""
+
+    @property
+    def title(self) -> str:
+        """What people are told: the name, or where the levels come from."""
+        return self.name or "the nodes' labels"
 
     @property
     def host_index(self) -> int:

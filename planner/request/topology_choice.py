@@ -46,7 +46,7 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
 
 def _named(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
     asked = topologies_asked(group)
-    known = {topology.name: topology for topology in snapshot.topologies}
+    known = {topology.name: topology for topology in snapshot.topologies if topology.name}
     different = list(dict.fromkeys(name for _, name in asked))
     if len(different) > 1:
         places = " and ".join(f"{place} says {name}" for place, name in asked)
@@ -64,7 +64,10 @@ def _named(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
 
 
 def _unknown_level(snapshot: Snapshot, named: tuple[Topology, ...], place: str, level: str) -> Refusal:
-    known = "; ".join(f"{t.name} has {_list(t.levels)}" for t in named or snapshot.topologies)
+    known = "; ".join(
+        f"{t.name} has {_list(t.levels)}" if t.name else f"the nodes' labels give {_list(t.levels)}"
+        for t in named or snapshot.topologies
+    )
     return Refusal("UnknownLevel", f"{place} is {level!r}, which is no level here: {known}.")
 
 

@@ -96,7 +96,7 @@ async def test_a_kind_that_is_installed_later_is_noticed(plane: tuple[ControlPla
     await watch.start()
     try:
         await until(lambda: not watch.waiting())
-        assert [one.name for one in watch.snapshot().topologies] == ["inferred"]  # type: ignore[union-attr]
+        assert [one.name for one in watch.snapshot().topologies] == [""]  # type: ignore[union-attr]
         kubectl = Kubectl(made.programs["kubectl"], made.kubeconfig)
         crds = Path(__file__).parent / "crds"
         assert (await asyncio.to_thread(kubectl, "apply", "-f", str(crds))).status == 0

@@ -118,7 +118,7 @@ def fabric(console: Console, snapshot: Snapshot, held: Sequence[Reservation]) ->
         for node in snapshot.base.trees[topology.name].nodes:
             path = topology.path(node.name, node.labels)
             rows.setdefault(path[:-1], []).append(_cell(node.name, node.cordoned, held, letters, used))
-        console.print(f"  [bold]{escape(topology.name)}[/]")
+        console.print(f"  [bold]{escape(topology.title)}[/]")
         for path, cells in rows.items():
             console.print(f"    {escape(_path(path)):<28} {' '.join(cells)}", soft_wrap=True)
     for gang, letter in letters.items():

@@ -75,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
     for outcome in outcomes:
         for line in _said(outcome):
             inputs.note(line)
-    if notice := left_out(policies, outcomes):
-        inputs.note(notice)
+    for line in notes(policies, outcomes):
+        inputs.note(line)
     sys.stdout.write(_FORMATS[args.output]([o for o in outcomes if o.decision.response.allowed]))
     return exit_status(outcomes)
 
@@ -144,7 +144,19 @@ def decide_all(
     return outcomes
 
 
-def left_out(policies: PolicySet, outcomes: Sequence[MutationResult]) -> str:
+def notes(policies: PolicySet, outcomes: Sequence[MutationResult]) -> list[str]:
+    """What concerns all objects, a line each: policies that were left out, and what policies note for the
+    audit log."""
+    audited = dict.fromkeys(
+        text
+        for outcome in outcomes
+        if outcome.decision.findings is not None
+        for text in (outcome.decision.findings.audit_annotations or {}).values()
+    )
+    return [*filter(None, [_left_out(policies, outcomes)]), *(f"Note: {text}" for text in audited)]
+
+
+def _left_out(policies: PolicySet, outcomes: Sequence[MutationResult]) -> str:
     """One line on the policies that were left out for want of a cluster, "" where none was."""
     skipped = {
         row.policy: row

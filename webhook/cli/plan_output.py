@@ -64,7 +64,8 @@ def show(found: Sequence[PlannedGang], *, explain: bool) -> None:
         (
             answer.gang,
             Text(answer.decision, _COLOURS[answer.decision]),
-            path(answer.domain) or (f"(all of {answer.topology})" if answer.assignments else "–"),
+            path(answer.domain)
+            or (f"(all of {answer.topology or 'the cluster'})" if answer.assignments else "–"),
             ", ".join(map(path, answer.reserves)) or ("what it uses" if answer.holds == "nodes" else "–"),
             _pods(answer),
         )
@@ -144,7 +145,7 @@ def _tree(out: Console, answer: Answer, told: Details) -> None:
     """Each level with its best domain, now and when empty."""
     rows = []
     for depth, fit in enumerate(told.levels):
-        name = fit.level or f"all of {told.topology}"
+        name = fit.level or f"all of {told.topology or 'the cluster'}"
         marks = [
             word
             for word, level in (("required", told.required), ("preferred", told.preferred))

@@ -11,7 +11,7 @@ from pathlib import Path
 from planner.model.errors import InputError
 from webhook.admission.settings import Settings
 from webhook.cli import inputs
-from webhook.cli.mutate import MutationResult, decide_all, left_out
+from webhook.cli.mutate import MutationResult, decide_all, notes
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import STDIN
 from webhook.report.collect import Subject, results
@@ -89,8 +89,8 @@ def run(args: argparse.Namespace) -> int:
     fates = tuple((outcome.name.split("/")[0], outcome.decision.outcome) for outcome in outcomes)
     report = Report(results(_subject(outcome) for outcome in outcomes), policies.revision, fates=fates)
     FORMATS[args.output](report, sys.stdout)
-    if notice := left_out(policies, outcomes):
-        inputs.note(notice)
+    for line in notes(policies, outcomes):
+        inputs.note(line)
     return 2 if any(outcome.decision.malformed for outcome in outcomes) else _exit_status(args, report)
 
 

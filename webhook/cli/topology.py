@@ -90,7 +90,7 @@ def run_show(args: argparse.Namespace) -> int:
 def _chosen(snapshot: Snapshot, name: str | None) -> list[Topology]:
     chosen = [topology for topology in snapshot.topologies if name in (None, topology.name)]
     if not chosen:
-        known = ", ".join(topology.name for topology in snapshot.topologies)
+        known = ", ".join(topology.title for topology in snapshot.topologies)
         raise InputError(f"no topology {name!r}; the cluster has {known}", Where("--topology"))
     return chosen
 
@@ -114,7 +114,7 @@ def _trimmed(domain: dict[str, object], nodes: bool) -> dict[str, object]:
 
 def _drawn(topology: Topology, count: Count, nodes: bool) -> Tree:
     levels = " > ".join(topology.levels)
-    drawn = Tree(Text(f"{topology.name}  {_numbers(count)}\n{levels}"))
+    drawn = Tree(Text(f"{topology.title}  {_numbers(count)}\n{levels}"))
     _branch(drawn, count, nodes)
     return drawn
 

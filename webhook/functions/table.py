@@ -16,6 +16,7 @@ from webhook.functions.node_pools import POOL_FUNCTIONS
 from webhook.functions.numa import NUMA_FUNCTIONS
 from webhook.functions.pods import POD_FUNCTIONS
 from webhook.functions.qos import QOS_FUNCTIONS
+from webhook.functions.schedulers import SCHEDULER_FUNCTIONS
 from webhook.functions.workloads import WORKLOAD_FUNCTIONS
 from webhook.workloads.node_affinity import prefer, require
 
@@ -30,6 +31,7 @@ FUNCTIONS: Mapping[str, Function] = {
     **POD_FUNCTIONS,
     **POOL_FUNCTIONS,
     **QOS_FUNCTIONS,
+    **SCHEDULER_FUNCTIONS,
     **WORKLOAD_FUNCTIONS,
 }
 """Name in CEL → the function, the fewest and the most arguments."""

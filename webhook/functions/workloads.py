@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.schedulers import KUEUE
 from planner.model.topology import Topology
 from planner.request.levels import resolve
 from webhook.cel import Function
+from webhook.functions.schedulers import has_queue
 from webhook.workloads import Workload, read
 
 Json = Any
@@ -122,11 +124,11 @@ def level(cluster: Json, topology: Json, word: Json) -> str:
     return resolve(Topology("", tuple(str(level) for level in levels), aliases=aliases), word)
 
 
-def kueue_queues(gang: Json, params: Json) -> bool:
-    """`kueue.queues(gang, params)`: whether a workload is for Kueue to start.
+def kueue_queues(gang: Json, params: Json, cluster: Json) -> bool:
+    """`kueue.queues(gang, params, cluster)`: whether a workload is for Kueue to start.
 
-    It is where it carries a label of Kueue's, or where there is a default queue (`kueue-topology.queue`) and
-    it names neither a queue nor a scheduler of another system.
+    It is where it carries a label of Kueue's, or where its namespace has the default queue
+    (`kueue-topology.queue`) and it names neither a queue nor a scheduler of another system.
     """
     labels = gang["labels"]
     if any(name.startswith("kueue.x-k8s.io/") for name in labels):
@@ -134,7 +136,9 @@ def kueue_queues(gang: Json, params: Json) -> bool:
     data = (params or {}).get("data") or {}
     switched_on = str(data.get("kueue-topology.enabled", "true")).lower() != "false"
     default = str(data.get("kueue-topology.queue") or "") if switched_on else ""
-    return bool(default) and not gang["schedulers"] and not any(name in labels for name in _OTHER_QUEUES)
+    if not default or gang["schedulers"] or any(name in labels for name in _OTHER_QUEUES):
+        return False
+    return has_queue(cluster, params, KUEUE, f"{gang['namespace']}/{default}")
 
 
 _OTHER_QUEUES = ("kai.scheduler/queue", "runai/queue")
@@ -142,7 +146,7 @@ _OTHER_QUEUES = ("kai.scheduler/queue", "runai/queue")
 
 WORKLOAD_FUNCTIONS: Mapping[str, Function] = {
     "workload.places": Function(places, 1, 1),
-    "kueue.queues": Function(kueue_queues, 2, 2),
+    "kueue.queues": Function(kueue_queues, 3, 3),
     "kai.places": Function(kai_places, 1, 1),
     "topology.level": Function(level, 3, 3),
 }

@@ -330,7 +330,7 @@ def _labels(snapshot: Snapshot) -> list[CheckFinding]:
         levels = [level for level in topology.levels if level != HOSTNAME]
         members = [node for node in gpus if node.name in tree.index]
         bare = [node.name for node in members if not all(node.labels.get(level) for level in levels)]
-        subject = f"topology {topology.name}"
+        subject = f"topology {topology.name}" if topology.name else "levels of the nodes' labels"
         if not levels or not members:
             text = "no level above the host" if not levels else "no GPU node belongs to it"
             mend = "create a Topology, and label the nodes with where they stand"

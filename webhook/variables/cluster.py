@@ -1,13 +1,17 @@
 """What policies may know of the cluster: plain JSON, the CEL variable `cluster`.
 
-`known`: true, for there is one. `topologies`: name to levels; `aliases`: by topology, other names of levels
-with their label keys; `hostless`: topologies whose object does not list the hostname, which is added.
+`known`: true, for there is one. `topologies`: name to levels, "" where they come from the nodes' labels;
+`aliases`: by topology, other names of levels with their label keys; `hostless`: topologies whose object does
+not list the hostname, which is added.
 `levels`: every level key. `nodePools`: name to nodes, selector and topology.
 `largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
 when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
 (`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
 `gpuShare`: by product and GPU resource, what one GPU's share of its node is (`gpu_shares`). `domains`:
 every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their labels (`cluster_inventory`).
+`schedulers`: by schedulerName (Kueue by "kueue") what shows that it is there; `queues`: by system the queues
+of which something is known, Kueue's as NAMESPACE/NAME; `followed`: by system ("bayplan" is ours) the Topology
+objects that it follows, with their levels (`planner.manifests.schedulers`).
 `nodeKinds`: nodes grouped by what they give, to be handed on to functions (`planner.node.node_groups`).
 `numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`cluster_hardware`).
 """
@@ -21,6 +25,7 @@ from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import TopologyTree
 from planner.manifests.label_presets import NODE_POOL
+from planner.model.pod import DEFAULT_SCHEDULER
 from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL, Resources
 from planner.model.topology import Topology
 from planner.node.mig import profiles_of
@@ -176,6 +181,14 @@ def _mig(snapshot: Snapshot) -> dict[str, object]:
     }
 
 
+def _followed(snapshot: Snapshot) -> dict[str, object]:
+    """By system the Topology objects that it follows, each with its levels."""
+    topologies = snapshot.base.schedulers.topologies
+    return {
+        system: {name: list(levels) for name, levels in own.items()} for system, own in topologies.items()
+    }
+
+
 _Maker = Callable[[Snapshot], object]
 
 
@@ -195,6 +208,9 @@ _OF_NODES: dict[str, _Maker] = {
     "gpuNodes": lambda snapshot: gpu_nodes(snapshot.nodes.values()),
     "nodes": lambda snapshot: len(snapshot.nodes),
     "gpus": lambda snapshot: sum(_gpus(node.allocatable) for node in snapshot.nodes.values()),
+    "schedulers": lambda snapshot: {DEFAULT_SCHEDULER: "", **snapshot.base.schedulers.shown},
+    "queues": lambda snapshot: {s: sorted(names) for s, names in snapshot.base.schedulers.queues.items()},
+    "followed": _followed,
     **HARDWARE,
 }
 """Keys that stay the same as long as nodes, topologies and hardware do."""

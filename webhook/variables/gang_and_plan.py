@@ -34,6 +34,9 @@ NO_CLUSTER: Mapping[str, Any] = {
     "cliques": {},
     "limits": {},
     "migNodes": [],
+    "schedulers": {},
+    "queues": {},
+    "followed": {},
 }
 """What `cluster` is where nothing is known of one: the same keys, all empty."""
 

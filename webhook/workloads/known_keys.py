@@ -45,7 +45,16 @@ from webhook.workloads.options import (
 )
 from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
 from webhook.workloads.reader import OLD_SCOPE
-from webhook.workloads.topology_keys import BOTH, KEYS, OBJECT, SCOPES, Key, Meaning
+from webhook.workloads.topology_keys import (
+    BOTH,
+    KEYS,
+    OBJECT,
+    PREFERRED_LEVEL,
+    REQUIRED_LEVEL,
+    SCOPES,
+    Key,
+    Meaning,
+)
 
 Form = Literal["annotation", "label", "taint", "scheduling gate"]
 Use = Literal["read", "written", "read and written"]
@@ -89,6 +98,8 @@ _MEANINGS: Mapping[Meaning, str] = {
 
 _WRITTEN_BY_POLICIES = frozenset(
     (
+        REQUIRED_LEVEL,
+        PREFERRED_LEVEL,
         "kai.scheduler/topology",
         "kai.scheduler/topology-required-placement",
         "kai.scheduler/topology-preferred-placement",

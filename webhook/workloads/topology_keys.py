@@ -73,10 +73,28 @@ class Key:
 STRATEGIES = ("consolidated", "distributed", "balanced")
 
 
+KAI_TOPOLOGY = "kai.scheduler/topology"
+
+
+KAI_REQUIRED = "kai.scheduler/topology-required-placement"
+
+
+KAI_PREFERRED = "kai.scheduler/topology-preferred-placement"
+
+
+REQUIRED_LEVEL = "bayplan.dev/required-level"
+"""Our own word, for clusters without KAI; so is the next."""
+
+
+PREFERRED_LEVEL = "bayplan.dev/preferred-level"
+
+
 KEYS: tuple[Key, ...] = (
-    Key("kai.scheduler/topology", "topology"),
-    Key("kai.scheduler/topology-required-placement", "required"),
-    Key("kai.scheduler/topology-preferred-placement", "preferred"),
+    Key(KAI_TOPOLOGY, "topology"),
+    Key(KAI_REQUIRED, "required"),
+    Key(KAI_PREFERRED, "preferred"),
+    Key(REQUIRED_LEVEL, "required"),
+    Key(PREFERRED_LEVEL, "preferred"),
     Key("kai.scheduler/segment-size", "slice-size"),
     Key("kai.scheduler/segment-topology-required-placement", "slice"),
     Key("kai.scheduler/segment-topology-preferred-placement", "slice-preferred"),

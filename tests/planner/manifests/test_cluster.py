@@ -130,7 +130,7 @@ def test_without_a_topology_the_levels_come_from_the_labels():
         "nvidia.com/gpu.clique": "u.1",
     }
     (topology,) = snapshot_of(changed(NODE, "metadata.labels", labels)).topologies
-    assert topology.name == "inferred"
+    assert topology.name == ""
     assert [level.rsplit("/", 1)[-1] for level in topology.levels] == [
         "zone",
         "topology-block",

@@ -15,7 +15,7 @@ from planner.cluster.hardware_update import with_hardware
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.manifests.cluster import aliased
-from planner.manifests.label_presets import INFERRED, infer
+from planner.manifests.label_presets import infer
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.topology import Topology
@@ -122,5 +122,5 @@ class LiveSnapshot:
         return said == (former.topologies, former.base.links, former.base.settings)
 
     def _topologies(self) -> list[Topology]:
-        named = [topology for topology in self._fabric.topologies if topology.name != INFERRED]
+        named = [topology for topology in self._fabric.topologies if topology.name]
         return named or [aliased(infer(self._nodes.values()), self._fabric.settings)]
