@@ -104,7 +104,7 @@ def infer(nodes: Iterable[Node]) -> Topology:
         *source_levels,
         *((CLIQUE_LABEL,) if carried[CLIQUE_LABEL] else ()),
     ]
-    return Topology("", (*levels, HOSTNAME), source="inferred from labels")
+    return Topology("", (*levels, HOSTNAME), source="node labels")
 
 
 def _hand_made(carried: Counter[str]) -> list[str]:

@@ -14,7 +14,8 @@ from rich.text import Text
 from webhook.admission.environment import NAMESPACE
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.kube.api.client import connect
-from webhook.kube.doctor import CheckFinding, Patient, examine
+from webhook.kube.doctor import Patient, examine
+from webhook.kube.state.findings import CheckFinding
 from webhook.report import terminal
 
 EPILOG = """examples:

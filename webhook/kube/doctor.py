@@ -13,27 +13,23 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from certs.authority import CertificateError, read_bundle
-from planner.cluster.snapshot import Snapshot
 from planner.model.labels import RESERVED_TAINT
 from planner.model.resources import GPU
-from planner.model.topology import HOSTNAME
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.api.reflector import served_path
 from webhook.kube.ledger.commits import RESERVATIONS
 from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch
+from webhook.kube.state.findings import CheckFinding, findings_of
 from webhook.kube.state.gangs import NOTED, WATCHED
 from webhook.placement.taints import holder, reserved_taint_value
 from webhook.workloads.annotation_keys import PLACEMENT
-
-Grade = Literal["ok", "warn", "fail"]
-
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 
@@ -52,16 +48,6 @@ SLOW_SECONDS = 1.0
 
 
 APPLY = "kubectl apply -k manifests/"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckFinding:
-    """One line: what was looked at, how it is, and what to do about it ("" where nothing)."""
-
-    subject: str
-    grade: Grade
-    message: str
-    mend: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,42 +292,7 @@ async def _topology(patient: Patient) -> list[CheckFinding]:
     bad = [
         CheckFinding("objects", "warn", f"left out: {why}", "mend the object") for why in left_out.values()
     ]
-    return [*_labels(snapshot), *bad[:10]]
-
-
-def _labels(snapshot: Snapshot) -> list[CheckFinding]:
-    """Whether the GPU nodes carry the labels of the topologies' levels."""
-    gpus = [
-        node
-        for node in snapshot.nodes.values()
-        if any(amount and ("gpu" in name or "/mig-" in name) for name, amount in node.allocatable.items())
-    ]
-    if not gpus:
-        mend = "install the device plug-in, or wait for it"
-        return [CheckFinding("GPU nodes", "warn", f"none of {len(snapshot.nodes)} nodes offers GPUs", mend)]
-    found = [CheckFinding("GPU nodes", "ok", f"{len(gpus)} of {len(snapshot.nodes)} nodes offer GPUs")]
-    trees = snapshot.base.trees.values()
-    outside = [node.name for node in gpus if not any(node.name in tree.index for tree in trees)]
-    if outside:
-        text = f"{len(outside)} of {len(gpus)} GPU nodes are in no topology, as {outside[0]} is not"
-        found.append(CheckFinding("topologies", "warn", text, "label them with a topology's levels"))
-    for topology in snapshot.topologies:
-        tree = snapshot.base.trees[topology.name]
-        levels = [level for level in topology.levels if level != HOSTNAME]
-        members = [node for node in gpus if node.name in tree.index]
-        bare = [node.name for node in members if not all(node.labels.get(level) for level in levels)]
-        subject = f"topology {topology.name}" if topology.name else "levels of the nodes' labels"
-        if not levels or not members:
-            text = "no level above the host" if not levels else "no GPU node belongs to it"
-            mend = "create a Topology, and label the nodes with where they stand"
-            found.append(CheckFinding(subject, "warn", text, mend))
-        elif bare:
-            text = f"{len(bare)} of {len(members)} GPU nodes lack a level's label, as {bare[0]} does"
-            found.append(CheckFinding(subject, "warn", text, f"label them with {', '.join(levels)}"))
-        else:
-            text = f"{len(members)} GPU nodes in {len(levels)} levels ({topology.source})"
-            found.append(CheckFinding(subject, "ok", text))
-    return found
+    return [*findings_of(snapshot), *bad[:10]]
 
 
 async def _latency(patient: Patient) -> list[CheckFinding]:

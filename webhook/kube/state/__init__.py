@@ -1,6 +1,7 @@
 """What the watches know: the cluster, workloads and gangs, parameter objects.
 
 `cluster_watch` keeps nodes, pods and topologies, `live_snapshot` the planner's snapshot of them, changed
-rather than built anew; `workload_watch` keeps workloads, `gangs` (pure) tells who waits, runs and is done;
-`param_watch` keeps the parameters of policies. Begin with `cluster_watch`.
+rather than built anew; `scheduler_watch` keeps which schedulers are there; `workload_watch` keeps workloads,
+`gangs` (pure) tells who waits, runs and is done; `param_watch` keeps the parameters of policies; `findings`
+(pure) tells what the picture lacks. Begin with `cluster_watch`.
 """

@@ -118,7 +118,7 @@ class ClusterWatch(Watches):
                 api,
                 f"{one.resource}.{one.group}",
                 store,
-                find=partial(self._find, api, one),
+                find=partial(self.find, api, one),
                 query=one.query,
             )
             for one, store in zip((*EXTRAS, *GANGS), (*self._extras, *self._gangs), strict=True)
@@ -184,7 +184,7 @@ class ClusterWatch(Watches):
         self._picture.node_moved(key)
         self.news.set()
 
-    async def _find(self, api: Api, extra: Extra) -> str:
+    async def find(self, api: Api, extra: Extra) -> str:
         """The path of a resource, "" where there is none; whether there is one is part of the picture."""
         path = await served_path(api, extra.group, extra.resource)
         with self._lock:

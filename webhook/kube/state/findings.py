@@ -1,0 +1,84 @@
+"""What the picture of a cluster tells whoever installs Bayplan: schedulers, GPU nodes, topologies. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.schedulers import KAI
+from planner.model.topology import HOSTNAME
+
+Grade = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFinding:
+    """One line: what was looked at, how it is, and what to do about it ("" where nothing)."""
+
+    subject: str
+    grade: Grade
+    message: str
+    mend: str = ""
+
+
+def findings_of(snapshot: Snapshot) -> list[CheckFinding]:
+    """The schedulers that are there, and whether the GPU nodes carry the labels of the topologies' levels."""
+    return [_schedulers(snapshot), *_labels(snapshot)]
+
+
+def _schedulers(snapshot: Snapshot) -> CheckFinding:
+    """Which schedulers are there, by what each is known, with its queues and Topology objects."""
+    seen = snapshot.base.schedulers
+    if not seen.shown:
+        text = "only kube-scheduler is there, and nothing is written for another one"
+        return CheckFinding(
+            "schedulers", "ok", text, "name one in schedulers.present, if it is there all the same"
+        )
+    told = [f"{name} (by {sign}{_owned(snapshot, name)})" for name, sign in seen.shown.items()]
+    if KAI in seen.shown and not seen.queues.get(KAI):
+        mend = "create a Queue: KAI schedules nothing without"
+        return CheckFinding("schedulers", "warn", f"{', '.join(told)}; KAI has no Queue", mend)
+    return CheckFinding("schedulers", "ok", ", ".join(told))
+
+
+def _owned(snapshot: Snapshot, name: str) -> str:
+    seen = snapshot.base.schedulers
+    counts = (("queue", seen.queues.get(name)), ("Topology object", seen.topologies.get(name)))
+    words = [f"{len(own)} {word}{'' if len(own) == 1 else 's'}" for word, own in counts if own is not None]
+    return f"; {', '.join(words)}" if words else ""
+
+
+def _labels(snapshot: Snapshot) -> list[CheckFinding]:
+    """Whether the GPU nodes carry the labels of the topologies' levels."""
+    gpus = [
+        node
+        for node in snapshot.nodes.values()
+        if any(amount and ("gpu" in name or "/mig-" in name) for name, amount in node.allocatable.items())
+    ]
+    if not gpus:
+        mend = "install the device plug-in, or wait for it"
+        return [CheckFinding("GPU nodes", "warn", f"none of {len(snapshot.nodes)} nodes offers GPUs", mend)]
+    found = [CheckFinding("GPU nodes", "ok", f"{len(gpus)} of {len(snapshot.nodes)} nodes offer GPUs")]
+    trees = snapshot.base.trees.values()
+    outside = [node.name for node in gpus if not any(node.name in tree.index for tree in trees)]
+    if outside:
+        text = f"{len(outside)} of {len(gpus)} GPU nodes are in no topology, as {outside[0]} is not"
+        found.append(CheckFinding("topologies", "warn", text, "label them with a topology's levels"))
+    for topology in snapshot.topologies:
+        tree = snapshot.base.trees[topology.name]
+        levels = [level for level in topology.levels if level != HOSTNAME]
+        members = [node for node in gpus if node.name in tree.index]
+        bare = [node.name for node in members if not all(node.labels.get(level) for level in levels)]
+        subject = f"topology {topology.name}" if topology.name else "levels of the nodes' labels"
+        if not levels or not members:
+            text = "no level above the host" if not levels else "no GPU node belongs to it"
+            mend = "create a Topology, and label the nodes with where they stand"
+            found.append(CheckFinding(subject, "warn", text, mend))
+        elif bare:
+            text = f"{len(bare)} of {len(members)} GPU nodes lack a level's label, as {bare[0]} does"
+            found.append(CheckFinding(subject, "warn", text, f"label them with {', '.join(levels)}"))
+        else:
+            text = f"{len(members)} GPU nodes in {len(levels)} levels ({topology.source})"
+            found.append(CheckFinding(subject, "ok", text))
+    return found
