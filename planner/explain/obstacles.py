@@ -190,7 +190,7 @@ def _of_cluster(
     outside = total - len((view.plain or view.tree).nodes)
     known = {cause: count for cause, count in causes.items() if cause != FITS and count}
     if outside:
-        known[f"{OUTSIDE}{view.tree.topology.name}"] = outside
+        known[f"{OUTSIDE}{view.tree.topology.name or '(no label of any level)'}"] = outside
     return NodeCounts(
         total, dict(sorted(known.items(), key=lambda item: (-item[1], natural(item[0])))), shortages
     )

@@ -1,4 +1,4 @@
-"""What commands write and say where a scheduler, a queue or a Topology is not there, or not known to be there."""
+"""What commands write and say where a scheduler, a queue or a Topology is missing, or may be."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def test_in_a_cluster_without_kai_nothing_of_kais_is_written_and_one_line_says_s
     out, err = run("mutate", NODES)
     assert written(out) == {"scheduler": None}
     assert err == (
-        "Note: schedulerName kai-scheduler is not written, as nothing in the cluster shows that scheduler: no "
-        "object of its kinds, no CustomResourceDefinition, no pod. What would work, if it is there all the same: "
-        "the parameter schedulers.present: kai-scheduler\n"
+        "Note: schedulerName kai-scheduler is not written, as nothing in the cluster shows that scheduler: "
+        "no object of its kinds, no CustomResourceDefinition, no pod. "
+        "What would work, if it is there all the same: the parameter schedulers.present: kai-scheduler\n"
     )
 
 
