@@ -199,6 +199,7 @@ def watched(seen: SchedulersSeen, pods: Witnesses) -> SchedulersSeen:
         _shown(seen.shown, pods),
         {system: seen.queues.get(system, frozenset()) for system in (KAI, KUEUE)},
         {system: seen.topologies.get(system, {}) for system in (KAI, KUEUE, BAYPLAN)},
+        watched=True,
     )
 
 

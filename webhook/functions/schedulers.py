@@ -39,8 +39,6 @@ def has_queue(cluster: Json, params: Json, name: Json, queue: Json) -> bool:
     Kueue's are called NAMESPACE/NAME. True too where nothing is known of a system's queues: cluster files
     hold none where nobody asked for them.
     """
-    if not present(cluster, params, name):
-        return False
     queues = cluster["queues"].get(name)
     return queues is None or name in _forced(params) or queue in queues
 

@@ -9,6 +9,7 @@ when empty. `resources`: for each resource the most that one node has. `mig`: by
 (`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
 `gpuShare`: by product and GPU resource, what one GPU's share of its node is (`gpu_shares`). `domains`:
 every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their labels (`cluster_inventory`).
+`watched`: what is not in the picture is not in the cluster, while files hold what somebody asked for.
 `schedulers`: by schedulerName (Kueue by "kueue") what shows that it is there; `queues`: by system the queues
 of which something is known, Kueue's as NAMESPACE/NAME; `followed`: by system ("bayplan" is ours) the Topology
 objects that it follows, with their levels (`planner.manifests.schedulers`).
@@ -208,6 +209,7 @@ _OF_NODES: dict[str, _Maker] = {
     "gpuNodes": lambda snapshot: gpu_nodes(snapshot.nodes.values()),
     "nodes": lambda snapshot: len(snapshot.nodes),
     "gpus": lambda snapshot: sum(_gpus(node.allocatable) for node in snapshot.nodes.values()),
+    "watched": lambda snapshot: snapshot.base.schedulers.watched,
     "schedulers": lambda snapshot: {DEFAULT_SCHEDULER: "", **snapshot.base.schedulers.shown},
     "queues": lambda snapshot: {s: sorted(names) for s, names in snapshot.base.schedulers.queues.items()},
     "followed": _followed,

@@ -34,6 +34,7 @@ NO_CLUSTER: Mapping[str, Any] = {
     "cliques": {},
     "limits": {},
     "migNodes": [],
+    "watched": False,
     "schedulers": {},
     "queues": {},
     "followed": {},

@@ -101,7 +101,7 @@ def test_a_topology_of_kais_is_enough_and_the_queue_that_is_assumed_is_told(run:
         "scheduler": "kai-scheduler",
     }
     assert err == (
-        "Note: assumed to be there, as no Queue is among the cluster's objects: KAI's queue default-queue\n"
+        "Note: assumed to be there, as the cluster's objects do not tell: KAI's queue default-queue\n"
     )
 
 
