@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
+from planner.cluster.hardware_update import with_hardware
+from planner.manifests.schedulers import watched, witnesses
 from planner.model.errors import InputError, Where
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
@@ -72,6 +75,9 @@ def run_case(case: Case, policies: PolicySet) -> ExpectedOutcome:
     snapshot = None
     if case.cluster is not None:
         snapshot = read_cluster((f"{name} (cluster of {case.name!r})", item) for item in case.cluster)
+        if case.watched:
+            seen = watched(snapshot.base.schedulers, witnesses(snapshot.bound))
+            snapshot = with_hardware(snapshot, replace(snapshot.base, schedulers=seen))
     around = Environment.of_objects(case.cluster or ())
     decision = decide(case.request, policies, snapshot, "mutate", around)
     response = decision.response

@@ -48,6 +48,7 @@ class Case:
     """One case. `about` names the policies it is a case of, () for all that stand in its folder.
 
     `cluster`: what the cluster holds, None where the case has none (policies that need one are left out).
+    `watched`: what is not among its objects is not there, as in a cluster that is watched.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Case:
     params: Objects
     cluster: Objects | None
     expect: Expectation
+    watched: bool = False
 
     def with_params(self, policies: PolicySet) -> PolicySet:
         """The set with the case's parameter objects, each in place of one of the same kind and name."""
@@ -133,6 +135,7 @@ def _read_case(row: Fields, resolve: Resolve) -> Case | None:
         params=_objects(row, "params", resolve) or (),
         cluster=_objects(row, "cluster", resolve),
         expect=_expectation(row, row.child("expect")),
+        watched=bool(row.flag("watched")),
     )
     row.done()
     if subject is None:
