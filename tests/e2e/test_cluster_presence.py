@@ -1,0 +1,175 @@
+"""A real cluster without KAI: pods go to kube-scheduler and start. With KAI's kinds its keys come too.
+
+On a control plane of its own, whose API server knows no kind of any other scheduler at first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.api import Json
+from tests.e2e.binaries import ROOT, find
+from tests.e2e.controlplane import ControlPlane
+from tests.e2e.fleet import Fleet, namespace
+from tests.e2e.hook import bayplan
+from tests.e2e.kube_ledgers import install
+from tests.e2e.kubectl import Kubectl, Said
+from tests.e2e.kubelet import Kubelet
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import GPU, RACK, Replicas, nodes, racks_of
+from tests.e2e.stage import Cluster
+
+PODS = "/api/v1/namespaces/research/pods"
+TOPOLOGY, *NODES = nodes(2, 2)
+QUEUES = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: queues.scheduling.run.ai}
+spec:
+  group: scheduling.run.ai
+  scope: Cluster
+  names: {kind: Queue, listKind: QueueList, plural: queues, singular: queue}
+  versions:
+    - name: v2
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, properties: {priority: {type: integer}, parentQueue: {type: string}}}
+"""
+
+
+def job(name: str) -> Json:
+    """Two whole nodes, without a word on where."""
+    container = {
+        "name": "train",
+        "image": "busybox",
+        "resources": {"limits": {"cpu": "4", "memory": "8Gi", GPU: 8}},
+    }
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec = {"parallelism": 2, "completions": 2, "completionMode": "Indexed", "template": template}
+    metadata = {"name": name, "namespace": "research"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def queue(name: str) -> Json:
+    """A Queue of KAI's."""
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"priority": 100},
+    }
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """An API server with Bayplan's own kinds, two racks of two nodes, and the replicas that it calls."""
+    programs, folder = find(), tmp_path_factory.mktemp("presence")
+    plane = ControlPlane(programs, folder)
+    plane.start()
+    try:
+        kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
+        install(kubectl)
+        namespace(plane.api, "research")
+        Fleet(plane.api).make(NODES)
+        replicas = Replicas(plane.api, plane.kubeconfig, folder)
+        replicas.start()
+        try:
+            replicas.configure()
+            with Kubelet(plane.api) as kubelet:
+                yield Cluster(plane.api, kubectl, kubelet)
+        finally:
+            replicas.stop()
+    finally:
+        plane.stop()
+
+
+def apply(cluster: Cluster, *objects: Json, options: tuple[str, ...] = ()) -> Said:
+    """`kubectl apply` must succeed."""
+    said = cluster.kubectl("apply", "-f", "-", *options, text=yaml.safe_dump_all(objects))
+    assert said.status == 0, said.err
+    return said
+
+
+def previewed(cluster: Cluster) -> Json:
+    """A Job as it would be stored now."""
+    return apply(cluster, job("preview"), options=("--dry-run=server", "-o", "yaml")).object
+
+
+def scheduler(obj: Json) -> str:
+    """The schedulerName in a Job's template."""
+    return str(obj["spec"]["template"]["spec"]["schedulerName"])
+
+
+def told(cluster: Cluster) -> Json:
+    """What the doctor says of schedulers."""
+    found = json.loads(
+        bayplan("doctor", "--kubeconfig", str(cluster.kubectl.kubeconfig), "-o", "json", statuses=(0, 1))
+    )
+    return next(one for one in found if one["subject"] == "schedulers")
+
+
+def test_without_kai_a_gpu_job_runs_on_the_default_scheduler(bare: Cluster) -> None:
+    """Its pods are bound in the planned rack; nothing on them, or in the book, names what is not there."""
+    said = apply(bare, job("first"))
+    assert said.warnings == []
+    stored = bare.api.get("/apis/batch/v1/namespaces/research/jobs/first")
+    assert scheduler(stored) == "default-scheduler"
+    assert not [key for key in stored["metadata"].get("annotations", {}) if "kai" in key]
+    assert "kai.scheduler/queue" not in stored["metadata"].get("labels", {})
+    wait_until(lambda: len(racks_of(bare.api.items(PODS))) == 1, "both pods in one rack")
+    wait_until(lambda: all(pod["spec"].get("nodeName") for pod in bare.api.items(PODS)), "two bound pods")
+    shown = bare.kubectl("get", "reservations", "-o", "wide").out + yaml.safe_dump(stored)
+    assert "inferred" not in shown
+    note = json.loads(stored["metadata"]["annotations"]["bayplan.dev/placement"])
+    assert (note["topology"], note["level"]) == ("", RACK)
+    assert told(bare)["message"] == "only kube-scheduler is there, and nothing is written for another one"
+
+
+def test_once_kai_is_there_the_next_job_is_kais(bare: Cluster) -> None:
+    """Its kinds are served, it has a Topology and a queue; Bayplan is not restarted."""
+    assert scheduler(previewed(bare)) == "default-scheduler"
+    crds = Path(ROOT / "tests" / "e2e" / "crds" / "topologies.kai.scheduler.yaml").read_text()
+    apply(bare, yaml.safe_load(crds), yaml.safe_load(QUEUES))
+    wait_until(lambda: scheduler(previewed(bare)) == "kai-scheduler", "KAI's kinds are noticed", 60)
+    assert "kai.scheduler/queue" not in previewed(bare)["metadata"].get("labels", {})
+    assert "kai.scheduler/topology" not in previewed(bare)["metadata"]["annotations"]
+
+    apply(bare, queue("default-queue"), TOPOLOGY)
+
+    def is_kais() -> bool:
+        """All that KAI reads is there."""
+        metadata = previewed(bare)["metadata"]
+        annotations = metadata["annotations"]
+        return (
+            metadata.get("labels", {}).get("kai.scheduler/queue") == "default-queue"
+            and annotations.get("kai.scheduler/topology") == "racks"
+            and annotations["kai.scheduler/topology-preferred-placement"] == RACK
+            and annotations["kai.scheduler/batch-min-member"] == "2"
+        )
+
+    wait_until(is_kais, "queue and Topology are noticed", 60)
+    assert told(bare)["message"].endswith("; 1 queue, 1 Topology object)")
+
+
+def test_a_queue_that_goes_is_told_to_the_next_user(bare: Cluster) -> None:
+    """With those that are left, as a warning of kubectl."""
+    apply(bare, queue("training"))
+    assert bare.kubectl("delete", "queues.scheduling.run.ai", "default-queue").status == 0
+
+    def warned() -> bool:
+        """What kubectl shows with the Job."""
+        said = apply(bare, job("later"), options=("--dry-run=server",))
+        return any(
+            "KAI has no queue default-queue" in one and "There are training." in one for one in said.warnings
+        )
+
+    wait_until(warned, "the queue is missed", 60)
