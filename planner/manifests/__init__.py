@@ -3,6 +3,7 @@
 - `cluster`: a whole cluster: nodes, pods, topologies, slices, limits, settings
 - `pod`, `pod_affinity`, `numa`, `gpu_sharing`, `devices`: the fields of a pod's spec
 - `topology`, `label_presets`, `topology_proposal`: Topology objects, and topologies inferred from labels
+- `schedulers`: which scheduling systems are there, with their queues and topologies
 - `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas
 - `reservation`: a Reservation, read and written
 - `fields`: typed fields of untyped objects; invalid input is an `InputError` that names the field

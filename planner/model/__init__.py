@@ -3,6 +3,7 @@
 - `podgroup`: the request: a gang with its PodSets; `pod`: the shape of one pod; `claim_spec`: a claim
 - `answer`: the answer; `reservation`: what a gang holds, and the book of all reservations
 - `node`, `topology`, `labels`, `settings`: what the API server and the administrator define
+- `schedulers`: which scheduling systems a cluster has
 - `pod_class`: equal pods as one class, which `request` makes and `node` packs
 - `quantity`, `natural_order`, `errors`, `work_budget`: numbers, sorting, invalid input, search budgets
 
