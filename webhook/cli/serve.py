@@ -205,7 +205,9 @@ async def _serve(args: argparse.Namespace) -> int:
             side.certificates = _in_secret(args, side)
         tls = side.certificates or files
         side.follow(policies.current)
-        webhook = _webhook(args, Service(policies, side.ledger, side))
+        service = Service(policies, side.ledger, side)
+        side.queue.in_force = service.settings
+        webhook = _webhook(args, service)
         if side.recoveries is not None:
             webhook.metrics.registry.register(side.recoveries)
         side.reports = report_writer(side, lambda: policies.current.revision)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ class ClusterRuntime:
         api = await connect(kubeconfig, in_cluster=in_cluster, account=account)
         access = asking(api, asyncio.get_running_loop())
         watch = ClusterWatch(api)
-        queue, parameters = QueueWatch(api, watch.news.set), ParametersWatch(api, namespace)
+        queue = QueueWatch(api, watch.news.set)
+        parameters = ParametersWatch(api, namespace, queue.rechosen)
         side = cls(api, watch, KubeLedger(api), queue, ParamsWatch(api), parameters, access)
         side.taints, side.settings = taints, settings
         await side.watch.start()
@@ -89,7 +91,7 @@ class ClusterRuntime:
             fence = NodeTaints(api) if taints else None
             controller = Controller(api, side.watch, side.queue, side.ledger, outcomes, fence=fence)
             side.recoveries = controller.recoveries
-            leader = Leader(api, namespace, controller.lead)
+            leader = Leader(api, namespace, partial(_led_as_chosen, parameters, controller))
             side.election = asyncio.create_task(leader.run())
         return side
 
@@ -149,6 +151,7 @@ class ClusterRuntime:
     def follow(self, policies: PolicySet) -> None:
         """Watch the kinds of which these policies take parameters."""
         self.params.follow(policies)
+        self.queue.rechosen()  # parameters may lie beside the policies too
 
     def problem(self) -> str:
         """What is broken now: the picture or the book may be older than they should be."""
@@ -166,3 +169,9 @@ class ClusterRuntime:
         watches = (self.watch, self.ledger, self.queue, self.params, self.parameters)
         read = next((said for watch in watches if (said := watch.waiting())), "")
         return read or (self.certificates.waiting() if self.certificates else "")
+
+
+async def _led_as_chosen(parameters: ParametersWatch, controller: Controller) -> None:
+    """Lead, but not before it is known what gangs hold by default."""
+    await parameters.synced()
+    await controller.lead()

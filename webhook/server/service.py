@@ -22,6 +22,7 @@ from webhook.admission.decision import Decision, Phase, decide, in_mode
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
 from webhook.admission.parameters import NO_PARAMETERS
+from webhook.admission.settings import Settings
 from webhook.placement.hold import hold_of
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore
@@ -144,6 +145,10 @@ class Service:
         """The policies that answer now, and what the cluster gives to their decisions, with parameters."""
         policies = self.policies.current
         return policies, self.parameters.in_force(self.cluster.environment(), policies)
+
+    def settings(self) -> Callable[[str], Settings]:
+        """Those that answer now, by namespace."""
+        return self.surroundings()[1].settings
 
     def in_force(self) -> dict[str, Any]:
         """The settings that answer now, for people."""

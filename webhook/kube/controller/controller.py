@@ -154,6 +154,7 @@ class Controller:
         assert picture is not None, "the watch is synced"
         kinds = frozenset(row.name for row in WATCHED)
         book = await self._ledger.book(now)
+        picture = self._queue.in_force()("").of(picture)
         works, pods = self._queue.works(), self._queue.unbound()
         world = rules.World(picture.with_book(book), works, pods, kinds, self._seen, now)
         self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}

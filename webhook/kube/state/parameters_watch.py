@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from planner.model.errors import Where
 from webhook.kube.api.client import Api, Json
@@ -15,10 +16,11 @@ from webhook.policy.engine.parameters import PARAMETERS
 class ParametersWatch(Watches):
     """`start` it, and `close` it after use."""
 
-    def __init__(self, api: Api, namespace: str) -> None:
-        """`namespace`: Bayplan's own. A ConfigMap of that name in another one is a tenant's, and not seen."""
+    def __init__(self, api: Api, namespace: str, stirred: Callable[[], None]) -> None:
+        """`namespace`: Bayplan's own. A ConfigMap of that name in another one is a tenant's, and not seen.
+        `stirred` is called after each change."""
         self._key = f"{namespace}/{PARAMETERS}"
-        self._store: Store[Json] = Store(_config_map, "ConfigMap", _nobody, threading.Lock())
+        self._store: Store[Json] = Store(_config_map, "ConfigMap", lambda _: stirred(), threading.Lock())
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         query = {"fieldSelector": f"metadata.name={PARAMETERS}"}
         super().__init__([Reflector(api, path, self._store, query=query)])
@@ -31,7 +33,3 @@ class ParametersWatch(Watches):
 def _config_map(item: Json, _: Where) -> Json:
     """Items of a list carry neither apiVersion nor kind."""
     return {"apiVersion": "v1", "kind": "ConfigMap", **item}
-
-
-def _nobody(_: str) -> None:
-    """Each decision asks for what is there."""

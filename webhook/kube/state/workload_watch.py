@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from planner.model.errors import Where
+from planner.model.podgroup import PodGroup
+from webhook.admission.settings import Settings, default_settings
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.api.store import Store
@@ -43,6 +46,8 @@ class QueueWatch(Watches):
         for row, store in zip(WATCHED, self._works, strict=True):
             self._by_kind.setdefault(row.name, []).append(store)
         self._pods: Store[Unbound] = Store(unbound_from, "Pod", self._changed, self._lock)
+        self.in_force: Callable[[], Callable[[str], Settings]] = lambda: default_settings
+        """Gives the settings now, by namespace: stored gangs are read with what they hold by default."""
         self._changes = 0
         self._known: tuple[int, tuple[WaitingGang, ...]] = (-1, ())
         """The queue, and after how many changes it was worked out."""
@@ -56,12 +61,20 @@ class QueueWatch(Watches):
     def works(self) -> tuple[Work, ...]:
         """The workloads that are gangs, or stand between a gang and its pods."""
         with self._lock:
-            return tuple(work for store in self._works for work in store.items.values())
+            works = tuple(work for store in self._works for work in store.items.values())
+        as_chosen = _as_chosen(self.in_force())
+        return tuple(replace(work, gangs=tuple(map(as_chosen, work.gangs))) for work in works)
 
     def unbound(self) -> tuple[Unbound, ...]:
         """The pods that no scheduler has bound."""
         with self._lock:
-            return tuple(self._pods.items.values())
+            pods = tuple(self._pods.items.values())
+        as_chosen = _as_chosen(self.in_force())
+        return tuple(replace(pod, group=as_chosen(pod.group)) if pod.group else pod for pod in pods)
+
+    def rechosen(self) -> None:
+        """The settings have changed."""
+        self._changed("")
 
     def queue(self) -> tuple[WaitingGang, ...]:
         """Who waits, in order; whether one holds a place by now the book knows. Safe in any thread."""
@@ -123,3 +136,8 @@ class QueueWatch(Watches):
     def _changed(self, _: str) -> None:
         self._changes += 1
         self._stirred()
+
+
+def _as_chosen(settings: Callable[[str], Settings]) -> Callable[[PodGroup], PodGroup]:
+    """A gang with what it holds by the settings of its namespace, where it does not say."""
+    return lambda group: settings(group.name.partition("/")[0]).reserve.of(group)

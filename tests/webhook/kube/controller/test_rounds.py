@@ -17,6 +17,7 @@ from tests.builders import gang, racks
 from tests.webhook.kube.ledger.api_server import ApiServer, Client
 from tests.webhook.kube.ledger.replicas import started
 from tests.webhook.kube.worlds import work
+from webhook.admission.settings import Settings, default_settings
 from webhook.kube.controller.controller import Controller
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.ledger.ledger import KubeLedger
@@ -39,6 +40,10 @@ class Seen:
     def snapshot(self) -> Snapshot:
         """The cluster."""
         return self.cluster
+
+    def in_force(self) -> Callable[[str], Settings]:
+        """Nobody chose any settings."""
+        return default_settings
 
     def works(self) -> tuple[Work, ...]:
         """The workloads."""

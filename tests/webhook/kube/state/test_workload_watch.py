@@ -8,6 +8,7 @@ from typing import Any
 
 from planner.ledger.sqlite import SqliteLedger
 from tests.webhook.workloads import objects as o
+from webhook.admission.settings import Settings
 from webhook.cli.inputs import policy_store
 from webhook.kube.api.client import Event
 from webhook.kube.state.gangs import WATCHED
@@ -15,6 +16,8 @@ from webhook.kube.state.workload_watch import QueueWatch
 from webhook.server.cluster_source import NoCluster
 from webhook.server.service import Service
 from webhook.wire.request import from_object
+from webhook.workloads.annotation_keys import PLACEMENT
+from webhook.workloads.options import ReserveDefaults
 
 Json = dict[str, Any]
 
@@ -83,3 +86,30 @@ def test_a_pod_waits_until_its_owner_was_seen(tmp_path: Any) -> None:
         request = from_object(pod, uid="uid", namespace="team")
         assert asyncio.run(service.answer(request, "mutate")).response.allowed
     assert cluster.looks == ["team/Job/demo"] * 3
+
+
+def test_a_gang_that_waits_is_read_with_what_it_holds_by_the_settings_of_its_namespace() -> None:
+    """Of the settings as they are now; what a workload says itself counts before them."""
+    says = o.annotated(o.JOB, {"bayplan.dev/reserve": "domain"})
+    silent, loud = watch_of(o.JOB), watch_of(says)
+    none = Settings(reserve=ReserveDefaults("none"))
+    chosen = {"team": Settings(reserve=ReserveDefaults("nodes"))}
+
+    def reserves(watch: QueueWatch) -> list[str]:
+        watch.in_force = lambda: lambda namespace: chosen.get(namespace, none)
+        return [group.reserve for work in watch.works() for group in work.gangs]
+
+    assert (reserves(silent), reserves(loud)) == (["nodes"], ["domain"])
+    chosen.clear()
+    assert (reserves(silent), reserves(loud)) == (["none"], ["domain"])
+
+
+def test_the_queue_is_worked_out_anew_when_the_settings_change() -> None:
+    """And the controller is told that there is news."""
+    queued = o.annotated(o.changed(o.JOB, ("spec", "suspend"), False), {PLACEMENT: '{"decision": "queued"}'})
+    watch = watch_of(queued)
+    watch.in_force = lambda: lambda namespace: Settings(reserve=ReserveDefaults("nodes"))
+    assert [gang.group.reserve for gang in watch.queue()] == ["nodes"]
+    watch.in_force = lambda: lambda namespace: Settings(reserve=ReserveDefaults("none"))
+    watch.rechosen()
+    assert [gang.group.reserve for gang in watch.queue()] == ["none"]
