@@ -15,11 +15,13 @@ from tests.e2e.api import Json
 from tests.e2e.conftest import policy_set
 from tests.e2e.fleet import Fleet
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import GPU, nodes
+from tests.e2e.replicas import GPU, job, nodes, reservations
 from tests.e2e.rollout import SYSTEM, Rollout
 from tests.e2e.stage import Cluster
 
 NAME = "bayplan-parameters"
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+PODS = "/api/v1/namespaces/research/pods"
 SOON = 5.0
 """Seconds in which a change counts in every replica; a watch tells it in milliseconds."""
 
@@ -164,3 +166,27 @@ def test_keys_of_a_namespace_that_does_not_exist_are_a_warning(rollout: Rollout)
         lambda: all(detail["settings"]["warnings"] == expected for detail in told(rollout)), "it", SOON
     )
     assert not problems(rollout)
+
+
+def test_a_gang_that_is_let_in_later_holds_what_the_settings_of_its_namespace_say(rollout: Rollout) -> None:
+    """The controller reads it as decisions do; a reservation from before the change stays as it is."""
+    first, second = f"{JOBS}/first", f"{JOBS}/second"
+    try:
+        rollout.api.create(JOBS, job("first", 2))
+        wait_until(lambda: held(rollout) == {"first": "domain"}, "the first to hold the rack", 30)
+        choose(rollout, namespace__research__reserve__default="nodes")
+        wait_until(lambda: calls(rollout, "research") == {True}, "every replica to answer", SOON)
+        rollout.api.create(JOBS, job("second", 2, gpus=4))
+        wait_until(lambda: rollout.api.items(PODS, labelSelector="job-name=second"), "its gated pods", 30)
+        assert held(rollout) == {"first": "domain"}
+        rollout.api.delete(first)
+        wait_until(lambda: held(rollout) == {"second": "nodes"}, "the second to be let in", 60)
+    finally:
+        rollout.api.delete(first)
+        rollout.api.delete(second)
+        wait_until(lambda: not held(rollout), "the reservations to go", 60)
+
+
+def held(rollout: Rollout) -> dict[str, str]:
+    """How each Job of research holds its place."""
+    return {gang.rpartition("/")[2]: item["spec"]["mode"] for gang, item in reservations(rollout.api).items()}

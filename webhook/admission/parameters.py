@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from webhook.admission.setting_keys import SETTING_KEYS
@@ -27,6 +28,7 @@ from webhook.policy.engine.parameters import (
     scope_fault,
     texts,
 )
+from webhook.workloads.options import MODE
 
 Json = Mapping[str, Any]
 
@@ -101,14 +103,23 @@ class Parameters:
         }
 
     def warnings(self, namespaces: Mapping[str, Json]) -> list[str]:
-        """What has no effect, though nothing is wrong with it: keys of namespaces that do not exist."""
+        """What has no effect, though nothing is wrong with it: keys of namespaces that do not exist, and
+        modes of namespaces that say theirs by a label."""
         if not namespaces:  # without a cluster none is known
             return []
-        absent = [namespace for namespace in sorted(self.texts.scoped) if namespace not in namespaces]
-        return [
-            f"namespace.{namespace}.{min(self.texts.scoped[namespace])}: there is no namespace {namespace}"
-            for namespace in absent[:MOST_TOLD]
-        ]
+        odd = (self._odd(name, namespaces.get(name)) for name in sorted(self.texts.scoped))
+        return list(islice(filter(None, odd), MOST_TOLD))
+
+    def _odd(self, name: str, namespace: Json | None) -> str:
+        own = self.texts.scoped[name]
+        if namespace is None:
+            return f"namespace.{name}.{min(own)}: there is no namespace {name}"
+        metadata = namespace.get("metadata")
+        labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+        label = labels.get(MODE) if isinstance(labels, Mapping) else None
+        if label is None or own.get("mode") in (None, label):
+            return ""
+        return f"namespace.{name}.mode: has no effect, the namespace has the label {MODE}: {label}"
 
     def origin(self, key: str) -> str:
         """The source that says what a key (with its namespace, where it has one) is; "" where none does."""

@@ -156,7 +156,7 @@ metadata: {name: b}
 spec: {policyName: p, validationActions: [Deny], paramRef: {name: limit, parameterNotFoundAction: Deny}}
 """
     own = {**config_map("ml", most="1"), "metadata": {"name": "limit", "namespace": "ml"}}
-    environment = Environment.of_objects([own, config_map(SYSTEM, mode="audit")])
+    environment = Environment.of_objects([own, config_map(SYSTEM, reserve__default="nodes")])
     using = load([("policy.yaml", policy)])
     allowed = [
         decide(from_object(pod(namespace)), using, None, "validate", environment).response.allowed
@@ -221,6 +221,21 @@ def test_a_namespace_that_does_not_exist_is_a_warning() -> None:
     assert parameters.warnings({"ml": {}}) == ["namespace.gone.mode: there is no namespace gone"]
     assert not parameters.warnings({"gone": {}})
     assert not parameters.warnings({}), "offline, where no Namespace is known, none is missing"
+
+
+@pytest.mark.parametrize(("label", "warnings"), [(None, 0), ("off", 0), ("enforce", 1)])
+def test_a_mode_that_contradicts_the_label_of_the_namespace_is_a_warning(
+    label: str | None, warnings: int
+) -> None:
+    """The label counts."""
+    parameters, problems = read_parameters(policies(), config_map(SYSTEM, namespace__ml__mode="off"))
+    labels = {"bayplan.dev/mode": label} if label else {}
+    said = parameters.warnings({"ml": {"metadata": {"name": "ml", "labels": labels}}})
+    assert not problems
+    assert len(said) == warnings
+    assert all(
+        "has no effect, the namespace has the label bayplan.dev/mode: enforce" in text for text in said
+    )
 
 
 @pytest.mark.parametrize("data", [None, [], "text", {"mode": None}, {"mode": ["audit"]}, {3: True}])
