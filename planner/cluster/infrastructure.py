@@ -39,7 +39,7 @@ NO_TOPOLOGY = Topology("", (HOSTNAME,), source="none")
 """The topology of a cluster that has none: its nodes are hosts without any domain above them."""
 
 
-_TOLERATING = ("cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup")
+TOLERATING = ("cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup")
 """Labels of nodes in clusters whose provider runs the ExtendedResourceToleration plugin."""
 
 
@@ -206,7 +206,7 @@ class Infrastructure:
         if self.resources_tolerated is not None:
             return self.resources_tolerated
         seen = islice(self.nodes.values(), _SEEN)
-        return any(label in node.labels for node in seen for label in _TOLERATING)
+        return any(label in node.labels for node in seen for label in TOLERATING)
 
     def as_told(self, pools: Iterable[GrowingPool], tolerated: bool | None) -> Infrastructure:
         """The same nodes with what an administrator says of them, as in `Snapshot.as_told`."""

@@ -1,7 +1,8 @@
 """Kubernetes objects read into the planner's records, and Reservations written as objects.
 
-- `cluster`: a whole cluster: nodes, pods, topologies, slices, limits, settings
-- `pod`, `pod_affinity`, `numa`, `gpu_sharing`, `devices`: the fields of a pod's spec
+- `cluster`: a whole cluster: nodes, pods, topologies, slices, limits, settings; `node`: one node
+- `pod`, `pod_affinity`, `host_ports`, `numa`, `gpu_sharing`, `devices`: the fields of a pod's spec
+- `volumes`: PersistentVolumes, their claims and classes; `growth`: node pools that may grow
 - `topology`, `label_presets`, `topology_proposal`: Topology objects, and topologies inferred from labels
 - `schedulers`: which scheduling systems are there, with their queues and topologies
 - `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas

@@ -31,7 +31,8 @@ from planner.manifests.gpu_sharing import shared_by
 from planner.manifests.growth import STATUS_CONFIG, pool_from, status_groups
 from planner.manifests.host_ports import host_ports
 from planner.manifests.label_presets import infer
-from planner.manifests.numa import alignment_of, check_labels, numa_from
+from planner.manifests.node import node_from
+from planner.manifests.numa import alignment_of, numa_from
 from planner.manifests.pod import effective_request
 from planner.manifests.pod_affinity import terms_of
 from planner.manifests.reservation import reservation_from
@@ -39,27 +40,18 @@ from planner.manifests.schedulers import SchedulerSigns, is_sign, schedulers_of,
 from planner.manifests.settings import KNOWN, bounds_from, quota_from, with_config
 from planner.manifests.topology import links_of, topology_from
 from planner.manifests.volumes import storage_from
-from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.growth import GrowingPool, NodeGroup
 from planner.model.host_ports import port_labels
-from planner.model.labels import RESERVED_TAINT, Taint
 from planner.model.node import Node
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm
 from planner.model.reservation import Reservation
-from planner.model.resources import MIG_PREFIX
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Link, Topology
 from planner.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
 from planner.node.topology_manager import NumaNode
 
 RESERVATION_KEY = "bayplan.dev/reservation"
-
-
-MIG_STATE = "nvidia.com/mig.config.state"
-
-
-DEFAULT_PODS = 110
 
 
 SOURCES = ("kai.scheduler", "bayplan.dev", "kueue.x-k8s.io")
@@ -183,46 +175,6 @@ def _read_node(objects: _ClusterObjects, item: Mapping[str, object], where: Wher
             f"two nodes have this name (the other is in {first.file})", where.at("metadata.name")
         )
     objects.nodes[node.name] = (node, where)
-
-
-def node_from(item: Mapping[str, object], where: Where) -> Node:
-    """A node; without a pod limit it gets the kubelet's default, 110.
-
-    Raises `InputError` for malformed labels, taints, conditions or quantities.
-    """
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
-    spec = mapping(item.get("spec"), where.at("spec"))
-    status = mapping(item.get("status"), where.at("status"))
-    labels = texts(metadata.get("labels"), where.at("metadata.labels"))
-    check_labels(labels, where)
-    offers = "allocatable" if status.get("allocatable") is not None else "capacity"
-    amounts = quantity.amounts(status.get(offers), where.at(f"status.{offers}"), up=False)
-    amounts.setdefault("pods", DEFAULT_PODS)
-    settled = labels.get(MIG_STATE, "success") == "success"
-    pending = {} if settled else {k: v for k, v in amounts.items() if k.startswith(MIG_PREFIX)}
-    return Node(
-        name=text(metadata.get("name"), where.at("metadata.name")),
-        labels=labels,
-        allocatable={k: v for k, v in amounts.items() if k not in pending},
-        taints=_taints(spec, where),
-        cordoned=spec.get("unschedulable") is True,
-        ready=_ready(status, where),
-        pending=pending,
-    )
-
-
-def _taints(spec: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
-    result: list[Taint] = []
-    for index, taint in enumerate(maps(spec.get("taints"), where.at("spec.taints"))):
-        place = where.at(f"spec.taints[{index}]")
-        effect = text(taint.get("effect"), place)
-        result.append(Taint(text(taint.get("key"), place), text(taint.get("value"), place), effect))
-    return tuple(taint for taint in result if taint.key != RESERVED_TAINT)
-
-
-def _ready(status: Mapping[str, object], where: Where) -> bool:
-    conditions = maps(status.get("conditions"), where.at("status.conditions"))
-    return all(c.get("status") == "True" for c in conditions if c.get("type") == "Ready")
 
 
 def _read_pod(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:

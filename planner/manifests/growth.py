@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import yaml
 
 from planner.manifests.fields import integer, mapping, maps, strings, text, texts
+from planner.manifests.node import DEFAULT_PODS
 from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.growth import UNBOUNDED, GrowingPool, NodeGroup
@@ -33,9 +34,19 @@ _FREE = (
 )
 """How the labels begin of which Karpenter chooses the value as a pod asks, where its NodePool does not."""
 
-_CAPACITY = "capacity.cluster-autoscaler.kubernetes.io/"
+CAPACITY = {
+    "cpu": "capacity.cluster-autoscaler.kubernetes.io/cpu",
+    "memory": "capacity.cluster-autoscaler.kubernetes.io/memory",
+    "ephemeral-storage": "capacity.cluster-autoscaler.kubernetes.io/ephemeral-disk",
+    "pods": "capacity.cluster-autoscaler.kubernetes.io/maxPods",
+    "GPUs": "capacity.cluster-autoscaler.kubernetes.io/gpu-count",
+    "GPU resource": "capacity.cluster-autoscaler.kubernetes.io/gpu-type",
+    "labels": "capacity.cluster-autoscaler.kubernetes.io/labels",
+    "taints": "capacity.cluster-autoscaler.kubernetes.io/taints",
+}
+"""The annotations that say what a node of a MachineDeployment has."""
 
-_MOST = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
+MOST_NODES = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
 
 
 def pool_from(item: Mapping[str, object], where: Where) -> GrowingPool | None:
@@ -79,20 +90,19 @@ def _machine_deployment(item: Mapping[str, object], where: Where) -> GrowingPool
     """A MachineDeployment that the Cluster Autoscaler may enlarge, None for any other."""
     metadata = mapping(item.get("metadata"), where.at("metadata"))
     annotations = texts(metadata.get("annotations"), where.at("metadata.annotations"))
-    if _MOST not in annotations:
+    if MOST_NODES not in annotations:
         return None
     at = where.at("metadata.annotations")
     replicas = integer(mapping(item.get("spec"), where.at("spec")).get("replicas"), where.at("spec.replicas"))
-    most = _number(annotations[_MOST], at.below(_MOST))
-    told = {
-        key.removeprefix(_CAPACITY): value for key, value in annotations.items() if key.startswith(_CAPACITY)
-    }
-    amounts = {name: told[key] for key, name in _RESOURCES if key in told}
-    if "gpu-count" in told:
-        amounts[told.get("gpu-type", GPU)] = told["gpu-count"]
+    most = _number(annotations[MOST_NODES], at.below(MOST_NODES))
+    told = {what: annotations[key] for what, key in CAPACITY.items() if key in annotations}
+    plain = ("cpu", "memory", "ephemeral-storage", "pods")
+    amounts: dict[str, str] = {what: told[what] for what in plain if what in told}
+    if "GPUs" in told:
+        amounts[told.get("GPU resource", GPU)] = told["GPUs"]
     capacity: Resources | None = None
     if "cpu" in amounts and "memory" in amounts:
-        capacity = {"pods": 110, **quantity.amounts(amounts, at, up=False)}
+        capacity = {"pods": DEFAULT_PODS, **quantity.amounts(amounts, at, up=False)}
     return GrowingPool(
         name=str(metadata["name"]),
         present=replicas,
@@ -101,14 +111,6 @@ def _machine_deployment(item: Mapping[str, object], where: Where) -> GrowingPool
         taints=tuple(_taint(entry, at) for entry in _entries(told.get("taints", ""))),
         capacity=capacity,
     )
-
-
-_RESOURCES = (
-    ("cpu", "cpu"),
-    ("memory", "memory"),
-    ("ephemeral-disk", "ephemeral-storage"),
-    ("maxPods", "pods"),
-)
 
 
 def status_groups(item: Mapping[str, object], where: Where) -> tuple[NodeGroup, ...]:
@@ -175,7 +177,7 @@ def _pool(name: str, words: list[str], where: Where) -> GrowingPool:
                 more = _number(value, where)
             else:
                 amounts[key] = value
-    capacity = {"pods": 110, **quantity.amounts(amounts, where, up=False)} if amounts else None
+    capacity = {"pods": DEFAULT_PODS, **quantity.amounts(amounts, where, up=False)} if amounts else None
     return GrowingPool(name, more, labels=labels, taints=tuple(taints), capacity=capacity)
 
 

@@ -4,6 +4,7 @@
 - `answer`: the answer; `reservation`: what a gang holds, and the book of all reservations
 - `node`, `topology`, `labels`, `settings`: what the API server and the administrator define
 - `schedulers`: which scheduling systems a cluster has
+- `volumes`: claims and volumes; `host_ports`: ports as anti-affinity; `growth`: pools that may grow
 - `pod_class`: equal pods as one class, which `request` makes and `node` packs
 - `quantity`, `natural_order`, `errors`, `work_budget`: numbers, sorting, invalid input, search budgets
 

@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.manifests.cluster import MIG_STATE
+from planner.cluster.infrastructure import TOLERATING
 from planner.manifests.gpu_sharing import GROUP_LABEL
+from planner.manifests.growth import CAPACITY, MOST_NODES, NODE_POOL_LABEL
+from planner.manifests.node import MIG_STATE
 from planner.manifests.topology import ADAPTER_KEY, OVERSUBSCRIPTION_KEY, RESERVABLE_KEY, SELECTOR_KEY
+from planner.manifests.volumes import BOUND, DEFAULT_CLASS, OLD_CLASS, SELECTED_NODE
 from planner.model.labels import RESERVED_TAINT
 from planner.model.resources import CLIQUE_LABEL, MEMORY_LABEL, PRODUCT_LABEL
 from planner.node.nvlink import NVLINK_SIZE
@@ -221,6 +224,22 @@ _OTHERS = (
     KnownKey(NVLINK_DOMAIN, "label", _NODES, "read", "the NVLink domain"),
     KnownKey(NVLINK_SIZE, "label", _NODES, "read", "GPUs of one NVLink domain inside the host"),
     KnownKey("gpu.topology/interconnect", "label", _NODES, "read", "how GPUs of the host are joined"),
+    *(
+        KnownKey(label, "label", _NODES, "read", "a provider that adds tolerations for extended resources")
+        for label in TOLERATING
+    ),
+    KnownKey(NODE_POOL_LABEL, "label", _NODES, "read", "Karpenter's NodePool, which may grow"),
+    KnownKey(MOST_NODES, "annotation", "MachineDeployments", "read", "how many nodes it may have"),
+    *(
+        KnownKey(key, "annotation", "MachineDeployments", "read", f"{what} of one more node")
+        for what, key in CAPACITY.items()
+    ),
+    KnownKey(BOUND, "annotation", "PersistentVolumeClaims", "read", "the claim is bound for good"),
+    KnownKey(SELECTED_NODE, "annotation", "PersistentVolumeClaims", "read", "where its volume is being made"),
+    KnownKey(DEFAULT_CLASS, "annotation", "StorageClasses", "read", "the class of claims that name none"),
+    KnownKey(
+        OLD_CLASS, "annotation", "PersistentVolumeClaims, PersistentVolumes", "read", "their class, formerly"
+    ),
     KnownKey(
         "networking.gke.io/interfaces", "annotation", "pod templates", "written",
         "networks of GKE's RDMA adapters (`rdma-fabric`)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.manifests.cluster import node_from
+from planner.manifests.node import node_from
 from planner.model.errors import Where
 from planner.model.reservation import reservation_id
 from tests.builders import gang, racks

@@ -15,9 +15,10 @@ from functools import partial
 
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.cluster import node_from, pod_from
+from planner.manifests.cluster import pod_from
 from planner.manifests.fields import CachedDocument
 from planner.manifests.growth import STATUS_CONFIG, condensed
+from planner.manifests.node import node_from
 from planner.manifests.schedulers import watched
 from planner.manifests.settings import KNOWN
 from planner.model.errors import InputError, Where

@@ -1,0 +1,57 @@
+"""A Node object: labels, taints, what it gives, and whether it takes pods now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.manifests.fields import mapping, maps, text, texts
+from planner.manifests.numa import check_labels
+from planner.model import quantity
+from planner.model.errors import Where
+from planner.model.labels import RESERVED_TAINT, Taint
+from planner.model.node import Node
+from planner.model.resources import MIG_PREFIX
+
+MIG_STATE = "nvidia.com/mig.config.state"
+
+DEFAULT_PODS = 110
+
+
+def node_from(item: Mapping[str, object], where: Where) -> Node:
+    """A node; without a pod limit it gets the kubelet's default, 110.
+
+    Raises `InputError` for malformed labels, taints, conditions or quantities.
+    """
+    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    spec = mapping(item.get("spec"), where.at("spec"))
+    status = mapping(item.get("status"), where.at("status"))
+    labels = texts(metadata.get("labels"), where.at("metadata.labels"))
+    check_labels(labels, where)
+    offers = "allocatable" if status.get("allocatable") is not None else "capacity"
+    amounts = quantity.amounts(status.get(offers), where.at(f"status.{offers}"), up=False)
+    amounts.setdefault("pods", DEFAULT_PODS)
+    settled = labels.get(MIG_STATE, "success") == "success"
+    pending = {} if settled else {k: v for k, v in amounts.items() if k.startswith(MIG_PREFIX)}
+    return Node(
+        name=text(metadata.get("name"), where.at("metadata.name")),
+        labels=labels,
+        allocatable={k: v for k, v in amounts.items() if k not in pending},
+        taints=_taints(spec, where),
+        cordoned=spec.get("unschedulable") is True,
+        ready=_ready(status, where),
+        pending=pending,
+    )
+
+
+def _taints(spec: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
+    result: list[Taint] = []
+    for index, taint in enumerate(maps(spec.get("taints"), where.at("spec.taints"))):
+        place = where.at(f"spec.taints[{index}]")
+        effect = text(taint.get("effect"), place)
+        result.append(Taint(text(taint.get("key"), place), text(taint.get("value"), place), effect))
+    return tuple(taint for taint in result if taint.key != RESERVED_TAINT)
+
+
+def _ready(status: Mapping[str, object], where: Where) -> bool:
+    conditions = maps(status.get("conditions"), where.at("status.conditions"))
+    return all(c.get("status") == "True" for c in conditions if c.get("type") == "Ready")
