@@ -7,28 +7,45 @@ share a budget; a change that could not be searched within it is not suggested.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.switch_graph import leaf_spine
-from planner.explain.pod_changes import other_pods, own_amounts, tolerations
-from planner.explain.trial import Alternative, Trial
+from planner.explain.pod_changes import Change, as_stated, other_pods, own_amounts, smaller, tolerations
 from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
 from planner.model.topology import ROOT, Topology, common_domain
 from planner.model.words import pods
+from planner.model.work_budget import WorkBudget
 from planner.request.levels import constraints, inside_host, resolve
 from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place, hosts_of
 from planner.search.result import SearchResult
 
+_BUDGET = 1_000_000
+"""Work for one list of alternatives: a third of a plan's, as they follow a search without a place."""
+
+
 _MAX_RELEASED = 16
 """Gangs whose end is tried for room, the smallest first."""
 
 
+_MAX_SAID = 2
+"""Changes of pods that are told: those behind are further away."""
+
+
 _MAX_SPEEDS = 4
 """Speeds of links that are tried, the fastest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A request that is admitted, and the words for what differs in it; `ended`: once that gang has ended."""
+
+    words: str
+    group: PodGroup
+    ended: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +75,9 @@ def alternatives(problem: PlacementProblem, tight: Shortfall, place: Place) -> t
     if problem.now and not (attempts and attempts[-1].fits):
         ways += _room(problem, trial)
     if ways and not problem.now:
-        ways += tolerations(problem, tight.names, trial)
-    ways += own_amounts(problem, tight.names, trial)
-    return tuple(ways or other_pods(problem, tight.tried.tree, tight.names, trial))
+        ways += _first(tolerations(problem, tight.names), trial)
+    ways += _first(own_amounts(problem, tight.names), trial)
+    return tuple(ways or _other_pods(problem, tight, trial))
 
 
 def has_place(problem: PlacementProblem, place: Place) -> bool:
@@ -85,6 +102,18 @@ def slower_links(problem: PlacementProblem, place: Place) -> Iterator[Alternativ
         if trial.placed(slower):
             yield Alternative(f"links of {gbps:g} Gb/s (topology.scheduler/network-bandwidth)", slower.asked)
             return
+
+
+class Trial:
+    """What places the changed requests of one list, and the budget that they share."""
+
+    def __init__(self, place: Place) -> None:
+        self._place, self._budget = place, WorkBudget(_BUDGET, hard=True)
+
+    def placed(self, problem: PlacementProblem) -> Outcome | None:
+        """The placement of a changed request; None where the search finds none within the budget."""
+        outcome = self._place(problem, self._budget)
+        return None if outcome.best is None else outcome
 
 
 # -- fewer pods ----------------------------------------------------------------------------------------------
@@ -283,3 +312,40 @@ def _room(problem: PlacementProblem, trial: Trial) -> Iterator[Alternative]:
         if trial.placed(nodes):
             words = "bayplan.dev/reserve: nodes, which holds no more than the gang uses"
             yield Alternative(words, nodes.asked)
+
+
+# -- other pods ----------------------------------------------------------------------------------------------
+
+
+def _first(changes: Iterable[Change], trial: Trial) -> Iterator[Alternative]:
+    """The first of these changes with which the request is placed."""
+    for change in changes:
+        if trial.placed(change.problem):
+            yield Alternative(change.words, change.problem.asked)
+            return
+
+
+def _other_pods(problem: PlacementProblem, tight: Shortfall, trial: Trial) -> Iterator[Alternative]:
+    """As many pods that ask for less, or else for something near.
+
+    A pod may fail for several causes at once (a product that is misspelt, and more GPUs than a node of the
+    right one has), so each change is tried as it is, then with smaller amounts or a toleration. Where gangs
+    wait, only smaller amounts count: what keeps a pod away for ever is another matter.
+    """
+    names, tree = tight.names, tight.tried.tree
+    problem = problem if problem.now else as_stated(problem, names)
+    ways = [*_first(smaller(problem, tree, names), trial)]
+    if ways or problem.now:
+        yield from ways
+        return
+    changes = other_pods(problem, names)
+    for change in changes:
+        ways += _first([change], trial)
+    if ways:
+        yield from ways[:_MAX_SAID]
+        return
+    for change in changes:
+        for further in (smaller(change.problem, tree, names), tolerations(change.problem, names)):
+            for way in _first(further, trial):
+                yield replace(way, words=f"{change.words} with {way.words}")
+                return

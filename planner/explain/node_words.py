@@ -15,7 +15,7 @@ from planner.explain.obstacles import CLAIMS, LACKS, NodeCounts, Shortage
 from planner.model.labels import Requirement
 from planner.model.pod_class import PodClass
 from planner.model.quantity import show
-from planner.node.eligibility import AFFINITY, SELECTOR, TAINT
+from planner.node.eligibility import AFFINITY, SELECTOR, TAINT, affinity_cause
 
 _MAX_CAUSES = 8
 """Causes that a message names; the answer's `obstacles` have all."""
@@ -103,7 +103,7 @@ class NodeWords:
                 if cause == f"{SELECTOR}{key}={value}":
                     return _in_brackets(values_words(self._base, key, (value,)))
             for requirement in _only_term(kind):
-                if cause == f"{AFFINITY}{requirement}" and requirement.operator != "NotIn":
+                if cause == affinity_cause(requirement) and requirement.operator != "NotIn":
                     return _in_brackets(values_words(self._base, requirement.key, requirement.values))
         return ""
 

@@ -1,8 +1,5 @@
-"""Changes of single pods with which a gang has a place: a toleration, another label value, another resource,
-smaller amounts.
-
-A pod may fail for several causes at once (a product that is misspelt, and more GPUs than a node of the right
-one has), so each change is tried as it is and then with smaller amounts.
+"""Changes of single pods that may give a gang a place: a toleration, another label value, another resource,
+smaller amounts. What is named here is searched by `alternatives` before anybody is told.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ from dataclasses import dataclass, replace
 from planner.cluster.tree import TopologyTree
 from planner.explain.label_values import alike, nearest, similar_key, values_of
 from planner.explain.obstacles import largest
-from planner.explain.trial import Alternative, Trial
 from planner.model.labels import Requirement, Taint, Toleration
 from planner.model.quantity import show
 from planner.model.resolved import ResolvedShape
@@ -48,73 +44,27 @@ _GIBIBYTE = 2**30
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
-    """Other shapes for the pods of these PodSets, and the words for it."""
+class Change:
+    """A changed request, not yet searched, and the words for what differs in it."""
 
     words: str
-    shapes: Mapping[str, ResolvedShape]
-
-    def of(self, problem: PlacementProblem) -> PlacementProblem:
-        sets = tuple(
-            replace(pod_set, shape=self.shapes.get(pod_set.name, pod_set.shape))
-            for pod_set in problem.asked.pod_sets
-        )
-        return problem.changed(replace(problem.asked, pod_sets=sets))
+    problem: PlacementProblem
 
 
-def other_pods(
-    problem: PlacementProblem, tree: TopologyTree, names: Sequence[str], trial: Trial
-) -> Iterator[Alternative]:
-    """Pods of these PodSets that are admitted: as many, with the nearest change of what they ask for.
+def other_pods(problem: PlacementProblem, names: Sequence[str]) -> list[Change]:
+    """Pods of these PodSets that ask for another label or resource, or tolerate a taint, nearest first.
 
-    Where gangs wait, only smaller amounts count: what keeps a pod away for ever is another matter.
-    """
-    if not problem.now:
-        problem = _as_stated(problem, names)
-    if smaller := _smaller(problem, tree, names, trial):
-        yield smaller
-        return
-    if problem.now:
-        return
-    changes = [change for change in _changes(problem, names) if _helps(problem, change)][:_MAX_CHANGES]
-    placed = [
-        Alternative(change.words, change.of(problem).asked)
-        for change in changes
-        if trial.placed(change.of(problem))
-    ]
-    if placed:
-        yield from placed[:_MAX_VALUES]
-        return
-    for change in changes:
-        changed = change.of(problem)
-        further = _smaller(changed, tree, names, trial) or next(tolerations(changed, names, trial), None)
-        if further:
-            yield replace(further, words=f"{change.words} with {further.words}")
-            return
+    Only those of which some node has the labels, which is quick to tell."""
+    changes = (*_relabelled(problem, names), *tolerations(problem, names), *_renamed(problem, names))
+    return [change for change in changes if _helps(change.problem, names)][:_MAX_CHANGES]
 
 
-def tolerations(problem: PlacementProblem, names: Sequence[str], trial: Trial) -> Iterator[Alternative]:
-    """The toleration of one taint with which the request is admitted in the empty cluster."""
-    for change in _tolerating(problem, names):
-        changed = change.of(problem)
-        if trial.placed(changed):
-            yield Alternative(change.words, changed.asked)
-            return
+def _helps(changed: PlacementProblem, names: Sequence[str]) -> bool:
+    nodes = changed.snapshot.nodes.values()
+    return all(any(not selector_obstacle(shape, node) for node in nodes) for shape in _shapes(changed, names))
 
 
-def _changes(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Change]:
-    yield from _relabelled(problem, names)
-    yield from _tolerating(problem, names)
-    yield from _renamed(problem, names)
-
-
-def _helps(problem: PlacementProblem, change: _Change) -> bool:
-    """Whether some node has the labels that each changed pod asks for, which is quick to tell."""
-    nodes = problem.snapshot.nodes.values()
-    return all(any(not selector_obstacle(shape, node) for node in nodes) for shape in change.shapes.values())
-
-
-def _as_stated(problem: PlacementProblem, names: Sequence[str]) -> PlacementProblem:
+def as_stated(problem: PlacementProblem, names: Sequence[str]) -> PlacementProblem:
     """The request with the amounts of its author: for a changed pod policies give others, and on an empty
     node never more than it has."""
     stated = {
@@ -130,19 +80,20 @@ def _changed(
     names: Sequence[str],
     words: str,
     change: Callable[[ResolvedShape], ResolvedShape],
-) -> _Change:
+) -> Change:
     """The change of those of these PodSets whose pods it changes."""
-    shapes = {pod_set.name: pod_set.shape for pod_set in problem.asked.pod_sets if pod_set.name in names}
-    changed = {name: change(shape) for name, shape in shapes.items()}
-    changed = {name: shape for name, shape in changed.items() if shape != shapes[name]}
-    suffix = f" of {' and '.join(changed)}" if len(problem.asked.pod_sets) > len(changed) else ""
-    return _Change(f"{words}{suffix}", changed)
+    asked = problem.asked
+    shapes = {pod_set.name: change(pod_set.shape) for pod_set in asked.pod_sets if pod_set.name in names}
+    sets = tuple(replace(s, shape=shapes.get(s.name, s.shape)) for s in asked.pod_sets)
+    changed = [new.name for new, old in zip(sets, asked.pod_sets, strict=True) if new.shape != old.shape]
+    suffix = f" of {' and '.join(changed)}" if len(sets) > len(changed) else ""
+    return Change(f"{words}{suffix}", problem.changed(replace(asked, pod_sets=sets)))
 
 
 # -- tolerations ---------------------------------------------------------------------------------------------
 
 
-def _tolerating(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Change]:
+def tolerations(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
     """The toleration of each taint that alone keeps pods from nodes, of the commonest first."""
     taints: Counter[Taint] = Counter()
     for shape in _shapes(problem, names):
@@ -162,7 +113,7 @@ def _tolerating(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Ch
 # -- labels --------------------------------------------------------------------------------------------------
 
 
-def _relabelled(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Change]:
+def _relabelled(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
     """Each label that is asked for, with the nearest values that there are, or under the nearest key."""
     base = problem.snapshot.base
     for key, value in dict.fromkeys(_selected(problem, names)):
@@ -184,7 +135,7 @@ def _selected(problem: PlacementProblem, names: Sequence[str]) -> Iterator[tuple
 
 def _with_label(
     problem: PlacementProblem, names: Sequence[str], old: tuple[str, str], new: tuple[str, str] | None
-) -> _Change:
+) -> Change:
     """Another label in the place of one; None for no label."""
 
     def requirement(asked: Requirement) -> Iterator[Requirement]:
@@ -204,7 +155,7 @@ def _with_label(
 # -- resources -----------------------------------------------------------------------------------------------
 
 
-def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[_Change]:
+def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
     """Each device resource that no node has, under the nearest names of the same vendor."""
     known = {
         name for node in problem.snapshot.nodes.values() for name, n in node.allocatable.items() if n > 0
@@ -237,19 +188,15 @@ def _offered(problem: PlacementProblem, resource: str) -> bool:
 # -- smaller amounts -----------------------------------------------------------------------------------------
 
 
-def own_amounts(problem: PlacementProblem, names: Sequence[str], trial: Trial) -> Iterator[Alternative]:
-    """The most of what policies have raised with which the request is admitted: its author may state less.
-
-    Of one resource, if that is enough; else of all."""
+def own_amounts(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
+    """Less and less of what policies have raised, as its author may state: of one resource, then of all."""
     pod_sets = [s for s in problem.asked.pod_sets if s.name in names and s.shape.raised]
     raised = list(dict.fromkeys(name for pod_set in pod_sets for name in pod_set.shape.raised))
     for resources in (*[[name] for name in raised], *([raised] if len(raised) > 1 else [])):
         for eighths in _EIGHTHS:
             amounts = {s.name: _reduced(s.shape, resources, eighths) for s in pod_sets}
-            smaller = problem.with_requests(amounts)
-            if all(map(all, map(dict.values, amounts.values()))) and trial.placed(smaller):
-                yield Alternative(_amount_words(problem, amounts), smaller.asked)
-                return
+            if all(map(all, map(dict.values, amounts.values()))):
+                yield Change(_amount_words(problem, amounts), problem.with_requests(amounts))
 
 
 def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> dict[str, int]:
@@ -262,9 +209,7 @@ def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> di
     }
 
 
-def _smaller(
-    problem: PlacementProblem, tree: TopologyTree, names: Sequence[str], trial: Trial
-) -> Alternative | None:
+def smaller(problem: PlacementProblem, tree: TopologyTree, names: Sequence[str]) -> Iterator[Change]:
     """The same pods, asking for no more of a lacking resource than the largest amount on a node."""
     space = search_space(problem.snapshot, tree, now=problem.now)
     request = next((r for r in problem.requests if r.topology.name == tree.topology.name), None)
@@ -273,10 +218,8 @@ def _smaller(
         have = {name: largest([space], kind, name) for name in kind.shape.requests if not share_named(name)}
         lacking = {name: n for name, n in have.items() if n < kind.shape.requests[name]}
         offers |= {name: lacking for name, _ in kind.parts if lacking and name in names}
-    if not offers or not all(map(all, map(dict.values, offers.values()))):
-        return None
-    smaller = problem.with_requests(offers)
-    return Alternative(_amount_words(problem, offers), smaller.asked) if trial.placed(smaller) else None
+    if offers and all(map(all, map(dict.values, offers.values()))):
+        yield Change(_amount_words(problem, offers), problem.with_requests(offers))
 
 
 def _amount_words(problem: PlacementProblem, amounts: Mapping[str, Mapping[str, int]]) -> str:

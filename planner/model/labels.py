@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.model.words import listed
-
 
 @dataclass(frozen=True, slots=True)
 class Taint:
@@ -43,11 +41,6 @@ class Requirement:
     key: str
     operator: str
     values: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """KEY OPERATOR VALUES, of many values the first few."""
-        values = f" [{listed(self.values, 3)}]" if self.values else ""
-        return f"{self.key} {self.operator}{values}"
 
 
 Term = tuple[Requirement, ...]

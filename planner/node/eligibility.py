@@ -25,6 +25,7 @@ from planner.model.node import _SHARED, Node, divided
 from planner.model.pod import PodShape
 from planner.model.resolved import NodeExclusion, ResolvedShape
 from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
+from planner.model.words import listed
 
 SELECTOR, AFFINITY, TAINT = "node selector ", "node affinity ", "taint "
 """How the causes begin that name a label, a requirement or a taint."""
@@ -86,7 +87,13 @@ def selector_obstacle(shape: PodShape, node: Node) -> str:
     if _affinity_matches(shape, node):
         return ""
     unmet = unmet_requirement(shape, node)
-    return f"{AFFINITY}{unmet}" if unmet else f"{AFFINITY}none of {len(shape.affinity)} terms"
+    return affinity_cause(unmet) if unmet else f"{AFFINITY}none of {len(shape.affinity)} terms"
+
+
+def affinity_cause(unmet: Requirement) -> str:
+    """The cause that a requirement is not met: its key, operator and, of many values, the first few."""
+    values = f" [{listed(unmet.values, 3)}]" if unmet.values else ""
+    return f"{AFFINITY}{unmet.key} {unmet.operator}{values}"
 
 
 def unmet_requirement(shape: PodShape, node: Node) -> Requirement | None:

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.explain.alternatives import alternatives, has_place
+from planner.explain.alternatives import Alternative, alternatives, has_place
 from planner.explain.diagnosis import closest_of, culprit_of, tight_of
 from planner.explain.obstacles import node_counts
-from planner.explain.trial import Alternative
 from planner.extensions.place import place_gang
 from planner.model.answer import Answer, LevelAttempt
 from planner.model.podgroup import PodGroup
