@@ -20,7 +20,7 @@ def too_slow(gang: PodGroup, fastest: float, ways: Sequence[str]) -> str:
 
 def over_limits(gang: PodGroup, settings: Settings, room: int, ways: Sequence[str], *, could: bool) -> str:
     """All leaves together have room for no more pods than `room`; `could`: that may change."""
-    when = "fits the empty cluster but not now" if could else "can never fit"
+    when = "fit the empty cluster but not now" if could else "do not fit the empty cluster"
     limits = f"{settings.nodes_per_leaf} nodes and {settings.gpus_per_leaf} GPUs of a gang"
     return (
         f"{pods(gang.size)} within the limits of {limits} in one leaf "

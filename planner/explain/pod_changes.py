@@ -8,10 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from planner.cluster.infrastructure import Infrastructure
+from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.tree import TopologyTree
 from planner.explain.label_values import alike, nearest, similar_key, values_of
 from planner.explain.obstacles import largest
 from planner.model.labels import Requirement, Taint, Toleration
+from planner.model.node import Node
 from planner.model.quantity import show
 from planner.model.resolved import ResolvedShape
 from planner.node.eligibility import selector_obstacle, untolerated
@@ -41,6 +44,11 @@ _EIGHTHS = (6, 4, 2, 1)
 
 
 _GIBIBYTE = 2**30
+
+
+_TAINTED: DerivedSection[str, tuple[Node, ...]] = DerivedSection("nodes with taints")
+_RESOURCES: DerivedSection[str, frozenset[str]] = DerivedSection("resources that some node offers")
+"""Each under the one key ""; looked through for every refusal, and few of the nodes have taints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +105,8 @@ def tolerations(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
     """The toleration of each taint that alone keeps pods from nodes, of the commonest first."""
     taints: Counter[Taint] = Counter()
     for shape in _shapes(problem, names):
-        for node in problem.snapshot.nodes.values():
-            taint = untolerated(shape, node.taints, passing=False) if node.taints else None
+        for node in _tainted(problem.snapshot.base):
+            taint = untolerated(shape, node.taints, passing=False)
             if taint is not None and not selector_obstacle(shape, node):
                 taints[taint] += 1
     for taint, _ in sorted(taints.items(), key=lambda item: (-item[1], str(item[0])))[:_MAX_TAINTS]:
@@ -108,6 +116,10 @@ def tolerations(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
             return replace(shape, tolerations=(*shape.tolerations, extra))
 
         yield _changed(problem, names, f"a toleration of {taint}", tolerating)
+
+
+def _tainted(base: Infrastructure) -> tuple[Node, ...]:
+    return base.derived.get(_TAINTED, "", lambda: tuple(node for node in base.nodes.values() if node.taints))
 
 
 # -- labels --------------------------------------------------------------------------------------------------
@@ -157,9 +169,7 @@ def _with_label(
 
 def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
     """Each device resource that no node has, under the nearest names of the same vendor."""
-    known = {
-        name for node in problem.snapshot.nodes.values() for name, n in node.allocatable.items() if n > 0
-    }
+    known = _offered_resources(problem.snapshot.base)
     for asked in dict.fromkeys(name for shape in _shapes(problem, names) for name in shape.requests):
         if asked in known or "/" not in asked or not _offered(problem, asked):
             continue
@@ -177,6 +187,15 @@ def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change
                 return replace(shape, requests=amounts, alignment=None)
 
             yield _changed(problem, names, f"{near} in place of {asked}", renamed)
+
+
+def _offered_resources(base: Infrastructure) -> frozenset[str]:
+    nodes = base.nodes.values()
+    return base.derived.get(
+        _RESOURCES,
+        "",
+        lambda: frozenset(name for node in nodes for name, n in node.allocatable.items() if n > 0),
+    )
 
 
 def _offered(problem: PlacementProblem, resource: str) -> bool:
