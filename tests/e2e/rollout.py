@@ -78,6 +78,8 @@ class Rollout:
     policies: Sequence[str]
     options: Sequence[str] = ()
     """Added to each replica's command line."""
+    observed: bool = False
+    """As the manifests ship: namespaces without a label are not enforced."""
     replicas: list[Replica] = field(default_factory=list)
     configured: list[str] = field(default_factory=list)
     balancer: Balancer = field(default_factory=lambda: Balancer((), strict=True))
@@ -102,7 +104,7 @@ class Rollout:
 
     def configure(self) -> None:
         """The webhook configurations, without any CA."""
-        configure(self.api, self.configured, self.balancer.port)
+        configure(self.api, self.configured, self.balancer.port, observed=self.observed)
 
     def uninstall(self) -> None:
         """Everything, replicas first; the webhooks before what they would refuse."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -151,6 +152,47 @@ def test_pods_speak_for_what_was_there_before(cluster: Cluster, serving: Replica
     found = told(cluster, "Deployment/old")
     assert {one["properties"]["told-by"] for one in found} == {"its pods"}
     assert "guaranteed-qos" in {one["policy"] for one in found}
+
+
+def in_mode(cluster: Cluster, mode: str) -> None:
+    """The namespace has the mode, and the API server and the replicas know it."""
+    said = cluster.kubectl("label", "--overwrite", "namespace", "research", f"bayplan.dev/mode={mode}")
+    assert said.status == 0, said.err
+    time.sleep(2)
+
+
+@pytest.fixture
+def unlabelled(cluster: Cluster) -> Iterator[None]:
+    """The namespace has no label afterwards."""
+    yield
+    cluster.kubectl("label", "namespace", "research", "bayplan.dev/mode-")
+
+
+@pytest.mark.parametrize("mode", ["audit", "warn"])
+def test_where_nothing_is_enforced_the_report_tells_what_would_be(
+    cluster: Cluster, serving: Replicas, unlabelled: None, mode: str
+) -> None:
+    """What would be changed is stored as it came, what would be refused is let in; both are told."""
+    in_mode(cluster, mode)
+    cluster.api.create(DEPLOYMENTS, deployment(f"in-{mode}"))
+    cluster.api.create(JOBS, job(f"never-in-{mode}", 4))
+    found = {one["policy"]: one for one in told(cluster, f"Deployment/in-{mode}")}
+    assert found["guaranteed-qos"]["message"].endswith(f"(mode {mode}: not changed)")
+    assert found["guaranteed-qos"]["properties"]["mode"] == mode
+    (plan,) = (one for one in told(cluster, f"Job/never-in-{mode}") if one["policy"] == "plan")
+    assert (plan["result"], plan["rule"]) == ("warn", "TooLargeForLevel")
+    stored = cluster.api.get(f"{DEPLOYMENTS}/in-{mode}")["spec"]["template"]["spec"]["containers"][0]
+    assert stored["resources"] == {"limits": {GPU: "1"}}
+
+
+def test_where_bayplan_is_off_nothing_is_told(cluster: Cluster, serving: Replicas, unlabelled: None) -> None:
+    """Of two that are applied after each other, only the one that was looked at."""
+    in_mode(cluster, "off")
+    cluster.api.create(DEPLOYMENTS, deployment("unseen"))
+    in_mode(cluster, "audit")
+    cluster.api.create(DEPLOYMENTS, deployment("seen"))
+    told(cluster, "Deployment/seen")
+    assert not [one for one in results(cluster, "Deployment/unseen") if "told-by" not in one["properties"]]
 
 
 def test_three_replicas_lose_nothing_to_each_other(cluster: Cluster, serving: Replicas) -> None:

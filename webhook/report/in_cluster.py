@@ -60,14 +60,16 @@ def told(
 ) -> Told:
     """What is to be told of a decision; of a pod's under the name of the object that made it, `pods_of`.
 
-    What only passes is left out: a Report answers what would change here.
+    What only passes, or was not looked at, is left out: a Report answers what would change here.
     """
     moment = datetime.fromtimestamp(now, UTC)
     shown = pods_of or name
     found = [
         _entry(replace(result, object=shown, api_version="" if pods_of else api_version), moment, pods_of)
         for result in results([Subject(name, api_version, "", 0, "", decision)])
-        if result.result != "pass" or result.rule == MUTATION or (result.source == "plan" and not pods_of)
+        if result.result in ("fail", "warn", "error")
+        or result.rule == MUTATION
+        or (result.source == "plan" and not pods_of)
     ]
     if not decision.response.allowed:
         found = [

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.webhook.calls import EXAMPLES
 from webhook.admission.decision import Decision, decide
+from webhook.admission.settings import Mode, Settings
 from webhook.cli import inputs
 from webhook.report.in_cluster import (
     LARGEST_BYTES,
@@ -23,16 +24,18 @@ from webhook.report.in_cluster import (
     objects_in,
     told,
 )
+from webhook.server.cluster_files import read_cluster_files
 from webhook.wire.request import from_object
 
 JOB = "research/Job/train"
 
 
-def decided(file: str, cluster: str = "superpod-32.yaml") -> Decision:
-    """What is decided on an example."""
+def decided(file: str, cluster: str = "superpod-32.yaml", mode: Mode = "enforce") -> Decision:
+    """What is decided on an example in a cluster of that mode."""
     policies = inputs.policies(())
-    snapshot, around = inputs.cluster_and_environment([str(EXAMPLES / "clusters" / cluster)])
+    snapshot, around = read_cluster_files([str(EXAMPLES / "clusters" / cluster)])
     (document,) = inputs.manifests([str(EXAMPLES / file)])
+    around = replace(around, settings=lambda _: Settings(mode=mode))
     return decide(from_object(document.value), policies, snapshot, "mutate", around)
 
 
@@ -88,6 +91,20 @@ def test_it_answers_what_would_change_and_never_what_is_in_the_object() -> None:
     assert {(one["timestamp"]["seconds"], one["timestamp"]["nanos"]) for one in document["results"]} == {
         (7, 500_000_000)
     }
+
+
+def test_where_nothing_is_enforced_it_tells_what_would_be() -> None:
+    """In audit a refusal is a warning, and nothing says that the object was refused."""
+    decision = decided("job-76-gpus-one-rack.yaml", "nvl72-8racks.yaml", mode="audit")
+    (plan,) = (one for one in told(JOB, "batch/v1", decision, 1.0).entries if one["policy"] == "plan")
+    assert (plan["result"], plan["properties"]["mode"]) == ("warn", "audit")
+    assert "refused" not in plan["properties"]
+
+
+def test_where_bayplan_is_off_it_tells_nothing() -> None:
+    """And what was told before is taken back when the object is applied again."""
+    news = told(JOB, "batch/v1", decided("job-without-resources.yaml", mode="off"), 1.0)
+    assert (news.entries, news.anew) == ((), True)
 
 
 def test_a_refusal_says_why() -> None:
