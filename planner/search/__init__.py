@@ -7,12 +7,10 @@ with docs/how-a-plan-is-found.md, then `place`: the others stand in the order in
 - `space`: a tree as one gang sees it, now or when the cluster is empty
 - `level_search`: level by level, finest first: the first level with a domain for the whole gang
 - `domain_ranking`: the best domain of a level, and the one that comes closest
-- `domain_packing`: the cheapest way to place all pods inside one domain
-- `capacity_classes`: domains that come to the same are worked out once
-- `pod_counts`: sums of numbers of pods, of one class or several
+- `packing`: the cheapest way to place all pods inside one domain
 - `objective`: what a placement costs, as one whole number
-- `bounds`, `joint_bounds`: the domains that some pods need at the least, so that dear sums are dropped
-- `eligibility_map`: which nodes the pods may be on by the nodes' labels
+- `eligibility_map`: which nodes the pods may be on by the nodes' labels; `domain_caps`: how many of them a
+  domain may hold
 - `binding_order`: whether the pods of a placement can be bound one by one under their spread constraints
 - `result`: what a search hands over
 - `mixtures`: several classes of pods
@@ -20,8 +18,8 @@ with docs/how-a-plan-is-found.md, then `place`: the others stand in the order in
 
 Which module answers which request:
 
-    one class of pods                                   level_search, domain_packing
-      many sums (large gangs without a level)           + joint_bounds
+    one class of pods                                   level_search, packing.domain_packing
+      many sums (large gangs without a level)           + packing.joint_bounds
     several classes                                     + mixtures.several_classes
       none of which any node tells apart                mixtures.equivalent_classes: searched as one class
       no place before the budget ends                   mixtures.class_by_class

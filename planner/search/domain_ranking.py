@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass, separated
 from planner.model.topology import ROOT
-from planner.search.domain_packing import DomainPacking
 from planner.search.eligibility_map import EligibilityMap, inside
+from planner.search.packing.domain_packing import DomainPacking
 
 ChildPath = tuple[int, ...]
 """The places among children that lead from a domain down to one inside it."""

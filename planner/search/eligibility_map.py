@@ -24,7 +24,7 @@ from planner.model.pod_class import PodClass
 from planner.model.resolved import ResolvedShape
 from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
 from planner.node.eligibility import label_obstacle, preference
-from planner.search.rules.domain_caps import CountCap, DomainCap
+from planner.search.domain_caps import CountCap, DomainCap
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,13 +27,13 @@ from planner.model.topology import ROOT
 from planner.model.work_budget import BudgetEnded, WorkBudget
 from planner.request.relaxation import relaxations
 from planner.request.topology_request import TopologyRequest
-from planner.search.capacity_classes import CapacityClasses, Exclusivity
-from planner.search.domain_packing import DomainPacking
 from planner.search.domain_ranking import Candidate, ChildPath, DomainRanking
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.mixtures.equivalent_classes import merged
 from planner.search.mixtures.several_classes import SeveralClassesPacking
 from planner.search.objective import Weights
+from planner.search.packing.capacity_classes import CapacityClasses, Exclusivity
+from planner.search.packing.domain_packing import DomainPacking
 from planner.search.result import LevelSearchResult, Placement
 from planner.search.space import SearchSpace
 

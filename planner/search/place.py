@@ -46,7 +46,7 @@ SEARCHES = (
     # Every mixture of the classes in every domain; where these are too many, classes pooled by what they have
     # in common and dealt to hosts afterwards; where that does not decide it either, a beam (search/mixtures).
     Search("several kinds of pods", lambda pod_classes: len(pod_classes) > 1, LevelSearch.search),
-    # How many pods go into each domain: a knapsack over its children (search/domain_packing.py).
+    # How many pods go into each domain: a knapsack over its children (search/packing/domain_packing.py).
     Search("one kind of pods", lambda pod_classes: True, LevelSearch.search),
 )
 """The first row that serves the request is the one that answers it. All of them look for the finest level

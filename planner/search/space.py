@@ -19,9 +19,9 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.pod_class import PodClass
 from planner.node.gpu_sharing import share_in
+from planner.search.domain_caps import DomainCap
 from planner.search.eligibility_map import EligibilityMap, capped, match_of
 from planner.search.objective import Weights, weights, without
-from planner.search.rules.domain_caps import DomainCap
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from planner.model.resolved import resolved_group
 from planner.model.work_budget import BudgetEnded, WorkBudget
 from planner.request.topology_request import topology_request
 from planner.request.validation import check
-from planner.search.domain_packing import DomainPacking
 from planner.search.mixtures.several_classes import SeveralClassesPacking
+from planner.search.packing.domain_packing import DomainPacking
 from planner.search.space import search_space
 from tests.exact.solver import Instance, instance, valid
 from tests.exact.test_exact import LARGE, within_capacity

@@ -3,7 +3,6 @@
 It offers `SeveralClassesPacking`, a `DomainPacking` for several classes. Begin with `several_classes`.
 
 - `several_classes`: every mixture of classes on every host; where these are too many, pooled
-- `pooled_classes`: what hosts hold of several classes as a few sums
 - `host_assignment`: whether chosen hosts hold the gang together, and which pods each gets
 - `equivalent_classes`: classes that no node tells apart are searched as one
 - `class_by_class`: one class after another, where the search of all ended without a place

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.model.work_budget import WorkBudget
-from planner.search.capacity_classes import CapacityClass, CapacityClasses
-from planner.search.mixtures.pooled_classes import Direction, weight
-from planner.search.pod_counts import CostBySum, PodCount
+from planner.search.packing.capacity_classes import CapacityClass, CapacityClasses
+from planner.search.packing.pod_counts import CostBySum, PodCount
+from planner.search.packing.pooled_classes import Direction, weight
 
 _FINE = 1 << 20
 """Ratios are compared as whole numbers of this many parts."""

@@ -20,13 +20,14 @@ from contextlib import contextmanager, suppress
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
-from planner.search.capacity_classes import CapacityClass, CapacityClasses, Exclusivity
-from planner.search.domain_packing import DomainPacking, FrontierSearch
 from planner.search.eligibility_map import EligibilityMap
 from planner.search.mixtures.host_assignment import ChosenDomain, HostAssignment, PodsByHost
-from planner.search.mixtures.pooled_classes import Direction, PooledClasses, directions, weight
 from planner.search.objective import Weights
-from planner.search.pod_counts import PodCount
+from planner.search.packing.capacity_classes import CapacityClass, CapacityClasses, Exclusivity
+from planner.search.packing.domain_packing import DomainPacking
+from planner.search.packing.frontier import FrontierSearch
+from planner.search.packing.pod_counts import PodCount
+from planner.search.packing.pooled_classes import Direction, PooledClasses, directions, weight
 from planner.search.result import PodsByNode
 
 _FIRST = 150_000

@@ -7,7 +7,6 @@ It offers `place_by_rules`. Begin with `placement_under_rules`.
 - `spread_over_labels`: spread constraints as caps on what domains may hold
 - `spread_of_one_class`: one class, one constraint: exactly whether there is a place
 - `label_levels`: a tree whose levels are labels too
-- `domain_caps`: how many pods of some classes a domain may hold
 - `tree_search`: what the rules need of the search that they are kept around
 - `search_effort`: how many level searches one gang may have
 """

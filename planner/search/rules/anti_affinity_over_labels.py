@@ -30,9 +30,9 @@ from planner.model.natural_order import natural
 from planner.model.pod_class import PodClass
 from planner.model.resolved import NodeExclusion
 from planner.model.topology import ROOT
+from planner.search.domain_caps import DomainCap, value_of
 from planner.search.mixtures.equivalent_classes import merged
 from planner.search.result import LevelSearchResult, Placement
-from planner.search.rules.domain_caps import DomainCap, value_of
 from planner.search.rules.label_levels import refined, under_values
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_over_labels import LabelCap

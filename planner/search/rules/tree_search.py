@@ -11,7 +11,7 @@ from typing import Protocol
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import ReserveMode
 from planner.model.work_budget import WorkBudget
-from planner.search.domain_packing import DomainPacking
+from planner.search.packing.domain_packing import DomainPacking
 from planner.search.result import LevelSearchResult
 from planner.search.space import SearchSpace
 

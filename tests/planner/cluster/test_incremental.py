@@ -19,8 +19,8 @@ from planner.model.pod import BoundPod
 from planner.model.reservation import Book
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from planner.search.capacity_classes import CapacityClasses
 from planner.search.domain_ranking import DomainRanking
+from planner.search.packing.capacity_classes import CapacityClasses
 from tests.builders import amounts, cluster, gang, node, pod_set, shape
 from tests.exact.solver import instance
 

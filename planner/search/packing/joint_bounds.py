@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from planner.search.bounds import CostLimit, Peaks, fewest
-from planner.search.capacity_classes import MAX_LISTED, CapacityClasses
-from planner.search.pod_counts import CountAlgebra, PodCount
+from planner.search.packing.bounds import CostLimit, Peaks, fewest
+from planner.search.packing.capacity_classes import MAX_LISTED, CapacityClasses
+from planner.search.packing.pod_counts import CountAlgebra, PodCount
 
 _MAX_TOLLS = 64
 """Tolls of a level that are tried, evenly among the useful ones. Fewer make the bounds weaker, never wrong.

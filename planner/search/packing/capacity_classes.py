@@ -27,10 +27,11 @@ from planner.node.gpu_sharing import share_in
 from planner.node.numa_state import alignment_for
 from planner.node.nvlink import max_pods_in_groups
 from planner.node.packing import HostFit, max_pods, opens_gpus
-from planner.search.bounds import Peaks, single_peaks
+from planner.search.domain_caps import CapTrimmer, CountCap
 from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.objective import Weights
-from planner.search.pod_counts import (
+from planner.search.packing.bounds import Peaks, single_peaks
+from planner.search.packing.pod_counts import (
     CountAlgebra,
     Measure,
     Option,
@@ -40,7 +41,6 @@ from planner.search.pod_counts import (
     splits,
     unions,
 )
-from planner.search.rules.domain_caps import CapTrimmer, CountCap
 
 Exclusivity = Literal["shared", "clear", "apart"]
 """Which nodes may be used: those that no gang holds whole; those that no gang touches; or of these only those

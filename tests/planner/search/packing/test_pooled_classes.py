@@ -12,10 +12,10 @@ from planner.model.resolved import resolved_group
 from planner.model.work_budget import BudgetEnded, WorkBudget
 from planner.planning.plan import plan
 from planner.request.topology_request import topology_request
-from planner.search.bounds import fewest
-from planner.search.domain_packing import DomainPacking
-from planner.search.mixtures.pooled_classes import NestedCounts, weight
 from planner.search.mixtures.several_classes import SeveralClassesPacking
+from planner.search.packing.bounds import fewest
+from planner.search.packing.domain_packing import DomainPacking
+from planner.search.packing.pooled_classes import NestedCounts, weight
 from planner.search.space import search_space
 from tests.builders import cluster, gang, pod_set, shape
 

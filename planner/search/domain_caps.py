@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from planner.cluster.tree import Subtree
 from planner.model.pod_class import PodClass
-from planner.search.pod_counts import CountAlgebra, PodCount
+from planner.search.packing.pod_counts import CountAlgebra, PodCount
 
 CountCap = tuple[tuple[int, ...], tuple[int, ...], int]
 """Keepers and counted (pod classes by their places), and the most pods."""

@@ -18,7 +18,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from planner.search.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
+from planner.search.packing.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
 
 _MAX_LISTED = 4096
 """Pods up to which what sums may cost is worked out for all numbers at once, a list a level; of more pods,

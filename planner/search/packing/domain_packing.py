@@ -22,24 +22,31 @@ budget for each piece of work, so that no answer depends on what an earlier plan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
 from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
-from planner.search.bounds import CostLimit, Peaks, cost_limits, fewest, single_peaks, steady, unlimited
-from planner.search.capacity_classes import EMPTY, CapacityClass, CapacityClasses, Exclusivity
 from planner.search.eligibility_map import EligibilityMap, inside
-from planner.search.joint_bounds import Bounds, JointCostLimit, fewest_by_level, level_pair_bounds
-from planner.search.mixtures.pooled_classes import PooledClasses
 from planner.search.objective import Weights
-from planner.search.pod_counts import (
-    Allowed,
+from planner.search.packing.bounds import (
+    CostLimit,
+    Peaks,
+    cost_limits,
+    fewest,
+    single_peaks,
+    steady,
+    unlimited,
+)
+from planner.search.packing.capacity_classes import EMPTY, CapacityClass, CapacityClasses, Exclusivity
+from planner.search.packing.frontier import Frontier, FrontierSearch, cheapest
+from planner.search.packing.joint_bounds import Bounds, JointCostLimit, fewest_by_level, level_pair_bounds
+from planner.search.packing.pod_counts import (
     CostBySum,
     CountAlgebra,
     Measure,
@@ -47,6 +54,7 @@ from planner.search.pod_counts import (
     PodCount,
     SingleClassCounts,
 )
+from planner.search.packing.pooled_classes import PooledClasses
 from planner.search.result import PodsByNode
 
 _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
@@ -89,15 +97,6 @@ domain."""
 
 
 _Able = tuple[int, DomainCapacity, EligibilityMap, int]
-
-
-class FrontierSearch(NamedTuple):
-    """What each of several domains offers within a limit, and the least cost of each sum of the first 0, 1, …
-    of them."""
-
-    limit: CostLimit
-    offers: list[list[Option]]
-    stages: list[CostBySum]
 
 
 class DomainPacking:
@@ -546,95 +545,3 @@ class DomainPacking:
             if rests:
                 return price, max(rests)
         raise AssertionError("a sum was reached by no option")
-
-
-class Frontier:
-    """Sums of options by one algebra; `effort` is what trying one sum counts against the budget."""
-
-    def __init__(self, counts: CountAlgebra, budget: WorkBudget, effort: int, beam: int) -> None:
-        self._counts, self._budget, self._effort, self._beam = counts, budget, effort, beam
-
-    def stages(
-        self,
-        offers: Sequence[Sequence[Option]],
-        reaches: Sequence[PodCount],
-        limit: CostLimit,
-        level: int,
-        ceiling: int | None,
-    ) -> list[CostBySum]:
-        """The sums after the first 0, 1, … of the domains of this level, on the way to the limit's goal.
-
-        Those that cannot reach it any more with what the rest can hold (`reaches`) are dropped, and so are
-        those that would pass the limit, or the ceiling where that is lower.
-        """
-        counts, goal = self._counts, limit.goal
-        rest = [counts.zero]
-        for reach in reversed(reaches):
-            rest.append(counts.add(rest[-1], reach))
-        rest.reverse()
-        start = 0 if ceiling is None else max(0, limit.ceiling - ceiling)
-        stages: list[CostBySum] = [{counts.zero: start}]
-        allowed = limit.allowed(level)
-        for place, options in enumerate(offers):
-            stage = stages[-1]
-            if options:
-                stage = counts.sums(stage, options, goal, allowed)
-                self._budget.spend(len(stages[-1]) * (len(options) + 1) * self._effort)
-            ahead = rest[place + 1]
-            if ahead != counts.full:
-                stage = {s: c for s, c in stage.items() if counts.covers(counts.add(s, ahead), goal)}
-            stages.append(self.narrowed(stage, allowed) if options else stage)
-        return [{s: c - start for s, c in stage.items()} for stage in stages] if start else stages
-
-    def extended(
-        self, stage: CostBySum, options: Sequence[Option], limit: CostLimit, level: int
-    ) -> CostBySum:
-        """The sums with one more domain's options."""
-        self._budget.spend(len(stage) * (len(options) + 1) * self._effort)
-        allowed = limit.allowed(level)
-        return self.narrowed(self._counts.sums(stage, options, limit.goal, allowed), allowed)
-
-    def narrowed(self, stage: CostBySum, allowed: Allowed) -> CostBySum:
-        """The sums that no larger sum costs as little as; at most the beam's number of them.
-
-        Half of a beam are the largest, half those that leave most room below what they may cost.
-        """
-        kept = self._counts.undominated(stage)
-        self._budget.spend(len(stage))
-        if not self._beam or len(kept) <= self._beam:
-            return kept
-        size = self._counts.size
-        largest = sorted(kept, key=lambda counts: (-size(counts), kept[counts], counts))[: self._beam // 2]
-        roomiest = sorted(kept, key=lambda counts: (kept[counts] - allowed[counts], -size(counts), counts))[
-            : self._beam
-        ]
-        chosen = list(dict.fromkeys([*largest, *roomiest]))[: self._beam]
-        return {counts: kept[counts] for counts in chosen}
-
-
-def cheapest(
-    classes: Sequence[int], options: Callable[[int], list[Option]], copies: int
-) -> list[list[Option]]:
-    """The options of domains of these classes, without those that so many others offer at less, or as cheap
-    and earlier.
-
-    Where a placement uses no more than so many domains, one of the others is free to stand in: so the best
-    placement, and the first of equal ones, is among what is left.
-    """
-    if copies >= len(classes):
-        return [options(class_id) for class_id in classes]
-    seen: dict[int, int] = {}
-    tables: list[list[Option]] = []
-    for class_id in classes:
-        earlier = seen[class_id] = seen.get(class_id, -1) + 1
-        tables.append(options(class_id) if earlier < copies else [])
-    offers = sorted([(*option, place) for place, table in enumerate(tables) for option in table])
-    kept: list[list[Option]] = [[] for _ in tables]
-    last, left = -1, copies
-    for counts, cost, place in offers:
-        if counts != last:
-            last, left = counts, copies
-        if left:
-            left -= 1
-            kept[place].append((counts, cost))
-    return kept

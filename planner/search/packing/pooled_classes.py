@@ -14,9 +14,10 @@ from typing import Generic, TypeVar
 
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
-from planner.search.capacity_classes import EMPTY, CapacityClasses, PeaksByClass
+from planner.search.domain_caps import CountCap
 from planner.search.eligibility_map import EligibilityMap
-from planner.search.pod_counts import (
+from planner.search.packing.capacity_classes import EMPTY, CapacityClasses, PeaksByClass
+from planner.search.packing.pod_counts import (
     Allowed,
     CostBySum,
     CountAlgebra,
@@ -26,7 +27,6 @@ from planner.search.pod_counts import (
     PodCount,
     SingleClassCounts,
 )
-from planner.search.rules.domain_caps import CountCap
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import pytest
 
 from planner.model.pod import BoundPod
 from planner.planning.plan import plan
-from planner.search.joint_bounds import LevelPairBound, fewest_by_level
+from planner.search.packing.joint_bounds import LevelPairBound, fewest_by_level
 from tests.builders import GPU, cluster, gang
 from tests.effort import cpu_seconds
 
