@@ -86,7 +86,7 @@ class Evaluation:
                 request_uid=request.uid,
                 podgroups=self._context.environment.podgroups,
             )
-            defaults = self._context.environment.settings(request.namespace or "default").reserve
+            defaults = self._context.settings.reserve
             workload = replace(workload, gangs=tuple(map(defaults.of, workload.gangs)))
             if workload.owner and not workload.skip:
                 workload = replace(workload, skip=self._context.environment.skips(workload.owner))

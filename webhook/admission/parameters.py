@@ -8,9 +8,10 @@ one for all. An object of that name in any other namespace says nothing: no tena
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -37,6 +38,10 @@ MOST_TOLD = 10
 """Problems that are told; of ten thousand wrong keys nobody reads more, and each hint takes time."""
 
 
+MOST_COMPARED, NEAR = 200, 0.8
+"""Unknown keys that are compared with those of settings, each in some 50 us, and how like they must be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A ConfigMap with parameters, as text; `where` names it for people."""
@@ -49,12 +54,14 @@ class Source:
 class Parameters:
     """What all sources say together, read once for each change of one of them.
 
-    `sources`: the lowest first. `revision`: a hash of the content, "" where there is no source.
+    `sources`: the lowest first. `revision`: a hash of the content, "" where there is no source. `misspelt`:
+    warnings of unknown keys that are nearly settings, where no schema says which keys there are.
     """
 
     texts: Texts
     sources: tuple[Source, ...] = ()
     revision: str = ""
+    misspelt: tuple[str, ...] = ()
     # By namespace, made when a request of it comes: thousands may have keys of their own. Settings with those
     # that they were made of.
     _objects: dict[str, Json] = field(default_factory=dict, compare=False, repr=False)
@@ -103,12 +110,12 @@ class Parameters:
         }
 
     def warnings(self, namespaces: Mapping[str, Json]) -> list[str]:
-        """What has no effect, though nothing is wrong with it: keys of namespaces that do not exist, and
-        modes of namespaces that say theirs by a label."""
+        """What has no effect, though nothing is wrong with it: keys of namespaces that do not exist, modes of
+        namespaces that say theirs by a label, and keys that are nearly settings."""
         if not namespaces:  # without a cluster none is known
-            return []
+            return list(self.misspelt)
         odd = (self._odd(name, namespaces.get(name)) for name in sorted(self.texts.scoped))
-        return list(islice(filter(None, odd), MOST_TOLD))
+        return [*self.misspelt, *islice(filter(None, odd), MOST_TOLD)]
 
     def _odd(self, name: str, namespace: Json | None) -> str:
         own = self.texts.scoped[name]
@@ -144,7 +151,18 @@ def read_parameters(policies: PolicySet, configured: Json | None) -> tuple[Param
     entries = [(source, key, text) for source in sources for key, text in source.data.items()]
     kept = [(key, text) for _, key, text in entries if not _setting_fault(key, text)]
     digest = hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:12]
-    return Parameters(texts(kept), tuple(sources), f"sha256:{digest}"), _problems(entries, policies.rules)
+    misspelt = tuple(_misspelt(kept, policies.rules))
+    parameters = Parameters(texts(kept), tuple(sources), f"sha256:{digest}", misspelt)
+    return parameters, _problems(entries, policies.rules)
+
+
+def _misspelt(entries: Iterable[tuple[str, str]], rules: Rules) -> Iterator[str]:
+    """Warnings of keys that may be those of policies that nobody described, or settings written wrong."""
+    names = ((key, scope(key)[1]) for key, _ in entries)
+    unknown = (row for row in names if row[1] not in SETTING_KEYS and row[1] not in rules.by_key)
+    for key, name in islice(() if rules.closed else unknown, MOST_COMPARED):
+        for near in difflib.get_close_matches(name, SETTING_KEYS, 1, NEAR):
+            yield f"{key}: is no setting; is {near} meant?"
 
 
 def _problems(entries: Iterable[tuple[Source, str, str]], rules: Rules) -> tuple[str, ...]:

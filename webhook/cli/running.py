@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from planner.model.errors import InputError
 from webhook.admission.decision import Decision, decide
+from webhook.admission.parameters import read_parameters
 from webhook.admission.settings import DEFAULT_SETTINGS, Settings
 from webhook.cli import inputs
 from webhook.kube.running import RunningCluster, RunningObject, running_cluster
@@ -45,6 +46,8 @@ async def report_running(
     async with running_cluster(kubeconfig, policies, time.time(), namespace, settings) as cluster:
         for unread in cluster.unread:
             inputs.note(f"not read, for want of the right to list it: {unread}")
+        for problem in read_parameters(policies, cluster.environment.configured)[1]:
+            inputs.note(f"left out: {problem}")
         found = _Findings()
         with _progress(len(cluster.objects)) as steps:
             for obj, _ in zip(cluster.objects, steps, strict=False):

@@ -208,6 +208,17 @@ def test_a_setting_is_checked_where_no_schema_lies_beside_the_policies() -> None
     assert "'on' is not valid" in problem
 
 
+def test_a_key_that_is_nearly_a_setting_is_a_warning_where_no_schema_lies_beside_the_policies() -> None:
+    """It may be a key of a policy that nobody described; with the schema it is an error."""
+    data = config_map(SYSTEM, reserve__defualt="none", my__own="x", namespace__ml__mod="off")
+    parameters, problems = read_parameters(PolicySet(), data)
+    assert not problems
+    assert parameters.warnings({}) == [
+        "reserve.defualt: is no setting; is reserve.default meant?",
+        "namespace.ml.mod: is no setting; is mode meant?",
+    ]
+
+
 def test_beside_a_wrong_key_the_others_count() -> None:
     """A replica that starts on a bad ConfigMap keeps to what can be read of it."""
     chosen = settings("ml", config_map(SYSTEM, mode="audit", reserve__default="rack"))
