@@ -54,7 +54,8 @@ class Environment:
     such groups that are in no cluster yet. `waiting` gives the queue, in order. `skips`: whether the owner
     NAMESPACE/KIND/NAME, or one above it, leaves the plan. `fenced`: reserved domains carry a taint.
     `settings`: those in force for a namespace. `configured`: Bayplan's own ConfigMap as the cluster has it.
-    `parameters`: that and the files beside the policies, read; None until `with_parameters`.
+    `parameters`: that and the files beside the policies, read; None until `with_parameters`. `rivals`:
+    about how many calls reserve places at the same moment.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -68,6 +69,7 @@ class Environment:
     settings: Callable[[str], Settings] = default_settings
     configured: Json | None = None
     parameters: Parameters | None = None
+    rivals: int = 0
 
     @classmethod
     def of_objects(

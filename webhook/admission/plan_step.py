@@ -46,6 +46,7 @@ class PlanStep:
         self._request = context.request
         self._read = read
         self._waiting = context.environment.waiting
+        self._rivals = context.environment.rivals
         self._first: dict[str, _FirstAnswer] = {}
 
     def plan(self, obj: Json, workload: Workload) -> WorkloadPlan | None:
@@ -58,7 +59,8 @@ class PlanStep:
             replayed = replay_for_pod(self.snapshot, obj, namespace, own, self._names_waiting)
             if replayed is not None or (workload.owner and workload.owner.split("/")[1] in _GANG_KINDS):
                 return replayed
-        plan = plan_in_turn(self.snapshot, self._grown(self.snapshot, workload), self._waiting)
+        grown = self._grown(self.snapshot, workload)
+        plan = plan_in_turn(self.snapshot, grown, self._waiting, self._rivals)
         self.snapshot = plan.snapshot
         return replace(
             plan, placed=tuple(map(self._as_first_answered, plan.placed)), whole=_is_whole(workload)

@@ -84,13 +84,13 @@ def plan_queue(
 
 
 def plan_in_turn(
-    snapshot: Snapshot, workload: Workload, waiting: Callable[[], Sequence[WaitingGang]]
+    snapshot: Snapshot, workload: Workload, waiting: Callable[[], Sequence[WaitingGang]], rivals: int = 0
 ) -> WorkloadPlan:
     """The plan of a workload's gangs, where those that `waiting` gives are in the queue already, in order.
 
     A gang that holds its place keeps it. One that would fit if nobody were ahead is queued behind them.
     """
-    straight = plan_workload(snapshot, workload)
+    straight = plan_workload(snapshot, workload, rivals)
     newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]
     if not newcomers or straight.decision != "admitted":
         return straight
@@ -105,7 +105,7 @@ def plan_in_turn(
     ]
     if not ahead:
         return straight
-    turned = plan_workload(with_waiting_gangs(snapshot, ahead), workload)
+    turned = plan_workload(with_waiting_gangs(snapshot, ahead), workload, rivals)
     placed = tuple(
         _behind(before, after, ahead) for before, after in zip(straight.placed, turned.placed, strict=True)
     )

@@ -17,6 +17,7 @@ from planner.model.labels import Term
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.node_affinity import requirements
+from planner.planning.aside import plan_aside
 from planner.planning.plan import plan
 from planner.planning.replay import answer_of
 from planner.planning.reservation import reservation_for
@@ -151,11 +152,11 @@ def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
         return workload
 
 
-def plan_workload(snapshot: Snapshot, workload: Workload) -> WorkloadPlan:
-    """Plan every gang of a workload, in order."""
+def plan_workload(snapshot: Snapshot, workload: Workload, rivals: int = 0) -> WorkloadPlan:
+    """Plan every gang of a workload, in order, while `rivals` others are planned (`planner.planning.aside`)."""
     placed: list[GangPlan] = []
     for group in with_claims(snapshot, workload).gangs:
-        answer = plan(snapshot, group)
+        answer = plan_aside(snapshot, group, rivals)
         reservation = reservation_for(snapshot, group, answer) if workload.holds else None
         if reservation is not None:
             snapshot = snapshot.with_reservation(reservation)

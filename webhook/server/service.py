@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
@@ -35,6 +35,11 @@ from webhook.wire.review import Response
 TRY_SECONDS = 3.0
 """How long a call whose place was taken is decided again: less than the deadline of a call (`http.DEADLINE`),
 so that there is time to answer "apply again"."""
+
+
+RIVALS_BY_LOSS = 4
+"""For how many rivals a place that was lost stands, beside the calls in flight here: it tells that other
+replicas have some as well."""
 
 
 OWNER_LOOKS, OWNER_PAUSE = 50, 0.02
@@ -79,12 +84,12 @@ class Service:
         await self._namespace_seen(request)
         await self._owner_seen(request)
         started = time.monotonic()
-        holder = ""
+        holder, lost = "", 0
         while not holder or time.monotonic() - started < TRY_SECONDS:
             try:
-                decision = await self._try(request, phase, self.again if holder else self.workers)
+                decision = await self._try(request, phase, lost)
             except Conflict as conflict:
-                holder = conflict.holder
+                holder, lost = conflict.holder, lost + 1
                 continue
             except LedgerUnavailable as error:
                 return self._refused(
@@ -122,12 +127,13 @@ class Service:
                 return
             await asyncio.sleep(OWNER_PAUSE)
 
-    async def _try(self, request: AdmissionRequest, phase: Phase, workers: ThreadPoolExecutor) -> Decision:
+    async def _try(self, request: AdmissionRequest, phase: Phase, lost: int) -> Decision:
         """One decision, carried out. Raises `Conflict` where the ledger refuses it."""
+        workers = self.again if lost else self.workers
         while True:
             read = time.monotonic()
             book = await self.ledger.book(self.clock())
-            draft = await self._drafted(workers.submit(self._decide, request, phase, book, read))
+            draft = await self._drafted(workers.submit(self._decide, request, phase, book, read, lost))
             if request.dry_run:
                 return draft.decision
             if draft.relied:  # another call reserves the same gang: decide again with its outcome
@@ -171,7 +177,9 @@ class Service:
             deciding.add_done_callback(forget)
             raise
 
-    def _decide(self, request: AdmissionRequest, phase: Phase, book: Book, read: float) -> _Draft:
+    def _decide(
+        self, request: AdmissionRequest, phase: Phase, book: Book, read: float, lost: int
+    ) -> _Draft:
         while True:
             began = time.monotonic()
             current: Snapshot | None = self.cluster.snapshot()
@@ -179,6 +187,7 @@ class Service:
             if current is not None:
                 snapshot, unread = self.in_flight.over(current.with_book(book), read)
             policies, environment = self.surroundings()
+            environment = replace(environment, rivals=len(unread) + RIVALS_BY_LOSS * lost)
             decision = decide(request, policies, snapshot, phase, environment)
             relied = _relied(decision, unread)
             new = [(step.reservation, step.headroom) for step in decision.steps if isinstance(step, Reserve)]
