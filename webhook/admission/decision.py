@@ -74,6 +74,8 @@ class Decision:
     findings: Findings | None = None
     malformed: bool = False
     revision: str = ""
+    tries: int = 1
+    """How often it was decided: each time but the last for a place that others took meanwhile."""
     notes: tuple[Note, ...] = ()
     """What is told of its pods; the response warns of it too."""
     force: ModeInForce = ENFORCE

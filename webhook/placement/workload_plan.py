@@ -18,7 +18,6 @@ from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.node_affinity import requirements
 from planner.planning.aside import plan_aside
-from planner.planning.plan import plan
 from planner.planning.replay import answer_of
 from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
@@ -153,7 +152,7 @@ def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
 
 
 def plan_workload(snapshot: Snapshot, workload: Workload, rivals: int = 0) -> WorkloadPlan:
-    """Plan every gang of a workload, in order, while `rivals` others are planned (`planner.planning.aside`)."""
+    """Plan every gang of a workload, in order, while `rivals` others are planned (`plan_aside`)."""
     placed: list[GangPlan] = []
     for group in with_claims(snapshot, workload).gangs:
         answer = plan_aside(snapshot, group, rivals)

@@ -265,6 +265,7 @@ def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, second
         domain="/".join(plan.domain) if plan is not None else None,
         reservations=[r.id for r in decision.plan.reservations] if decision.plan is not None else [],
         revision=decision.revision,
+        tries=decision.tries,
         seconds=round(seconds, 6),
     )
 

@@ -24,6 +24,7 @@ class Metrics:
     outcomes: Counter
     seconds: Histogram
     plans: Counter
+    tries: Counter
     bad_calls: Counter
     policy_set: Gauge
     settings: Gauge
@@ -36,6 +37,7 @@ class Metrics:
         if phase == "mutate" and decision.mode != "off":
             self.outcomes.labels(decision.outcome, decision.mode).inc()
         self.seconds.labels(phase).observe(seconds)
+        self.tries.labels(phase).inc(decision.tries)
         if decision.plan is not None:
             for placed in decision.plan.placed:
                 self.plans.labels(phase, placed.answer.decision, decision.mode).inc()
@@ -79,6 +81,12 @@ def metrics() -> Metrics:
         ),
         Counter(
             "bayplan_plans", "Gangs planned, by answer", ["phase", "decision", "mode"], registry=registry
+        ),
+        Counter(
+            "bayplan_decision_tries",
+            "Decisions made, those among them whose place others took meanwhile",
+            ["phase"],
+            registry=registry,
         ),
         Counter("bayplan_bad_calls", "Calls answered with a 4xx or 5xx", ["status"], registry=registry),
         Gauge("bayplan_policy_set_info", "The policy set that answers", ["revision"], registry=registry),

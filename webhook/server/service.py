@@ -95,12 +95,12 @@ class Service:
                 return self._refused(
                     request, 503, "ServiceUnavailable", f"no place can be reserved now: {error}"
                 )
-            return decision
+            return replace(decision, tries=lost + 1)
         message = (
             f"the place was taken again and again for {TRY_SECONDS:g} s while it was being reserved, "
             f"last by {holder}; apply again"
         )
-        return self._refused(request, 409, "Conflict", message)
+        return replace(self._refused(request, 409, "Conflict", message), tries=lost)
 
     def _refused(self, request: AdmissionRequest, code: int, reason: str, message: str) -> Decision:
         """A refusal that is nobody's fault, where the mode of the namespace lets anything be refused."""
@@ -177,9 +177,7 @@ class Service:
             deciding.add_done_callback(forget)
             raise
 
-    def _decide(
-        self, request: AdmissionRequest, phase: Phase, book: Book, read: float, lost: int
-    ) -> _Draft:
+    def _decide(self, request: AdmissionRequest, phase: Phase, book: Book, read: float, lost: int) -> _Draft:
         while True:
             began = time.monotonic()
             current: Snapshot | None = self.cluster.snapshot()
