@@ -6,7 +6,7 @@ RUNS ?= 5
 IMAGE ?= bayplan:0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench test-exact explore e2e image lock clean
+.PHONY: help demo test lint check bench bench-cluster test-exact explore e2e image lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,10 @@ lint: .venv/.ready ## ruff, mypy --strict, import-linter
 
 bench: .venv/.ready ## measure CEL and the planner, side by side with others in one run
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+bench-cluster: .venv/.ready ## pods by 1, 8 and 32 clients on a real control plane, 1 and 3 replicas (minutes)
+	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
+	@$(BIN)/python -m tests.bench.cluster.run
 
 test-exact: .venv/.ready ## the planner against exhaustive search on 100,000 random instances (long)
 	@BAYPLAN_EXACT=100000 $(BIN)/python -m pytest -n $(WORKERS) tests/exact

@@ -4,7 +4,7 @@ Replicas that plan at once choose the same fullest node or the same first rack, 
 again. So a gang with rivals passes over some of the places that it would be given, as if they were held, for
 others that are as good; how many follows from its name.
 
-    nodes by how full they are: n1 n2 n3 n4 ...        with three rivals: gang a takes n2, gang b n4, gang c n1
+    nodes by how full they are: n1 n2 n3 n4 ...      with three rivals: gang a takes n2, gang b n4, gang c n1
 """
 
 from __future__ import annotations

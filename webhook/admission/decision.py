@@ -24,7 +24,7 @@ from webhook.admission.response import completed, refusal, with_changes
 from webhook.admission.settings import Mode
 from webhook.admission.unchanged import replacement_warning
 from webhook.jsontools.diff import patch_between
-from webhook.placement.stamp import annotate, policies_note
+from webhook.placement.stamp import annotate, placement_annotation, policies_note
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.inputs import BareInputs
 from webhook.policy.engine.model import PolicySet
@@ -249,7 +249,7 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
     plan = evaluation.make_plan(obj)
     findings = run_validating(context.policies, context.request, obj, evaluation)
     before = context.snapshot.reservations if context.snapshot is not None else ()
-    refused = refusal((), findings, plan)
+    refused = refusal((), findings, plan) or _place_lost(context.request, obj, plan)
     return Decision(
         completed(refused or Response(True), (), findings, None, context.policies.revision),
         obj,
@@ -258,6 +258,18 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
         findings=findings,
         revision=context.policies.revision,
     )
+
+
+def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None) -> Response | None:
+    """The refusal of a new object that was given a place by the mutating call and has none any more: stored,
+    it would be pinned to what is another's. Pods of a controller are not meant: their gang is let in later."""
+    metadata = obj.get("metadata") or {}
+    created = request.operation == "CREATE" and not metadata.get("ownerReferences")
+    told = placement_annotation(metadata.get("annotations") or {}).decision
+    if plan is None or not created or (told, plan.decision) != ("admitted", "queued"):
+        return None
+    message = f"the place that it was given was taken before it was stored; apply again: {plan.message()}"
+    return Response(False, code=409, reason="Conflict", message=message)
 
 
 def _without_gang(context: RequestContext, phase: Phase) -> Decision:

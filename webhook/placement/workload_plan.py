@@ -16,8 +16,8 @@ from planner.model.answer import Answer, Verdict
 from planner.model.labels import Term
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
-from planner.planning.node_affinity import requirements
 from planner.planning.aside import plan_aside
+from planner.planning.node_affinity import requirements
 from planner.planning.replay import answer_of
 from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices

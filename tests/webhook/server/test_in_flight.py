@@ -244,12 +244,28 @@ async def test_a_hold_that_expired_before_its_object_was_stored_is_made_again(se
         assert (held.gang, held.owner_uid, held.expires) == ("research/Job/job-0", "uid-1", None)
 
 
+async def test_an_object_whose_place_another_took_before_it_was_stored_is_refused(serve: Serve) -> None:
+    """Its hold expired, and all nodes are somebody's by now: stored, it would be pinned to another's nodes."""
+    async with serve("superpod-32") as asked:
+        first, *others = jobs(40)
+        stored = patched(first, await asked.mutate(first))
+        stored["metadata"]["uid"] = "uid-1"
+        asked.now[0] += HOLD_SECONDS + 1
+        for job in others:
+            await asked.mutate(job)
+        assert "research/Job/job-0" not in await asked.holders()
+        answer = await asked.validate(stored)
+        assert not answer["allowed"]
+        assert answer["status"]["code"] == 409
+        assert "taken before it was stored; apply again" in answer["status"]["message"]
+
+
 async def test_small_pods_that_come_at_once_to_two_replicas_all_get_a_place(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """64 pods of one GPU on 256 free GPUs: both replicas choose the same nodes, and yet no call ends in a
     conflict, for a newer reservation on the same node is in the way only where it does not fit."""
-    # As the deadline of a call: on a busy machine 64 calls that come together wait for longer than in earnest.
+    # As the deadline of a call: on a busy machine 64 calls at once wait for longer than in earnest.
     monkeypatch.setattr(service, "TRY_SECONDS", PATIENCE)
     path = tmp_path / "book.db"
     first, second = Slow(path), Slow(path)

@@ -1,0 +1,239 @@
+"""Pods that hold what they use, created by 1, 8 and 32 clients at once, with one replica and with three.
+
+`make bench-cluster`, or `python -m tests.bench.cluster.run [PODS]`. It runs etcd and an API server of its
+own (as `make e2e`), with 64 nodes of 8 GPUs; nothing schedules the pods. In the same run it measures the
+API server alone and with a webhook that allows everything: only figures of one run can be compared.
+
+A table row: pods a second; decisions a pod (1 where no place was lost to another call); calls that failed;
+CPU milliseconds a pod of all replicas, of the API server, of etcd; writes a pod of our own objects.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.api import Api, ApiError, Json
+from tests.e2e.binaries import find
+from tests.e2e.configured import CONFIGURATIONS, configure
+from tests.e2e.controlplane import ControlPlane
+from tests.e2e.kube_ledgers import install
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.processes import Process, free_port, start, wait_until
+from tests.e2e.replicas import GPU, RESERVATIONS, Replicas, nodes, reservations
+
+ROOT = Path(__file__).parents[3]
+PODS = "/api/v1/namespaces/research/pods"
+RACKS, HOSTS, GPUS = 8, 8, 8
+CLIENTS = (1, 8, 32)
+REHEARSED = 60
+"""Dry runs for the latency of a quiet call."""
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def pod(name: str) -> Json:
+    """One GPU."""
+    limits = {"cpu": "4", "memory": "8Gi", GPU: "1"}
+    container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
+    annotations = {"bayplan.dev/reserve": "nodes"}
+    return {
+        "metadata": {"name": name, "namespace": "research", "annotations": annotations},
+        "spec": {"automountServiceAccountToken": False, "containers": [container]},
+    }
+
+
+@contextmanager
+def control_plane(folder: Path) -> Iterator[tuple[ControlPlane, Kubectl]]:
+    """etcd and an API server, with our kinds and 512 free GPUs."""
+    programs = find()
+    plane = ControlPlane(programs, folder)
+    try:
+        plane.start_etcd()
+        plane.start_apiserver()
+        kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
+        install(kubectl)
+        kubectl("apply", "-f", str(ROOT / "tests" / "e2e" / "crds"))
+        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        fill(plane.api)
+        yield plane, kubectl
+    finally:
+        plane.stop()
+
+
+def fill(api: Api) -> None:
+    """A namespace, and racks of free nodes."""
+    api.create("/api/v1/namespaces", {"metadata": {"name": "research"}})
+    for namespace in ("research", "default"):  # no controller manager makes them
+        api.create(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
+    topology, *hosts = nodes(RACKS, HOSTS, GPUS)
+    api.create("/apis/kai.scheduler/v1alpha1/topologies", topology)
+    for host in hosts:
+        api.create("/api/v1/nodes", host)
+        api.merge(f"/api/v1/nodes/{host['metadata']['name']}", {"spec": {"taints": None}})
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What came of creating pods: seconds for each that was created, and the others by status."""
+
+    seconds: tuple[float, ...]
+    failed: Counter[int]
+    took: float
+
+
+def create(api: Api, bodies: Sequence[Json], clients: int, **query: str) -> Created:
+    """All of these, by so many clients, none of which tries twice."""
+    failed: Counter[int] = Counter()
+
+    def one(body: Json) -> float | None:
+        began = time.perf_counter()
+        try:
+            api.create(PODS, body, **query)
+        except ApiError as error:
+            failed[error.status] += 1
+            return None
+        return time.perf_counter() - began
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(clients) as hands:
+        seconds = [found for found in hands.map(one, bodies) if found is not None]
+    return Created(tuple(seconds), failed, time.perf_counter() - began)
+
+
+def clear(api: Api) -> None:
+    """No pod, and nothing held."""
+    api.call("DELETE", PODS, {"gracePeriodSeconds": 0})
+    wait_until(lambda: not api.items(PODS), "the pods to go", 120)
+    wait_until(lambda: not api.items(RESERVATIONS), "the reservations to go", 120)
+
+
+def cpu(process: Process) -> float:
+    """CPU seconds so far."""
+    fields = Path(f"/proc/{process.popen.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def writes(api: Api) -> float:
+    """Writes of Reservations and of the Ledger that the API server has taken so far."""
+    pattern = r"^apiserver_request_total\{(.*)\} (\S+)$"
+    total = 0.0
+    for labels, value in re.findall(pattern, api.get("/metrics")["text"], re.MULTILINE):
+        ours = 'resource="reservations"' in labels or 'resource="ledgers"' in labels
+        if ours and 'code="2' in labels and re.search('verb="(POST|PUT|PATCH|DELETE)"', labels):
+            total += float(value)
+    return total
+
+
+def tries(replicas: Replicas) -> Counter[str]:
+    """Calls that created a pod, and decisions made for them, by the replicas' logs."""
+    lines = [
+        line
+        for line in replicas.lines()
+        if (line.get("event"), line.get("phase"), line.get("operation")) == ("decision", "mutate", "CREATE")
+        and not line["dryRun"]
+    ]
+    return Counter(calls=len(lines), tries=sum(int(line["tries"]) for line in lines))
+
+
+def load(plane: ControlPlane, replicas: Replicas, clients: int, count: int) -> str:
+    """Create so many pods, and say in a line how that went."""
+    api = plane.api
+    parts = {"replicas": replicas.processes, "api": [plane.running("kube-apiserver")]}
+    parts["etcd"] = [plane.running("etcd")]
+    before = {name: sum(map(cpu, found)) for name, found in parts.items()}
+    written, tried = writes(api), tries(replicas)
+    made = create(api, [pod(f"p{number}") for number in range(count)], clients)
+    used = {name: 1000 * (sum(map(cpu, found)) - before[name]) / count for name, found in parts.items()}
+    held = len(reservations(api))
+    writ = (writes(api) - written) / count
+    tried = tries(replicas) - tried
+    clear(api)
+    error = f"{dict(made.failed)}" if made.failed else "none"
+    return (
+        f"{len(replicas.processes):8} {clients:8} {len(made.seconds):6}/{count:<4} {held:6} "
+        f"{len(made.seconds) / made.took:8.1f} {tried['tries'] / max(tried['calls'], 1):10.2f} "
+        f"{tried['tries'] - tried['calls']:10} {error:>16} "
+        f"{percentiles(made.seconds):>16} {used['replicas']:9.1f} {used['api']:6.1f} {used['etcd']:6.1f} "
+        f"{writ:7.2f}"
+    )
+
+
+HEAD = (
+    f"{'replicas':>8} {'clients':>8} {'created':>11} {'held':>6} {'pods/s':>8} {'decisions':>10} "
+    f"{'conflicts':>10} {'errors':>16} {'p50 / p99 ms':>16} "
+    f"{'CPU: ours':>9} {'API':>6} {'etcd':>6} {'writes':>7}"
+)
+
+
+def percentiles(seconds: Sequence[float]) -> str:
+    """Median and 99th percentile, in milliseconds."""
+    if not seconds:
+        return "-"
+    ordered = sorted(seconds)
+    high = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
+    return f"{1000 * statistics.median(ordered):.1f} / {1000 * high:.1f}"
+
+
+def rehearse(api: Api, name: str) -> str:
+    """The latency of a quiet call: dry runs, one after the other."""
+    create(api, [pod(f"warm{number}") for number in range(5)], 1, dryRun="All")
+    made = create(api, [pod(f"dry{number}") for number in range(REHEARSED)], 1, dryRun="All")
+    return f"{name:28} {percentiles(made.seconds):>16}"
+
+
+def with_empty_webhook(plane: ControlPlane, certs: Path, folder: Path) -> str:
+    """The same beside a webhook that allows everything."""
+    port, configured = free_port(), list[str]()
+    pair = [str(certs / "tls.crt"), str(certs / "tls.key")]
+    command = [sys.executable, "-m", "tests.bench.cluster.empty_webhook", str(port), *pair]
+    process = start("empty", command, folder, {"PYTHONPATH": str(ROOT)})
+    try:
+        configure(plane.api, configured, port, certs)
+        time.sleep(2)  # until the API server knows of it
+        return rehearse(plane.api, "an empty webhook")
+    finally:
+        for path in configured:
+            plane.api.delete(path)
+        process.stop()
+        wait_until(lambda: not plane.api.items(f"{CONFIGURATIONS}/mutatingwebhookconfigurations"), "its end")
+
+
+def main(most: int) -> None:
+    """All of it."""
+    with tempfile.TemporaryDirectory() as name, control_plane(Path(name)) as (plane, kubectl):
+        folder, api = Path(name), plane.api
+        quiet, rows = [rehearse(api, "no webhook")], []
+        for count in (1, 3):
+            place = folder / f"replicas-{count}"
+            place.mkdir()
+            replicas = Replicas(api, kubectl.kubeconfig, place, count)
+            try:
+                replicas.start()
+                if count == 1:
+                    quiet.append(with_empty_webhook(plane, replicas.certs, place))
+                    time.sleep(2)
+                replicas.configure()
+                quiet.append(rehearse(api, f"Bayplan, {count} of it"))
+                for clients in CLIENTS:
+                    # A single client is given fewer: its rate needs no more to be seen.
+                    number = most if clients == max(CLIENTS) else most // 8
+                    rows.append(load(plane, replicas, clients, number))
+                    print(rows[-1], file=sys.stderr, flush=True)
+                replicas.unconfigure()
+            finally:
+                replicas.stop()
+    print("dry runs of a pod, one after the other: p50 / p99 ms", *quiet, "", HEAD, *rows, sep="\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 512)

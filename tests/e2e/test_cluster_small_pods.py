@@ -1,0 +1,91 @@
+"""Pods of one GPU that come at once from many clients through three replicas, as many as there are GPUs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.e2e.api import ApiError, Json
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import GPU, RESERVATIONS, Replicas, reservations
+from tests.e2e.serving import replicas_of
+from tests.e2e.stage import Cluster
+from tests.e2e.storm import PASSING, PATIENCE
+
+PODS = "/api/v1/namespaces/research/pods"
+COUNT = int(os.environ.get("BAYPLAN_E2E_SMALL_PODS", "128"))
+CLIENTS = 32
+HOSTS, GPUS = 4, 8
+
+
+@pytest.fixture(scope="module")
+def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """As many GPUs as pods will come, and three replicas."""
+    folder = tmp_path_factory.mktemp("small")
+    with replicas_of(cluster, folder, COUNT // (HOSTS * GPUS), HOSTS, 3) as replicas:
+        yield replicas
+
+
+def pod(name: str) -> Json:
+    """One GPU; it holds what it uses."""
+    limits = {"cpu": "1", "memory": "1Gi", GPU: "1"}
+    container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
+    annotations = {"bayplan.dev/reserve": "nodes"}
+    return {
+        "metadata": {"name": name, "namespace": "research", "annotations": annotations},
+        "spec": {"containers": [container]},
+    }
+
+
+def test_as_many_small_pods_as_gpus_are_all_created_and_placed(
+    serving: Replicas, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last GPU is found as well, no GPU is given twice, and each pod runs where its place is.
+
+    A machine that is busy answers late: then a client tries again, as `kubectl` users and controllers do.
+    """
+    api = serving.api
+
+    def apply(number: int) -> int:
+        end = time.monotonic() + PATIENCE
+        for again in range(10_000):
+            try:
+                api.create(PODS, pod(f"small-{number}"))
+                return again
+            except ApiError as error:
+                if "already exists" in str(error):
+                    return again
+                assert error.status in PASSING, error
+                assert time.monotonic() < end, error
+                time.sleep(0.2)
+        raise AssertionError("patience ends before")
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        repeated = sum(clients.map(apply, range(COUNT)))
+    wanted = {f"research/Pod/small-{number}" for number in range(COUNT)}
+    wait_until(lambda: set(reservations(api)) == wanted, "each pod to hold its place", 60)
+    held = reservations(api)
+    placed = {gang: one["spec"]["assignments"][0]["node"] for gang, one in held.items()}
+    assert set(Counter(placed.values()).values()) == {GPUS}
+    wait_until(
+        lambda: all(one["spec"].get("nodeName") for one in api.items(PODS)), "the pods to be bound", 120
+    )
+    bound = {f"research/Pod/{one['metadata']['name']}": one["spec"]["nodeName"] for one in api.items(PODS)}
+    assert bound == placed
+    tries = [
+        line["tries"]
+        for line in serving.lines()
+        if (line.get("event"), line.get("phase"), line.get("kind")) == ("decision", "mutate", "Pod")
+        and line["namespace"] == "research"
+        and not line["dryRun"]
+    ]
+    with capsys.disabled():
+        print(f"\n{COUNT} pods: {sum(tries) / COUNT:.2f} decisions a pod, {repeated} calls made again")
+    for number in range(COUNT):
+        api.delete(f"{PODS}/small-{number}", grace=0)
+    wait_until(lambda: not api.items(RESERVATIONS), "the reservations to go", 120)
