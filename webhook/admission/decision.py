@@ -262,7 +262,7 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
 
 def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None) -> Response | None:
     """The refusal of a new object that was given a place by the mutating call and has none any more: stored,
-    it would be pinned to what is another's. Pods of a controller are not meant: their gang is let in later."""
+    it would be pinned to what is another's. Pods of a controller are left: their gang is let in later."""
     metadata = obj.get("metadata") or {}
     created = request.operation == "CREATE" and not metadata.get("ownerReferences")
     told = placement_annotation(metadata.get("annotations") or {}).decision

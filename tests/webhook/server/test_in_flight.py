@@ -245,7 +245,7 @@ async def test_a_hold_that_expired_before_its_object_was_stored_is_made_again(se
 
 
 async def test_an_object_whose_place_another_took_before_it_was_stored_is_refused(serve: Serve) -> None:
-    """Its hold expired, and all nodes are somebody's by now: stored, it would be pinned to another's nodes."""
+    """Its hold expired, and all nodes are somebody's by now: stored, it would be pinned to them."""
     async with serve("superpod-32") as asked:
         first, *others = jobs(40)
         stored = patched(first, await asked.mutate(first))
