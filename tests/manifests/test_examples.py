@@ -10,6 +10,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.errors import Where
 from tests.manifests.examples import EXAMPLES, README, Example, examples, text
 from webhook.admission.decision import decide
+from webhook.admission.environment import Environment
 from webhook.cli.plan import plan_each
 from webhook.files.reader import documents, objects
 from webhook.functions.device_selectors import read_cluster
@@ -41,7 +42,7 @@ def name(example: Example) -> str:
 def test_the_plan_decides_as_the_example_says(example: Example) -> None:
     """Admitted, queued or rejected, gang by gang, and placed where it says; a no has its reason."""
     documents = objects([str(EXAMPLES / example.manifest)])
-    answers = [one.answer for one in plan_each(cluster(example.clusters), documents, None, {})]
+    answers = [one.answer for one in plan_each(cluster(example.clusters), documents, None, Environment())]
     assert tuple(answer.decision for answer in answers) == example.decisions
     assert all(answer.reason and answer.message for answer in answers if answer.decision != "admitted")
     places = ["/".join(answer.domain) for answer in answers if answer.decision == "admitted"]
