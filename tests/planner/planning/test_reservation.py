@@ -3,6 +3,9 @@
 from dataclasses import replace
 
 from planner.cluster.snapshot import snapshot
+from planner.manifests.label_presets import infer
+from planner.manifests.reservation import reservation_from, reservation_manifest
+from planner.model.errors import Where
 from planner.model.labels import Requirement
 from planner.model.pod import BoundPod
 from planner.model.reservation import Book
@@ -157,3 +160,22 @@ def test_a_pod_set_that_is_not_there_is_pinned_to_nothing():
     """No pods, no terms."""
     moment = racks(1, 1)
     assert requirements(moment, gang(1), plan(moment, gang(1)), "other") == ()
+
+
+def test_a_reservation_in_a_topology_without_a_name_is_found_again():
+    """The levels come from the nodes' labels; object and book say "" and lead back to the same place."""
+    moment = infer_from(racks(2, 4))
+    group = gang(2, required="rack")
+    made = reservation_for(moment, group, plan(moment, group))
+    assert (made.topology, made.domains) == ("", (("r1",),))
+    stored = reservation_from(reservation_manifest(made), Where("book"))
+    assert stored == made
+    later = moment.with_reservation(stored)
+    again = plan(later, group)
+    assert (again.reason, again.assignments) == ("AlreadyReserved", made.assignments)
+    assert plan(later, gang(2, name="default/Job/other", required="rack")).domain == ("r2",)
+
+
+def infer_from(drawn):
+    """The same nodes, without a Topology object."""
+    return snapshot(drawn.nodes.values(), [infer(drawn.nodes.values())])
