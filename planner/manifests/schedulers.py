@@ -7,7 +7,7 @@ CustomResourceDefinition), where a pod runs that is its scheduler, or where a po
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -97,7 +97,7 @@ SYSTEMS = (
 DEFINITION = "CustomResourceDefinition"
 
 
-_QUEUES = (("scheduling.run.ai", "Queue"), ("kueue.x-k8s.io", "LocalQueue"))
+_QUEUES: Mapping[Kind, str] = {("scheduling.run.ai", "Queue"): KAI, ("kueue.x-k8s.io", "LocalQueue"): KUEUE}
 """The queues that workloads name by label."""
 
 
@@ -193,11 +193,15 @@ class SchedulerSigns:
         return followed
 
 
-def watched(seen: SchedulersSeen, pods: Witnesses) -> SchedulersSeen:
-    """What a cluster that is watched shows: of its pods too, and what was not read is not there."""
+def watched(seen: SchedulersSeen, pods: Witnesses, unread: Collection[Kind] = ()) -> SchedulersSeen:
+    """What a cluster that is watched shows: of its pods too, and what was not read is not there.
+
+    `unread`: kinds that may not be read, of whose objects nothing is known.
+    """
+    known = [system for kind, system in _QUEUES.items() if kind not in unread]
     return SchedulersSeen(
         _shown(seen.shown, pods),
-        {system: seen.queues.get(system, frozenset()) for system in (KAI, KUEUE)},
+        {system: seen.queues.get(system, frozenset()) for system in known},
         {system: seen.topologies.get(system, {}) for system in (KAI, KUEUE, BAYPLAN)},
         watched=True,
     )

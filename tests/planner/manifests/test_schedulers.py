@@ -144,3 +144,8 @@ def test_in_a_cluster_that_is_watched_a_queue_that_was_not_read_is_not_there():
     assert live.shown == {"second": "pod system/p"}
     assert live.queues == {KAI: frozenset(), KUEUE: frozenset()}
     assert live.topologies[KAI] == {}
+
+
+def test_of_queues_that_may_not_be_read_nothing_is_known():
+    """A report by somebody who may list pods, and no queues."""
+    assert watched(seen(), (), [("scheduling.run.ai", "Queue")]).queues == {KUEUE: frozenset()}

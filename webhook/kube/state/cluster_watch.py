@@ -111,7 +111,6 @@ class ClusterWatch(Watches):
         self._schedulers = SchedulerWatch()
         self._static = read_cluster(()).base
         self._static_problem = ""
-        self._picture = LiveSnapshot(self._nodes.items, self._pods.items, self._described)
         self.news = asyncio.Event()
         """Set whenever the picture changed; whoever waits for it clears it."""
         described = (
@@ -132,6 +131,7 @@ class ClusterWatch(Watches):
                 *described,
             ]
         )
+        self._picture = LiveSnapshot(self._nodes.items, self._pods.items, self._described)
 
     def problem(self) -> str:
         """The watches that are broken now; what is left out does not make the picture old."""
@@ -175,7 +175,9 @@ class ClusterWatch(Watches):
             stores = (*self._extras, self._spaces)
             items = [item for store in stores for item in store.items.values()]
             read = read_cluster(("", item) for item in (*items, *self._schedulers.definitions())).base
-            seen = watched(read.schedulers, self._schedulers.pods())
+            extras = zip(self.reflectors[-len(EXTRAS) - len(GANGS) :], (*EXTRAS, *GANGS), strict=True)
+            unread = [(extra.group, extra.kind) for reflector, extra in extras if reflector.forbidden]
+            seen = watched(read.schedulers, self._schedulers.pods(), unread)
             self._static, self._static_problem = replace(read, schedulers=seen), ""
         except InputError as error:  # two objects that contradict each other: the last good ones serve
             self._static_problem = str(error)
