@@ -17,7 +17,6 @@ import pytest
 import yaml
 
 from tests.e2e.api import Json
-from tests.e2e.conftest import policy_set
 from tests.e2e.fleet import Fleet
 from tests.e2e.hook import BAYPLAN
 from tests.e2e.processes import wait_until
@@ -101,15 +100,14 @@ class Told:
 
 @dataclass
 class Ground:
-    """The cluster, and the policies that are asked."""
+    """The cluster; the policies that ship are asked."""
 
     cluster: Cluster
-    policies: str
 
     def report(self, *options: str, kubeconfig: Path | None = None) -> Told:
         """`bayplan report --kubeconfig`, as JSON unless said otherwise."""
         path = kubeconfig or self.cluster.kubectl.kubeconfig
-        command = [BAYPLAN, "report", "--kubeconfig", str(path), "-p", self.policies, "-o", "json", *options]
+        command = [BAYPLAN, "report", "--kubeconfig", str(path), "-o", "json", *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         return Told(done.returncode, done.stdout, done.stderr)
 
@@ -126,18 +124,17 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def ground(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def ground(cluster: Cluster) -> Iterator[Ground]:
     """All of it, running as far as it can."""
-    (policies,) = policy_set("default-scheduler", tmp_path_factory.mktemp("report"))
     fleet = Fleet(cluster.api)
     try:
         fleet.make(nodes(2, 3))
         for path, body in objects():
             cluster.api.create(path, body)
             if body["metadata"]["name"] == "full":
-                here = Ground(cluster, policies)
+                here = Ground(cluster)
                 wait_until(lambda: len(here.pods("Running")) == 3, "the first job to take its rack", 60)  # noqa: B023
-        here = Ground(cluster, policies)
+        here = Ground(cluster)
         wait_until(lambda: len(here.pods("Running")) >= 3 + 3 + 1 + 6 + 1 + 1, "the pods to run", 60)
         (over,) = (
             one

@@ -18,7 +18,7 @@ from typing import Generic, Protocol, TypeVar
 
 from prometheus_client import Counter
 
-from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.api.reflector import served_path
 
 GROUP, RESOURCE = "openreports.io", "reports"
@@ -183,20 +183,29 @@ class ReportWriter(Generic[Told]):
         for news in batch:
             by_namespace[news.namespace].append(news)
         failed: ApiError | None = None
-        for namespace, several in by_namespace.items():
+        while by_namespace:
+            namespace = next(iter(by_namespace))
+            several = by_namespace.pop(namespace)
             try:
                 await self._write(namespace, several)
+            except Unreachable:  # the others would be waited for as long, each
+                self._again([*several, *(news for others in by_namespace.values() for news in others)])
+                raise
             except ApiError as error:
                 failed = error
                 if error.status in (403, 404):  # no right, or the namespace goes: it will not be better soon
                     self.dropped.inc(len(several))
                 else:
-                    self._queue.extendleft(reversed(several))
-                    self._make_room()
+                    self._again(several)
                 if error.status == 404 and not await served_path(self.api, GROUP, RESOURCE):
                     self.path = ""
         if failed is not None:
             raise failed
+
+    def _again(self, several: Sequence[Told]) -> None:
+        """They wait before what came since."""
+        self._queue.extendleft(reversed(several))
+        self._make_room()
 
     async def _write(self, namespace: str, news: Sequence[Told]) -> None:
         """One namespace's Report. Raises `ApiError`, 409 where others were faster each time."""

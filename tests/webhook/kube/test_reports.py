@@ -1,0 +1,226 @@
+"""The writer of Reports: what is put is written once, whoever else writes, and never in the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from webhook.kube import reports
+from webhook.kube.api.client import Api, ApiError, Json, Unreachable
+from webhook.kube.reports import QUEUED, ReportForm, ReportWriter
+from webhook.report.in_cluster import Told, merged, objects_in
+
+FOLDER = "/apis/openreports.io/v1alpha1/namespaces/{}/reports"
+
+
+class Store(Api):
+    """An API server that has Reports, as far as their writer can tell. `trouble` is raised by each write."""
+
+    def __init__(self) -> None:
+        """Empty, and without trouble."""
+        self.objects: dict[str, Json] = {}
+        self.trouble: ApiError | None = None
+        self.installed = True
+        self.before_write: Callable[[], None] = lambda: None
+        self._version = 0
+
+    async def get(self, path: str, **query: str) -> Json:
+        """Discovery, or a Report."""
+        if path == "/apis/openreports.io" and self.installed:
+            version = {"version": "v1alpha1"}
+            return {"preferredVersion": version, "versions": [version]}
+        if path == "/apis/openreports.io/v1alpha1" and self.installed:
+            return {"resources": [{"name": "reports"}]}
+        if path in self.objects:
+            return self.objects[path]
+        raise ApiError(404, "NotFound", f"{path} not found")
+
+    async def list(
+        self, path: str, keep: Callable[[Json], Any] = dict, **query: str
+    ) -> tuple[list[Any], str]:
+        """All Reports."""
+        return [keep(item) for item in self.objects.values()], "1"
+
+    async def create(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
+        """A new one. Raises 409 where it is there."""
+        self._check(f"{path}/bayplan", None)
+        return self.write(f"{path}/bayplan", body)
+
+    async def replace(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
+        """Another one in its place. Raises 409 where it is newer."""
+        self._check(path, body["metadata"]["resourceVersion"])
+        return self.write(path, body)
+
+    def _check(self, path: str, version: str | None) -> None:
+        self.before_write()
+        if self.trouble is not None:
+            raise self.trouble
+        there = self.objects.get(path)
+        if (there["metadata"]["resourceVersion"] if there else None) != version:
+            raise ApiError(409, "Conflict", "somebody else was faster")
+
+    def write(self, path: str, body: Mapping[str, Any]) -> Json:
+        """Store it, as whoever it is."""
+        self._version += 1
+        metadata = {**body["metadata"], "resourceVersion": str(self._version)}
+        self.objects[path] = {**body, "metadata": metadata}
+        return self.objects[path]
+
+    def names(self, namespace: str = "research") -> list[str]:
+        """The objects of which the namespace's Report tells."""
+        there = self.objects.get(f"{FOLDER.format(namespace)}/bayplan", {"results": []})
+        return sorted(one["resources"][0]["name"] for one in there["results"])
+
+
+def news(name: str, namespace: str = "research", second: int = 1) -> Told:
+    """One result of a Job."""
+    resource = {"namespace": namespace, "kind": "Job", "name": name}
+    moment = {"seconds": second, "nanos": 0}
+    entry = {
+        "policy": "qos",
+        "rule": "mutation",
+        "result": "pass",
+        "timestamp": moment,
+        "resources": [resource],
+    }
+    return Told(f"{namespace}/Job/{name}", (entry,))
+
+
+def form() -> ReportForm[Told]:
+    """That of `serve`."""
+    return ReportForm(
+        "bayplan",
+        lambda document, namespace, several: merged(document, namespace, several, "r"),
+        objects_in,
+        lambda name: Told(name, gone=True),
+    )
+
+
+@asynccontextmanager
+async def writing(
+    store: Store, there: Callable[[str], bool] = lambda _: True
+) -> AsyncIterator[ReportWriter[Told]]:
+    """A writer that has found the kind, or the lack of it."""
+    writer = ReportWriter(store, form(), there)
+    await writer.start()
+    try:
+        if store.installed:
+            await until(lambda: bool(writer.path))
+        yield writer
+    finally:
+        await writer.close()
+
+
+async def until(done: Callable[[], bool]) -> None:
+    """Wait until it is so, a second at most."""
+    async with asyncio.timeout(5):
+        while not done():  # noqa: ASYNC110 - the writer runs beside the test
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is waited for."""
+    monkeypatch.setattr(reports, "BATCH_SECONDS", 0.01)
+    monkeypatch.setattr(reports, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(reports, "ABSENT_SECONDS", 0.01)
+
+
+def unreported(writer: ReportWriter[Told]) -> float:
+    """What the metric counts."""
+    (metric,) = writer.dropped.collect()
+    return metric.samples[0].value
+
+
+async def test_what_others_write_meanwhile_stays() -> None:
+    """A conflict is met by reading again: both are told."""
+    store = Store()
+    path = f"{FOLDER.format('research')}/bayplan"
+    other = merged(None, "research", [news("theirs")], "r")
+    assert other is not None, "it tells of theirs"
+
+    def faster() -> None:
+        store.before_write = lambda: None
+        store.write(path, other)
+
+    store.before_write = faster
+    async with writing(store) as writer:
+        writer.put(news("ours"))
+        await until(lambda: store.names() == ["ours", "theirs"])
+
+
+async def test_a_write_that_fails_waits_and_a_namespace_that_goes_is_given_up() -> None:
+    """The server does not answer: later it does. What is forbidden, or nowhere, is counted."""
+    store = Store()
+    async with writing(store) as writer:
+        store.trouble = Unreachable("refused")
+        writer.put(news("patient"))
+        await asyncio.sleep(0.1)
+        assert store.names() == []
+        store.trouble = None
+        await until(lambda: store.names() == ["patient"])
+        store.trouble = ApiError(404, "NotFound", 'namespaces "research" not found')
+        writer.put(news("late", second=2))
+        await until(lambda: unreported(writer) == 1)
+        store.trouble = None
+        writer.put(news("elsewhere", "inference"))
+        await until(lambda: store.names("inference") == ["elsewhere"])
+
+
+async def test_a_full_queue_drops_the_oldest_and_counts_them() -> None:
+    """Memory is bounded, whatever the API server does."""
+    store = Store()
+    async with writing(store) as writer:
+        store.trouble = Unreachable("refused")
+        for number in range(QUEUED + 7):
+            writer.put(news("old" if number < 7 else "new", f"team-{number}"))
+        assert unreported(writer) == 7
+        store.trouble = None
+        await until(lambda: len(store.objects) == QUEUED)
+        assert store.names("team-6") == []
+
+
+async def test_what_two_looks_do_not_find_is_left_out() -> None:
+    """A pod that is being bound is for a moment nowhere. What former replicas told is looked after too."""
+    store = Store()
+    former = merged(None, "research", [news("former")], "r")
+    assert former is not None, "it tells of something"
+    store.write(f"{FOLDER.format('research')}/bayplan", former)
+    looks: dict[str, int] = {}
+
+    def there(name: str) -> bool:
+        looks[name] = looks.get(name, 0) + 1
+        return name.endswith("stays") or (name.endswith("bound") and looks[name] % 2 == 0)
+
+    async with writing(store, there) as writer:
+        writer.put(news("stays"))
+        writer.put(news("bound"))
+        await until(lambda: store.names() == ["bound", "stays"])
+        await until(lambda: looks.get("research/Job/bound", 0) > 6)
+        assert store.names() == ["bound", "stays"]
+
+
+async def test_nothing_is_kept_while_the_kind_is_not_installed() -> None:
+    """What is decided then is told by metrics and the audit log; later news are written."""
+    store = Store()
+    store.installed = False
+    async with writing(store) as writer:
+        writer.put(news("early"))
+        store.installed = True
+        await until(lambda: bool(writer.path))
+        writer.put(news("later"))
+        await until(lambda: store.names() == ["later"])
+
+
+async def test_a_replica_that_stops_writes_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upgrade loses nothing."""
+    store = Store()
+    async with writing(store) as writer:
+        monkeypatch.setattr(reports, "BATCH_SECONDS", 60.0)
+        await asyncio.sleep(0.05)
+        writer.put(news("last"))
+    assert store.names() == ["last"]
