@@ -20,11 +20,11 @@ The search of `auto` looks at all nodes that no gang holds whole, as that of `no
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from planner.cluster.capacity import DomainCapacity
+from planner.model.holding import DomainShare, Holding
 from planner.model.pod_class import PodClass
-from planner.model.podgroup import HoldMode, PodGroup
+from planner.model.podgroup import PodGroup
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
 from planner.model.topology import FAILURE_DOMAINS, ROOT, Domain, common_domain, contains, held_domains
 from planner.model.work_budget import WorkBudget
@@ -33,35 +33,6 @@ from planner.request.topology_request import TopologyRequest
 from planner.search.outcome import Outcome, Place, assignments_of, hosts_of
 from planner.search.result import SearchResult
 from planner.search.space import search_space
-
-
-@dataclass(frozen=True, slots=True)
-class DomainShare:
-    """A domain that a gang may hold whole: the GPUs that it has, and how many of them the gang takes.
-
-    `required`: every pod in it requires a level. `parted`: it is a node of several NVLink domains, and the
-    gang has room in one. `other`: another gang that holds or uses a part of it, "" for none.
-    """
-
-    domain: Domain
-    taken: int
-    gpus: int
-    required: bool = False
-    parted: bool = False
-    other: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """What a gang holds. `domains` are held whole; `shares`: under `auto`, the domains that were considered.
-
-    `level`: the level that the gang requires, ROOT for none.
-    """
-
-    mode: HoldMode
-    domains: tuple[Domain, ...] = ()
-    shares: tuple[DomainShare, ...] = ()
-    level: int = ROOT
 
 
 def place_holding(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:

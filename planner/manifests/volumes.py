@@ -9,7 +9,8 @@ from planner.manifests.requirements import node_term_from, selector_from
 from planner.model import quantity
 from planner.model.errors import Where
 from planner.model.labels import Requirement, Term
-from planner.model.volumes import PersistentVolume, StorageClass, VolumeClaim, VolumeUse
+from planner.model.pod import VolumeClaim, VolumeUse
+from planner.model.volumes import PersistentVolume, StorageClass
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 

@@ -1,7 +1,7 @@
 """Requests, answers and reservations as frozen records, in Kubernetes' terms.
 
 - `podgroup`: the request: a gang with its PodSets; `pod`: the shape of one pod; `claim_spec`: a claim
-- `answer`: the answer; `reservation`: what a gang holds, and the book of all reservations
+- `answer`: the answer; `holding`: what a gang will hold; `reservation`: what it holds, and the book of all
 - `node`, `topology`, `labels`, `settings`: what the API server and the administrator define
 - `schedulers`: which scheduling systems a cluster has
 - `volumes`: claims and volumes; `host_ports`: ports as anti-affinity; `growth`: pools that may grow

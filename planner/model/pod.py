@@ -1,5 +1,5 @@
-"""The parts of a pod that the planner reads: requests, NUMA alignment, node constraints, pod affinity; and
-the pods that are bound to a node.
+"""The parts of a pod that the planner reads: requests, NUMA alignment, node constraints, pod affinity, claims
+of devices and volumes; and the pods that are bound to a node.
 
 Sources: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term matches the pods that its
 labelSelector selects (none without a selector) in its namespaces: the pod's own where neither `namespaces`
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from planner.model.labels import Term, Toleration, holds
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX, PART_PREFIXES, Resources
-from planner.model.volumes import VolumeUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +26,40 @@ class ClaimUse:
     source: str
     template: bool
     made: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeClaim:
+    """A PersistentVolumeClaim, or what a template asks for (`name` "").
+
+    `name`: NAMESPACE/NAME. `storage_class`: None for the cluster's default. `volume`: the PersistentVolume
+    that it names; `bound`: the two are bound. `selector`: labels that its volume must have. `node`: where a
+    volume is being made for it, "" for nowhere yet.
+    """
+
+    name: str = ""
+    storage_class: str | None = None
+    volume: str = ""
+    bound: bool = False
+    size: int = 0
+    modes: frozenset[str] = frozenset()
+    mode: str = "Filesystem"
+    selector: Term = ()
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeUse:
+    """A claim that a pod mounts: `claim` by name, or, with `own`, one that is made for each pod.
+
+    `stateful_set`: the pods of this StatefulSet have claims CLAIM-STATEFULSET-ORDINAL, from `first` on, each
+    made as `own` says where it does not exist yet.
+    """
+
+    claim: str
+    own: VolumeClaim | None = None
+    stateful_set: str = ""
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)

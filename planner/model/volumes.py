@@ -1,4 +1,4 @@
-"""Persistent volumes, the claims that pods mount, and StorageClasses: on which nodes a volume can be.
+"""Persistent volumes and StorageClasses: on which nodes a volume can be.
 
 Source: core/v1 PersistentVolume and PersistentVolumeClaim, storage.k8s.io/v1 StorageClass. Sizes in bytes.
 """
@@ -9,26 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from planner.model.labels import Term
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeClaim:
-    """A PersistentVolumeClaim, or what a template asks for (`name` "").
-
-    `name`: NAMESPACE/NAME. `storage_class`: None for the cluster's default. `volume`: the PersistentVolume
-    that it names; `bound`: the two are bound. `selector`: labels that its volume must have. `node`: where a
-    volume is being made for it, "" for nowhere yet.
-    """
-
-    name: str = ""
-    storage_class: str | None = None
-    volume: str = ""
-    bound: bool = False
-    size: int = 0
-    modes: frozenset[str] = frozenset()
-    mode: str = "Filesystem"
-    selector: Term = ()
-    node: str = ""
+from planner.model.pod import VolumeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +43,6 @@ class StorageClass:
     provisions: bool = True
     topologies: tuple[Term, ...] = ()
     default: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeUse:
-    """A claim that a pod mounts: `claim` by name, or, with `own`, one that is made for each pod.
-
-    `stateful_set`: the pods of this StatefulSet have claims CLAIM-STATEFULSET-ORDINAL, from `first` on, each
-    made as `own` says where it does not exist yet.
-    """
-
-    claim: str
-    own: VolumeClaim | None = None
-    stateful_set: str = ""
-    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.explain.messages import name_of
-from planner.extensions.holding import Holding
+from planner.model.holding import Holding
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.topology import Domain, Topology, short
 from planner.model.words import listed

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import NODE_NAME_FIELD, Requirement, Term
 from planner.model.node import Node
-from planner.model.pod import selected
+from planner.model.pod import VolumeClaim, VolumeUse, selected
 from planner.model.podgroup import PodGroup
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet
 from planner.model.topology import HOSTNAME, short
-from planner.model.volumes import PersistentVolume, VolumeClaim, Volumes, VolumeUse
+from planner.model.volumes import PersistentVolume, Volumes
 from planner.model.words import listed, pods
 from planner.node.eligibility import term_matches
 from planner.request.validation import Refusal

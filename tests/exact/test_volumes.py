@@ -11,9 +11,10 @@ import pytest
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.labels import Requirement, Term
 from planner.model.node import Node
+from planner.model.pod import VolumeClaim, VolumeUse
 from planner.model.podgroup import PodSet
 from planner.model.topology import HOSTNAME
-from planner.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes, VolumeUse
+from planner.model.volumes import PersistentVolume, StorageClass, Volumes
 from planner.planning.plan import plan
 from tests.builders import gang, node, shape, topology
 from tests.exact.solver import Instance, domains, every_placement, on_power_supplies, valid
