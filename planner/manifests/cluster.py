@@ -44,11 +44,11 @@ from planner.model.errors import InputError, Where
 from planner.model.growth import GrowingPool, NodeGroup
 from planner.model.host_ports import port_labels
 from planner.model.node import Node
-from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm
+from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm, VolumeClaim
 from planner.model.reservation import Reservation
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Link, Topology
-from planner.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
+from planner.model.volumes import PersistentVolume, StorageClass, Volumes
 from planner.node.topology_manager import NumaNode
 
 RESERVATION_KEY = "bayplan.dev/reservation"

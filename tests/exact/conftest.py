@@ -3,7 +3,7 @@
 import pytest
 
 from planner.cluster import capacity
-from planner.search import domain_packing
+from planner.search.packing import domain_packing
 
 
 @pytest.fixture(autouse=True)
