@@ -69,6 +69,11 @@ class Balancer:
             with suppress(OSError):
                 server = socket.create_connection(("127.0.0.1", ports[self._turn % len(ports)]), 2)
                 server.settimeout(None)
+                for one in (
+                    client,
+                    server,
+                ):  # else each call waits for the other side's delayed acknowledgement
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._open |= {client, server}
                 threading.Thread(target=_pump, args=(server, client), daemon=True).start()
                 _pump(client, server)
