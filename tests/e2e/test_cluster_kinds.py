@@ -255,9 +255,7 @@ def test_replicas_that_are_annotated_as_one_gang_start_together(serving: Replica
     assert len(racks_of(bound(serving, 2, "web"))) == 1
 
 
-def test_a_queued_job_set_is_applied_again_without_losing_its_gate(
-    serving: Replicas, cluster: Cluster
-) -> None:
+def test_a_queued_job_set_is_applied_again_and_waits_on(serving: Replicas, cluster: Cluster) -> None:
     """kubectl replaces the whole list of a kind without a schema; what admission wrote there stays.
 
     So while it waits, and so after it was let in: the templates of a JobSet can never change.
@@ -274,7 +272,9 @@ def test_a_queued_job_set_is_applied_again_without_losing_its_gate(
 
     first = applied()
     (replicated,) = first["spec"]["replicatedJobs"]
-    assert replicated["template"]["spec"]["template"]["spec"]["schedulingGates"] == [{"name": GATE}]
+    template = replicated["template"]["spec"]["template"]
+    assert "queued" in template["metadata"]["annotations"]["bayplan.dev/placement"]
+    assert "schedulingGates" not in template["spec"], "gates are for pods, which the leader opens"
     assert applied()["spec"] == first["spec"]
     operate(serving.api, first)
     wait_until(lambda: len(pods(serving)) == 8, "its pods")

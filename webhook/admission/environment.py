@@ -117,6 +117,11 @@ class Environment:
         known = self.with_namespace(request).namespace_object
         return mode_in_force(known, self.settings(request.namespace))
 
+    def observed(self, names: Iterable[str]) -> frozenset[str]:
+        """Those of these namespaces in which nothing is enforced."""
+        forces = {name: mode_in_force(self.namespaces.get(name), self.settings(name)) for name in set(names)}
+        return frozenset(name for name, force in forces.items() if not force.enforces)
+
     def authorizer(self, user: UserInfo) -> Authorizer:
         """The CEL variable `authorizer`, speaking of the user who asks."""
         return Authorizer(self.access(user))

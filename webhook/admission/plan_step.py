@@ -56,7 +56,9 @@ class PlanStep:
         if workload.kind == "Pod" and (workload.owner or _has_generated_name(obj)):
             # Such a pod was reserved before it had a name, or by its owner: the id that it carries tells.
             namespace, own = self._request.namespace, workload.gangs[0]
-            replayed = replay_for_pod(self.snapshot, obj, namespace, own, self._names_waiting)
+            replayed = replay_for_pod(
+                self.snapshot, obj, namespace, own, self._names_waiting, queued=_says_queued(obj)
+            )
             if replayed is not None or (workload.owner and workload.owner.split("/")[1] in _GANG_KINDS):
                 return replayed
         grown = self._grown(self.snapshot, workload)
@@ -128,6 +130,13 @@ def _amounts(group: PodGroup) -> _Amounts:
         (pod_set.name, pod_set.count, tuple(sorted(pod_set.shape.requests.items())))
         for pod_set in group.pod_sets
     )
+
+
+def _says_queued(obj: Json) -> bool:
+    """Whether the template of a pod says that its gang was queued."""
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    return isinstance(annotations, Mapping) and placement_annotation(annotations).in_queue
 
 
 def _has_generated_name(obj: Json) -> bool:

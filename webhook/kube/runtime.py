@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,8 +30,10 @@ from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.param_watch import ParamsWatch
 from webhook.kube.state.parameters_watch import ParametersWatch
 from webhook.kube.state.workload_watch import QueueWatch
+from webhook.placement.queue import WaitingGang
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import UserInfo
+from webhook.workloads.annotation_keys import namespace_of
 
 
 @dataclass(slots=True)
@@ -57,6 +59,8 @@ class ClusterRuntime:
     """Whether reserved domains are fenced by taint."""
     settings: Settings = DEFAULT_SETTINGS
     """What serves where the cluster itself says nothing."""
+    surroundings: Callable[[], Environment] | None = None
+    """What decisions are made in, with all parameters in force, where a server makes decisions."""
 
     @classmethod
     async def connect(
@@ -89,7 +93,9 @@ class ClusterRuntime:
         if controls:
             outcomes = GangHistoryWriter(api, namespace)
             fence = NodeTaints(api) if taints else None
-            controller = Controller(api, side.watch, side.queue, side.ledger, outcomes, fence=fence)
+            controller = Controller(
+                api, side.watch, side.queue, side.ledger, outcomes, fence=fence, observed=side.observed
+            )
             side.recoveries = controller.recoveries
             leader = Leader(api, namespace, partial(_led_as_chosen, parameters, controller))
             side.election = asyncio.create_task(leader.run())
@@ -122,11 +128,22 @@ class ClusterRuntime:
             params=self.params,
             configured=self.parameters.configured(),
             access=self.access,
-            waiting=self.queue.queue,
+            waiting=self._waiting_gangs,
             skips=self.queue.skips,
             fenced=self.taints,
             settings=everywhere(self.settings),
         )
+
+    def observed(self, namespaces: Iterable[str]) -> frozenset[str]:
+        """Those of these namespaces in which nothing is enforced. Safe in any thread."""
+        around = self.surroundings() if self.surroundings else self.environment().beside(PolicySet())
+        return around.observed(namespaces)
+
+    def _waiting_gangs(self) -> Sequence[WaitingGang]:
+        """The queue: gangs of namespaces that are not enforced keep nobody waiting."""
+        queue = self.queue.queue()
+        observed = self.observed(namespace_of(gang.group.name) for gang in queue) if queue else frozenset()
+        return [gang for gang in queue if namespace_of(gang.group.name) not in observed]
 
     def knows_owner(self, owner: str) -> bool:
         """Whether the workload NAMESPACE/KIND/NAME has been seen, if its kind is watched."""

@@ -36,9 +36,10 @@ def annotate(
 ) -> Json:
     """A copy of the object that carries its plan; the same plan written twice changes nothing.
 
-    `policies` is the value of `bayplan.dev/policies`. Templates learn the reservation too, so that their
-    pods find it; a queued gang's templates get the scheduling gate, an admitted one's lose it. Where reserved
-    domains carry a taint (`fenced`), an arriving pod gets the toleration of its own gang's.
+    `policies` is the value of `bayplan.dev/policies`. Templates learn the plan and the reservation too, so
+    that their pods find it. Only pods get the scheduling gate: one in a template would be in each of its pods
+    for ever, also when nobody is left to open it. Where reserved domains carry a taint (`fenced`), an
+    arriving pod gets the toleration of its own gang's.
     """
     stamped: Json = copy.deepcopy(dict(obj))
     note = placement_note(plan)
@@ -54,7 +55,7 @@ def annotate(
             )
             values = {PLACEMENT: note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
             _annotate(pod, values)
-        _gate(pod, waits)
+        _gate(pod, waits and not template.path)
         if (
             fenced
             and not template.path

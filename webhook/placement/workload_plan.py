@@ -234,12 +234,15 @@ def replay_for_pod(
     namespace: str,
     own: PodGroup,
     waiting: Callable[[], Iterable[str]] = tuple,
+    *,
+    queued: bool = False,
 ) -> WorkloadPlan | None:
     """The plan that a pod's gang already has, None where nothing is reserved for it (`held_for`).
 
     A replica that holds nothing yet, of an object that was let in for the sake of others, waits at its gate;
-    and so does a pod of a gang that is among those `waiting`. These are only asked for where nobody else
-    knows: to tell who waits, all workloads are looked at.
+    and so does a pod whose template says that its gang was `queued`, or that is of a gang among those
+    `waiting`. These are only asked for where nobody else knows: to tell who waits, all workloads are looked
+    at.
     """
     held, known = held_for(snapshot, pod, namespace)
     if held:
@@ -248,6 +251,8 @@ def replay_for_pod(
     if known:
         return _waiting(snapshot, replica_of(pod, namespace), own)
     above = () if is_gated(pod) else gangs_above(pod, namespace)
+    if queued and above:
+        return _waiting(snapshot, above[0], own)
     names = frozenset(waiting()) if above else frozenset()
     gang = next((name for name in above if name in names), "")
     return _waiting(snapshot, gang, own) if gang else None

@@ -280,3 +280,11 @@ def test_outside_enforce_nothing_is_ever_changed_refused_or_held(
     assert all(isinstance(step, ReservationRelease) for step in decision.steps)
     assert decision.object == (None if operation == "DELETE" else body)
     assert asked(body, mode, phase, **words, dry_run=True) == decision
+
+
+def test_those_that_are_not_enforced_are_told_by_name() -> None:
+    """For the queue and the controller: by label, else by the mode of others."""
+    spaces = {"off": space("off"), "on": space("enforce"), "none": space(None)}
+    for default, quiet in (("enforce", {"off"}), ("audit", {"off", "none", "unknown"})):
+        around = Environment(spaces, settings=everywhere(Settings(default)))  # type: ignore[arg-type]
+        assert around.observed(["off", "on", "none", "unknown", "off"]) == quiet

@@ -240,14 +240,23 @@ def test_a_refused_object_is_not_printed_and_exits_with_1(run: Run) -> None:
     assert "can never run" in err
 
 
-def test_a_queued_gang_exits_with_0_has_a_warning_and_a_gate(run: Run) -> None:
-    """It is stored, and its pods wait."""
+def test_a_queued_gang_exits_with_0_and_a_warning_and_its_pods_have_a_gate(run: Run, tmp_path: Path) -> None:
+    """It is stored, and its pods wait. Its template has no gate: it would be in each of its pods for ever."""
     in_use = str(EXAMPLES / "clusters" / "nvl72-in-use.yaml")
     status, out, err = run("mutate", "-c", NVL72, in_use, "-f", str(EXAMPLES / "job-nvl72-72-gpus.yaml"))
     assert status == 0
     assert "is queued" in err
-    gates = yaml.safe_load(out)["spec"]["template"]["spec"]["schedulingGates"]
-    assert gates == [{"name": "bayplan.dev/queued"}]
+    job = yaml.safe_load(out)
+    template = job["spec"]["template"]
+    assert "schedulingGates" not in template["spec"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "controller": True}
+    metadata = {"name": "p", "namespace": job["metadata"]["namespace"], "ownerReferences": [owner]}
+    metadata["annotations"] = template["metadata"]["annotations"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    file = tmp_path / "pod.yaml"
+    file.write_text(yaml.safe_dump(pod))
+    _, out, _ = run("mutate", "-c", NVL72, in_use, "-f", str(file))
+    assert yaml.safe_load(out)["spec"]["schedulingGates"] == [{"name": "bayplan.dev/queued"}]
 
 
 @pytest.mark.parametrize("output", ["table", "json", "yaml", "junit", "sarif", "markdown", "html"])

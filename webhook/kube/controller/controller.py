@@ -33,7 +33,7 @@ from webhook.placement.stamp import placement_note
 from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION
+from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION, namespace_of
 
 SETTLE_SECONDS = 0.1
 """After a change, so that what comes together is looked at together."""
@@ -63,8 +63,14 @@ AT_ONCE = 16
 log = logging.getLogger("bayplan")
 
 
+def no_namespace(names: Iterable[str]) -> frozenset[str]:
+    """Every namespace is enforced."""
+    return frozenset()
+
+
 class Controller:
-    """`lead` works until it is cancelled. `clock` gives seconds since the epoch."""
+    """`lead` works until it is cancelled. `clock` gives seconds since the epoch, `observed` those of some
+    namespaces that are not enforced."""
 
     def __init__(
         self,
@@ -76,12 +82,14 @@ class Controller:
         clock: Callable[[], float] = time.time,
         *,
         fence: NodeTaints | None = None,
+        observed: Callable[[Iterable[str]], frozenset[str]] = no_namespace,
     ) -> None:
         self._api = api
         self._watch = watch
         self._queue = queue
         self._ledger = ledger
         self._fence = fence
+        self._observed = observed
         self._clock = clock
         self._recorder = Recorder(api)
         self._outcomes = outcomes
@@ -156,7 +164,13 @@ class Controller:
         book = await self._ledger.book(now)
         picture = self._queue.in_force()("").of(picture)
         works, pods = self._queue.works(), self._queue.unbound()
-        world = rules.World(picture.with_book(book), works, pods, kinds, self._seen, now)
+        spaces = (
+            *(work.ref.namespace for work in works),
+            *(pod.ref.namespace for pod in pods),
+            *(namespace_of(held.gang) for held in book.reservations),
+        )
+        observed = self._observed(spaces)
+        world = rules.World(picture.with_book(book), works, pods, kinds, self._seen, now, observed=observed)
         self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
         long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
         return replace(world, missing=long)
@@ -182,6 +196,11 @@ class Controller:
                 await self._move(action, world)
             case rules.LetIn(gang, reservation, pods):
                 await self._let_in(world.snapshot, gang, reservation, pods)
+            case rules.Ungate(ref, pods):
+                await self._open_gates(pods, lambda _, stored: let_in(stored, (), (), {}))
+                text = f"{len(pods)} pods are let go: namespace {ref.namespace} is not enforced"
+                log.info("let go %s: its namespace is not enforced", ref.key)
+                await self._recorder.tell(ref, "Admitted", text)
             case rules.Admit():
                 await self._admit(action, world)
             case rules.Restore():
@@ -245,35 +264,37 @@ class Controller:
     async def _let_in(
         self, snapshot: Snapshot, gang: Gang, reservation: Reservation | None, pods: Iterable[Unbound]
     ) -> None:
-        limit = asyncio.Semaphore(AT_ONCE)
-        gated = [pod for pod in pods if pod.gated]
-        await asyncio.gather(*(self._open(snapshot, gang, reservation, pod, limit) for pod in gated))
+        def patch_of(pod: Unbound, stored: Json) -> Json:
+            patch = _opened(stored, snapshot, gang.group, reservation, pod.pod_set)
+            if self._fence is not None and reservation is not None and reservation.mode == "domain":
+                patch["spec"]["tolerations"] = with_tolerations(
+                    stored["spec"].get("tolerations"), [reservation]
+                )
+            return patch
+
+        await self._open_gates([pod for pod in pods if pod.gated], patch_of)
         where = f" in {_place(reservation)}" if reservation is not None else ""
         await self._recorder.tell(gang.ref, "Admitted", f"{gang.group.size} pods have their place{where}")
 
-    async def _open(
-        self,
-        snapshot: Snapshot,
-        gang: Gang,
-        reservation: Reservation | None,
-        pod: Unbound,
-        limit: asyncio.Semaphore,
-    ) -> None:
-        path = f"/api/v1/namespaces/{pod.ref.namespace}/pods/{pod.ref.name}"
-        async with limit:
-            try:
-                stored = await self._api.get(path)
-                if stored["metadata"]["uid"] != pod.ref.uid:
-                    return
-                patch = _opened(stored, snapshot, gang.group, reservation, pod.pod_set)
-                if self._fence is not None and reservation is not None and reservation.mode == "domain":
-                    patch["spec"]["tolerations"] = with_tolerations(
-                        stored["spec"].get("tolerations"), [reservation]
-                    )
-                await self._api.merge(path, patch)
-            except ApiError as error:
-                if error.status not in (404, 409):  # gone or changed: the next look sees what became of it
-                    raise
+    async def _open_gates(self, pods: Iterable[Unbound], patch_of: Callable[[Unbound, Json], Json]) -> None:
+        """Each pod patched as it is stored now, some at a time."""
+        limit = asyncio.Semaphore(AT_ONCE)
+
+        async def opened(pod: Unbound) -> None:
+            path = f"/api/v1/namespaces/{pod.ref.namespace}/pods/{pod.ref.name}"
+            async with limit:
+                try:
+                    stored = await self._api.get(path)
+                    if stored["metadata"]["uid"] == pod.ref.uid:
+                        await self._api.merge(path, patch_of(pod, stored))
+                except ApiError as error:
+                    if error.status not in (
+                        404,
+                        409,
+                    ):  # gone or changed: the next look sees what became of it
+                        raise
+
+        await asyncio.gather(*map(opened, pods))
 
     async def _note(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
         """The workload's own annotations say where its gangs are now; templates are left as they are."""

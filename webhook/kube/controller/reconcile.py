@@ -2,6 +2,8 @@
 
 The rules, in their order:
 1. A reservation whose gang is finished or gone is released; a hold whose gang is there is claimed for it.
+   In a namespace that is not enforced (any more) what no running pod uses is released, gated pods are let go,
+   and none of the rules below is for its gangs.
 2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods.
 3. A gang that was admitted and whose reservation has vanished is given its place again.
 4. Gated pods of a gang that holds a place are let in.
@@ -11,7 +13,7 @@ The rules, in their order:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -24,7 +26,7 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.planning.reservation import headroom
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
-from webhook.kube.state.gangs import Gang, Unbound, Work, gangs_of
+from webhook.kube.state.gangs import Gang, Ref, Unbound, Work, gangs_of
 from webhook.placement.pod_affinity import (
     PlacementTerms,
     terms_of_annotation,
@@ -32,7 +34,7 @@ from webhook.placement.pod_affinity import (
     without_placement_affinity,
 )
 from webhook.placement.queue import place_when_empty, plan_queue, queue_key
-from webhook.workloads.annotation_keys import POD_GANGS, kind_of
+from webhook.workloads.annotation_keys import POD_GANGS, kind_of, namespace_of
 
 GRACE_SECONDS = 60.0
 """How long a reservation may be there before its workload: the validating pass comes before the storing."""
@@ -49,6 +51,7 @@ class World:
 
     `seen`: the ids of reservations whose gang was once seen. `bound`: reservation ids that bound pods carry.
     `missing`: the gangs that have named a reservation for a while which is not in the book (`bereft`).
+    `observed`: the namespaces that are not enforced.
     """
 
     snapshot: Snapshot
@@ -58,6 +61,7 @@ class World:
     seen: frozenset[str]
     now: float
     missing: frozenset[str] = frozenset()
+    observed: frozenset[str] = frozenset()
 
     @property
     def bound(self) -> frozenset[str]:
@@ -121,6 +125,14 @@ class LetIn:
 
 
 @dataclass(frozen=True, slots=True)
+class Ungate:
+    """Open the gate of pods whose namespace is not enforced any more; `ref` is told."""
+
+    ref: Ref
+    pods: tuple[Unbound, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Admit:
     """A waiting gang has a place: reserve it, say so on the workload, and let its pods in."""
 
@@ -140,7 +152,7 @@ class WaitAction:
     answer: Answer | None
 
 
-Action = Release | ClaimFor | MoveTo | Restore | Stuck | LetIn | Admit | WaitAction
+Action = Release | ClaimFor | MoveTo | Restore | Stuck | LetIn | Ungate | Admit | WaitAction
 
 
 def reconcile(world: World) -> list[Action]:
@@ -156,6 +168,8 @@ def reconcile(world: World) -> list[Action]:
             snapshot = snapshot.without(reservation.gang)
         elif gang is not None and reservation.expires is not None and gang.ref.uid:
             actions.append(ClaimFor(reservation, gang))
+    actions += _ungated(world, gangs)
+    gangs = {name: gang for name, gang in gangs.items() if namespace_of(name) not in world.observed}
     for reservation in snapshot.reservations:
         gang = gangs.get(reservation.gang)
         if gang is not None:
@@ -232,6 +246,8 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
     kind = kind_of(reservation.gang)
     if gang is not None and gang.finished:
         return "finished"
+    if namespace_of(reservation.gang) in world.observed and reservation.id not in world.bound:
+        return "its namespace is not enforced"
     if gang is not None or reservation.id in world.bound:
         return ""
     if kind not in POD_GANGS and kind not in world.kinds:
@@ -240,6 +256,17 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
         return ""
     known = reservation.id in world.seen or world.now - reservation.created > GRACE_SECONDS
     return "deleted" if known and reservation.expires is None else ""
+
+
+def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
+    """The pods that wait in namespaces that are not enforced, gang by gang, then those of no gang."""
+    left = {pod.ref: pod for pod in world.pods if pod.gated and pod.ref.namespace in world.observed}
+    for gang in gangs.values():
+        pods = tuple(left.pop(pod.ref) for pod in gang.pods if pod.ref in left)
+        if pods:
+            yield Ungate(gang.ref, pods)
+    for pod in left.values():
+        yield Ungate(pod.ref, (pod,))
 
 
 def _kept(snapshot: Snapshot, gang: Gang, reservation: Reservation) -> tuple[Snapshot, list[Action]]:

@@ -1,0 +1,90 @@
+"""What the controller does in namespaces that are not enforced, or not any more: it lets everything go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.pod import BoundPod
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import reservation_id
+from tests.builders import amounts, gang, racks
+from tests.webhook.kube.worlds import booked, pod, work, world
+from webhook.kube.controller.reconcile import Action, Admit, Release, Ungate, World, reconcile
+
+HERE = frozenset({"default"})
+
+
+def job(name: str, namespace: str = "default") -> PodGroup:
+    """A gang of two whole nodes in one rack."""
+    return gang(2, name=f"{namespace}/Job/{name}", required="rack")
+
+
+def observed(former: World) -> list[Action]:
+    """What is done where the namespace `default` is not enforced."""
+    return reconcile(replace(former, observed=HERE))
+
+
+def with_pod_of(snapshot: Snapshot, group: PodGroup) -> Snapshot:
+    """A pod of the gang runs."""
+    named = reservation_id(group.name)
+    running = BoundPod("default/p", "r1-n1", amounts(gpu=8, pods=1), reservation=named)
+    return replace(snapshot, pods=(running,))
+
+
+def test_a_gang_that_waits_is_let_go_without_a_place():
+    """Although none is free: nothing waits for ever in a namespace that has left enforce."""
+    full = booked(racks(1, 2), job("other", "elsewhere"))
+    pods = (pod("a-1", "a"), pod("a-2", "a"), pod("a-3", "a", gated=False))
+    seen = world(full, works=(work(job("a"), queued=True),), pods=pods)
+    (action,) = [one for one in observed(seen) if not isinstance(one, Release)]
+    assert isinstance(action, Ungate)
+    assert (action.ref.name, [one.ref.name for one in action.pods]) == ("a", ["a-1", "a-2"])
+
+
+def test_it_is_not_admitted_where_a_place_is_free():
+    """Nothing is held for it."""
+    seen = world(racks(1, 2), works=(work(job("a"), queued=True),), pods=(pod("a-1", "a"),))
+    assert [type(one) for one in reconcile(seen)] == [Admit]
+    assert [type(one) for one in observed(seen)] == [Ungate]
+
+
+def test_a_gated_pod_of_no_gang_is_let_go_too():
+    """Its Job is gone, or leaves the plan by now."""
+    (action,) = observed(world(racks(1, 2), pods=(pod("alone", "nobody"),)))
+    assert isinstance(action, Ungate)
+    assert action.ref.name == "alone"
+
+
+def test_what_no_running_pod_uses_is_released():
+    """The place is for namespaces that are enforced; with a running pod it is used anyway."""
+    held = booked(racks(2, 2), job("a"))
+    seen = world(held, works=(work(job("a")),))
+    (action,) = observed(seen)
+    assert isinstance(action, Release)
+    assert action.why == "its namespace is not enforced"
+    assert observed(replace(seen, snapshot=with_pod_of(held, job("a")))) == []
+
+
+def test_gangs_that_lost_a_node_are_not_moved():
+    """Bayplan does nothing there."""
+    held = with_pod_of(booked(racks(2, 2), job("a")), job("a"))
+    lost = replace(held.base.nodes["r1-n1"], ready=False)
+    snapshot = replace(held, base=replace(held.base, nodes={**held.base.nodes, "r1-n1": lost}))
+    seen = world(snapshot, works=(work(job("a")),))
+    assert reconcile(seen) != []
+    assert observed(seen) == []
+
+
+def test_gangs_of_other_namespaces_pass_those_that_are_not_enforced():
+    """An older gang of an observed namespace keeps no place free."""
+    waiting = replace(work(job("new", "elsewhere"), queued=True, created=9.0))
+    works = (work(job("old"), queued=True, created=1.0), waiting)
+    gangs = [one.gang.name for one in observed(world(racks(1, 2), works=works)) if isinstance(one, Admit)]
+    assert gangs == ["elsewhere/Job/new"]
+
+
+def test_what_is_enforced_is_as_it_was():
+    """With no namespace observed nothing of this is done."""
+    seen = world(booked(racks(2, 2), job("a")), works=(work(job("a")),))
+    assert reconcile(seen) == []
