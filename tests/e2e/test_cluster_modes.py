@@ -79,11 +79,10 @@ def switch(serving: Replicas, cluster: Cluster, mode: str) -> None:
     asked = len(serving.ports) * 4
 
     def seen() -> bool:
-        before = len(serving.lines())
-        for number in range(asked):
-            cluster.api.create(JOBS, job(f"rehearsal-{number}", 1), dryRun="All")
-        lines = [line for line in serving.lines()[before:] if line.get("event") == "decision"]
-        modes = {line["mode"] for line in lines if line["namespace"] == TEAM}
+        name = f"rehearsal-{len(serving.lines())}"
+        for _ in range(asked):
+            cluster.api.create(JOBS, job(name, 1), dryRun="All")
+        modes = {line["mode"] for line in serving.lines() if line.get("name") == name}
         return modes == (set() if mode == "off" else {mode})
 
     wait_until(seen, f"mode {mode}", 30)
@@ -110,7 +109,6 @@ def test_a_namespace_joins_by_its_label_and_leaves_again(serving: Replicas, clus
     """Audit, warn, enforce, off, with a Job and a Deployment each: told, shown, done, not even asked."""
     for number, mode in enumerate(("audit", "warn", "enforce", "off", "enforce", "audit")):
         switch(serving, cluster, mode)
-        before = len(serving.lines())
         stored, warnings = applied(cluster, job(f"train-{number}", 2))
         served, more = applied(cluster, gpu_pods(f"serve-{number}"))
         ours = [key for key in stored["metadata"]["annotations"] if key.startswith("bayplan.dev/")]
@@ -120,7 +118,7 @@ def test_a_namespace_joins_by_its_label_and_leaves_again(serving: Replicas, clus
         changed = [line for line in (*warnings, *more) if "would be changed by" in line]
         assert len(changed) == (2 if mode == "warn" else 0), (*warnings, *more)
         assert bool(reservations(cluster.api)) is (mode == "enforce")
-        told = [line for line in serving.lines()[before:] if line.get("name") == f"train-{number}"]
+        told = [line for line in serving.lines() if line.get("name") == f"train-{number}"]
         assert {line["mode"] for line in told} == (set() if mode == "off" else {mode})
         wait_until(
             lambda name=f"train-{number}": running(cluster, f"job-name={name}", 2), f"pods of {mode}", 60
