@@ -193,7 +193,11 @@ def shell(cluster: Cluster, script: str, folder: Path) -> str:
     """A block of the page, run as it stands at the root of the checkout; what it printed."""
     (folder / "kubectl").unlink(missing_ok=True)
     (folder / "kubectl").symlink_to(cluster.kubectl.program)
-    environment = {"PATH": f"{folder}:/usr/bin:/bin", "KUBECONFIG": str(cluster.kubectl.kubeconfig)}
+    environment = {
+        "PATH": f"{folder}:/usr/bin:/bin",
+        "KUBECONFIG": str(cluster.kubectl.kubeconfig),
+        "HOME": str(folder),
+    }
     done = subprocess.run(
         ["sh", "-c", script],
         cwd=ROOT,
