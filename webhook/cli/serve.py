@@ -207,7 +207,6 @@ async def _serve(args: argparse.Namespace) -> int:
         side.follow(policies.current)
         service = Service(policies, side.ledger, side)
         side.queue.in_force = service.settings
-        side.surroundings = lambda: service.surroundings()[1]
         webhook = _webhook(args, service)
         if side.recoveries is not None:
             webhook.metrics.registry.register(side.recoveries)

@@ -59,8 +59,6 @@ class ClusterRuntime:
     """Whether reserved domains are fenced by taint."""
     settings: Settings = DEFAULT_SETTINGS
     """What serves where the cluster itself says nothing."""
-    surroundings: Callable[[], Environment] | None = None
-    """What decisions are made in, with all parameters in force, where a server makes decisions."""
 
     @classmethod
     async def connect(
@@ -135,9 +133,11 @@ class ClusterRuntime:
         )
 
     def observed(self, namespaces: Iterable[str]) -> frozenset[str]:
-        """Those of these namespaces in which nothing is enforced. Safe in any thread."""
-        around = self.surroundings() if self.surroundings else self.environment().beside(PolicySet())
-        return around.observed(namespaces)
+        """Those of these namespaces in which nothing is enforced. Safe in any thread.
+
+        Until a server has said which settings are in force, only labels tell: nothing is let go by mistake.
+        """
+        return replace(self.watch.environment(), settings=self.queue.in_force()).observed(namespaces)
 
     def _waiting_gangs(self) -> Sequence[WaitingGang]:
         """The queue: gangs of namespaces that are not enforced keep nobody waiting."""
@@ -189,6 +189,6 @@ class ClusterRuntime:
 
 
 async def _led_as_chosen(parameters: ParametersWatch, controller: Controller) -> None:
-    """Lead, but not before it is known what gangs hold by default."""
+    """Lead, but not before it is known what gangs hold by default, and which namespaces are enforced."""
     await parameters.synced()
     await controller.lead()
