@@ -17,7 +17,7 @@ from planner.model.errors import InputError
 from webhook.admission.context import RequestContext
 from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
-from webhook.admission.ledger_steps import LedgerStep, claiming, releasing, reserving
+from webhook.admission.ledger_steps import LedgerStep, claiming, releasing, releasing_suspended, reserving
 from webhook.admission.modes import ENFORCE, ModeInForce, Outcome, answer_in, outcome
 from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.admission.response import completed, refusal, with_changes
@@ -194,14 +194,13 @@ def _apply_plan(
     context: RequestContext, evaluation: Evaluation, mutated: Mutated
 ) -> tuple[Json, tuple[Effect, ...]]:
     """The object that carries its plan, and all effects, the plan's own the last of them."""
-    obj, plan = mutated.object, evaluation.plan
+    obj, plan, may = mutated.object, evaluation.plan, evaluation.mendable
     if plan is not None:
         changed_by = (effect.policy for effect in mutated.effects)
         note = policies_note(obj, changed_by, context.policies.revision)
-        workload = replace(evaluation.workload(obj), templates=evaluation.mendable.templates)
+        workload = replace(evaluation.workload(obj), templates=(*may.templates, *may.noted))
         obj = annotate(obj, workload, plan, note, fenced=context.environment.fenced)
     obj = evaluation.kept_off_reserved(obj)
-    may = evaluation.mendable
     # Policies alone, without a cluster, write nothing of Bayplan's own.
     if context.snapshot is not None and (may.templates or may.inlined):
         obj = with_applied(obj, context.request.object or {}, evaluation.original)
@@ -248,12 +247,11 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
     evaluation = Evaluation(context, obj)
     plan = evaluation.make_plan(obj)
     findings = run_validating(context.policies, context.request, obj, evaluation)
-    before = context.snapshot.reservations if context.snapshot is not None else ()
     refused = refusal((), findings, plan) or _place_lost(context.request, obj, plan)
     return Decision(
         completed(refused or Response(True), (), findings, None, context.policies.revision),
         obj,
-        (*reserving(plan, before), *claiming(context.request, plan)) if refused is None else (),
+        () if refused else _validated_steps(context, evaluation, obj, plan),
         plan,
         findings=findings,
         revision=context.policies.revision,
@@ -266,10 +264,19 @@ def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None)
     metadata = obj.get("metadata") or {}
     created = request.operation == "CREATE" and not metadata.get("ownerReferences")
     told = placement_annotation(metadata.get("annotations") or {}).decision
-    if plan is None or not created or (told, plan.decision) != ("admitted", "queued"):
+    if plan is None or plan.preview or not created or (told, plan.decision) != ("admitted", "queued"):
         return None
     message = f"the place that it was given was taken before it was stored; apply again: {plan.message()}"
     return Response(False, code=409, reason="Conflict", message=message)
+
+
+def _validated_steps(
+    context: RequestContext, evaluation: Evaluation, obj: Json, plan: WorkloadPlan | None
+) -> tuple[LedgerStep, ...]:
+    before = context.snapshot.reservations if context.snapshot is not None else ()
+    if evaluation.original.suspended:
+        return releasing_suspended(obj, before)
+    return (*reserving(plan, before), *claiming(context.request, plan))
 
 
 def _without_gang(context: RequestContext, phase: Phase) -> Decision:

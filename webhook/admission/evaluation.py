@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.errors import InputError
 from planner.node.node_groups import NodeGroup
 from webhook.admission.context import RequestContext
 from webhook.admission.fewer_replicas import fewer_replicas
@@ -88,6 +89,9 @@ class Evaluation:
             )
             defaults = self._context.settings.reserve
             workload = replace(workload, gangs=tuple(map(defaults.of, workload.gangs)))
+            if request.operation == "CREATE" and workload.kueue:
+                # Kueue's own webhook suspends it, before ours or after.
+                workload = replace(workload, suspended=True, holds=False)
             if workload.owner and not workload.skip:
                 workload = replace(workload, skip=self._context.environment.skips(workload.owner))
             self._read = (obj, with_claims(self._snapshot, workload))
@@ -101,11 +105,19 @@ class Evaluation:
         """
         if self._planned is not obj:
             workload = self.workload(obj)
-            asked = needs_plan(self._context.request, workload, self.mendable)
+            asked = needs_plan(self._context.request, self._before(workload), workload, self.mendable)
             told = with_stated(workload, self.original)
             self.plan = self._plan_step.plan(obj, told) if asked else None
             self._planned = obj
         return self.plan
+
+    def _before(self, workload: Workload) -> Workload:
+        """The workload as it was before an update; `workload` where that cannot be told."""
+        old = self._context.request.old_object
+        try:
+            return workload if old is None else self.workload(old)
+        except InputError:  # it was stored before anybody looked at it
+            return workload
 
     def without_former_place(self, obj: Json) -> Json:
         """The object as it came, or a pod without the affinity to a place that its gang has left since."""

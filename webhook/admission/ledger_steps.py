@@ -91,6 +91,14 @@ def releasing(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[Led
     )
 
 
+def releasing_suspended(
+    obj: Mapping[str, Any] | None, before: Iterable[Reservation]
+) -> tuple[LedgerStep, ...]:
+    """A workload that is suspended gives back what it claimed: its pods go, and may never come again."""
+    owner_uid = _uid(obj)
+    return tuple(ReservationRelease(held.id) for held in before if owner_uid and held.owner_uid == owner_uid)
+
+
 def _uid(obj: Mapping[str, Any] | None) -> str:
     metadata = (obj or {}).get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, Mapping) else None

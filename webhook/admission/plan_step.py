@@ -14,17 +14,14 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from webhook.admission.context import RequestContext
+from webhook.admission.unchanged import begins
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.stamp import placement_annotation
-from webhook.placement.workload_plan import GangPlan, WorkloadPlan, replay_for_pod
-from webhook.workloads import KINDS, Workload, wants_plan
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan, is_of_gang, replay_for_pod
+from webhook.workloads import Workload, wants_plan
 
 Json = Mapping[str, Any]
-
-
-_GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
-"""Kinds that are planned as a whole; a pod that one of them owns is not planned again by itself."""
 
 
 _Amounts = tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...]
@@ -59,13 +56,16 @@ class PlanStep:
             replayed = replay_for_pod(
                 self.snapshot, obj, namespace, own, self._names_waiting, queued=_says_queued(obj)
             )
-            if replayed is not None or (workload.owner and workload.owner.split("/")[1] in _GANG_KINDS):
+            if replayed is not None or is_of_gang(obj, workload.owner):
                 return replayed
         grown = self._grown(self.snapshot, workload)
         plan = plan_in_turn(self.snapshot, grown, self._waiting, self._rivals)
         self.snapshot = plan.snapshot
         return replace(
-            plan, placed=tuple(map(self._as_first_answered, plan.placed)), whole=_is_whole(workload)
+            plan,
+            placed=tuple(map(self._as_first_answered, plan.placed)),
+            whole=_is_whole(workload),
+            preview=workload.suspended,
         )
 
     def _names_waiting(self) -> Iterator[str]:
@@ -93,7 +93,10 @@ class PlanStep:
         if self._request.operation != "UPDATE":
             return False
         old = self._request.old_object
-        return workload.template_immutable or (old is not None and self._read(old).gangs == workload.gangs)
+        before = self._read(old) if old is not None else workload
+        if begins(before, workload):
+            return False
+        return workload.template_immutable or before.gangs == workload.gangs
 
     def _as_first_answered(self, gang_plan: GangPlan) -> GangPlan:
         """A gang's own plan of this request again: in the words in which it was made.

@@ -57,7 +57,7 @@ def _plan_refusal(plan: WorkloadPlan) -> Response | None:
     if plan.decision == "rejected":
         verb = "can never run" if plan.proves_never else "cannot run on the nodes that the cluster has now"
         return Response(False, code=422, reason="Invalid", message=f"{name} {verb}: {plan.message()}")
-    if plan.decision == "queued" and plan.first.group.on_unavailable == "reject":
+    if plan.decision == "queued" and not plan.preview and plan.first.group.on_unavailable == "reject":
         text = f"{name} cannot run now, and asks not to be queued: {plan.message()}"
         return Response(False, code=403, reason="Forbidden", message=text)
     return None
@@ -65,6 +65,8 @@ def _plan_refusal(plan: WorkloadPlan) -> Response | None:
 
 def _warnings(ignored: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> list[str]:
     warnings = [*map(str, ignored), *findings.warnings]
+    if plan is not None and plan.preview:
+        return [*dict.fromkeys([*warnings, _preview(plan)])]
     for gang_plan in plan.placed if plan is not None else ():
         warnings += gang_plan.answer.warnings
         if plan is not None and (cost := bandwidth_warning(plan.snapshot, gang_plan)):
@@ -83,6 +85,12 @@ def notice_of_waiting(gang_plan: GangPlan, *, gated: bool) -> str:
     if answer.grows and not gated:
         verb = "is let in without a place, so that an autoscaler adds nodes for it"
     return f"{group.name} {verb}: {answer.message}"
+
+
+def _preview(plan: WorkloadPlan) -> str:
+    name = plan.first.group.name if plan.placed else "it"
+    now = f"Now it would be {plan.decision}: {plan.message()}"
+    return f"{name} is suspended, and holds nothing until it is resumed. {now}"
 
 
 def _pointers(effects: Iterable[Effect]) -> str:

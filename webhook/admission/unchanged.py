@@ -35,12 +35,14 @@ class Mendable:
     """The templates (and pods in another form, `inlined`) that may be mended.
 
     `kept`: where nothing may change. `changed`: an update changed the templates, so that pods are replaced.
+    `noted`: where the plan is written all the same, as annotations.
     """
 
     templates: tuple[Template, ...] = ()
     inlined: tuple[Template, ...] = ()
     kept: tuple[Path, ...] = ()
     changed: bool = False
+    noted: tuple[Template, ...] = ()
 
     def restored(self, before: Json, mutated: Mutated) -> Mutated:
         """What policies made of the object `before`, with what may not change as it was."""
@@ -73,7 +75,8 @@ def mendable(request: AdmissionRequest, obj: Json, workload: Workload) -> Mendab
         return Mendable(workload.templates)
     update = request.operation == "UPDATE"
     if workload.owner_has_templates or (update and workload.template_immutable):
-        return Mendable(kept=tuple(dict.fromkeys(template.path[:_FIELD] for template in templates)))
+        kept = tuple(dict.fromkeys(template.path[:_FIELD] for template in templates))
+        return Mendable(kept=kept, noted=workload.templates if _starts(request, workload) else ())
     if not update or request.old_object is None:
         return Mendable(workload.templates, workload.inlined)
     changed = tuple(_changed(obj, request.old_object, workload.templates))
@@ -90,6 +93,14 @@ def asks_for_pods(request: AdmissionRequest) -> bool:
     except InputError:
         return True
     return any(_changed(request.object, request.old_object, templates))
+
+
+def _starts(request: AdmissionRequest, workload: Workload) -> bool:
+    """Whether the update resumes a Job that never started: annotations of its template may change then, by the API server's rule for the scheduling directives of suspended Jobs."""
+    old = request.old_object or {}
+    suspended = find(old, ("spec", "suspend")) and not workload.suspended
+    started = find(old, ("status", "startTime")) or workload.owner_has_templates
+    return bool(workload.kind == "Job" and suspended and not started)
 
 
 REPLACED = {
@@ -119,15 +130,21 @@ def replacement_warning(workload: Workload, may: Mendable, effects: Iterable[Eff
     return f"{workload.name}: {outcome}: {places} is new, and was mended by {', '.join(policies)}"
 
 
-def needs_plan(request: AdmissionRequest, workload: Workload, may: Mendable) -> bool:
-    """Whether the gangs of an object may be planned at all.
+def needs_plan(request: AdmissionRequest, before: Workload, workload: Workload, may: Mendable) -> bool:
+    """Whether the gangs of an object may be planned at all; `before`: as it was, for an update.
 
     An update without a new template is planned where the object had a plan before, so that a gang which is
-    scaled holds its place. What was there before Bayplan has its place, which no plan knows of.
+    scaled holds its place, and where it makes pods from now on. What was there before Bayplan has its place,
+    which no plan knows of.
     """
     if request.operation != "UPDATE" or may.templates:
         return True
-    return workload.holds and _was_planned(request.old_object)
+    return workload.holds and (_was_planned(request.old_object) or begins(before, workload))
+
+
+def begins(before: Workload, after: Workload) -> bool:
+    """Whether an update lets an object make its pods that was suspended, or scaled to none."""
+    return bool(after.gangs) and not after.suspended and (before.suspended or not before.gangs)
 
 
 def _was_planned(old: Json | None) -> bool:

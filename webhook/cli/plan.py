@@ -115,7 +115,7 @@ def plan_each(
             _reserving(group, reserve, around) for group in workload.gangs if group.name not in planned
         )
         planned.update(group.name for group in groups)
-        plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=True))
+        plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=not workload.suspended))
         for placed in plan.placed:
             result.append(PlannedGang(placed.answer, placed.group, snapshot))
             if placed.reservation is not None:

@@ -39,10 +39,11 @@ def annotate(
     `policies` is the value of `bayplan.dev/policies`. Templates learn the plan and the reservation too, so
     that their pods find it. Only pods get the scheduling gate: one in a template would be in each of its pods
     for ever, also when nobody is left to open it. Where reserved domains carry a taint (`fenced`), an
-    arriving pod gets the toleration of its own gang's.
+    arriving pod gets the toleration of its own gang's. A preview leaves no trace; and a template of pods that
+    are each for themselves does not say that they wait, for each asks by itself.
     """
     stamped: Json = copy.deepcopy(dict(obj))
-    note = placement_note(plan)
+    note = "" if plan.preview else placement_note(plan)
     ids = ",".join(reservation.id for reservation in plan.reservations)
     own = {PLACEMENT: note, RESERVATION: ids, POLICIES: policies}
     _annotate(stamped, own)
@@ -53,7 +54,8 @@ def annotate(
             gang = (
                 workload.name if workload.kind in ONE_GANG and not workload.per_pod and (ids or waits) else ""
             )
-            values = {PLACEMENT: note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
+            told = "" if workload.per_pod and plan.decision == "queued" else note
+            values = {PLACEMENT: told, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
             _annotate(pod, values)
         _gate(pod, waits and not template.path)
         if (

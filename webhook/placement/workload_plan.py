@@ -22,8 +22,17 @@ from planner.planning.replay import answer_of
 from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
-from webhook.workloads import Workload, asks_for_gpus
-from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION
+from webhook.workloads import KINDS, Workload, asks_for_gpus
+from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION, kind_of
+
+GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
+"""Kinds that are planned as a whole, of Jobs those that say so; a pod that one of them owns is not planned
+again by itself."""
+
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+"""The annotation (and label) that pods of an Indexed Job have from the start."""
+
 
 _GRAVITY: dict[Verdict, int] = {"admitted": 0, "queued": 1, "rejected": 2}
 
@@ -65,12 +74,13 @@ class WorkloadPlan:
     """The answers for all gangs of one object. `snapshot` is the cluster with what they hold.
 
     `whole`: the gangs are all that starts together; a pod of a larger group, or of pods that each run by
-    themselves, is only a part of that.
+    themselves, is only a part of that. `preview`: the object makes no pods now, and holds nothing.
     """
 
     placed: tuple[GangPlan, ...]
     snapshot: Snapshot
     whole: bool = False
+    preview: bool = False
 
     @property
     def proves_never(self) -> bool:
@@ -115,6 +125,7 @@ class WorkloadPlan:
         waiting = [placed for placed in self.placed if placed.answer.decision == "queued"]
         return (
             self.decision == "queued"
+            and not self.preview
             and self.first.group.on_unavailable == "queue"
             and not all(placed.answer.grows for placed in waiting)
         )
@@ -226,6 +237,16 @@ def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
             if kind == "ReplicaSet" and len(ending) > 1 and name.endswith(ending):
                 names.append(f"{namespace}/Deployment/{name.removesuffix(ending)}")
     return tuple(names)
+
+
+def is_of_gang(pod: Mapping[str, Any], owner: str) -> bool:
+    """Whether a pod starts with others of its `owner`, NAMESPACE/KIND/NAME ("" for none), whatever is known
+    of that one now. Pods of a Job do where they have an index, or belong to a replica of a wider object."""
+    if kind_of(owner) == "Job":
+        metadata = _metadata(pod)
+        indexed = any(INDEX in (metadata.get(place) or {}) for place in ("annotations", "labels"))
+        return indexed or bool(replica_of(pod, owner.split("/")[0]))
+    return kind_of(owner) in GANG_KINDS
 
 
 def replay_for_pod(

@@ -85,6 +85,7 @@ def _size(workload: Workload, group: PodGroup) -> dict[str, Any]:
         "size": group.size,
         "gpus": group.gpus,
         "replicas": len(workload.gangs),
+        "suspended": workload.suspended,
         "perPod": workload.per_pod or bool(workload.left),
         "podSets": [_pod_set_json(pod_set) for pod_set in group.pod_sets],
     }

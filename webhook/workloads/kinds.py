@@ -21,7 +21,8 @@ class WorkloadKind:
 
     `each_pod`: no gang unless the object is annotated with one. `holds`: applying the object reserves its
     gangs (not so where another object will be the gang). `template_immutable`: the API server refuses to
-    change the pod template of an object that exists.
+    change the pod template of an object that exists. `suspend`: the field by which it makes no pods, () for
+    none.
     """
 
     group: str
@@ -32,6 +33,7 @@ class WorkloadKind:
     each_pod: bool = False
     holds: bool = True
     template_immutable: bool = True
+    suspend: tuple[str, ...] = ()
 
     @property
     def has_templates(self) -> bool:
@@ -41,27 +43,33 @@ class WorkloadKind:
 
 def _training(name: str, resource: str, replicas: str, versions: tuple[str, ...] = ("v1",)) -> WorkloadKind:
     layout = partial(layouts.training_job, replicas=replicas)
-    return WorkloadKind("kubeflow.org", versions, name, resource, layout)
+    return WorkloadKind(
+        "kubeflow.org", versions, name, resource, layout, suspend=("spec", "runPolicy", "suspend")
+    )
 
 
 def _ray(name: str, resource: str, *cluster: str) -> WorkloadKind:
     layout = partial(layouts.ray_cluster, cluster=cluster)
-    return WorkloadKind("ray.io", ("v1", "v1alpha1"), name, resource, layout, template_immutable=False)
+    return WorkloadKind(
+        "ray.io", ("v1", "v1alpha1"), name, resource, layout, template_immutable=False, suspend=_SUSPEND
+    )
 
 
 def _pod_group(group: str, versions: tuple[str, ...]) -> WorkloadKind:
     return WorkloadKind(group, versions, "PodGroup", "podgroups", layouts.no_pods, holds=False)
 
 
+_SUSPEND = ("spec", "suspend")
+
 _APPS = partial(WorkloadKind, "apps", ("v1",), each_pod=True, holds=False, template_immutable=False)
 
 _ROWS = (
     WorkloadKind("", ("v1",), "Pod", "pods", layouts.pod),
-    WorkloadKind("batch", ("v1",), "Job", "jobs", layouts.job),
+    WorkloadKind("batch", ("v1",), "Job", "jobs", layouts.job, suspend=_SUSPEND),
     WorkloadKind(
         "batch", ("v1",), "CronJob", "cronjobs", layouts.cron_job, holds=False, template_immutable=False
     ),
-    WorkloadKind("jobset.x-k8s.io", ("v1alpha2",), "JobSet", "jobsets", layouts.job_set),
+    WorkloadKind("jobset.x-k8s.io", ("v1alpha2",), "JobSet", "jobsets", layouts.job_set, suspend=_SUSPEND),
     WorkloadKind(
         "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods, holds=False
     ),

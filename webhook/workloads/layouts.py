@@ -43,12 +43,14 @@ class PodSetTemplate:
 class WorkloadLayout:
     """`members`: every template once per PodSet. `gangs`: which of them start together, gang by gang.
 
-    `indexed`: the gangs are replicas, so their names end in an index. `warnings` concern every gang.
+    `indexed`: the gangs are replicas, so their names end in an index. `loose`: its pods need not start
+    together, unless somebody says so. `warnings` concern every gang.
     """
 
     members: tuple[PodSetTemplate, ...] = ()
     gangs: tuple[tuple[PodSetTemplate, ...], ...] = ()
     indexed: bool = False
+    loose: bool = False
     warnings: tuple[str, ...] = ()
 
 
@@ -85,16 +87,26 @@ def replicas(obj: Field) -> WorkloadLayout:
         volumes=spec.get("volumeClaimTemplates"),
         first=spec.get("ordinals", "start").count(0),
     )
-    listed = min(count, LARGEST_REPLICAS)
-    warnings = (f"plans the first {listed} of {count} pods",) if listed < count else ()
+    return one_by_one(every)
+
+
+def one_by_one(every: PodSetTemplate) -> WorkloadLayout:
+    """Pods of one template, each a gang by itself."""
+    listed = min(every.count, LARGEST_REPLICAS)
+    warnings = (f"plans the first {listed} of {every.count} pods",) if listed < every.count else ()
     return WorkloadLayout((every,), ((replace(every, count=1),),) * listed, indexed=True, warnings=warnings)
 
 
 def job(obj: Field) -> WorkloadLayout:
-    """`parallelism` pods at a time, never more than `completions`."""
+    """`parallelism` pods at a time, never more than `completions`.
+
+    They start together where the Job is Indexed or KAI's annotation says so; else each is for itself.
+    """
     main = _job_member("main", obj.get("spec"))
     stated = obj.get("metadata", "annotations", BATCH_MIN_MEMBER)
     own = stated.count_in_text()
+    if _is_loose(obj.get("spec"), main, own):
+        return replace(together([main]), loose=True)
     if own is None or own == main.count:
         return together([main])
     if own > main.count > 0:
@@ -107,7 +119,15 @@ def job(obj: Field) -> WorkloadLayout:
 def cron_job(obj: Field) -> WorkloadLayout:
     """As the Job that it makes; the Job, once made, is what gets planned and reserved."""
     job_template = obj.get("spec").needed_map().get("jobTemplate").needed_map()
-    return together([_job_member("main", job_template.get("spec"), job_template.get("metadata"))])
+    spec, metadata = job_template.get("spec"), job_template.get("metadata")
+    main = _job_member("main", spec, metadata)
+    own = metadata.get("annotations", BATCH_MIN_MEMBER).count_in_text()
+    return replace(together([main]), loose=_is_loose(spec, main, own))
+
+
+def _is_loose(spec: Field, main: PodSetTemplate, min_member: int | None) -> bool:
+    indexed = spec.get("completionMode").text() == "Indexed"
+    return main.count > 1 and not indexed and (min_member is None or min_member < 2)
 
 
 def _job_member(name: str, spec: Field, *annotated: Field) -> PodSetTemplate:

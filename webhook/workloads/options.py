@@ -58,6 +58,11 @@ class Options:
     stated: bool = False
     """True where any of them but `skip` is there."""
 
+    @property
+    def together(self) -> bool:
+        """Whether it is said that pods start together."""
+        return bool(self.gang or self.gang_size or self.gang_min or self.balanced)
+
 
 def options(*metadata: Field) -> Options:
     """The choices on the object, or else on its templates. Raises `InputError` naming the valid values."""

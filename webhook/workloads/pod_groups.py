@@ -65,6 +65,14 @@ def membership(pod: Field, chosen: Options, namespace: str, groups: PodGroups) -
     return _kueue(pod.get("metadata"))
 
 
+def names_group(metadata: Field, spec: Field) -> bool:
+    """Whether pods of a template name the gang that they are of."""
+    keys = (*GROUP_ANNOTATIONS, KUEUE_GROUP)
+    named = any(metadata.get(place, key).text() for key in keys for place in ("labels", "annotations"))
+    references = (spec.get("workloadRef", "name"), spec.get("schedulingGroup", "podGroupName"))
+    return named or any(reference.text() for reference in references)
+
+
 def subgroup(metadata: Field) -> str:
     """The name of a pod's PodSet in a wider gang; "main" where it states none."""
     stated = (metadata.get(place, key).text() for key in SUBGROUPS for place in ("labels", "annotations"))

@@ -14,20 +14,25 @@ from webhook.workloads.fields import Field
 from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, gangs, pod_set_request
 from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.kinds import WorkloadKind, row_of
-from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
+from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout, one_by_one
 from webhook.workloads.left_alone import is_left_alone, is_placeholder
 from webhook.workloads.options import Options, options
-from webhook.workloads.pod_groups import Membership, PodGroups, membership, subgroup
+from webhook.workloads.pod_groups import Membership, PodGroups, membership, names_group, subgroup
 from webhook.workloads.topology_keys import (
     BOTH,
     OBJECT,
     SCOPES,
+    TEMPLATE,
     TopologyRequest,
     merged,
     read_request,
     request_of_pod_group,
     request_of_scope,
 )
+
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+"""The label of objects that Kueue admits: it suspends them when they are made."""
+
 
 OLD_SCOPE = "scheduling.run.ai/topology-policy"
 """The older recipe's annotation on pods: a scope, or the name of a policy of KAI's ConfigMap."""
@@ -66,7 +71,8 @@ class Workload:
     another system's to plan (Grove's). `owner`: NAMESPACE/KIND/NAME of the controller, "" for none;
     `owner_has_templates`: that one made this object of a template of its own, or may have, as far as anybody
     knows of its kind. `asks`: a topology or bayplan.dev key is there. `claims`: some pod claims a device.
-    `queue`: that of the PodGroup which a pod names, "" for none.
+    `queue`: that of the PodGroup which a pod names, "" for none. `suspended`: it makes no pods until it is
+    resumed, and holds nothing till then. `kueue`: it is in a queue of Kueue's, which suspends it.
     """
 
     kind: str = ""
@@ -84,6 +90,8 @@ class Workload:
     asks: bool = False
     claims: bool = False
     queue: str = ""
+    suspended: bool = False
+    kueue: bool = False
 
 
 def read(
@@ -166,10 +174,14 @@ class _Reader:
         gang = membership(self.obj, chosen, self.namespace, self.groups) if row.name == "Pod" else None
         if gang is not None and gang.group is not None:
             chosen = options(self.metadata, gang.group.get("metadata"))
-        together = row.each_pod and bool(chosen.gang)
-        layout = _as_one(layout, chosen) if together else _joined(layout, gang, self.obj)
-        per_pod = row.each_pod and not together
         top = self._top(gang)
+        together = row.each_pod and bool(chosen.gang)
+        said = chosen.together or top.stated or any(map(_says_together, layout.members))
+        loose = layout.loose and not said
+        if loose:
+            layout = one_by_one(layout.members[0])
+        layout = _as_one(layout, chosen) if together else _joined(layout, gang, self.obj)
+        per_pod = loose or (row.each_pod and not together)
         within = gang.subgroups.within if gang else ()
         sets = _of_subgroups(self._shapes(layout), gang)
         parts = list(sets.values())
@@ -178,6 +190,7 @@ class _Reader:
         # A pod that is bound has its place.
         bound = row.name == "Pod" and bool(self.obj.get("spec", "nodeName").text())
         child = bound or (owned and row.name != "Pod")
+        suspended = bool(row.suspend) and self.obj.get(*row.suspend).flag()
         templates = _templates(layout)
         name = f"{self.namespace}/{gang.name if gang and gang.name else f'{row.name}/{self.name}'}"
         return Workload(
@@ -191,7 +204,9 @@ class _Reader:
             skip=chosen.skip
             or is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
             or (bool(layout.members) and all(map(_is_placeholder, layout.members))),
-            holds=(row.holds or together) and not child,
+            holds=(row.holds or together) and not (child or loose or suspended),
+            suspended=suspended,
+            kueue=bool(row.suspend) and bool(self.metadata.get("labels", KUEUE_QUEUE).text()),
             template_immutable=row.template_immutable,
             owner=owner,
             owner_has_templates=bool(owner) and (owner_row is None or owner_row.has_templates),
@@ -239,6 +254,13 @@ class _Reader:
 
 def _is_placeholder(member: PodSetTemplate) -> bool:
     return is_placeholder(member.spec.map(), member.spec.where)
+
+
+def _says_together(member: PodSetTemplate) -> bool:
+    """Whether a template asks for a topology, or names a gang for its pods."""
+    if names_group(member.metadata, member.spec):
+        return True
+    return read_request(TEMPLATE, member.metadata, *member.annotated).stated
 
 
 def _name(metadata: Field, uid: str) -> str:

@@ -41,7 +41,12 @@ def changed(one: Json, path: tuple[str | int, ...], value: Any) -> Json:
 
 
 POD = obj("v1", "Pod", pod_template()["spec"])
-JOB = obj("batch/v1", "Job", {"parallelism": 4, "completions": 4, "template": pod_template()})
+JOB = obj(
+    "batch/v1",
+    "Job",
+    {"parallelism": 4, "completions": 4, "completionMode": "Indexed", "template": pod_template()},
+)
+BAG = obj("batch/v1", "Job", {"parallelism": 4, "completions": 8, "template": pod_template()})
 CRON_JOB = obj(
     "batch/v1", "CronJob", {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": pod_template()}}}
 )

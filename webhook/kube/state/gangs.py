@@ -14,7 +14,7 @@ from typing import Any
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
-from webhook.placement.workload_plan import replica_of
+from webhook.placement.workload_plan import is_of_gang, replica_of
 from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.annotation_keys import POD_SET, QUEUED_GATE, RESERVATION
 from webhook.workloads.templates import value_at
@@ -27,10 +27,6 @@ DONE = ("Complete", "Completed", "Failed", "Succeeded")
 
 
 DONE_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
-
-
-GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
-"""Kinds that are planned as a whole."""
 
 
 WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup"))
@@ -158,8 +154,8 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
     workload = read(document, namespace=metadata.get("namespace", ""), where=where)
     annotations = metadata.get("annotations") or {}
     replica = replica_of(item, metadata.get("namespace", ""))
-    # A Job's pod is never a gang by itself, not even when its Job is gone and it is about to go too.
-    alone = not replica and (not workload.owner or workload.owner.split("/")[1] not in GANG_KINDS)
+    # Such a pod is never a gang by itself, not even when its Job is gone and it is about to go too.
+    alone = not replica and not is_of_gang(item, workload.owner)
     return Unbound(
         _ref(item, "v1", "Pod"),
         seconds(metadata.get("creationTimestamp", "")),

@@ -1,0 +1,136 @@
+"""Nothing is held while suspended; the plan is a preview then, and made when the object is resumed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.policies.helpers import policies
+from tests.webhook.admission.test_unchanged import HALL, asked, holding, stored
+from tests.webhook.workloads import objects as o
+from webhook.admission.decision import decide
+from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
+from webhook.wire.request import from_object
+from webhook.workloads.annotation_keys import PLACEMENT, RESERVATION
+
+SUSPENDED = o.changed(o.JOB, ("spec", "suspend"), True)
+KINDS = [
+    (o.JOB, ("spec", "suspend")),
+    (o.JOB_SET, ("spec", "suspend")),
+    (o.RAY_JOB, ("spec", "suspend")),
+    (o.PYTORCH_JOB, ("spec", "runPolicy")),
+]
+
+
+def suspended(obj: Any, path: tuple[str, ...], value: bool = True) -> Any:
+    """A copy that is suspended, or is not."""
+    return o.changed(obj, path, {"suspend": value} if path[-1] == "runPolicy" else value)
+
+
+def reserved(decision: Any) -> list[str]:
+    """The gangs for which a decision reserves a place."""
+    return [step.reservation.gang for step in decision.steps if isinstance(step, Reserve)]
+
+
+@pytest.mark.parametrize(("obj", "path"), KINDS, ids=[row[0]["kind"] for row in KINDS])
+def test_what_is_suspended_is_previewed_and_holds_nothing(obj: Any, path: tuple[str, ...]) -> None:
+    """A warning says what would be; no place is written, no pod pinned, no gate set."""
+    decision = asked(suspended(obj, path))
+    assert decision.steps == ()
+    (said,) = [warning for warning in decision.response.warnings if "is suspended" in warning]
+    assert "holds nothing until it is resumed. Now it would be admitted: " in said
+    text = str(stored(decision))
+    assert PLACEMENT not in text
+    assert RESERVATION not in text
+    assert "nodeAffinity" not in text
+
+
+@pytest.mark.parametrize(("obj", "path"), KINDS, ids=[row[0]["kind"] for row in KINDS])
+def test_it_is_planned_when_it_is_resumed(obj: Any, path: tuple[str, ...]) -> None:
+    """Its place is held from then on, and written onto the object."""
+    old = stored(asked(suspended(obj, path)))
+    decision = asked(suspended(old, path, False), old)
+    assert reserved(decision) == [f"team/{obj['kind']}/demo"]
+    assert stored(decision)["metadata"]["annotations"][RESERVATION]
+
+
+def test_of_a_job_that_never_started_the_template_learns_the_place() -> None:
+    """The API server lets annotations and gates of it change then; and never those of one that has run."""
+    old = stored(asked(SUSPENDED))
+    for status, learns in (({}, True), ({"startTime": "2026-11-22T10:00:00Z"}, False)):
+        before = {**old, "status": status}
+        resumed = asked(o.changed(before, ("spec", "suspend"), False), before)
+        annotations = stored(resumed)["spec"]["template"].get("metadata", {}).get("annotations", {})
+        assert (RESERVATION in annotations) is learns
+        container = old["spec"]["template"]["spec"]["containers"]
+        assert stored(resumed)["spec"]["template"]["spec"]["containers"] == container
+
+
+def test_six_suspended_jobs_hold_nothing_and_a_seventh_has_its_place() -> None:
+    """As Kueue makes them, one after the other."""
+    for number in range(6):
+        job = o.changed(SUSPENDED, ("metadata", "name"), f"train-{number}")
+        assert asked(job).steps == ()
+    assert reserved(asked(o.JOB)) == ["team/Job/demo"]
+
+
+def test_a_job_in_a_queue_of_kueues_is_taken_for_suspended_when_it_is_made() -> None:
+    """Kueue's webhook suspends it, before Bayplan's or after."""
+    job = o.changed(o.JOB, ("metadata", "labels"), {"kueue.x-k8s.io/queue-name": "research"})
+    assert asked(job).steps == ()
+
+
+def test_a_running_job_that_is_suspended_gives_its_place_back() -> None:
+    """In the validating call, when it is sure to be stored; of what others hold it gives nothing."""
+    first = asked(o.JOB)
+    running = {**stored(first), "metadata": {**stored(first)["metadata"], "uid": "uid-1"}}
+    stops = o.changed(running, ("spec", "suspend"), True)
+    (held,) = holding(first).reservations
+    for owner, released in (("uid-1", 1), ("uid-2", 0)):
+        book = HALL.with_reservation(_claimed(held, owner))
+        request = from_object(stops, uid="uid", operation="UPDATE", old_object=running)
+        decision = decide(request, policies(), book, "validate")
+        assert decision.response.allowed
+        assert [type(step) for step in decision.steps] == [ReservationRelease] * released
+        assert not any(isinstance(step, ReservationClaim) for step in decision.steps)
+
+
+def _claimed(held: Any, owner: str) -> Any:
+    return replace(held, state="claimed", owner_uid=owner)
+
+
+def test_a_gang_that_is_scaled_from_none_is_planned() -> None:
+    """Nothing was there before: its pods have no places that no plan knows of."""
+    old = stored(asked(o.changed(o.LWS, ("spec", "replicas"), 0)))
+    decision = asked(o.changed(old, ("spec", "replicas"), 1), old)
+    assert reserved(decision) == ["team/LeaderWorkerSet/demo/0"]
+
+
+def test_a_bag_of_pods_is_let_in_where_some_fit() -> None:
+    """100 pods of a whole node on 32 nodes: the Job holds nothing, and each pod is planned as it comes."""
+    template = o.pod_template(8)
+    bag = o.changed(o.changed(o.BAG, ("spec", "parallelism"), 100), ("spec", "completions"), 100)
+    decision = asked(o.changed(bag, ("spec", "template"), template))
+    assert decision.steps == ()
+    assert decision.plan is not None
+    assert decision.plan.decision == "admitted"
+    pod = _pod_of(stored(decision), "demo-x1")
+    assert reserved(asked(pod)) == ["team/Pod/demo-x1"]
+    gang = _pod_of(stored(decision), "demo-0", {"batch.kubernetes.io/job-completion-index": "0"})
+    assert reserved(asked(gang)) == []
+
+
+def _pod_of(job: Any, name: str, annotations: Any = None) -> Any:
+    """A pod as the Job controller makes it."""
+    template = job["spec"]["template"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "demo", "uid": "1", "controller": True}
+    metadata = template.get("metadata") or {}
+    notes = {**(metadata.get("annotations") or {}), **(annotations or {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "team", "annotations": notes, "ownerReferences": [owner]},
+        "spec": template["spec"],
+    }
