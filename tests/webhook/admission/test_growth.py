@@ -73,7 +73,14 @@ def test_pods_of_such_a_gang_are_not_held_back() -> None:
     assert made is not None
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
     template = made["spec"]["template"]
-    metadata = {**template["metadata"], "name": "train-0", "namespace": "default", "ownerReferences": [owner]}
+    index = {"batch.kubernetes.io/job-completion-index": "0"}
+    metadata = {
+        **template["metadata"],
+        "name": "train-0",
+        "namespace": "default",
+        "ownerReferences": [owner],
+        "labels": index,
+    }
     decision = mutate({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
     assert decision.response.allowed
     assert decision.object is not None

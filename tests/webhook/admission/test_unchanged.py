@@ -257,7 +257,11 @@ def pod_of_job(**metadata: Any) -> Json:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"generateName": "demo-", "namespace": "team"},
+        "metadata": {
+            "generateName": "demo-",
+            "namespace": "team",
+            "labels": {"batch.kubernetes.io/job-completion-index": "0"},
+        },
         **template,
     }
     return with_metadata(owned(pod, "batch/v1", "Job", "demo"), **metadata)
