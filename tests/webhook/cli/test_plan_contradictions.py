@@ -33,6 +33,7 @@ JOB: Json = {
     "kind": "Job",
     "metadata": {"name": "job", "namespace": "team", "annotations": {}},
     "spec": {
+        "completionMode": "Indexed",
         "parallelism": 4,
         "completions": 4,
         "template": {

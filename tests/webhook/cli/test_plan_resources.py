@@ -48,7 +48,12 @@ def planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Planner:
             "apiVersion": "batch/v1",
             "kind": "Job",
             "metadata": {"name": "job", "namespace": "team"},
-            "spec": {"parallelism": pods, "completions": pods, "template": template},
+            "spec": {
+                "parallelism": pods,
+                "completions": pods,
+                "completionMode": "Indexed",
+                "template": template,
+            },
         }
         manifest.write_text(yaml.safe_dump_all([job, *more.pop("manifests", ())]))
         main(("plan", "-c", str(cluster), "-f", str(manifest), "--reserve", "nodes", "-o", "json"))
