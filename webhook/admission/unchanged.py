@@ -96,7 +96,8 @@ def asks_for_pods(request: AdmissionRequest) -> bool:
 
 
 def _starts(request: AdmissionRequest, workload: Workload) -> bool:
-    """Whether the update resumes a Job that never started: annotations of its template may change then, by the API server's rule for the scheduling directives of suspended Jobs."""
+    """Whether the update resumes a Job that never started: annotations of its template may change then, by
+    the API server's rule for the scheduling directives of suspended Jobs."""
     old = request.old_object or {}
     suspended = find(old, ("spec", "suspend")) and not workload.suspended
     started = find(old, ("status", "startTime")) or workload.owner_has_templates

@@ -57,7 +57,7 @@ def test_it_is_planned_when_it_is_resumed(obj: Any, path: tuple[str, ...]) -> No
 
 
 def test_of_a_job_that_never_started_the_template_learns_the_place() -> None:
-    """The API server lets annotations and gates of it change then; and never those of one that has run."""
+    """The API server lets annotations of it change then; and never those of one that has run."""
     old = stored(asked(SUSPENDED))
     for status, learns in (({}, True), ({"startTime": "2026-11-22T10:00:00Z"}, False)):
         before = {**old, "status": status}
@@ -120,6 +120,22 @@ def test_a_bag_of_pods_is_let_in_where_some_fit() -> None:
     assert reserved(asked(pod)) == ["team/Pod/demo-x1"]
     gang = _pod_of(stored(decision), "demo-0", {"batch.kubernetes.io/job-completion-index": "0"})
     assert reserved(asked(gang)) == []
+
+
+def test_a_pod_of_a_bag_that_found_no_room_gets_the_place_that_is_free_when_it_comes() -> None:
+    """Its template does not say that it waits: each pod asks for itself."""
+    full = HALL
+    for number in range(40):
+        whole = o.changed(o.POD, ("spec",), o.pod_template(8)["spec"])
+        decision = asked(o.changed(whole, ("metadata", "name"), f"p-{number}"), on=full)
+        for step in decision.steps:
+            full = full.with_reservation(step.reservation)
+    bag = asked(o.changed(o.BAG, ("spec", "template"), o.pod_template(8)), on=full)
+    assert bag.plan is not None
+    assert bag.plan.decision == "queued"
+    pod = _pod_of(stored(bag), "demo-x1")
+    assert "schedulingGates" in stored(asked(pod, on=full))["spec"]
+    assert reserved(asked(pod)) == ["team/Pod/demo-x1"]
 
 
 def _pod_of(job: Any, name: str, annotations: Any = None) -> Any:
