@@ -236,7 +236,13 @@ def job(name: str, pods: int, *, required: str = RACK, gpus: int = 8, **spec: An
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": name, "namespace": "research", "annotations": annotations},
-        "spec": {"parallelism": pods, "completions": pods, "backoffLimit": 100, "template": template},
+        "spec": {
+            "parallelism": pods,
+            "completions": pods,
+            "backoffLimit": 100,
+            "completionMode": "Indexed",
+            "template": template,
+        },
     }
 
 
