@@ -17,7 +17,14 @@ from planner.model.errors import InputError
 from webhook.admission.context import RequestContext
 from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
-from webhook.admission.ledger_steps import LedgerStep, claiming, releasing, releasing_suspended, reserving
+from webhook.admission.ledger_steps import (
+    LedgerStep,
+    claiming,
+    confirming,
+    releasing,
+    releasing_suspended,
+    reserving,
+)
 from webhook.admission.modes import ENFORCE, ModeInForce, Outcome, answer_in, outcome
 from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.admission.response import completed, refusal, with_changes
@@ -80,6 +87,8 @@ class Decision:
     """What is told of its pods; the response warns of it too."""
     force: ModeInForce = ENFORCE
     enforced: Response | None = None
+    unless_held: Response | None = None
+    """The answer where the ledger refuses the steps."""
 
     @property
     def mode(self) -> Mode:
@@ -247,20 +256,29 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
     evaluation = Evaluation(context, obj)
     plan = evaluation.make_plan(obj)
     findings = run_validating(context.policies, context.request, obj, evaluation)
-    refused = refusal((), findings, plan) or _place_lost(context.request, obj, plan)
+    refused = refusal((), findings, plan)
+    lost = _place_lost(context.request, obj, plan) if refused is None else None
+    steps = _validated_steps(context, evaluation, obj, plan) if refused is None else ()
     return Decision(
         completed(refused or Response(True), (), findings, None, context.policies.revision),
         obj,
-        () if refused else _validated_steps(context, evaluation, obj, plan),
+        confirming(context.request, plan) if lost is not None else steps,
         plan,
         findings=findings,
         revision=context.policies.revision,
+        unless_held=lost,
     )
 
 
 def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None) -> Response | None:
     """The refusal of a new object that was given a place by the mutating call and has none any more: stored,
-    it would be pinned to what is another's. Pods of a controller are left: their gang is let in later."""
+    it would be pinned to what is another's. Pods of a controller are left: their gang is let in later.
+
+    It is the answer only where the ledger confirms it: another replica may have made the mutating call, and
+    what this one knows may be older than that. A dry run holds nothing that could be lost between its calls.
+    """
+    if request.dry_run:
+        return None
     metadata = obj.get("metadata") or {}
     created = request.operation == "CREATE" and not metadata.get("ownerReferences")
     told = placement_annotation(metadata.get("annotations") or {}).decision

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import Headroom
-from planner.model.reservation import Reservation
+from planner.model.reservation import Reservation, reservation_id
 from planner.planning.reservation import headroom
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.wire.request import AdmissionRequest
@@ -71,6 +71,13 @@ def claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[Ledg
         for held in plan.reservations
         if kind_of(held.gang) == kind or (held.expires is not None and kind_of(held.gang) in POD_GANGS)
     )
+
+
+def confirming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[LedgerStep, ...]:
+    """Claims for every gang of the object, whether this replica knows of its reservation or not."""
+    owner_uid = _uid(request.object)
+    placed = plan.placed if plan is not None else ()
+    return tuple(ReservationClaim(reservation_id(gang_plan.group.name), owner_uid) for gang_plan in placed)
 
 
 def releasing(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[LedgerStep, ...]:

@@ -143,6 +143,10 @@ class Service:
             try:
                 await self._do(draft.decision)
                 kept = True
+            except Conflict:
+                if draft.decision.unless_held is None:
+                    raise
+                return replace(draft.decision, response=draft.decision.unless_held, steps=())
             finally:
                 self.in_flight.settle(draft.promised, kept=kept)
             return draft.decision

@@ -99,9 +99,10 @@ class Watched(ClusterFiles):
         self.go_on.set()
 
     def environment(self) -> Environment:
-        """As ever, once the test goes on."""
-        self.held_up.set()
-        self.go_on.wait()
+        """As ever; a decision, which is made in a thread of its own, gets it once the test goes on."""
+        if threading.current_thread() is not threading.main_thread():
+            self.held_up.set()
+            self.go_on.wait()
         return super().environment()
 
 
