@@ -19,8 +19,9 @@ def apart(label: str, value: str):
 
 
 def job(template, kind="Job", api="batch/v1", **spec):
-    """A workload of three pods."""
-    spec = spec or {"parallelism": 3, "completions": 3, "template": template}
+    """A workload of three pods, which are a gang."""
+    indexed = {"parallelism": 3, "completions": 3, "completionMode": "Indexed", "template": template}
+    spec = spec or indexed
     return {"apiVersion": api, "kind": kind, "metadata": {"name": "train", "namespace": "team"}, "spec": spec}
 
 
