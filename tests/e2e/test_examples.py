@@ -20,8 +20,6 @@ LET_IN = [one for one in ALL if not one.refused]
 ADMITTED = [one for one in LET_IN if "admitted" in (one.decisions or ())]
 BY_POD = ("deployment-", "pods-")
 """Nothing is reserved for these as a whole: their pods come one by one."""
-KUEUES = ("pytorchjob-16-gpus.yaml",)
-"""Kueue suspends what is in a queue of its own: nothing is held until it is resumed."""
 REFUSED = [one for one in ALL if one.refused]
 
 
@@ -64,8 +62,7 @@ def test_what_is_reserved_is_what_bayplan_plan_says(site: Site, example: Example
     assert all(f"{f}/".startswith(f"{p}/") for f, p in zip(places, example.places, strict=True)), places
     site.apply(manifest)
     held = {one.gang: [list(domain) for domain in one.domains] for one in site.hook.reservations()}
-    suspended = example.manifest in KUEUES
-    assert held == ({} if suspended else {gang["name"]: gang["reserves"] for gang in plan["gangs"]})
+    assert held == {gang["name"]: gang["reserves"] for gang in plan["gangs"]}
 
 
 @each(REFUSED)

@@ -12,6 +12,7 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
+from planner.model.schedulers import KUEUE
 from planner.node.node_groups import NodeGroup
 from webhook.admission.context import RequestContext
 from webhook.admission.fewer_replicas import fewer_replicas
@@ -76,6 +77,10 @@ class Evaluation:
         """The cluster with what the plan holds already."""
         return self._plan_step.snapshot
 
+    @property
+    def _kueue_is_there(self) -> bool:
+        return self._snapshot is not None and KUEUE in self._snapshot.base.schedulers.shown
+
     def workload(self, obj: Json) -> Workload:
         """The gangs of the object. Raises `InputError` where it is malformed."""
         # Asked several times for each state of the object, by several policies; the last state is kept.
@@ -89,7 +94,7 @@ class Evaluation:
             )
             defaults = self._context.settings.reserve
             workload = replace(workload, gangs=tuple(map(defaults.of, workload.gangs)))
-            if request.operation == "CREATE" and workload.kueue:
+            if request.operation == "CREATE" and workload.kueue and self._kueue_is_there:
                 # Kueue's own webhook suspends it, before ours or after.
                 workload = replace(workload, suspended=True, holds=False)
             if workload.owner and not workload.skip:

@@ -72,7 +72,7 @@ class Workload:
     `owner_has_templates`: that one made this object of a template of its own, or may have, as far as anybody
     knows of its kind. `asks`: a topology or bayplan.dev key is there. `claims`: some pod claims a device.
     `queue`: that of the PodGroup which a pod names, "" for none. `suspended`: it makes no pods until it is
-    resumed, and holds nothing till then. `kueue`: it is in a queue of Kueue's, which suspends it.
+    resumed, and holds nothing till then. `kueue`: Kueue suspends it, where Kueue runs.
     """
 
     kind: str = ""

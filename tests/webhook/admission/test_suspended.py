@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.schedulers import DEFINITION, SchedulerSigns
 from tests.policies.helpers import policies
 from tests.webhook.admission.test_unchanged import HALL, asked, holding, stored
 from tests.webhook.workloads import objects as o
@@ -76,10 +78,16 @@ def test_six_suspended_jobs_hold_nothing_and_a_seventh_has_its_place() -> None:
     assert reserved(asked(o.JOB)) == ["team/Job/demo"]
 
 
-def test_a_job_in_a_queue_of_kueues_is_taken_for_suspended_when_it_is_made() -> None:
-    """Kueue's webhook suspends it, before Bayplan's or after."""
+@pytest.mark.parametrize("shows", [("kueue.x-k8s.io", "ClusterQueue"), ("", DEFINITION)])
+def test_a_job_in_a_queue_of_kueues_is_taken_for_suspended_where_kueue_is(shows: tuple[str, str]) -> None:
+    """Kueue's webhook suspends it, before Bayplan's or after; without Kueue it starts at once, and its gang
+    needs its place."""
     job = o.changed(o.JOB, ("metadata", "labels"), {"kueue.x-k8s.io/queue-name": "research"})
-    assert asked(job).steps == ()
+    assert reserved(asked(job)) == ["team/Job/demo"]
+    signs = SchedulerSigns()
+    signs.add(*shows, "default/clusterqueues.kueue.x-k8s.io")
+    seen = replace(HALL.base.schedulers, shown=signs.seen((), ()).shown)
+    assert asked(job, on=Snapshot(replace(HALL.base, schedulers=seen))).steps == ()
 
 
 def test_a_running_job_that_is_suspended_gives_its_place_back() -> None:
