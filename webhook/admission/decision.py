@@ -275,10 +275,9 @@ def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None)
     it would be pinned to what is another's. Pods of a controller are left: their gang is let in later.
 
     It is the answer only where the ledger confirms it: another replica may have made the mutating call, and
-    what this one knows may be older than that. A dry run holds nothing that could be lost between its calls.
+    what this one knows may be older than that. A dry run asks no ledger and holds nothing that could be lost
+    between its calls, so it is never refused for this.
     """
-    if request.dry_run:
-        return None
     metadata = obj.get("metadata") or {}
     created = request.operation == "CREATE" and not metadata.get("ownerReferences")
     told = placement_annotation(metadata.get("annotations") or {}).decision

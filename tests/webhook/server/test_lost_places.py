@@ -1,0 +1,107 @@
+"""A place that is lost between the two calls of an object: refused only where the ledger confirms it.
+
+Two replicas serve one ledger. The one that is asked to validate has a book that is older than the mutating
+call: the hall is full in it, and of the gang's place it knows nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.ledger.sqlite import SqliteLedger
+from planner.model.reservation import Book, reservation_id
+from tests.webhook.calls import Serve, ServedWebhook, patched
+from tests.webhook.server.test_in_flight import jobs
+
+Json = dict[str, Any]
+OTHERS = 40
+"""Jobs of two nodes: more than the 32 nodes of the hall have room for."""
+
+
+class Behind(SqliteLedger):
+    """A replica's view of the ledger, which stands still while `seen` is set; what it writes is real."""
+
+    seen: Book | None = None
+
+    async def book(self, now: float) -> Book:
+        return self.seen or await super().book(now)
+
+
+@dataclass
+class Hall:
+    """`stored`: a Job with the place that the first replica gave it; `late` learnt of nothing since the hall
+    was full."""
+
+    ahead: ServedWebhook
+    late: ServedWebhook
+    stored: Json
+    rival: Json
+
+    @property
+    def gang(self) -> str:
+        """The Job's gang."""
+        return f"research/Job/{self.stored['metadata']['name']}"
+
+
+@pytest.fixture
+def hall(serve: Serve, tmp_path: Path) -> Any:
+    """A full hall, seen so by the late replica, in which one gang ended and the Job got its place."""
+
+    @asynccontextmanager
+    async def served() -> AsyncIterator[Hall]:
+        path = tmp_path / "book.db"
+        behind = Behind(path)
+        async with (
+            serve("superpod-32", ledger=SqliteLedger(path)) as ahead,
+            serve("superpod-32", ledger=behind) as late,
+        ):
+            *others, job, rival = jobs(OTHERS + 2)
+            for other in others:
+                await ahead.mutate(other)
+            behind.seen = await ahead.ledger.book(ahead.now[0])
+            assert 0 < len(behind.seen.reservations) < OTHERS, "some found no room"
+            await ahead.ledger.release(behind.seen.reservations[0].id)
+            stored = patched(job, await ahead.mutate(job))
+            stored["metadata"]["uid"] = "uid-1"
+            yield Hall(ahead, late, stored, rival)
+
+    return served
+
+
+async def test_a_replica_that_does_not_know_the_place_lets_in_what_the_ledger_holds(hall: Any) -> None:
+    """The gang's reservation is claimed, though the replica took the place for another's."""
+    async with hall() as at:
+        assert at.gang in await at.ahead.holders()
+        assert (await at.late.validate(at.stored))["allowed"]
+        book = await at.ahead.ledger.book(at.ahead.now[0])
+        (held,) = (one for one in book.reservations if one.gang == at.gang)
+        assert (held.owner_uid, held.expires) == ("uid-1", None)
+
+
+async def test_what_the_ledger_holds_for_another_is_refused(hall: Any) -> None:
+    """Stored, the object would be pinned to what is another's; the ledger is as it was."""
+    async with hall() as at:
+        await at.ahead.ledger.release(reservation_id(at.gang))
+        await at.ahead.mutate(at.rival)
+        before = await at.ahead.holders()
+        assert f"research/Job/{at.rival['metadata']['name']}" in before
+        answer = await at.late.validate(at.stored)
+        assert (answer["allowed"], answer["status"]["code"]) == (False, 409)
+        assert "taken before it was stored; apply again" in answer["status"]["message"]
+        assert await at.ahead.holders() == before
+
+
+async def test_a_dry_run_is_never_refused_for_a_lost_place(hall: Any) -> None:
+    """It holds nothing that could be lost between its two calls, and claims nothing."""
+    async with hall() as at:
+        await at.ahead.ledger.release(reservation_id(at.gang))
+        await at.ahead.mutate(at.rival)
+        before = (await at.ahead.ledger.book(at.ahead.now[0])).reservations
+        assert (await at.late.validate(at.stored, dry_run=True))["allowed"]
+        assert (await at.ahead.ledger.book(at.ahead.now[0])).reservations == before
