@@ -4,6 +4,8 @@ Effective request by the kubelet's rule: per resource max(sum of the containers 
 init containers of (that container and the sidecars started before it)), plus the pod's overhead. A limit
 without a request sets the request. Of cpu, memory and huge pages, `spec.resources.requests` (pod level)
 replaces that sum; a limit there sets the request where no container requests the resource (KEP-2837).
+The API server lets neither the pod as a whole nor an ephemeral container ask for devices; a template of
+another kind may say so all the same, and what it says is counted, so that nothing is asked for unseen.
 """
 
 from __future__ import annotations
@@ -24,10 +26,16 @@ from planner.model.host_ports import port_labels, port_terms
 from planner.model.labels import Term, Toleration
 from planner.model.pod import PodShape
 
+CONTAINERS, INIT_CONTAINERS = ("containers", "ephemeralContainers"), "initContainers"
+"""The lists of a pod spec whose containers run together, and the one of those that run before them."""
+
+AMOUNTS = ("limits", "requests")
+"""Where `resources` say what is asked for."""
+
 TOLERATING = ("Equal", "Exists", "Gt", "Lt")
 
 POD_LEVEL = ("cpu", "memory", "hugepages-")
-"""How the resources begin that Kubernetes counts at the level of the pod; others are left to containers."""
+"""How the resources begin of which the amount at the level of the pod replaces that of its containers."""
 
 
 def shape_of(
@@ -70,12 +78,13 @@ def shape_of(
 def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int]:
     """The request that the scheduler counts, in base units, with `pods: 1`; zero amounts are left out."""
     total: dict[str, int] = {}
-    for index, container in enumerate(maps(spec.get("containers"), where.below("containers"))):
-        _add(total, _container_request(container, where.below(f"containers[{index}]")))
+    for field in CONTAINERS:
+        for index, container in enumerate(maps(spec.get(field), where.below(field))):
+            _add(total, _container_request(container, where.below(f"{field}[{index}]")))
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
-    for index, container in enumerate(maps(spec.get("initContainers"), where.below("initContainers"))):
-        request = _container_request(container, where.below(f"initContainers[{index}]"))
+    for index, container in enumerate(maps(spec.get(INIT_CONTAINERS), where.below(INIT_CONTAINERS))):
+        request = _container_request(container, where.below(f"{INIT_CONTAINERS}[{index}]"))
         if container.get("restartPolicy") == "Always":
             _add(sidecars, request)
             _raise(peak, sidecars)
@@ -90,12 +99,12 @@ def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int
 
 
 def _pod_level(spec: Mapping[str, object], total: Mapping[str, int], where: Where) -> dict[str, int]:
-    """What the pod's own resources replace of the sum of its containers."""
+    """What the pod's own resources replace of the sum of its containers, and what only they ask for."""
     stated = mapping(mapping(spec.get("resources"), where.below("resources")).get("requests"), where)
     return {
         name: amount
         for name, amount in _container_request(spec, where).items()
-        if name.startswith(POD_LEVEL) and (name in stated or not total.get(name))
+        if not total.get(name) or (name in stated and name.startswith(POD_LEVEL))
     }
 
 

@@ -16,6 +16,9 @@ GPU_RESOURCES = (GPU, "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "
 MIG_PREFIX = "nvidia.com/mig-"
 """Begins the resource of a MIG profile under strategy mixed: `nvidia.com/mig-1g.10gb`."""
 
+DEVICE_NAMES, DEVICE_PREFIXES = (*GPU_RESOURCES, SHARED_GPU), (MIG_PREFIX,)
+"""The resources by which containers ask for GPUs or parts of them: names, and how others begin."""
+
 SHARE_PREFIX = "gpu-"
 """Begins what the planner calls a part of a GPU that KAI's annotations ask for: `gpu-fraction/0.5`."""
 

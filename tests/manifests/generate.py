@@ -15,8 +15,9 @@ from typing import Any
 
 import yaml
 
+from tests.manifests.conditions import anywhere, asking, keys, member
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.left_alone import NAMESPACES, ON_EACH_NODE
+from webhook.workloads.left_alone import NAMESPACES
 
 Json = dict[str, Any]
 MANIFESTS = Path(__file__).parents[2] / "manifests"
@@ -45,84 +46,17 @@ ENFORCED_HEADER = """\
 Enforced = bool | None
 """Whether a webhook is for namespaces that are enforced, or for those that are observed; None for both."""
 
-GPU_KEY = (
-    "k.startsWith('nvidia.com/') || k.startsWith('gpu.intel.com/') || k in ['amd.com/gpu', 'habana.ai/gaudi']"
-)
-MEMBER_KEYS = (
-    "['pod-group-name', 'scheduling.run.ai/pod-group', 'scheduling.k8s.io/group-name', "
-    "'kueue.x-k8s.io/pod-group-name']"
-)
-OUR_KEYS = (
-    "bayplan.dev/",
-    "kai.scheduler/topology",
-    "kueue.x-k8s.io/podset-",
-    "topology.scheduler/",
-    "gpu-fraction",
-    "gpu-memory",
-)
-
-
-def gpus(spec: str) -> str:
-    """A CEL expression: a container of this pod spec asks for a GPU, or the pod claims a device."""
-    container = f"has(c.resources) && has(c.resources.limits) && c.resources.limits.exists(k, {GPU_KEY})"
-    return f"{spec}.containers.exists(c, {container}) || has({spec}.resourceClaims)"
-
-
-def keys(metadata: str) -> str:
-    """A CEL expression: these metadata carry a key that is ours to read."""
-    ours = " || ".join(f"k.startsWith('{prefix}')" for prefix in OUR_KEYS)
-    return f"has({metadata}.annotations) && {metadata}.annotations.exists(k, {ours})"
-
-
-def member() -> str:
-    """A CEL expression: the pod says of which gang it is, as a launcher or router without a GPU does."""
-    places = ("object.metadata.annotations", "object.metadata.labels")
-    named = (f"(has({place}) && {place}.exists(k, k in {MEMBER_KEYS}))" for place in places)
-    return " || ".join((*named, "has(object.spec.schedulingGroup)"))
-
-
-def anywhere() -> str:
-    """A CEL expression: the pod is not one of a DaemonSet, which has its node already."""
-    owner = f"o.kind == '{ON_EACH_NODE}' && has(o.controller) && o.controller"
-    return f"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, {owner})"
-
-
-def template(path: str) -> str:
-    """A CEL expression: the pod template at `path` asks for GPUs or carries our keys."""
-    return f"{gpus(path + '.spec')} || (has({path}.metadata) && {keys(path + '.metadata')})"
-
-
-def _ray(path: str) -> str:
-    groups = f"{path}.workerGroupSpecs.exists(g, {template('g.template')})"
-    return f"{template(path + '.headGroupSpec.template')} || (has({path}.workerGroupSpecs) && ({groups}))"
-
-
-RAY = " || ".join(
-    (
-        f"(has(object.spec.rayClusterSpec) && ({_ray('object.spec.rayClusterSpec')}))",
-        f"(has(object.spec.rayClusterConfig) && ({_ray('object.spec.rayClusterConfig')}))",
-        f"(has(object.spec.headGroupSpec) && ({_ray('object.spec')}))",
-    )
-)
-LWS = "object.spec.leaderWorkerTemplate"
-LEADER = f"(has({LWS}.leaderTemplate) && ({template(LWS + '.leaderTemplate')}))"
-LEADER_OR_WORKER = f"{template(LWS + '.workerTemplate')} || {LEADER}"
-REPLICA = f"object.spec[t].exists(r, {template('object.spec[t][r].template')})"
-ANY_REPLICA = f"object.spec.exists(t, t.endsWith('ReplicaSpecs') && {REPLICA})"
-FAMILIES: dict[str, tuple[tuple[str, ...], str]] = {
-    "pods": (("Pod",), gpus("object.spec")),
-    "templates": (("Job", "Deployment", "ReplicaSet", "StatefulSet"), template("object.spec.template")),
-    "cronjobs": (("CronJob",), template("object.spec.jobTemplate.spec.template")),
-    "jobsets": (
-        ("JobSet",),
-        f"object.spec.replicatedJobs.exists(j, {template('j.template.spec.template')})",
-    ),
-    "leaderworkersets": (("LeaderWorkerSet",), LEADER_OR_WORKER),
-    "training": (("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "MPIJob"), ANY_REPLICA),
-    "ray": (("RayCluster", "RayJob", "RayService"), RAY),
-    "grove": (("PodCliqueSet",), f"object.spec.template.cliques.exists(q, {gpus('q.spec.podSpec')})"),
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "pods": ("Pod",),
+    "templates": ("Job", "Deployment", "ReplicaSet", "StatefulSet"),
+    "cronjobs": ("CronJob",),
+    "jobsets": ("JobSet",),
+    "leaderworkersets": ("LeaderWorkerSet",),
+    "training": ("PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "MPIJob"),
+    "ray": ("RayCluster", "RayJob", "RayService"),
+    "grove": ("PodCliqueSet",),
 }
-"""Kinds by the way in which they write pod templates, and the condition that finds GPUs there."""
+"""Kinds by the way in which they write pod templates: a webhook each, with a condition that looks there."""
 
 
 GROUPS = ("scheduling.run.ai", "scheduling.k8s.io")
@@ -147,9 +81,14 @@ def wishing() -> str:
     return f"(has(object.spec) && ({stated})) || ({keys('object.metadata')})"
 
 
+def rows_of(kinds: tuple[str, ...]) -> list[WorkloadKind]:
+    """The rows of these kinds."""
+    return [row for row in KINDS.values() if row.name in kinds]
+
+
 def rules(kinds: tuple[str, ...], operations: list[str]) -> list[Json]:
     """One rule for each API group of these kinds."""
-    rows = [row for row in KINDS.values() if row.name in kinds]
+    rows = rows_of(kinds)
     return [_rule([row for row in rows if row.group == group], operations) for group in _groups(rows)]
 
 
@@ -226,11 +165,11 @@ def mutating() -> Json:
     """
     hooks = [
         hook
-        for name, (kinds, found) in FAMILIES.items()
-        for hook in both(name, "/mutate", rules(kinds, _operations(name)), _condition(found))
+        for name, kinds in FAMILIES.items()
+        for hook in both(name, "/mutate", rules(kinds, _operations(name)), asking(rows_of(kinds)))
     ]
-    pods, asking = FAMILIES["pods"]
-    beside = f"({member()}) && !({_condition(asking)})"
+    pods = FAMILIES["pods"]
+    beside = f"{member()} && !{asking(rows_of(pods))}"
     hooks.append(webhook("members", "/mutate", "Ignore", rules(pods, _operations("pods")), beside))
     hooks.append(webhook("podgroups", "/mutate", "Ignore", group_rules(), wishing()))
     reinvoked = [hook | {"reinvocationPolicy": "IfNeeded"} for hook in hooks]
@@ -241,11 +180,11 @@ def validating() -> Json:
     """The validating configuration: refuse what nobody looked at; a deletion is only ever noted."""
     hooks = [
         hook
-        for name, (kinds, found) in FAMILIES.items()
-        for hook in both(name, "/validate", rules(kinds, _operations(name)), _condition(found))
+        for name, kinds in FAMILIES.items()
+        for hook in both(name, "/validate", rules(kinds, _operations(name)), asking(rows_of(kinds)))
     ]
     hooks.append(webhook("podgroups", "/validate", "Ignore", group_rules(), wishing()))
-    every = tuple(kind for kinds, _ in FAMILIES.values() for kind in kinds)
+    every = tuple(kind for kinds in FAMILIES.values() for kind in kinds)
     held = (
         "has(oldObject.metadata.annotations) && 'bayplan.dev/reservation' in oldObject.metadata.annotations"
     )
@@ -260,10 +199,6 @@ def validating() -> Json:
 def _operations(name: str) -> list[str]:
     """Pods hardly change after creation, and their status and labels often."""
     return ["CREATE"] if name == "pods" else ["CREATE", "UPDATE"]
-
-
-def _condition(found: str) -> str:
-    return f"{found} || ({keys('object.metadata')})"
 
 
 def _configuration(kind: str, hooks: list[Json]) -> Json:

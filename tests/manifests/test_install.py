@@ -441,7 +441,7 @@ def holds(hook: Any, obj: Any) -> bool:
 def hook_of(obj: Any) -> Any:
     """The webhook whose family an object's kind is in."""
     return next(
-        hook for hook in CONDITIONED if obj["kind"] in generate.FAMILIES[hook["name"].partition(".")[0]][0]
+        hook for hook in CONDITIONED if obj["kind"] in generate.FAMILIES[hook["name"].partition(".")[0]]
     )
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from planner.manifests.pod import CONTAINERS, INIT_CONTAINERS
 from planner.model.errors import Where
 from planner.model.quantity import parse
 from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
@@ -50,7 +51,7 @@ def asked(pod: Json) -> bool:
     spec = _map(pod, "a pod").get("spec")
     containers = [
         container
-        for name in ("containers", "initContainers")
+        for name in (*CONTAINERS, INIT_CONTAINERS)
         for container in _list(_map(spec, "spec").get(name))
     ]
     return any(count(container) or slices(container) for container in containers)

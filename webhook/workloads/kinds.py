@@ -16,13 +16,31 @@ from webhook.workloads.layouts import WorkloadLayout
 
 
 @dataclass(frozen=True, slots=True)
+class PodPlaces:
+    """Where objects of a kind keep the specs of their pods, and metadata that speak for these pods.
+
+    Fields in dotted form, `[]` behind a list, `{}` behind a mapping: `spec.replicatedJobs[].template.spec`.
+    The API server's match conditions are made of them (tests/manifests/conditions.py).
+    """
+
+    specs: tuple[str, ...] = ()
+    metadata: tuple[str, ...] = ()
+
+
+def _templates(*paths: str, besides: tuple[str, ...] = ()) -> PodPlaces:
+    """Of PodTemplateSpecs; `besides`: further metadata."""
+    specs, metadata = (tuple(f"{path}.{part}" for path in paths) for part in ("spec", "metadata"))
+    return PodPlaces(specs, (*metadata, *besides))
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadKind:
     """One row. `resource` is the lower-case plural, as webhook rules name it.
 
     `each_pod`: no gang unless the object is annotated with one. `holds`: applying the object reserves its
     gangs (not so where another object will be the gang). `template_immutable`: the API server refuses to
     change the pod template of an object that exists. `suspend`: the field by which it makes no pods, () for
-    none.
+    none. `pods`: where `layout` finds them, for the API server.
     """
 
     group: str
@@ -30,6 +48,7 @@ class WorkloadKind:
     name: str
     resource: str
     layout: Callable[[Field], WorkloadLayout]
+    pods: PodPlaces = PodPlaces()
     each_pod: bool = False
     holds: bool = True
     template_immutable: bool = True
@@ -43,16 +62,20 @@ class WorkloadKind:
 
 def _training(name: str, resource: str, replicas: str, versions: tuple[str, ...] = ("v1",)) -> WorkloadKind:
     layout = partial(layouts.training_job, replicas=replicas)
+    places = _templates(f"spec.{replicas}{{}}.template")
     return WorkloadKind(
-        "kubeflow.org", versions, name, resource, layout, suspend=("spec", "runPolicy", "suspend")
+        "kubeflow.org", versions, name, resource, layout, places, suspend=("spec", "runPolicy", "suspend")
     )
 
 
 def _ray(name: str, resource: str, *cluster: str) -> WorkloadKind:
     layout = partial(layouts.ray_cluster, cluster=cluster)
+    spec = ".".join(("spec", *cluster))
+    places = _templates(f"{spec}.headGroupSpec.template", f"{spec}.workerGroupSpecs[].template")
     return WorkloadKind(
-        "ray.io", ("v1", "v1alpha1"), name, resource, layout, template_immutable=False, suspend=_SUSPEND
-    )
+        "ray.io", ("v1", "v1alpha1"), name, resource, layout, places, template_immutable=False,
+        suspend=_SUSPEND,
+    )  # fmt: skip
 
 
 def _pod_group(group: str, versions: tuple[str, ...]) -> WorkloadKind:
@@ -61,21 +84,36 @@ def _pod_group(group: str, versions: tuple[str, ...]) -> WorkloadKind:
 
 _SUSPEND = ("spec", "suspend")
 
-_APPS = partial(WorkloadKind, "apps", ("v1",), each_pod=True, holds=False, template_immutable=False)
+_TEMPLATE = _templates("spec.template")
+
+_APPS = partial(
+    WorkloadKind, "apps", ("v1",), pods=_TEMPLATE, each_pod=True, holds=False, template_immutable=False
+)
 
 _ROWS = (
-    WorkloadKind("", ("v1",), "Pod", "pods", layouts.pod),
-    WorkloadKind("batch", ("v1",), "Job", "jobs", layouts.job, suspend=_SUSPEND),
+    WorkloadKind("", ("v1",), "Pod", "pods", layouts.pod, PodPlaces(("spec",))),
+    WorkloadKind("batch", ("v1",), "Job", "jobs", layouts.job, _TEMPLATE, suspend=_SUSPEND),
     WorkloadKind(
-        "batch", ("v1",), "CronJob", "cronjobs", layouts.cron_job, holds=False, template_immutable=False
+        "batch", ("v1",), "CronJob", "cronjobs", layouts.cron_job,
+        _templates("spec.jobTemplate.spec.template", besides=("spec.jobTemplate.metadata",)),
+        holds=False, template_immutable=False,
     ),
-    WorkloadKind("jobset.x-k8s.io", ("v1alpha2",), "JobSet", "jobsets", layouts.job_set, suspend=_SUSPEND),
+    WorkloadKind(
+        "jobset.x-k8s.io", ("v1alpha2",), "JobSet", "jobsets", layouts.job_set,
+        _templates(
+            "spec.replicatedJobs[].template.spec.template",
+            besides=("spec.replicatedJobs[].template.metadata",),
+        ),
+        suspend=_SUSPEND,
+    ),
     WorkloadKind(
         "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods, holds=False
     ),
     WorkloadKind(
         "leaderworkerset.x-k8s.io", ("v1",), "LeaderWorkerSet", "leaderworkersets",
-        layouts.leader_worker_set, template_immutable=False,
+        layouts.leader_worker_set,
+        _templates("spec.leaderWorkerTemplate.workerTemplate", "spec.leaderWorkerTemplate.leaderTemplate"),
+        template_immutable=False,
     ),
     _training("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
     _training("TFJob", "tfjobs", "tfReplicaSpecs"),
@@ -92,7 +130,10 @@ _ROWS = (
     _pod_group("scheduling.run.ai", ("v2", "v2alpha2")),
     _pod_group("scheduling.k8s.io", ("v1alpha2", "v1beta1")),
     _pod_group("scheduling.volcano.sh", ("v1beta1",)),
-    WorkloadKind("grove.io", ("v1alpha1",), "PodCliqueSet", "podcliquesets", layouts.grove, holds=False),
+    WorkloadKind(
+        "grove.io", ("v1alpha1",), "PodCliqueSet", "podcliquesets", layouts.grove,
+        PodPlaces(("spec.template.cliques[].spec.podSpec",), ("spec.template.cliques[]",)), holds=False,
+    ),
 )  # fmt: skip
 
 KINDS: Mapping[tuple[str, str], WorkloadKind] = {(row.group, row.name): row for row in _ROWS}

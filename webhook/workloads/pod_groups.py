@@ -28,6 +28,10 @@ SUBGROUPS = ("kai.scheduler/subgroup-name", "scheduling.run.ai/topology-role")
 """Labels, or annotations, that name the part of its gang that a pod plays: prefill, decode, worker."""
 
 
+REFERENCES = (("workloadRef", "name"), ("schedulingGroup", "podGroupName"))
+"""Fields of a pod's spec that name its gang (Kubernetes 1.35 and 1.36)."""
+
+
 _MINIMUM = (
     ("minMember",),
     ("minCount",),
@@ -69,8 +73,7 @@ def names_group(metadata: Field, spec: Field) -> bool:
     """Whether pods of a template name the gang that they are of."""
     keys = (*GROUP_ANNOTATIONS, KUEUE_GROUP)
     named = any(metadata.get(place, key).text() for key in keys for place in ("labels", "annotations"))
-    references = (spec.get("workloadRef", "name"), spec.get("schedulingGroup", "podGroupName"))
-    return named or any(reference.text() for reference in references)
+    return named or any(spec.get(*reference).text() for reference in REFERENCES)
 
 
 def subgroup(metadata: Field) -> str:
