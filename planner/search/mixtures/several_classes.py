@@ -14,8 +14,7 @@ the first of equal ones is the answer; only where that has no end are the pods w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
@@ -83,20 +82,16 @@ class _PooledPacking(DomainPacking):
         target: PodCount,
         cost: int,
     ) -> ChosenDomain:
-        """Which children of a domain or chunk are to hold the target, as `_dealt` has it."""
+        """Which children of a domain or chunk are to hold the target: the sums read backwards."""
         children: list[tuple[int, ChosenDomain]] = []
-        for place in range(len(domain_class.children) - 1, -1, -1):
+        for place, share, price in frontier.shares(self.counts, target, cost):
             child = domain_class.children[place]
-            price, rest = self._step(frontier.stages[place], frontier.offers[place], target, cost)
-            share = self.counts.minus(target, rest)
-            if share != self.counts.zero:
-                chunk = self.classes.domain_classes[child]
-                if chunk and chunk.is_chunk:
-                    freely = self._in_chunk(child, frontier.limit)
-                    children.append((place, self._chosen_of(child, chunk, freely, share, price)))
-                else:
-                    children.append((place, self._chosen(child, share, price)))
-            target, cost = rest, cost - price
+            chunk = self.classes.domain_classes[child]
+            if chunk and chunk.is_chunk:
+                in_chunk = self._in_chunk(child, frontier.limit)
+                children.append((place, self._chosen_of(child, chunk, in_chunk, share, price)))
+            else:
+                children.append((place, self._chosen(child, share, price)))
         return ChosenDomain(class_id, tuple(reversed(children)))
 
 
@@ -126,23 +121,13 @@ class SeveralClassesPacking(DomainPacking):
     def _min_cost(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
         if self._beam or (class_id, goal) in self._undecided or self.classes.domain_classes[class_id] is None:
             return super()._min_cost(class_id, goal, ceiling)
-        with suppress(BudgetEnded), self._at_most(_FIRST):
+        with suppress(BudgetEnded), self._work.trial(_FIRST):
             return super()._min_cost(class_id, goal, ceiling)
         try:
             return self._min_cost_pooled(class_id, goal, ceiling)
         except BudgetEnded:
             self._undecided.add((class_id, goal))
         return super()._min_cost(class_id, goal, ceiling)
-
-    @contextmanager
-    def _at_most(self, work: int) -> Iterator[None]:
-        """Work that takes so much of the budget at the most."""
-        left = self._budget.left
-        part = self._budget.left = min(left, work)
-        try:
-            yield
-        finally:
-            self._budget.left += left - part
 
     def _min_cost_pooled(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
         """The least cost by pools. Raises `BudgetEnded` where they do not decide it."""
@@ -194,8 +179,9 @@ class SeveralClassesPacking(DomainPacking):
     def place(self, capacity: DomainCapacity, match: EligibilityMap) -> PodsByNode:
         """See `DomainPacking`; what other domains have cost is no reason to have no placement in the best
         one."""
-        if not self._budget.hard:
-            self._budget.left = max(self._budget.left, BUDGET)
+        budget = self._work.budget
+        if not budget.hard:
+            budget.left = max(budget.left, BUDGET)
         return super().place(capacity, match)
 
     def _covered(

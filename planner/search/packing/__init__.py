@@ -4,8 +4,10 @@ It offers `DomainPacking`; `SeveralClassesPacking` of `mixtures` is built on it.
 capacity and eligibility alone: which of them are looked at, at which level, is the search's affair. Begin
 with `domain_packing`.
 
-- `domain_packing`: options of domains, from the hosts up, and the placement that is read off them
-- `frontier`: sums of options, on the way to a goal within a limit
+- `domain_packing`: the least cost of the gang in a domain, and the placement of that cost
+- `domain_options`: what each domain could hold, at what least cost, from the hosts up
+- `work_pieces`: the budget, divided over pieces of work
+- `frontier`: sums of options, on the way to a goal within a limit, and which options make a sum
 - `pod_counts`: sums of numbers of pods, of one class or several
 - `bounds`, `joint_bounds`: the domains that some pods need at the least, so that dear sums are dropped
 - `capacity_classes`: domains that come to the same are worked out once

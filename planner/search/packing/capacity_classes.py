@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
@@ -72,6 +72,37 @@ class CapacityClass:
         them. The children of other domains are sorted, so that domains that differ in their order alone are
         of one class."""
         return self.is_chunk or self.level == ROOT
+
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class _ByClassId(Protocol[_T_co]):
+    def __getitem__(self, class_id: int, /) -> _T_co: ...
+
+
+class DomainClasses(Protocol):
+    """Classes of domains, whichever way pods are counted: pod by pod (`CapacityClasses`) or pooled
+    (`PooledClasses`)."""
+
+    counts: CountAlgebra
+
+    @property
+    def domain_classes(self) -> Sequence[CapacityClass | None]: ...
+    @property
+    def options(self) -> _ByClassId[list[Option]]: ...
+    @property
+    def reach(self) -> _ByClassId[PodCount]: ...
+
+    def held(self, class_id: int, /) -> Measure:
+        """The most that a domain of the class holds."""
+        ...
+
+    def each_kept(
+        self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
+    ) -> tuple[PodCount, ...]:
+        """What a domain of the level may keep of these counts, as the counts that no other exceed."""
+        ...
 
 
 class CapacityClasses:
@@ -283,17 +314,6 @@ MAX_LISTED = 64
 more racks than that is bounded a little weaker, never wrongly."""
 
 
-class _Classes(Protocol):
-    """What is asked of classes: see `CapacityClasses`."""
-
-    @property
-    def domain_classes(self) -> Sequence[CapacityClass | None]: ...
-
-    def held(self, class_id: int, /) -> Measure:
-        """The most that a domain of the class holds."""
-        ...
-
-
 class PeaksByClass:
     """The peaks of the levels inside the domains of each class, down to the hosts."""
 
@@ -303,7 +323,7 @@ class PeaksByClass:
     def __len__(self) -> int:
         return len(self._peaks)
 
-    def inside(self, classes: _Classes, class_id: int) -> tuple[Peaks, ...]:
+    def inside(self, classes: DomainClasses, class_id: int) -> tuple[Peaks, ...]:
         """The peaks of the levels inside a domain of the class; () of a host."""
         peaks = self._peaks.get(class_id)
         if peaks is None:
@@ -313,7 +333,7 @@ class PeaksByClass:
             self._peaks[class_id] = peaks
         return peaks
 
-    def _row(self, classes: _Classes, class_id: int) -> tuple[Peaks, ...]:
+    def _row(self, classes: DomainClasses, class_id: int) -> tuple[Peaks, ...]:
         """A child's own level and those inside it; of a chunk only these."""
         domain_class, inside = classes.domain_classes[class_id], self.inside(classes, class_id)
         return (

@@ -22,15 +22,12 @@ budget for each piece of work, so that no answer depends on what an earlier plan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
-from itertools import product
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal
 
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
-from planner.model.topology import ROOT
 from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
 from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.objective import Weights
@@ -44,17 +41,12 @@ from planner.search.packing.bounds import (
     unlimited,
 )
 from planner.search.packing.capacity_classes import EMPTY, CapacityClass, CapacityClasses, Exclusivity
-from planner.search.packing.frontier import Frontier, FrontierSearch, cheapest
+from planner.search.packing.domain_options import DomainOptions
+from planner.search.packing.frontier import FrontierSearch
 from planner.search.packing.joint_bounds import Bounds, JointCostLimit, fewest_by_level, level_pair_bounds
-from planner.search.packing.pod_counts import (
-    CostBySum,
-    CountAlgebra,
-    Measure,
-    Option,
-    PodCount,
-    SingleClassCounts,
-)
+from planner.search.packing.pod_counts import Measure, PodCount
 from planner.search.packing.pooled_classes import PooledClasses
+from planner.search.packing.work_pieces import WorkPieces
 from planner.search.result import PodsByNode
 
 _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
@@ -85,25 +77,16 @@ _FITS_BUDGET, _FITS_BEAM = 100_000, 24
 many, which may tell fewer. A thirtieth of a plan's budget: a refusal names one such domain a level."""
 
 
-_MAX_CHUNKS = 48
-"""Parts of wide domains whose sums are kept until they are filled. Of other domains those of the last one
-alone are kept: most often it is the one that is filled next. The sums of a large domain take megabytes, and
-what is not there is added up again."""
-
-
-_MAX_WHOLE = 6
-"""Classes up to which each set of whole classes is a goal of its own: two to the sixth are 64 goals a
-domain."""
-
-
 _Able = tuple[int, DomainCapacity, EligibilityMap, int]
 
 
-class DomainPacking:
+class DomainPacking(DomainOptions):
     """The least cost of one gang's pod classes in domains of one topology, and the placement of that cost.
 
     Without a budget each piece of work has its own, and what is found stays good for later plans.
     """
+
+    classes: CapacityClasses | PooledClasses
 
     def __init__(
         self,
@@ -114,26 +97,21 @@ class DomainPacking:
         beam: int = 0,
         classes: CapacityClasses | PooledClasses | None = None,
     ) -> None:
-        self._pod_classes, self._use = pod_classes, use
-        self.weights = weights
-        self.classes = CapacityClasses(pod_classes, use, weights) if classes is None else classes
-        self.counts: CountAlgebra = self.classes.counts
-        self._own_budgets, self._beam = budget is None, beam
-        self._need = self.counts.measure(self.counts.full)
-        self._budget = budget or WorkBudget()
-        self._sums = Frontier(
-            self.counts, self._budget, 1 if isinstance(self.counts, SingleClassCounts) else 2, beam
+        super().__init__(
+            pod_classes,
+            weights,
+            CapacityClasses(pod_classes, use, weights) if classes is None else classes,
+            WorkPieces(budget),
+            beam,
         )
+        self._use, self._beam = use, beam
+        self._need = self.counts.measure(self.counts.full)
         self._limits: dict[tuple[object, ...], CostLimit] = {}
-        self._options: dict[tuple[int, CostLimit], list[Option]] = {}
         self._best: dict[tuple[int, PodCount], tuple[int | None, int | None]] = {}
         self._floors: dict[tuple[int, PodCount], int] = {}
         self._within: dict[tuple[int, PodCount], CostLimit] = {}
         self._frontiers: dict[tuple[int, PodCount], FrontierSearch] = {}
-        self._chunks: dict[tuple[int, CostLimit], FrontierSearch] = {}
         self._max_pods: dict[int, int] = {EMPTY: 0}
-        self._hard: set[object] = set()
-        self._in_trial = False
         self._bounds_of_goal: dict[PodCount, _BoundsOfGoal] = {}
         self._covers: dict[tuple[DomainCapacity, EligibilityMap, PodCount], PodsByNode] = {}
 
@@ -174,14 +152,14 @@ class DomainPacking:
         With a ceiling (which a search that is kept leaves aside) also where it costs more than that.
         """
         class_id = self.classes.of(capacity, match)
-        if self._own_budgets:
+        if self._work.own_budgets:
             ceiling = None
         return self._cost_of(class_id, self.counts.full, ceiling)
 
     def _cost_of(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
         cost, tried_ceiling = self._best.get((class_id, goal), (None, -1))
         if cost is None and tried_ceiling is not None and (ceiling is None or ceiling > tried_ceiling):
-            with self._piece_of_work("cost", class_id, goal):
+            with self._work.piece("cost", class_id, goal):
                 cost = self._min_cost(class_id, goal, ceiling)
             self._best[class_id, goal] = (cost, ceiling)
         return cost
@@ -209,26 +187,7 @@ class DomainPacking:
         assert cost is not None, "only a domain that holds the gang is asked for its placement"
         return self._cover(capacity, match, self.counts.full, cost)
 
-    @contextmanager
-    def _piece_of_work(self, *work: object) -> Iterator[None]:
-        """A piece of work, with a budget of its own where the search has none.
-
-        One that has ended in its budget is not tried again: another plan would spend as much for nothing."""
-        if not self._own_budgets or self._in_trial:
-            yield
-            return
-        if work in self._hard:
-            raise BudgetEnded
-        outer, self._budget.left = self._budget.left, BUDGET
-        try:
-            yield
-        except BudgetEnded:
-            self._hard.add(work)
-            raise
-        finally:
-            self._budget.left = outer
-
-    # -- options -------------------------------------------------------------------------------------------
+    # -- costs ---------------------------------------------------------------------------------------------
 
     def _limit(
         self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
@@ -254,95 +213,12 @@ class DomainPacking:
 
     def _peaks_inside(self, class_id: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
         """The most that domains of each level inside hold together; of a host, the most that it holds."""
-        if self._own_budgets and not exact and isinstance(self.classes, CapacityClasses):
+        if self._work.own_budgets and not exact and isinstance(self.classes, CapacityClasses):
             peaks = self.classes.peaks[class_id][self.classes.domain_classes[class_id] is not None :]
             return tuple([single_peaks(steady(peak, need)) for peak in peaks])
         return self.classes.highest.inside(self.classes, class_id) or (
             single_peaks(self.classes.held(class_id)),
         )
-
-    def _options_of(self, class_id: int, limit: CostLimit) -> list[Option]:
-        """The options of a class that the limit has use for."""
-        options = self._options.get((class_id, limit))
-        if options is None:
-            domain_class = self.classes.domain_classes[class_id]
-            if domain_class is None:
-                options = self.classes.options[class_id]
-                level = len(self.weights.domains) - 1
-            else:
-                with self._piece_of_work("options", class_id, limit):
-                    options = self._sums_of(domain_class, class_id, limit)
-                level = domain_class.level + domain_class.is_chunk
-            if level >= limit.first:
-                allowed = limit.allowed(level)
-                smaller, goal = self.counts.smaller, limit.goal
-                options = [
-                    (counts, cost) for counts, cost in options if cost <= allowed[smaller(counts, goal)]
-                ]
-            self._options[class_id, limit] = options
-        return options
-
-    def _sums_of(self, domain_class: CapacityClass, class_id: int, limit: CostLimit) -> list[Option]:
-        """The options of a domain or chunk: the sums of its children's, as the domain may keep them."""
-        if not domain_class.is_chunk and self._wholes(domain_class.level):
-            return self._whole_options(class_id, limit.goal)
-        if domain_class.is_chunk:
-            stage = self._in_chunk(class_id, limit).stages[-1]
-            return sorted((counts, cost) for counts, cost in stage.items() if counts != self.counts.zero)
-        price = (
-            self.weights.domains[domain_class.level]
-            if domain_class.level >= limit.first
-            else domain_class.own_cost
-        )
-        stage = self._freely(
-            domain_class.children, limit, domain_class.level + 1, domain_class.own_cost - price
-        ).stages[-1]
-        kept: CostBySum = {}
-        for counts, cost in stage.items():
-            for kept_counts in self.classes.each_kept(
-                domain_class.level, counts, named=domain_class.named, caps=domain_class.caps
-            ):
-                if kept_counts != self.counts.zero and cost + price < kept.get(kept_counts, cost + price + 1):
-                    kept[kept_counts] = cost + price
-        return sorted(self.counts.undominated(kept).items())
-
-    def _in_chunk(self, class_id: int, limit: CostLimit) -> FrontierSearch:
-        """The sums of a chunk's children. They are kept: the placement in the chunk is read off them."""
-        frontier = self._chunks.pop((class_id, limit), None)
-        if frontier is None:
-            domain_class = self.classes.domain_classes[class_id]
-            assert domain_class is not None, "a chunk is no host"
-            frontier = self._freely(domain_class.children, limit, domain_class.level + 1)
-        self._chunks[class_id, limit] = frontier
-        if len(self._chunks) > _MAX_CHUNKS:
-            del self._chunks[next(iter(self._chunks))]
-        return frontier
-
-    def _wholes(self, level: int) -> bool:
-        """Whether in a domain of the level several pod classes are each wholly or not at all."""
-        return 1 < len(self._pod_classes) <= _MAX_WHOLE and all(
-            pod_class.count == 1 or pod_class.required >= level > ROOT for pod_class in self._pod_classes
-        )
-
-    def _whole_options(self, class_id: int, goal: PodCount) -> list[Option]:
-        """The options of whole pod classes, each set of them a goal of its own."""
-        domain_class = self.classes.domain_classes[class_id]
-        assert domain_class is not None, "hosts have their options"
-        costs: CostBySum = {}
-        wanted = [
-            n if n == pod_class.count else 0
-            for n, pod_class in zip(self.counts.each(goal), self._pod_classes, strict=True)
-        ]
-        for chosen in product(*((0, n) if n else (0,) for n in wanted)):
-            part = self.counts.pack(chosen)
-            kept = self.classes.each_kept(
-                domain_class.level, part, named=domain_class.named, caps=domain_class.caps
-            )
-            if part and kept == (part,):
-                cost = self._cost_of(class_id, part, None)
-                if cost is not None:
-                    costs[part] = cost
-        return sorted(self.counts.undominated(costs).items())
 
     def _min_cost(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
         need = self.counts.measure(goal)
@@ -357,7 +233,7 @@ class DomainPacking:
         state = self._bounds_of_goal.get(goal, "unknown")
         few = self._may_do_with_few_domains(class_id, need)
         if state != "joint":
-            with suppress(BudgetEnded), self._trial(BUDGET // 2 if few else _SEPARATE_BOUNDS[state]):
+            with suppress(BudgetEnded), self._work.trial(BUDGET // 2 if few else _SEPARATE_BOUNDS[state]):
                 cost = self._min_cost_within(class_id, goal, ceiling)
                 if state == "joint once":
                     self._bounds_of_goal[goal] = "separate"
@@ -365,7 +241,7 @@ class DomainPacking:
         self._bounds_of_goal[goal] = "joint once" if state == "unknown" else "joint"
         assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"
         pairs = level_pair_bounds(self.classes, class_id)
-        with suppress(BudgetEnded), self._trial(BUDGET // 2):
+        with suppress(BudgetEnded), self._work.trial(BUDGET // 2):
             return self._min_cost_within(class_id, goal, ceiling, pairs)
         return self._min_cost_within(class_id, goal, ceiling)
 
@@ -379,18 +255,6 @@ class DomainPacking:
         prices = self.weights.domains[domain_class.level + 1 :]
         one_class = len(self._pod_classes) == 1 and isinstance(self.classes, CapacityClasses)
         return one_class and len(prices) > 1 and all(prices)
-
-    @contextmanager
-    def _trial(self, work: int) -> Iterator[None]:
-        """Work that may take so much of the budget at the most. What it does not use is given back."""
-        left, own_budget = self._budget.left, self._own_budgets
-        part = self._budget.left = work if own_budget else min(left, work)
-        self._in_trial = True
-        try:
-            yield
-        finally:
-            self._in_trial = False
-            self._budget.left = left if own_budget else self._budget.left + left - part
 
     def _min_cost_within(
         self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
@@ -430,31 +294,6 @@ class DomainPacking:
                 return None
         return None
 
-    def _towards(
-        self, children: Sequence[int], limit: CostLimit, level: int, ceiling: int | None
-    ) -> FrontierSearch:
-        """The options of these domains of the level, and their sums from which the goal can be reached."""
-        offers = self._offers(children, limit, level, 0)
-        reaches = [self.classes.reach[child] for child in children]
-        return FrontierSearch(limit, offers, self._sums.stages(offers, reaches, limit, level, ceiling))
-
-    def _freely(
-        self, children: Sequence[int], limit: CostLimit, level: int, start: int = 0
-    ) -> FrontierSearch:
-        """The options of these domains and all their sums: other domains may hold the rest of the goal."""
-        offers = self._offers(children, limit, level, start)
-        stages: list[CostBySum] = [{self.counts.zero: start}]
-        for options in offers:
-            stages.append(self._sums.extended(stages[-1], options, limit, level) if options else stages[-1])
-        return FrontierSearch(limit, offers, stages)
-
-    def _offers(
-        self, children: Sequence[int], limit: CostLimit, level: int, start: int
-    ) -> list[list[Option]]:
-        """The options of these domains inside one that costs `start` by itself; superfluous ones are left
-        out."""
-        return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, start))
-
     # -- the placement -------------------------------------------------------------------------------------
 
     def _cover(
@@ -464,7 +303,7 @@ class DomainPacking:
             return [(0, self.counts.each(target))]
         pods_by_node = self._covers.get((capacity, match, target))
         if pods_by_node is None:
-            with self._piece_of_work("cover", capacity, match, target):
+            with self._work.piece("cover", capacity, match, target):
                 pods_by_node = self._covers[capacity, match, target] = self._covered(
                     capacity, match, target, cost
                 )
@@ -482,7 +321,7 @@ class DomainPacking:
         )
         if target not in frontier.stages[-1]:  # only a beam loses what its own options promised
             raise BudgetEnded
-        return self._dealt(able, frontier, target, frontier.stages[-1][target])
+        return self._split_among(able, frontier, target, frontier.stages[-1][target])
 
     def _able(self, capacity: DomainCapacity, match: EligibilityMap) -> list[_Able]:
         """The children or chunks that can hold something: where their nodes start, and their class."""
@@ -494,27 +333,19 @@ class DomainPacking:
             start += child.size
         return able
 
-    def _dealt(
+    def _split_among(
         self, able: Sequence[_Able], frontier: FrontierSearch, target: PodCount, cost: int
     ) -> PodsByNode:
-        """Where the pods of `target` go among these children, at this cost: by walking the sums backwards.
-
-        From the last child to the first, each gets the smallest option that still is part of a placement of
-        that cost, and the children before it hold the rest.
-        """
+        """Where the pods of `target` go among these children, at this cost: the sums read backwards."""
         by_child: list[PodsByNode] = []
-        for place in range(len(able) - 1, -1, -1):
+        for place, share, price in frontier.shares(self.counts, target, cost):
             start, child, child_match, child_id = able[place]
-            price, rest = self._step(frontier.stages[place], frontier.offers[place], target, cost)
-            share = self.counts.minus(target, rest)
-            if share != self.counts.zero:
-                if child.is_chunk:
-                    freely = self._in_chunk(child_id, frontier.limit)
-                    child_pods = self._dealt(self._able(child, child_match), freely, share, price)
-                else:
-                    child_pods = self._cover(child, child_match, share, price)
-                by_child.append([(start + index, counts) for index, counts in child_pods])
-            target, cost = rest, cost - price
+            if child.is_chunk:
+                in_chunk = self._in_chunk(child_id, frontier.limit)
+                child_pods = self._split_among(self._able(child, child_match), in_chunk, share, price)
+            else:
+                child_pods = self._cover(child, child_match, share, price)
+            by_child.append([(start + index, counts) for index, counts in child_pods])
         return [pods for child_pods in reversed(by_child) for pods in child_pods]
 
     def _reached(
@@ -527,21 +358,3 @@ class DomainPacking:
         if limit is None:
             limit = self._limit(class_id, target, None if self._beam else cost)
         return self._towards(children, limit, domain_class.level + 1, None if self._beam else cost)
-
-    def _step(
-        self, before: CostBySum, options: Sequence[Option], target: PodCount, cost: int
-    ) -> tuple[int, PodCount]:
-        """The price of the last child's option, and what the children before it hold.
-
-        The smallest option that is part of this cost is taken, so that earlier children hold as much as they
-        can.
-        """
-        for counts, price in [(self.counts.zero, 0), *options]:
-            rests = [
-                self.counts.smaller(held, target)
-                for held, paid in before.items()
-                if paid + price == cost and self.counts.covers(self.counts.add(held, counts), target)
-            ]
-            if rests:
-                return price, max(rests)
-        raise AssertionError("a sum was reached by no option")

@@ -5,7 +5,7 @@ Sums from which no placement within a limit can come are dropped as soon as they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from planner.model.work_budget import WorkBudget
@@ -20,6 +20,21 @@ class FrontierSearch(NamedTuple):
     limit: CostLimit
     offers: list[list[Option]]
     stages: list[CostBySum]
+
+    def shares(
+        self, counts: CountAlgebra, target: PodCount, cost: int
+    ) -> Iterator[tuple[int, PodCount, int]]:
+        """Which domains hold the target at this cost, the last one first: place, share and price of each.
+
+        Each gets the smallest option that still is part of a placement of that cost, and the domains before
+        it hold the rest, so that earlier domains hold as much as they can.
+        """
+        for place in range(len(self.offers) - 1, -1, -1):
+            price, rest = _smallest_option(counts, self.stages[place], self.offers[place], target, cost)
+            share = counts.minus(target, rest)
+            if share != counts.zero:
+                yield place, share, price
+            target, cost = rest, cost - price
 
 
 class Frontier:
@@ -112,3 +127,18 @@ def cheapest(
             left -= 1
             kept[place].append((counts, cost))
     return kept
+
+
+def _smallest_option(
+    counts: CountAlgebra, before: CostBySum, options: Sequence[Option], target: PodCount, cost: int
+) -> tuple[int, PodCount]:
+    """The price of the smallest option that is part of this cost, and what the domains before it hold."""
+    for option, price in [(counts.zero, 0), *options]:
+        rests = [
+            counts.smaller(held, target)
+            for held, paid in before.items()
+            if paid + price == cost and counts.covers(counts.add(held, option), target)
+        ]
+        if rests:
+            return price, max(rests)
+    raise AssertionError("a sum was reached by no option")

@@ -1,0 +1,167 @@
+"""The options of domains: how many pods each could hold, at what least cost, from the hosts up.
+
+A host's options are its largest packings; a domain's are the sums of its children's, cut to what the domain
+may hold. Of classes of pods each of which is wholly in a domain or not at all, each set is a goal of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+
+from planner.model.pod_class import PodClass
+from planner.model.topology import ROOT
+from planner.search.objective import Weights
+from planner.search.packing.bounds import CostLimit
+from planner.search.packing.capacity_classes import CapacityClass, DomainClasses
+from planner.search.packing.frontier import Frontier, FrontierSearch, cheapest
+from planner.search.packing.pod_counts import CostBySum, CountAlgebra, Option, PodCount, SingleClassCounts
+from planner.search.packing.work_pieces import WorkPieces
+
+_MAX_CHUNKS = 48
+"""Parts of wide domains whose sums are kept until they are filled. Of other domains those of the last one
+alone are kept: most often it is the one that is filled next. The sums of a large domain take megabytes, and
+what is not there is added up again."""
+
+
+_MAX_WHOLE = 6
+"""Classes up to which each set of whole classes is a goal of its own: two to the sixth are 64 goals a
+domain."""
+
+
+class DomainOptions(ABC):
+    """The options of one gang's pod classes by class of domain, and their sums within a limit.
+
+    A base of `DomainPacking` and no part of it: an object that calls back to its owner would be a cycle of
+    references, which packings have none of (webhook/server/garbage_collection.py).
+    """
+
+    def __init__(
+        self,
+        pod_classes: tuple[PodClass, ...],
+        weights: Weights,
+        classes: DomainClasses,
+        work: WorkPieces,
+        beam: int,
+    ) -> None:
+        self._pod_classes, self.weights, self._work = pod_classes, weights, work
+        self.classes = classes
+        self.counts: CountAlgebra = classes.counts
+        effort = 1 if isinstance(self.counts, SingleClassCounts) else 2
+        self._sums = Frontier(self.counts, work.budget, effort, beam)
+        self._options: dict[tuple[int, CostLimit], list[Option]] = {}
+        self._chunks: dict[tuple[int, CostLimit], FrontierSearch] = {}
+
+    @abstractmethod
+    def _cost_of(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
+        """The least cost of the goal in a domain of the class; None where it does not fit."""
+
+    def _options_of(self, class_id: int, limit: CostLimit) -> list[Option]:
+        """The options of a class that the limit has use for."""
+        options = self._options.get((class_id, limit))
+        if options is None:
+            domain_class = self.classes.domain_classes[class_id]
+            if domain_class is None:
+                options = self.classes.options[class_id]
+                level = len(self.weights.domains) - 1
+            else:
+                with self._work.piece("options", class_id, limit):
+                    options = self._sums_of(domain_class, class_id, limit)
+                level = domain_class.level + domain_class.is_chunk
+            if level >= limit.first:
+                allowed = limit.allowed(level)
+                smaller, goal = self.counts.smaller, limit.goal
+                options = [
+                    (counts, cost) for counts, cost in options if cost <= allowed[smaller(counts, goal)]
+                ]
+            self._options[class_id, limit] = options
+        return options
+
+    def _sums_of(self, domain_class: CapacityClass, class_id: int, limit: CostLimit) -> list[Option]:
+        """The options of a domain or chunk: the sums of its children's, as the domain may keep them."""
+        if not domain_class.is_chunk and self._wholes(domain_class.level):
+            return self._whole_options(class_id, limit.goal)
+        if domain_class.is_chunk:
+            stage = self._in_chunk(class_id, limit).stages[-1]
+            return sorted((counts, cost) for counts, cost in stage.items() if counts != self.counts.zero)
+        price = (
+            self.weights.domains[domain_class.level]
+            if domain_class.level >= limit.first
+            else domain_class.own_cost
+        )
+        stage = self._freely(
+            domain_class.children, limit, domain_class.level + 1, domain_class.own_cost - price
+        ).stages[-1]
+        kept: CostBySum = {}
+        for counts, cost in stage.items():
+            for kept_counts in self.classes.each_kept(
+                domain_class.level, counts, named=domain_class.named, caps=domain_class.caps
+            ):
+                if kept_counts != self.counts.zero and cost + price < kept.get(kept_counts, cost + price + 1):
+                    kept[kept_counts] = cost + price
+        return sorted(self.counts.undominated(kept).items())
+
+    def _in_chunk(self, class_id: int, limit: CostLimit) -> FrontierSearch:
+        """The sums of a chunk's children. They are kept: the placement in the chunk is read off them."""
+        frontier = self._chunks.pop((class_id, limit), None)
+        if frontier is None:
+            domain_class = self.classes.domain_classes[class_id]
+            assert domain_class is not None, "a chunk is no host"
+            frontier = self._freely(domain_class.children, limit, domain_class.level + 1)
+        self._chunks[class_id, limit] = frontier
+        if len(self._chunks) > _MAX_CHUNKS:
+            del self._chunks[next(iter(self._chunks))]
+        return frontier
+
+    def _wholes(self, level: int) -> bool:
+        """Whether in a domain of the level several pod classes are each wholly or not at all."""
+        return 1 < len(self._pod_classes) <= _MAX_WHOLE and all(
+            pod_class.count == 1 or pod_class.required >= level > ROOT for pod_class in self._pod_classes
+        )
+
+    def _whole_options(self, class_id: int, goal: PodCount) -> list[Option]:
+        """The options of whole pod classes, each set of them a goal of its own."""
+        domain_class = self.classes.domain_classes[class_id]
+        assert domain_class is not None, "hosts have their options"
+        costs: CostBySum = {}
+        wanted = [
+            n if n == pod_class.count else 0
+            for n, pod_class in zip(self.counts.each(goal), self._pod_classes, strict=True)
+        ]
+        for chosen in product(*((0, n) if n else (0,) for n in wanted)):
+            part = self.counts.pack(chosen)
+            kept = self.classes.each_kept(
+                domain_class.level, part, named=domain_class.named, caps=domain_class.caps
+            )
+            if part and kept == (part,):
+                cost = self._cost_of(class_id, part, None)
+                if cost is not None:
+                    costs[part] = cost
+        return sorted(self.counts.undominated(costs).items())
+
+    def _towards(
+        self, children: Sequence[int], limit: CostLimit, level: int, ceiling: int | None
+    ) -> FrontierSearch:
+        """The options of these domains of the level, and their sums from which the goal can be reached."""
+        offers = self._offers(children, limit, level, 0)
+        reaches = [self.classes.reach[child] for child in children]
+        return FrontierSearch(limit, offers, self._sums.stages(offers, reaches, limit, level, ceiling))
+
+    def _freely(
+        self, children: Sequence[int], limit: CostLimit, level: int, start: int = 0
+    ) -> FrontierSearch:
+        """The options of these domains and all their sums: other domains may hold the rest of the goal."""
+        offers = self._offers(children, limit, level, start)
+        stages: list[CostBySum] = [{self.counts.zero: start}]
+        for options in offers:
+            stages.append(self._sums.extended(stages[-1], options, limit, level) if options else stages[-1])
+        return FrontierSearch(limit, offers, stages)
+
+    def _offers(
+        self, children: Sequence[int], limit: CostLimit, level: int, start: int
+    ) -> list[list[Option]]:
+        """The options of these domains inside one that costs `start` by itself; superfluous ones are left
+        out."""
+        return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, start))

@@ -1,0 +1,53 @@
+"""The budget of one packing, divided over pieces of work and trials.
+
+A packing that is kept for later plans has a budget for each piece of work, so that no answer depends on what
+an earlier plan left behind; one that serves a single search shares that search's budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
+
+
+class WorkPieces:
+    """What a packing may still try; without a budget from outside, each piece of work has its own."""
+
+    def __init__(self, budget: WorkBudget | None) -> None:
+        self.own_budgets = budget is None
+        self.budget = budget or WorkBudget()
+        self._hard: set[object] = set()
+        self._in_trial = False
+
+    @contextmanager
+    def piece(self, *work: object) -> Iterator[None]:
+        """A piece of work, with a budget of its own where the search has none.
+
+        One that has ended in its budget is not tried again: another plan would spend as much for nothing."""
+        if not self.own_budgets or self._in_trial:
+            yield
+            return
+        if work in self._hard:
+            raise BudgetEnded
+        outer, self.budget.left = self.budget.left, BUDGET
+        try:
+            yield
+        except BudgetEnded:
+            self._hard.add(work)
+            raise
+        finally:
+            self.budget.left = outer
+
+    @contextmanager
+    def trial(self, work: int) -> Iterator[None]:
+        """Work that may take so much of the budget at the most. What it does not use is given back."""
+        left, own_budget = self.budget.left, self.own_budgets
+        part = self.budget.left = work if own_budget else min(left, work)
+        self._in_trial = True
+        try:
+            yield
+        finally:
+            self._in_trial = False
+            self.budget.left = left if own_budget else self.budget.left + left - part
