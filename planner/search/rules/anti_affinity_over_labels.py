@@ -19,47 +19,25 @@ counted: past their number that placement serves, and the answer says that it wa
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from planner.cluster.tree import Subtree
 from planner.model.answer import LevelAttempt
-from planner.model.labels import NODE_NAME_FIELD
-from planner.model.natural_order import natural
 from planner.model.pod_class import PodClass
-from planner.model.resolved import NodeExclusion
 from planner.model.topology import ROOT
-from planner.search.domain_caps import DomainCap, value_of
+from planner.search.domain_caps import DomainCap
 from planner.search.mixtures.equivalent_classes import merged
 from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.label_levels import refined, under_values
+from planner.search.rules.rule_repairs import LabelRules, PodClasses, Variant
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_over_labels import LabelCap
 from planner.search.rules.tree_search import TreeSearch
-from planner.search.space import SearchSpace
 
 MAX_MENDS = 32
 """Times that all broken rules are mended at once before branching begins; each mend is a search of its
 own."""
-
-
-_MAX_VALUES = 48
-"""Values that are tried for pods which belong in one domain of a label."""
-
-
-CAUSE = "pod anti-affinity"
-
-
-PodClasses = tuple[PodClass, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Variant:
-    """One way to keep the rules: the pod classes with what bars them, and how many pods domains may hold."""
-
-    pod_classes: PodClasses
-    caps: tuple[DomainCap, ...] = ()
 
 
 class _Candidate(NamedTuple):
@@ -69,7 +47,7 @@ class _Candidate(NamedTuple):
     order: tuple[int, int, int, int]
     placement: Placement
     attempts: tuple[LevelAttempt, ...]
-    variant: _Variant
+    variant: Variant
 
 
 def values_of(level_search: TreeSearch, pod_class: PodClass) -> int:
@@ -114,9 +92,9 @@ class LabelRuleSearch:
             DomainCap(self._levels[limit.key], limit.keepers, limit.counted, limit.values, limit.other)
             for limit in limits
         )
-        self._over = [
-            cap for cap, limit in zip(self._caps, limits, strict=True) if limit.key in self._recurring
-        ]
+        over = [cap for cap, limit in zip(self._caps, limits, strict=True) if limit.key in self._recurring]
+        nodes = level_search.space.tree.nodes
+        self._rules = LabelRules(self._space, self._levels, self._recurring, over, nodes)
 
     def _put_values_above(self) -> None:
         """Where all pods belong in one domain of a label that recurs, each such domain is looked at."""
@@ -142,7 +120,7 @@ class LabelRuleSearch:
         return LevelSearchResult(placement, self._attempts, self._complete)
 
     def _best(self) -> Placement | None:
-        start = _Variant(tuple(map(self._in_the_tree, self._pod_classes)), self._caps)
+        start = Variant(tuple(map(self._in_the_tree, self._pod_classes)), self._caps)
         too_many = any(
             pod_class.count > values_of(self._level_search, pod_class) for pod_class in self._pod_classes
         )
@@ -155,10 +133,10 @@ class LabelRuleSearch:
             candidate = heapq.heappop(waiting)
             if mended is not None and mended.order[:2] <= candidate.order[:2]:
                 return self._in_plain_tree(mended)
-            variants = self._ways_out(candidate.placement, candidate.variant)
-            if variants is None:
+            repairs = self._repairs(candidate)
+            if repairs is None:
                 return self._in_plain_tree(candidate)
-            for successor in self._searched(variants, -candidate.order[2] + 1):
+            for successor in self._searched(repairs, -candidate.order[2] + 1):
                 heapq.heappush(waiting, successor)
         if waiting:
             self._complete = False
@@ -204,7 +182,8 @@ class LabelRuleSearch:
         self._attempts = candidate.attempts
         placement = candidate.placement
         pods_by_node = sorted(
-            (self._finer.place(self._name(place)), counts) for place, counts in placement.pods_by_node
+            (self._finer.place(self._space.tree.root.leaf(place).node), counts)
+            for place, counts in placement.pods_by_node
         )
         return replace(
             placement, branch=self._finer.around(self._space, placement.branch), pods_by_node=pods_by_node
@@ -217,40 +196,28 @@ class LabelRuleSearch:
         for _ in range(MAX_MENDS):
             if self._effort.over:
                 return None
-            variant = self._as_they_lie(candidate.placement, candidate.variant)
-            if variant is None:
+            repairs = self._repairs(candidate)
+            if repairs is None:
                 return candidate
+            # Of pod classes that shun each other the first stays; those that belong together go to the first.
+            variant = self._rules.capped_as_they_lie(
+                candidate.placement, repairs[0].pod_classes, candidate.variant.caps
+            )
             candidates = self._searched([variant], 0, first=True)
             if not candidates:
                 return None
             candidate = candidates[0]
         return None
 
-    def _as_they_lie(self, placement: Placement, variant: _Variant) -> _Variant | None:
-        """The variant with every domain of a label capped to what lies there, as far as its value allows it.
-
-        None where no rule is broken. Of pod classes that shun each other the first stays, of those that
-        belong together all go to the first.
-        """
-        variants = self._ways_out(placement, variant)
-        if variants is None:
+    def _repairs(self, candidate: _Candidate) -> list[Variant] | None:
+        """Variants that keep the first rule that the candidate breaks; None where it breaks none."""
+        repairs = self._rules.repairs(candidate.placement, candidate.variant)
+        if repairs is None:
             return None
-        pod_classes, caps = variants[0].pod_classes, list(variant.caps)
-        for rule in self._across(pod_classes):
-            for value, pods_by_domain in self._by_domain(placement, rule.level).items():
-                max_pods, cap_by_domain = rule.by_value(value), dict[Subtree, int]()
-                if max_pods is None or not _broken(rule, max_pods, pods_by_domain):
-                    continue
-                remaining = max_pods
-                for branch, counts in pods_by_domain.items():
-                    cap_by_domain[branch] = min(remaining, sum(counts[index] for index in rule.counted))
-                    remaining -= cap_by_domain[branch]
-                caps.append(
-                    DomainCap(rule.level, rule.counted, rule.counted, {value: 0}, None, cap_by_domain)
-                )
-        return _Variant(pod_classes, tuple(caps))
+        self._complete = self._complete and repairs.complete
+        return repairs.variants
 
-    def _searched(self, variants: Sequence[_Variant], depth: int, *, first: bool = False) -> list[_Candidate]:
+    def _searched(self, variants: Sequence[Variant], depth: int, *, first: bool = False) -> list[_Candidate]:
         candidates: list[_Candidate] = []
         host = self._space.tree.topology.host_index
         outer = self._level_search
@@ -271,166 +238,11 @@ class LabelRuleSearch:
                 candidates.append(_Candidate(order, placement, attempts, variant))
         return candidates
 
-    # -- rules ---------------------------------------------------------------------------------------------
-
-    def _across(self, pod_classes: PodClasses) -> Iterator[DomainCap]:
-        """What domains of one value may hold together, for labels whose values recur."""
-        yield from self._over
-        for index, pod_class in enumerate(pod_classes):
-            for key in pod_class.anti_affinity_labels:
-                if key in self._recurring:
-                    yield DomainCap(self._levels[key], (index,), (index,), {}, 1)
-
-    def _ways_out(self, placement: Placement, variant: _Variant) -> list[_Variant] | None:
-        """Variants that keep the first rule that the placement breaks; None where it breaks none."""
-        for rule in self._across(variant.pod_classes):
-            for value, pods_by_domain in self._by_domain(placement, rule.level).items():
-                max_pods = rule.by_value(value)
-                if max_pods is not None and _broken(rule, max_pods, pods_by_domain):
-                    return self._shared_out(variant, rule, value, max_pods, pods_by_domain)
-        for key in sorted(
-            {key for pod_class in variant.pod_classes for key, _ in pod_class.anti_affinity_over}
-        ):
-            for value, counts in self._by_value(placement, key):
-                for pair in _shunning(variant.pod_classes, key):
-                    if all(counts[index] for index in pair):
-                        exclusion = NodeExclusion(key, frozenset((value,)), CAUSE)
-                        return [_barred(variant, (index,), exclusion) for index in pair]
-        for key, names in sorted(
-            {rule for pod_class in variant.pod_classes for rule in pod_class.co_located_over}
-        ):
-            where = [
-                index
-                for index, pod_class in enumerate(variant.pod_classes)
-                if set(pod_class.names) & set(names)
-            ]
-            used = [
-                value
-                for value, counts in self._by_value(placement, key)
-                if any(counts[index] for index in where)
-            ]
-            if len(used) > 1:
-                return self._one_domain(variant, key, where, used)
-        return None
-
-    def _shared_out(
-        self,
-        variant: _Variant,
-        rule: DomainCap,
-        value: str,
-        max_pods: int,
-        pods_by_domain: Mapping[Subtree, tuple[int, ...]],
-    ) -> list[_Variant]:
-        """The value's pods are few in its first domain, or there are more there and few elsewhere."""
-        names = frozenset(leaf.node for branch in pods_by_domain for leaf in branch.leaves())
-        around = _barred(variant, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, CAUSE))
-        without = [] if set(rule.counted) == set(rule.keepers) else [around]
-        held = {
-            branch: sum(counts[index] for index in rule.counted) for branch, counts in pods_by_domain.items()
-        }
-        for branch, count in held.items():
-            share = max_pods * count // sum(held.values())
-            caps = [
-                DomainCap(rule.level, rule.counted, rule.counted, {}, None, {branch: share}),
-                DomainCap(
-                    rule.level,
-                    rule.counted,
-                    rule.counted,
-                    {value: max_pods - share - 1},
-                    None,
-                    {branch: max_pods},
-                ),
-            ]
-            if not any(cap in variant.caps for cap in caps):
-                return [*without, *(replace(variant, caps=(*variant.caps, cap)) for cap in caps)]
-        self._complete = False
-        return []
-
-    def _one_domain(
-        self, variant: _Variant, key: str, where: Sequence[int], used: Sequence[str]
-    ) -> list[_Variant]:
-        """All of these pod classes are in one domain of the label: in one of those that were used, or
-        another."""
-        other_values = {node.labels.get(key, "") for node in self._level_search.space.tree.nodes} - {
-            "",
-            *used,
-        }
-        values = [*used, *sorted(other_values, key=natural)]
-        if len(values) > _MAX_VALUES:
-            self._complete = False
-        exclusions = (
-            NodeExclusion(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_MAX_VALUES]
-        )
-        return [_barred(variant, where, exclusion) for exclusion in exclusions]
-
-    # -- what lies where -----------------------------------------------------------------------------------
-
-    def _name(self, place: int) -> str:
-        return self._space.tree.root.leaf(place).node
-
-    def _by_value(self, placement: Placement, key: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """By the label's values the number of pods of each pod class there; a node without it is nowhere."""
-        for value, pods_by_domain in self._by_domain(placement, self._levels[key]).items():
-            yield value, tuple(map(sum, zip(*pods_by_domain.values(), strict=True)))
-
-    def _by_domain(self, placement: Placement, level: int) -> dict[str, dict[Subtree, tuple[int, ...]]]:
-        """By value the level's domains, with the number of pods of each pod class there."""
-        sums: dict[str, dict[Subtree, tuple[int, ...]]] = {}
-        for place, counts in placement.pods_by_node:
-            branch = _domain_at(self._space, place, level)
-            if branch.named:
-                pods_by_domain = sums.setdefault(value_of(branch), {})
-                pods_by_domain[branch] = tuple(
-                    map(int.__add__, pods_by_domain.get(branch, (0,) * len(counts)), counts)
-                )
-        return dict(sorted(sums.items(), key=lambda item: natural(item[0])))
-
 
 def _keys(pod_class: PodClass) -> set[str]:
     return {key for key, _ in (*pod_class.anti_affinity_over, *pod_class.co_located_over)}
 
 
-def _broken(rule: DomainCap, max_pods: int, pods_by_domain: Mapping[Subtree, Sequence[int]]) -> bool:
-    """Whether the domains of one value hold too many together."""
-    kept = any(counts[index] for counts in pods_by_domain.values() for index in rule.keepers)
-    return (
-        kept and sum(counts[index] for counts in pods_by_domain.values() for index in rule.counted) > max_pods
-    )
-
-
-def _domain_at(space: SearchSpace, place: int, level: int) -> Subtree:
-    """The domain of a level that one of a tree's nodes is in."""
-    branch = space.tree.root
-    while branch.level < level:
-        index = branch.child_of(place)
-        branch, place = branch.children[index], place - branch.starts[index]
-    return branch
-
-
 def _plain(attempt: LevelAttempt) -> LevelAttempt:
     """What was tried in the domains of values that stand above everything was tried anywhere."""
     return replace(attempt, level="", domain=()) if attempt.level.endswith("\0") else attempt
-
-
-def _shunning(pod_classes: PodClasses, key: str) -> Iterator[tuple[int, int]]:
-    """The pairs of pod classes of which one must not be where the other is."""
-    for index, pod_class in enumerate(pod_classes):
-        shunned = {name for label, name in pod_class.anti_affinity_over if label == key}
-        for other_index in range(len(pod_classes)):
-            if other_index != index and shunned.intersection(pod_classes[other_index].names):
-                yield index, other_index
-
-
-def _barred(variant: _Variant, where: Sequence[int], exclusion: NodeExclusion) -> _Variant:
-    """The variant with some of its pod classes excluded from more nodes."""
-    return replace(
-        variant,
-        pod_classes=tuple(
-            replace(
-                pod_class, shape=replace(pod_class.shape, exclusions=(*pod_class.shape.exclusions, exclusion))
-            )
-            if index in where
-            else pod_class
-            for index, pod_class in enumerate(variant.pod_classes)
-        ),
-    )

@@ -1,0 +1,236 @@
+"""Which rules over labels a placement breaks, and the variants of the request that keep the first of them.
+
+    row a: a1 a2 in racks r1 and r2        two pods apart over rows, placed on a1 and a2: row a holds two
+
+Every placement that keeps the rule has no pod of row a in r1, or none in r2. So the repairs are two variants
+of the request: one whose cap is no pod of row a in r1, one with such a cap on r2. Pod classes that shun each
+other give one variant for each that gives way, pods that belong in one domain one for each such domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from planner.cluster.tree import Subtree
+from planner.model.labels import NODE_NAME_FIELD
+from planner.model.natural_order import natural
+from planner.model.node import Node
+from planner.model.pod_class import PodClass
+from planner.model.resolved import NodeExclusion
+from planner.search.domain_caps import DomainCap, value_of
+from planner.search.result import Placement
+from planner.search.space import SearchSpace
+
+_MAX_VALUES = 48
+"""Values that are tried for pods which belong in one domain of a label."""
+
+
+CAUSE = "pod anti-affinity"
+
+
+PodClasses = tuple[PodClass, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to keep the rules: the pod classes with what bars them, and how many pods domains may hold."""
+
+    pod_classes: PodClasses
+    caps: tuple[DomainCap, ...] = ()
+
+
+class Repairs(NamedTuple):
+    """Variants that keep a rule. Not `complete`: there are placements that keep it and that none of them
+    covers."""
+
+    variants: list[Variant]
+    complete: bool = True
+
+
+class LabelRules:
+    """The rules over labels of one gang, in the tree that is made finer by these labels.
+
+    `levels`: each label's level there; `recurring`: labels whose values recur under several parents, so that
+    the tree does not keep their rules by itself; `caps`: what domains of these may hold together; `nodes`:
+    those of the plain tree.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        levels: Mapping[str, int],
+        recurring: set[str],
+        caps: Sequence[DomainCap],
+        nodes: Sequence[Node],
+    ) -> None:
+        self._space, self._levels, self._recurring = space, levels, recurring
+        self._over, self._nodes = caps, nodes
+
+    def capped_as_they_lie(
+        self, placement: Placement, pod_classes: PodClasses, caps: Sequence[DomainCap]
+    ) -> Variant:
+        """These pod classes with every domain of a label capped to what lies there, as far as its value
+        allows it, besides these caps."""
+        caps = list(caps)
+        for rule in self._across(pod_classes):
+            for value, pods_by_domain in self._by_domain(placement, rule.level).items():
+                max_pods, cap_by_domain = rule.by_value(value), dict[Subtree, int]()
+                if max_pods is None or not _broken(rule, max_pods, pods_by_domain):
+                    continue
+                remaining = max_pods
+                for branch, counts in pods_by_domain.items():
+                    cap_by_domain[branch] = min(remaining, sum(counts[index] for index in rule.counted))
+                    remaining -= cap_by_domain[branch]
+                caps.append(
+                    DomainCap(rule.level, rule.counted, rule.counted, {value: 0}, None, cap_by_domain)
+                )
+        return Variant(pod_classes, tuple(caps))
+
+    def _across(self, pod_classes: PodClasses) -> Iterator[DomainCap]:
+        """What domains of one value may hold together, for labels whose values recur."""
+        yield from self._over
+        for index, pod_class in enumerate(pod_classes):
+            for key in pod_class.anti_affinity_labels:
+                if key in self._recurring:
+                    yield DomainCap(self._levels[key], (index,), (index,), {}, 1)
+
+    def repairs(self, placement: Placement, variant: Variant) -> Repairs | None:
+        """Variants that keep the first rule that the placement breaks; None where it breaks none."""
+        for rule in self._across(variant.pod_classes):
+            for value, pods_by_domain in self._by_domain(placement, rule.level).items():
+                max_pods = rule.by_value(value)
+                if max_pods is not None and _broken(rule, max_pods, pods_by_domain):
+                    return self._shared_out(variant, rule, value, max_pods, pods_by_domain)
+        for key in sorted(
+            {key for pod_class in variant.pod_classes for key, _ in pod_class.anti_affinity_over}
+        ):
+            for value, counts in self._by_value(placement, key):
+                for pair in _shunning(variant.pod_classes, key):
+                    if all(counts[index] for index in pair):
+                        exclusion = NodeExclusion(key, frozenset((value,)), CAUSE)
+                        return Repairs([_barred(variant, (index,), exclusion) for index in pair])
+        for key, names in sorted(
+            {rule for pod_class in variant.pod_classes for rule in pod_class.co_located_over}
+        ):
+            where = [
+                index
+                for index, pod_class in enumerate(variant.pod_classes)
+                if set(pod_class.names) & set(names)
+            ]
+            used = [
+                value
+                for value, counts in self._by_value(placement, key)
+                if any(counts[index] for index in where)
+            ]
+            if len(used) > 1:
+                return self._one_domain(variant, key, where, used)
+        return None
+
+    def _shared_out(
+        self,
+        variant: Variant,
+        rule: DomainCap,
+        value: str,
+        max_pods: int,
+        pods_by_domain: Mapping[Subtree, tuple[int, ...]],
+    ) -> Repairs:
+        """The value's pods are few in its first domain, or there are more there and few elsewhere."""
+        names = frozenset(leaf.node for branch in pods_by_domain for leaf in branch.leaves())
+        around = _barred(variant, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, CAUSE))
+        without = [] if set(rule.counted) == set(rule.keepers) else [around]
+        held = {
+            branch: sum(counts[index] for index in rule.counted) for branch, counts in pods_by_domain.items()
+        }
+        for branch, count in held.items():
+            share = max_pods * count // sum(held.values())
+            caps = [
+                DomainCap(rule.level, rule.counted, rule.counted, {}, None, {branch: share}),
+                DomainCap(
+                    rule.level,
+                    rule.counted,
+                    rule.counted,
+                    {value: max_pods - share - 1},
+                    None,
+                    {branch: max_pods},
+                ),
+            ]
+            if not any(cap in variant.caps for cap in caps):
+                capped = [replace(variant, caps=(*variant.caps, cap)) for cap in caps]
+                return Repairs([*without, *capped])
+        return Repairs([], complete=False)
+
+    def _one_domain(self, variant: Variant, key: str, where: Sequence[int], used: Sequence[str]) -> Repairs:
+        """All of these pod classes are in one domain of the label: in one of those that were used, or
+        another."""
+        other_values = {node.labels.get(key, "") for node in self._nodes} - {
+            "",
+            *used,
+        }
+        values = [*used, *sorted(other_values, key=natural)]
+        exclusions = (
+            NodeExclusion(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_MAX_VALUES]
+        )
+        variants = [_barred(variant, where, exclusion) for exclusion in exclusions]
+        return Repairs(variants, complete=len(values) <= _MAX_VALUES)
+
+    # -- what lies where -----------------------------------------------------------------------------------
+
+    def _by_value(self, placement: Placement, key: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """By the label's values the number of pods of each pod class there; a node without it is nowhere."""
+        for value, pods_by_domain in self._by_domain(placement, self._levels[key]).items():
+            yield value, tuple(map(sum, zip(*pods_by_domain.values(), strict=True)))
+
+    def _by_domain(self, placement: Placement, level: int) -> dict[str, dict[Subtree, tuple[int, ...]]]:
+        """By value the level's domains, with the number of pods of each pod class there."""
+        sums: dict[str, dict[Subtree, tuple[int, ...]]] = {}
+        for place, counts in placement.pods_by_node:
+            branch = _domain_at(self._space, place, level)
+            if branch.named:
+                pods_by_domain = sums.setdefault(value_of(branch), {})
+                pods_by_domain[branch] = tuple(
+                    map(int.__add__, pods_by_domain.get(branch, (0,) * len(counts)), counts)
+                )
+        return dict(sorted(sums.items(), key=lambda item: natural(item[0])))
+
+
+def _broken(rule: DomainCap, max_pods: int, pods_by_domain: Mapping[Subtree, Sequence[int]]) -> bool:
+    """Whether the domains of one value hold too many together."""
+    kept = any(counts[index] for counts in pods_by_domain.values() for index in rule.keepers)
+    return (
+        kept and sum(counts[index] for counts in pods_by_domain.values() for index in rule.counted) > max_pods
+    )
+
+
+def _domain_at(space: SearchSpace, place: int, level: int) -> Subtree:
+    """The domain of a level that one of a tree's nodes is in."""
+    branch = space.tree.root
+    while branch.level < level:
+        index = branch.child_of(place)
+        branch, place = branch.children[index], place - branch.starts[index]
+    return branch
+
+
+def _shunning(pod_classes: PodClasses, key: str) -> Iterator[tuple[int, int]]:
+    """The pairs of pod classes of which one must not be where the other is."""
+    for index, pod_class in enumerate(pod_classes):
+        shunned = {name for label, name in pod_class.anti_affinity_over if label == key}
+        for other_index in range(len(pod_classes)):
+            if other_index != index and shunned.intersection(pod_classes[other_index].names):
+                yield index, other_index
+
+
+def _barred(variant: Variant, where: Sequence[int], exclusion: NodeExclusion) -> Variant:
+    """The variant with some of its pod classes excluded from more nodes."""
+    return replace(
+        variant,
+        pod_classes=tuple(
+            replace(
+                pod_class, shape=replace(pod_class.shape, exclusions=(*pod_class.shape.exclusions, exclusion))
+            )
+            if index in where
+            else pod_class
+            for index, pod_class in enumerate(variant.pod_classes)
+        ),
+    )
