@@ -14,7 +14,7 @@ from itertools import pairwise
 from planner.manifests.fields import maps, text
 from planner.model.errors import Where
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod
-from planner.model.schedulers import BAYPLAN, KAI, KUEUE, SchedulersSeen
+from planner.model.schedulers import BAYPLAN, KAI, KUEUE, RUNAI, SchedulersSeen
 from planner.model.topology import Topology
 
 Kind = tuple[str, str]
@@ -23,9 +23,6 @@ Kind = tuple[str, str]
 
 Witnesses = Iterable[tuple[str, tuple[str, ...]]]
 """Pods as NAMESPACE/NAME, with the schedulers that each of them shows."""
-
-
-RUNAI = "runai-scheduler"
 
 
 @dataclass(frozen=True, slots=True)

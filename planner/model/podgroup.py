@@ -103,6 +103,8 @@ class PodGroup:
     """Nobody said what to reserve: `reserve` is the default that is in force."""
     whole_from: float = WHOLE_FROM
     """The share of a domain's GPUs, 0 to 1, from which on the gang holds it whole under `auto`."""
+    follows: str = ""
+    """The API group whose Topology objects the gang's scheduler reads; "" where nothing says so."""
 
     @property
     def wishes(self) -> bool:

@@ -14,6 +14,10 @@ KAI = "kai-scheduler"
 KUEUE = "kueue"
 
 
+RUNAI = "runai-scheduler"
+"""Run:ai's, installed on top of KAI, whose kinds and Topologies it reads."""
+
+
 BAYPLAN = "bayplan"
 
 

@@ -39,9 +39,25 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
                 f"topology; use the levels of one of them.",
             )
         topologies = matching
+    if not named:
+        topologies = _followed(snapshot, group, topologies)
     if named or levels:
         _check_pools(snapshot, group, topologies)
     return topologies
+
+
+def _followed(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, ...]) -> tuple[Topology, ...]:
+    """Those that the gang's scheduler reads too, in place of others over the same nodes.
+
+    A gang planned in a topology that its scheduler does not have would be pinned to domains that the
+    scheduler cannot name. Others over further nodes stay: the scheduler places pods there without levels.
+    """
+    own = [topology for topology in topologies if topology.source == group.follows]
+    if not own or len(own) == len(topologies):
+        return topologies
+    trees = snapshot.base.trees
+    covered = {name for topology in own for name in trees[topology.name].index}
+    return tuple(t for t in topologies if t in own or not covered.issuperset(trees[t.name].index))
 
 
 def _named(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:

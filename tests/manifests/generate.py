@@ -61,8 +61,14 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 GROUPS = ("scheduling.run.ai", "scheduling.k8s.io")
 """API groups whose PodGroups some policy looks at."""
-WISHES = ("topologyConstraint", "topologyPolicy", "schedulingConstraints")
+WISHES = ("topologyPolicy", "schedulingConstraints")
 """Fields of their specs that tell of topology."""
+KAI_WISHES = ("topology", "requiredTopologyLevel", "preferredTopologyLevel")
+"""Fields of KAI's topologyConstraint, which its client stores as {} where nobody wishes for anything
+(KAI-Scheduler d5bc503a, pkg/apis/scheduling/v2alpha2/podgroup_types.go: no pointer, so never left out)."""
+MADE_FOR_OTHERS = "object.apiVersion.startsWith('scheduling.run.ai/') && has(object.metadata.ownerReferences)"
+"""PodGroups that KAI's podgrouper makes for a workload, whose annotations it copies: the workload was asked
+about itself."""
 
 
 def group_rules() -> list[Json]:
@@ -77,8 +83,11 @@ def pod_groups() -> list[WorkloadKind]:
 
 def wishing() -> str:
     """A CEL expression: the PodGroup says something of topology."""
-    stated = " || ".join(f"has(object.spec.{field})" for field in WISHES)
-    return f"(has(object.spec) && ({stated})) || ({keys('object.metadata')})"
+    kais = " || ".join(f"has(object.spec.topologyConstraint.{field})" for field in KAI_WISHES)
+    stated = [f"has(object.spec.{field})" for field in WISHES]
+    stated.append(f"(has(object.spec.topologyConstraint) && ({kais}))")
+    spec = f"has(object.spec) && ({' || '.join(stated)})"
+    return f"!({MADE_FOR_OTHERS}) && (({spec}) || ({keys('object.metadata')}))"
 
 
 def rows_of(kinds: tuple[str, ...]) -> list[WorkloadKind]:

@@ -466,6 +466,9 @@ def test_other_workloads_do_not(obj: Any) -> None:
     assert holds(hook_of(obj), o.annotated(plain, {"kai.scheduler/topology": "fabric"}))
 
 
+OF_A_JOB = {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "1"}]}
+
+
 @pytest.mark.parametrize(
     ("metadata", "spec", "reaches"),
     [
@@ -474,11 +477,18 @@ def test_other_workloads_do_not(obj: Any) -> None:
         ({}, {"topologyPolicy": {"scope": "rack"}}, True),
         ({}, {"schedulingConstraints": {"topology": [{"key": "rack"}]}}, True),
         ({"annotations": {"kai.scheduler/topology-required-placement": "rack"}}, {}, True),
+        ({}, {"minMember": 2, "topologyConstraint": {}}, False),
+        ({}, {"topologyConstraint": {"topology": "racks", "requiredTopologyLevel": "rack"}}, True),
+        ({}, {"topologyConstraint": {"preferredTopologyLevel": "rack"}}, True),
+        (OF_A_JOB, {"topologyConstraint": {"topology": "racks", "requiredTopologyLevel": "rack"}}, False),
+        (OF_A_JOB | {"annotations": {"kai.scheduler/topology": "racks"}}, {"topologyConstraint": {}}, False),
     ],
 )
 def test_pod_groups_that_speak_of_topology_reach_the_webhook(metadata: Any, spec: Any, reaches: bool) -> None:
-    """Others are let through; nothing waits for Bayplan, whose policies on them only mend and tell."""
-    group = {"metadata": metadata} if spec is None else {"metadata": metadata, "spec": spec}
+    """Others are let through, as are those that KAI makes, with an owner, for a workload that was
+    asked about itself: it stores an empty constraint in each and copies the owner's annotations."""
+    group = {"apiVersion": "scheduling.run.ai/v2alpha2", "metadata": metadata}
+    group |= {} if spec is None else {"spec": spec}
     hooks = [hook for hook in WEBHOOKS if hook["name"] == "podgroups.bayplan.dev"]
     assert [holds(hook, group) for hook in hooks] == [reaches, reaches]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodGroup, PodSet
+from planner.model.schedulers import KAI, RUNAI
 from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field
 from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, gangs, pod_set_request
@@ -32,6 +33,13 @@ from webhook.workloads.topology_keys import (
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of objects that Kueue admits: it suspends them when they are made."""
+
+
+_FOLLOWS = (
+    (KUEUE_QUEUE, (), "kueue.x-k8s.io"),
+    ("kai.scheduler/queue", (KAI, RUNAI), "kai.scheduler"),
+)
+"""The queue label and the schedulerNames of a system, and the API group of the Topologies that it reads."""
 
 
 OLD_SCOPE = "scheduling.run.ai/topology-policy"
@@ -198,7 +206,7 @@ class _Reader:
             name=f"{self.namespace}/{row.name}/{self.name}",
             templates=tuple(template for template in templates if template.is_pod_template),
             inlined=tuple(template for template in templates if not template.is_pod_template),
-            gangs=() if child else gangs(layout, name, chosen, top, sets, within),
+            gangs=() if child else self._following(layout, gangs(layout, name, chosen, top, sets, within)),
             left=() if child or layout.gangs else tuple(part.pod_set for part in parts),
             per_pod=per_pod,
             skip=chosen.skip
@@ -214,6 +222,21 @@ class _Reader:
             claims=any(part.claims for part in parts),
             queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
         )
+
+    def _following(self, layout: WorkloadLayout, groups: tuple[PodGroup, ...]) -> tuple[PodGroup, ...]:
+        """The gangs with the Topology objects that their scheduler reads, by its queue or its name."""
+        names = {member.spec.get("schedulerName").text() for member in layout.members}
+        labelled = [self.metadata, *(member.metadata for member in layout.members)]
+        source = next(
+            (
+                source
+                for queue, schedulers, source in _FOLLOWS
+                if not names.isdisjoint(schedulers)
+                or any(metadata.get("labels", queue).text() for metadata in labelled)
+            ),
+            "",
+        )
+        return tuple(replace(group, follows=source) for group in groups) if source else groups
 
     def _owner(self) -> tuple[str, WorkloadKind | None]:
         """The controller, and the row of its kind, None for a kind that the table does not have."""

@@ -50,6 +50,25 @@ def test_levels_of_two_topologies_are_refused_naming_both():
     assert "level of b" in answer.message
 
 
+def test_a_gang_is_planned_in_a_topology_that_its_scheduler_reads():
+    """Two systems' Topologies over the same nodes: one that the scheduler does not have would name domains
+    that it cannot find. Which of them is first by name makes no difference."""
+    levels = ("zone", "rack", HOSTNAME)
+    kueues = Topology("a", levels, source="kueue.x-k8s.io")
+    kais = Topology("z", levels[1:], source="kai.scheduler")
+    here = cluster("z1/r1: a b", ("zone", "rack"), topologies=[kueues, kais])
+    asking = gang(2, required="rack")
+    assert plan(here, replace(asking, follows="kai.scheduler")).topology == "z"
+    assert plan(here, replace(asking, follows="kueue.x-k8s.io")).topology == "a"
+
+
+def test_nodes_that_no_topology_of_its_scheduler_has_stay_open():
+    """KAI places pods there without levels; the plan keeps the level by another system's Topology."""
+    kais = replace(A, source="kai.scheduler")
+    here = snapshot(pools().nodes.values(), [kais, B])
+    assert plan(here, replace(gang(on("b", 2)), follows="kai.scheduler")).topology == "b"
+
+
 def test_two_named_topologies_are_refused_naming_the_fields():
     """Head and workers cannot be in two topologies."""
     sets = [

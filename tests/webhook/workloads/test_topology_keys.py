@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from planner.model.errors import InputError
@@ -185,3 +187,23 @@ def test_choices_on_a_template_hold_too() -> None:
     obj = o.changed(o.JOB, ("spec", "template"), o.pod_template(2, {"bayplan.dev/reserve": "nodes"}))
     assert read(obj).gangs[0].reserve == "nodes"
     assert read(o.annotated(obj, {"bayplan.dev/reserve": "none"})).gangs[0].reserve == "none"
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheduler", "source"),
+    [
+        ({}, "", ""),
+        ({}, "kai-scheduler", "kai.scheduler"),
+        ({}, "runai-scheduler", "kai.scheduler"),
+        ({"kai.scheduler/queue": "team"}, "gpu-scheduler", "kai.scheduler"),
+        ({"kueue.x-k8s.io/queue-name": "team"}, "", "kueue.x-k8s.io"),
+    ],
+)
+def test_a_gang_follows_the_topologies_that_its_scheduler_reads(
+    labels: dict[str, str], scheduler: str, source: str
+) -> None:
+    """By its queue, or by the scheduler that its pods name; else nothing says whose Topologies count."""
+    job = copy.deepcopy(o.JOB)
+    job["metadata"]["labels"] = labels
+    job["spec"]["template"]["spec"]["schedulerName"] = scheduler
+    assert {group.follows for group in read(job).gangs} == {source}
