@@ -14,12 +14,14 @@ that line; `used=N` binds a pod with N GPUs to each host; `cordoned`, `notready`
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.labels import Taint, Term, Toleration
 from planner.model.node import Node
 from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
+from planner.model.priority import PriorityClass, PriorityClasses
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Topology
 
@@ -141,3 +143,18 @@ def gang(
     )
     wanted = Constraint(required=required, preferred=preferred, topology=constraint.pop("topology", ""))
     return PodGroup(name, sets, wanted, reserve)
+
+
+def with_classes(snapshot: Snapshot, **values: int) -> Snapshot:
+    """The same cluster with PriorityClasses of these names and values, none of them the default."""
+    classes = PriorityClasses({name: PriorityClass(name, value) for name, value in values.items()})
+    return snapshot.evolve(base=replace(snapshot.base, priorities=classes), stirred=frozenset())
+
+
+def of_class(group: PodGroup, name: str, *, stating: int | None = None) -> PodGroup:
+    """The gang whose pods name this PriorityClass, "" for none, and may state a number of their own."""
+    sets = tuple(
+        replace(part, shape=replace(part.shape, priority_class=name, stated_priority=stating))
+        for part in group.pod_sets
+    )
+    return replace(group, pod_sets=sets)

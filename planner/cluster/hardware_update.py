@@ -23,6 +23,7 @@ def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
         bounds=hardware.bounds,
         quotas=hardware.quotas,
         spaces=hardware.spaces,
+        priorities=hardware.priorities,
         volumes=hardware.volumes,
         growth=hardware.growth,
         settings=hardware.settings,

@@ -26,6 +26,7 @@ from planner.model.growth import GrowingPool, NodeGroup
 from planner.model.labels import PASSING_TAINTS
 from planner.model.natural_order import natural
 from planner.model.node import Node, divided
+from planner.model.priority import NO_CLASSES, PriorityClasses
 from planner.model.resources import GPU, PRODUCT_LABEL, Resources
 from planner.model.schedulers import NOTHING_SEEN, SchedulersSeen
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
@@ -80,6 +81,7 @@ class Infrastructure:
     bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     spaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    priorities: PriorityClasses = NO_CLASSES
     volumes: Volumes = NO_VOLUMES
     growth: tuple[GrowingPool | NodeGroup, ...] = ()
     resources_tolerated: bool | None = None

@@ -26,6 +26,7 @@ from planner.model.growth import GrowingPool, NodeGroup
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.pod import BoundPod
+from planner.model.priority import NO_CLASSES, PriorityClasses
 from planner.model.reservation import Book, Reservation
 from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, SHARE_PREFIX, Resources
 from planner.model.schedulers import NOTHING_SEEN, SchedulersSeen
@@ -432,6 +433,7 @@ def snapshot(
     bounds: Mapping[str, tuple[Bound, ...]] | None = None,
     quotas: Mapping[str, Quota] | None = None,
     spaces: Mapping[str, Mapping[str, str]] | None = None,
+    priorities: PriorityClasses = NO_CLASSES,
     volumes: Volumes = NO_VOLUMES,
     growth: Iterable[GrowingPool | NodeGroup] = (),
     settings: Settings = DEFAULTS,
@@ -451,6 +453,7 @@ def snapshot(
         bounds=bounds or {},
         quotas=quotas or {},
         spaces=spaces or {},
+        priorities=priorities,
         volumes=volumes,
         growth=tuple(growth),
         settings=settings,

@@ -5,7 +5,7 @@
 - `volumes`: PersistentVolumes, their claims and classes; `growth`: node pools that may grow
 - `topology`, `label_presets`, `topology_proposal`: Topology objects, and topologies inferred from labels
 - `schedulers`: which scheduling systems are there, with their queues and topologies
-- `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas
+- `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas, PriorityClasses
 - `reservation`: a Reservation, read and written
 - `fields`: typed fields of untyped objects; invalid input is an `InputError` that names the field
 

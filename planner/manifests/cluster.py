@@ -3,7 +3,7 @@
 Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, Bayplan's), Reservations,
 NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices and DeviceClasses, ComputeDomains,
 volumes and their claims, pools that may grow (Karpenter's, Cluster API's, those of the Cluster Autoscaler's
-status), LimitRanges, ResourceQuotas and Namespaces are read; queues, CustomResourceDefinitions and other
+status), LimitRanges, ResourceQuotas, PriorityClasses and Namespaces are read; queues, CustomResourceDefinitions and other
 kinds of scheduling systems tell which of these are there. Every other kind is counted and ignored. Invalid
 objects are refused with file, object and field.
 """
@@ -37,7 +37,7 @@ from planner.manifests.pod import effective_request
 from planner.manifests.pod_affinity import terms_of
 from planner.manifests.reservation import reservation_from
 from planner.manifests.schedulers import SchedulerSigns, is_sign, schedulers_of, witnesses
-from planner.manifests.settings import KNOWN, bounds_from, quota_from, with_config
+from planner.manifests.settings import KNOWN, bounds_from, priority_class_from, quota_from, with_config
 from planner.manifests.topology import links_of, topology_from
 from planner.manifests.volumes import storage_from
 from planner.model.errors import InputError, Where
@@ -45,6 +45,7 @@ from planner.model.growth import GrowingPool, NodeGroup
 from planner.model.host_ports import port_labels
 from planner.model.node import Node
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm, VolumeClaim
+from planner.model.priority import PriorityClass, PriorityClasses
 from planner.model.reservation import Reservation
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
 from planner.model.topology import Link, Topology
@@ -78,6 +79,7 @@ class _ClusterObjects:
     bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
     quotas: dict[str, Quota] = field(default_factory=dict)
     spaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    priorities: dict[str, PriorityClass] = field(default_factory=dict)
     storage: list[VolumeClaim | PersistentVolume | StorageClass] = field(default_factory=list)
     growth: list[GrowingPool | NodeGroup] = field(default_factory=list)
     signs: SchedulerSigns = field(default_factory=SchedulerSigns)
@@ -113,6 +115,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
         bounds=result.bounds,
         quotas=result.quotas,
         spaces=result.spaces,
+        priorities=PriorityClasses(result.priorities),
         volumes=Volumes.of(result.storage),
         growth=result.growth,
         schedulers=result.signs.seen(witnesses(result.pods.values()), result.topologies),
@@ -319,6 +322,11 @@ def _read_space(objects: _ClusterObjects, item: Mapping[str, object], where: Whe
     objects.spaces[str(metadata["name"])] = texts(metadata.get("labels"), where.at("metadata.labels"))
 
 
+def _read_priority(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
+    known = priority_class_from(item, where)
+    objects.priorities[known.name] = known
+
+
 def _read_storage(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     objects.storage.append(once(item, where, storage_from))
 
@@ -368,6 +376,7 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("", "PersistentVolume"): _read_storage,
     ("", "PersistentVolumeClaim"): _read_storage,
     ("storage.k8s.io", "StorageClass"): _read_storage,
+    ("scheduling.k8s.io", "PriorityClass"): _read_priority,
     ("karpenter.sh", "NodePool"): _read_pool,
     ("cluster.x-k8s.io", "MachineDeployment"): _read_pool,
     ("topology.node.k8s.io", "NodeResourceTopology"): _read_numa,

@@ -65,14 +65,20 @@ def shape_of(
         affinity=_required_terms(node_affinity, where.below("affinity.nodeAffinity")),
         preferences=_preferred_terms(node_affinity, where.below("affinity.nodeAffinity")),
         tolerations=_tolerations(spec, where),
-        priority=integer(spec.get("priority"), where.below("priority")),
         alignment=alignment_of(spec, where),
         claims=uses_from(spec, {}, where),
         volumes=claims_of(spec, where),
         labels={**own, **port_labels(ports)} if ports else own,
         terms=(*terms, *port_terms(ports)),
         spread=spreads_of(spec, own, where.below("topologySpreadConstraints")),
+        priority_class=text(spec.get("priorityClassName"), where.below("priorityClassName")),
+        stated_priority=_stated_priority(spec, where.below("priority")),
     )
+
+
+def _stated_priority(spec: Mapping[str, object], where: Where) -> int | None:
+    stated = spec.get("priority")
+    return None if stated is None else integer(stated, where)
 
 
 def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int]:

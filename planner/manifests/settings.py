@@ -1,4 +1,4 @@
-"""Settings read from objects: schedulers' ConfigMaps, LimitRanges and ResourceQuotas.
+"""Settings read from objects: schedulers' ConfigMaps, LimitRanges, ResourceQuotas and PriorityClasses.
 
 `topology-scheduler-config` (key `config.yaml`, SchedulerConfig) and `kai-scheduler-config`. Weights must not
 be negative, and are normalised to a sum of 1. `topology-scheduler-history` (key `history.yaml`) is what the
@@ -12,9 +12,10 @@ from dataclasses import replace
 
 import yaml
 
-from planner.manifests.fields import kind_of, mapping, maps, text, texts
+from planner.manifests.fields import integer, kind_of, mapping, maps, text, texts
 from planner.model import quantity
 from planner.model.errors import InputError, Where
+from planner.model.priority import PriorityClass
 from planner.model.settings import WEIGHTS, Bound, LevelPolicy, Quota, Settings
 
 LEAF_SPINE_CONFIG = "topology-scheduler-config"
@@ -127,6 +128,13 @@ def _policy(entry: Mapping[str, object], where: Where) -> LevelPolicy:
     if strategy == "prefer":
         return LevelPolicy(name, weight, level, "prefer")
     raise InputError(f"policies {name}: {strategy!r} is no strategy; use pack or prefer", where)
+
+
+def priority_class_from(item: Mapping[str, object], where: Where) -> PriorityClass:
+    """A PriorityClass. Raises `InputError` for a malformed one."""
+    name = text(mapping(item.get("metadata"), where.at("metadata")).get("name"), where.at("metadata.name"))
+    value = integer(item.get("value"), where.at("value"))
+    return PriorityClass(name, value, item.get("globalDefault") is True)
 
 
 _TRACKED = ("requests.", "limits.")

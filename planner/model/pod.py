@@ -151,9 +151,10 @@ class PodShape:
     base units, with `pods: 1`. `affinity`: the required node affinity as terms that are ORed; `()` is no
     constraint. `preferences`: the preferred terms with their weights (1 to 100). `anti_affinity`: topology
     keys over which pods of the same PodSet must differ (required pod anti-affinity that selects the pod's own
-    labels). `priority` as the pod states it. `alignment`: what the kubelet aligns to NUMA zones; None where
-    only the sum is known. `labels` and `terms`: the pod's labels and its required pod affinity and
-    anti-affinity; `spread`: its hard spread constraints. These three do not make two shapes different.
+    labels). `alignment`: what the kubelet aligns to NUMA zones; None where only the sum is known. `labels` and
+    `terms`: the pod's labels and its required pod affinity and anti-affinity; `spread`: its hard spread
+    constraints; `priority_class`: the PriorityClass that it names, "" for none; `stated_priority`: the number
+    that it states itself, which counts for nothing. These five do not make two shapes different.
     `claims`: the device claims that it names. `volumes`: the volume claims that it mounts.
 
     All of it is as read; `ResolvedShape` (planner.model.resolved) adds its meaning in a cluster.
@@ -165,11 +166,12 @@ class PodShape:
     preferences: tuple[tuple[int, Term], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     anti_affinity: tuple[str, ...] = ()
-    priority: int = 0
     alignment: Alignment | None = None
     labels: Mapping[str, str] = field(default_factory=dict, compare=False)
     terms: tuple[PodTerm, ...] = field(default=(), compare=False)
     spread: tuple[SpreadConstraint, ...] = field(default=(), compare=False)
+    priority_class: str = field(default="", compare=False)
+    stated_priority: int | None = field(default=None, compare=False)
     claims: tuple[ClaimUse, ...] = ()
     volumes: tuple[VolumeUse, ...] = ()
     stated: Resources | None = field(default=None, compare=False)

@@ -4,6 +4,7 @@ The one stage between what was read and the search. In this order:
 
     PodGroup                as it was asked
       tolerations           those that the API server will add      tolerations.py
+      priority              notes of what it will refuse            priority.py
       device claims         what they come to on the nodes here       device_claims.py
     .asked
       cliques, policies     the levels that these give it             device_claims.py, level_policy.py
@@ -33,6 +34,7 @@ from planner.request.device_claims import has_claims, in_one_clique, with_device
 from planner.request.level_policy import by_policy
 from planner.request.levels import with_numa_nodes
 from planner.request.pod_affinity import with_pod_affinity
+from planner.request.priority import priority_notes
 from planner.request.tolerations import with_resource_tolerations
 from planner.request.topology_choice import candidates
 from planner.request.topology_request import TopologyRequest, topology_request
@@ -144,7 +146,7 @@ def resolve(snapshot: Snapshot, group: PodGroup) -> PlacementProblem:
     except Refusal as refusal:
         asked = resolved_group(group)
         return PlacementProblem(snapshot, asked, asked, refusal=refusal)
-    return _problem(snapshot, asked)
+    return _problem(snapshot, asked).noting(*priority_notes(snapshot, group))
 
 
 def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:

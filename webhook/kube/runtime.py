@@ -80,7 +80,7 @@ class ClusterRuntime:
         api = await connect(kubeconfig, in_cluster=in_cluster, account=account)
         access = asking(api, asyncio.get_running_loop())
         watch = ClusterWatch(api)
-        queue = QueueWatch(api, watch.news.set)
+        queue = QueueWatch(api, watch.news.set, watch.priorities)
         parameters = ParametersWatch(api, namespace, queue.rechosen)
         side = cls(api, watch, KubeLedger(api), queue, ParamsWatch(api), parameters, access)
         side.taints, side.settings = taints, settings

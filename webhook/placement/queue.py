@@ -15,6 +15,7 @@ from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
+from planner.model.priority import PriorityClasses, priority_of
 from planner.model.reservation import Reservation
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
@@ -36,7 +37,6 @@ class WaitingGang:
     """A gang that waits for a place. `created`: since when, seconds since the epoch."""
 
     group: PodGroup
-    priority: int = 0
     created: float = 0.0
 
 
@@ -50,14 +50,14 @@ class Turn:
     after: Snapshot
 
 
-def queue_key(priority: int, created: float, name: str) -> tuple[int, float, str]:
+def queue_key(classes: PriorityClasses, group: PodGroup, created: float) -> tuple[int, float, str]:
     """The order of the queue: the higher priority first, then the older, then by name (a total order)."""
-    return (-priority, created, name)
+    return (-priority_of(classes, group), created, group.name)
 
 
-def in_order(waiting: Iterable[WaitingGang]) -> tuple[WaitingGang, ...]:
+def in_order(waiting: Iterable[WaitingGang], classes: PriorityClasses) -> tuple[WaitingGang, ...]:
     """The queue in its order."""
-    return tuple(sorted(waiting, key=lambda gang: queue_key(gang.priority, gang.created, gang.group.name)))
+    return tuple(sorted(waiting, key=lambda gang: queue_key(classes, gang.group, gang.created)))
 
 
 def plan_queue(
@@ -95,11 +95,12 @@ def plan_in_turn(
     if not newcomers or straight.decision != "admitted":
         return straight
     names = {gang_plan.group.name for gang_plan in straight.placed}
-    stated = max(map(_priority, newcomers))
+    classes = snapshot.base.priorities
+    highest = max(priority_of(classes, group) for group in newcomers)
     ahead = [
         gang
         for gang in waiting()
-        if gang.priority >= stated
+        if priority_of(classes, gang.group) >= highest
         and gang.group.name not in names
         and snapshot.holding(gang.group.name) is None
     ]
@@ -161,7 +162,3 @@ def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[WaitingGang]) -> 
         attempts=after.answer.attempts,
     )
     return GangPlan(before.group, answer)
-
-
-def _priority(group: PodGroup) -> int:
-    return max((pod_set.shape.priority for pod_set in group.pod_sets), default=0)

@@ -29,13 +29,13 @@ def pod(
     name: str, owner: str = "", *, gated: bool = True, group: PodGroup | None = None, **more: object
 ) -> Unbound:
     """A pod of the Job `owner`, or of its own."""
-    made = Unbound(ref(name, "Pod"), 0.0, f"uid-{owner}" if owner else "", gated, (), "worker", "", 0, group)
+    made = Unbound(ref(name, "Pod"), 0.0, f"uid-{owner}" if owner else "", gated, (), "worker", "", group)
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def waiting(group: PodGroup, *, created: float = 0.0, priority: int = 0) -> Gang:
+def waiting(group: PodGroup, *, created: float = 0.0) -> Gang:
     """A gang that waits for a place."""
-    return Gang(group, ref(group.name.split("/")[2]), created, priority, True)
+    return Gang(group, ref(group.name.split("/")[2]), created, True)
 
 
 def held(snapshot: Snapshot, group: PodGroup, *, claimed: bool = True) -> Reservation:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from tests.builders import amounts, cluster, gang
+from tests.builders import amounts, cluster, gang, of_class, with_classes
 from webhook.placement.queue import WaitingGang, in_order, plan_in_turn
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.workloads import Workload
@@ -24,7 +23,8 @@ RACKS = """
 def full(*free: str) -> Snapshot:
     """Two racks of two nodes, in use but for the nodes that are named."""
     busy = [n for n in "abcd" if n not in free]
-    return cluster(RACKS, pods=[BoundPod(f"x/{n}", n, amounts(gpu=8)) for n in busy])
+    drawn = cluster(RACKS, pods=[BoundPod(f"x/{n}", n, amounts(gpu=8)) for n in busy])
+    return with_classes(drawn, high=5, higher=9)
 
 
 def workload(group: PodGroup) -> Workload:
@@ -32,21 +32,22 @@ def workload(group: PodGroup) -> Workload:
     return Workload("Job", group.name, gangs=(group,), holds=True)
 
 
-def newcomer(pods: int = 1, priority: int = 0, required: str = "") -> Workload:
-    """A Job that is applied now."""
-    made = gang(pods, name="team/Job/new", required=required)
-    shape = replace(made.pod_sets[0].shape, priority=priority)
-    return workload(replace(made, pod_sets=(replace(made.pod_sets[0], shape=shape),)))
+def newcomer(pods: int = 1, of: str = "", required: str = "", stating: int | None = None) -> Workload:
+    """A Job that is applied now, of a PriorityClass; its template may state a priority."""
+    return workload(of_class(gang(pods, name="team/Job/new", required=required), of, stating=stating))
 
 
-def waits(name: str, pods: int, priority: int = 0, created: float = 0.0) -> WaitingGang:
+def waits(name: str, pods: int, of: str = "", created: float = 0.0) -> WaitingGang:
     """A gang in the queue that needs one rack."""
-    return WaitingGang(gang(pods, name=f"team/Job/{name}", required="rack"), priority, created)
+    return WaitingGang(of_class(gang(pods, name=f"team/Job/{name}", required="rack"), of), created)
+
+
+CLASSES = with_classes(cluster(RACKS), high=5, higher=9).base.priorities
 
 
 def told(*waiting: WaitingGang) -> Callable[[], Sequence[WaitingGang]]:
     """The queue, as a replica tells it."""
-    return lambda: in_order(waiting)
+    return lambda: in_order(waiting, CLASSES)
 
 
 def nodes(found: WorkloadPlan) -> list[str]:
@@ -91,8 +92,22 @@ def test_a_newcomer_that_delays_nobody_goes_ahead() -> None:
 def test_a_higher_priority_waits_for_nobody_below_it() -> None:
     """But it does for its equals."""
     rack = full("a", "b")
-    assert plan_in_turn(rack, newcomer(priority=5), told(waits("old", 2))).decision == "admitted"
-    assert plan_in_turn(rack, newcomer(priority=5), told(waits("old", 2, priority=5))).decision == "queued"
+    assert plan_in_turn(rack, newcomer(of="high"), told(waits("old", 2))).decision == "admitted"
+    assert plan_in_turn(rack, newcomer(of="high"), told(waits("old", 2, "high"))).decision == "queued"
+
+
+def test_a_number_in_a_template_jumps_no_queue() -> None:
+    """Only the class counts, and the answer says so."""
+    found = plan_in_turn(full("a", "b"), newcomer(stating=2_000_000), told(waits("old", 2)))
+    assert found.decision == "queued"
+    assert "spec.priority 2000000 is ignored" in found.placed[0].answer.warnings[0]
+
+
+def test_a_class_that_is_not_there_jumps_no_queue() -> None:
+    """It counts as no class."""
+    found = plan_in_turn(full("a", "b"), newcomer(of="forged"), told(waits("old", 2)))
+    assert found.decision == "queued"
+    assert "PriorityClass 'forged' is not in this cluster" in found.placed[0].answer.warnings[0]
 
 
 def test_a_gang_that_waits_is_not_behind_itself() -> None:
@@ -115,13 +130,14 @@ def test_a_gang_that_holds_its_place_keeps_it_whoever_waits() -> None:
     """A retry, a second pass, a pod: the plan is the same."""
     job = newcomer(2, required="rack")
     first = plan_in_turn(full("a", "b"), job, told())
-    again = plan_in_turn(first.snapshot, job, told(waits("old", 2, priority=9)))
+    again = plan_in_turn(first.snapshot, job, told(waits("old", 2, "higher")))
     assert nodes(again) == nodes(first)
 
 
 def test_the_queue_is_by_priority_then_age_then_name() -> None:
     """As the controller's."""
     queue = in_order(
-        [waits("b", 1, 0, 2.0), waits("a", 1, 0, 2.0), waits("c", 1, 0, 1.0), waits("d", 1, 1, 9.0)]
+        [waits("b", 1, "", 2.0), waits("a", 1, "", 2.0), waits("c", 1, "", 1.0), waits("d", 1, "high", 9.0)],
+        CLASSES,
     )
     assert [one.group.name[-1] for one in queue] == ["d", "c", "a", "b"]

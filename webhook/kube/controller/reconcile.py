@@ -222,7 +222,8 @@ def alive(world: World) -> frozenset[str]:
 
 def queue(snapshot: Snapshot, waiting: Iterable[Gang]) -> list[Action]:
     """Who of those that wait is let in, and the position of the others."""
-    ordered = sorted(waiting, key=lambda gang: queue_key(gang.priority, gang.created, gang.name))
+    classes = snapshot.base.priorities
+    ordered = sorted(waiting, key=lambda gang: queue_key(classes, gang.group, gang.created))
     planned = ordered[:MAX_PLANNED]
     turns, _ = plan_queue(snapshot, (gang.group for gang in planned), place_when_empty)
     admits: list[Action] = []

@@ -24,6 +24,7 @@ from planner.manifests.settings import KNOWN
 from planner.model.errors import InputError, Where
 from planner.model.node import Node
 from planner.model.pod import BoundPod
+from planner.model.priority import PriorityClasses
 from webhook.admission.environment import Environment, pod_groups
 from webhook.functions.device_selectors import read_cluster
 from webhook.kube.api.client import Api, Json
@@ -82,6 +83,7 @@ EXTRAS = (
     Extra("", "persistentvolumes", "PersistentVolume"),
     Extra("", "persistentvolumeclaims", "PersistentVolumeClaim"),
     Extra("storage.k8s.io", "storageclasses", "StorageClass"),
+    Extra("scheduling.k8s.io", "priorityclasses", "PriorityClass"),
     Extra("karpenter.sh", "nodepools", "NodePool"),
     Extra("cluster.x-k8s.io", "machinedeployments", "MachineDeployment"),
     Extra("", "configmaps", "ConfigMap", STATUS_CONFIG, condensed),
@@ -168,6 +170,10 @@ class ClusterWatch(Watches):
             return None
         with self._lock:
             return self._picture.now()
+
+    def priorities(self) -> PriorityClasses:
+        """The PriorityClasses that the picture was last described with. Safe in any thread."""
+        return self._static.priorities
 
     def _described(self) -> Infrastructure:
         """Topologies, hardware and limits as they are told now."""

@@ -90,7 +90,6 @@ class Unbound:
     ids: tuple[str, ...]
     pod_set: str
     replica: str
-    priority: int
     group: PodGroup | None
     notes: tuple[PlacementAnnotation, ...] = ()
 
@@ -102,7 +101,6 @@ class Gang:
     group: PodGroup
     ref: Ref
     created: float
-    priority: int
     queued: bool
     finished: bool = False
     failed: bool = False
@@ -164,7 +162,6 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
         ids_in(annotations),
         str(annotations.get(POD_SET, "")),
         replica,
-        int(spec.get("priority") or 0),
         workload.gangs[0] if workload.gangs and alone else None,
         tuple(note for note in (placement_annotation(annotations),) if note.decision),
     )
@@ -180,7 +177,6 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
                 group,
                 work.ref,
                 work.created,
-                _stated(group),
                 work.queued,
                 work.finished,
                 work.failed,
@@ -194,10 +190,9 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
             members.setdefault(name, []).append(pod)
     for name, fellows in members.items():
         known = result.get(name) or _of_pods(fellows)
-        priority = max(pod.priority for pod in fellows)
         gated = any(pod.gated for pod in fellows)
         ordered = tuple(sorted(fellows, key=lambda pod: (pod.created, pod.ref.name)))
-        result[name] = replace(known, pods=ordered, priority=priority, queued=known.queued or gated)
+        result[name] = replace(known, pods=ordered, queued=known.queued or gated)
     return result
 
 
@@ -248,7 +243,7 @@ def _of_pods(fellows: list[Unbound]) -> Gang:
     first = min(fellows, key=lambda pod: (pod.created, pod.ref.name))
     assert first.group is not None, "only pods with a group of their own come here"
     notes = tuple(dict.fromkeys(note for pod in fellows for note in pod.notes))
-    return Gang(first.group, first.ref, first.created, first.priority, False, whole=False, notes=notes)
+    return Gang(first.group, first.ref, first.created, False, whole=False, notes=notes)
 
 
 def _ref(item: Json, api_version: str, kind: str) -> Ref:
@@ -267,7 +262,3 @@ def _notes(item: Json, workload: Workload) -> tuple[PlacementAnnotation, ...]:
     places = [("metadata",), *(template.metadata_path for template in workload.templates)]
     found = (placement_annotation((value_at(item, place) or {}).get("annotations") or {}) for place in places)
     return tuple(dict.fromkeys(note for note in found if note.decision))
-
-
-def _stated(group: PodGroup) -> int:
-    return max((pod_set.shape.priority for pod_set in group.pod_sets), default=0)

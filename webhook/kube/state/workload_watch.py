@@ -13,6 +13,7 @@ from functools import partial
 
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
+from planner.model.priority import NO_CLASSES, PriorityClasses
 from webhook.admission.settings import Settings, default_settings
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector, served_path
@@ -31,11 +32,18 @@ MAX_OWNERS = 8
 
 
 class QueueWatch(Watches):
-    """`start` it, and `close` it after use. `stirred` is called whenever something in it changed."""
+    """`start` it, and `close` it after use. `stirred` is called whenever something in it changed;
+    `priorities` gives the PriorityClasses now."""
 
-    def __init__(self, api: Api, stirred: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        stirred: Callable[[], None],
+        priorities: Callable[[], PriorityClasses] = lambda: NO_CLASSES,
+    ) -> None:
         self._api = api
         self._stirred = stirred
+        self._priorities = priorities
         self._lock = threading.Lock()
         self._served: dict[str, str] = {}
         """The path of each kind's objects, in the version that the server prefers; "" without CRD."""
@@ -49,8 +57,8 @@ class QueueWatch(Watches):
         self.in_force: Callable[[], Callable[[str], Settings]] = lambda: default_settings
         """Gives the settings now, by namespace: stored gangs are read with what they hold by default."""
         self._changes = 0
-        self._known: tuple[int, tuple[WaitingGang, ...]] = (-1, ())
-        """The queue, and after how many changes it was worked out."""
+        self._known: tuple[int, PriorityClasses, tuple[WaitingGang, ...]] = (-1, NO_CLASSES, ())
+        """The queue, and after how many changes and with which classes it was worked out."""
         works = (
             Reflector(api, f"{row.resource}.{row.group}", store, find=partial(self._find, row))
             for row, store in zip(WATCHED, self._works, strict=True)
@@ -78,14 +86,15 @@ class QueueWatch(Watches):
 
     def queue(self) -> tuple[WaitingGang, ...]:
         """Who waits, in order; whether one holds a place by now the book knows. Safe in any thread."""
-        changes, (known, queue) = self._changes, self._known
-        if known != changes:
-            queue = in_order(
-                WaitingGang(gang.group, gang.priority, gang.created)
+        changes, classes, (known, known_classes, queue) = self._changes, self._priorities(), self._known
+        if (known, known_classes) != (changes, classes):
+            waiting = (
+                WaitingGang(gang.group, gang.created)
                 for gang in gangs_of(self.works(), self.unbound()).values()
                 if gang.queued and not gang.finished and gang.group.on_unavailable == "queue"
             )
-            self._known = changes, queue
+            queue = in_order(waiting, classes)
+            self._known = changes, classes, queue
         return queue
 
     def skips(self, owner: str) -> bool:

@@ -13,7 +13,7 @@ from planner.model.labels import Requirement
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import reservation_id
-from tests.builders import amounts, gang, racks
+from tests.builders import amounts, gang, of_class, racks, with_classes
 from tests.webhook.kube.worlds import NOW, booked, held, pod, waiting, with_book, work, world
 from webhook.kube.controller.reconcile import (
     Admit,
@@ -147,9 +147,9 @@ def test_those_that_wait_are_let_in_by_priority_then_age():
     gangs = [
         waiting(job("young"), created=2.0),
         waiting(job("old"), created=1.0),
-        waiting(job("urgent"), created=3.0, priority=10),
+        waiting(of_class(job("urgent"), "urgent"), created=3.0),
     ]
-    actions = queue(racks(2, 2), gangs)
+    actions = queue(with_classes(racks(2, 2), urgent=10), gangs)
     assert admitted(actions) == ["urgent", "old"]
     assert positions(actions) == [("young", 1, 1)]
 

@@ -1,0 +1,39 @@
+"""What people should know of the priority that the pods of a gang state. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.pod import PodShape
+from planner.model.podgroup import PodGroup
+from planner.model.priority import PriorityClasses
+from planner.model.words import listed
+
+
+def priority_notes(snapshot: Snapshot, group: PodGroup) -> tuple[str, ...]:
+    """Warnings of numbers and classes for which the API server will refuse the pods."""
+    classes = snapshot.base.priorities
+    return tuple(dict.fromkeys(note for s in group.pod_sets for note in _notes(classes, s.shape)))
+
+
+def _notes(classes: PriorityClasses, shape: PodShape) -> Iterator[str]:
+    name, stated = shape.priority_class, shape.stated_priority
+    value = classes.value(name)
+    if value is None and classes.by_name:
+        yield (
+            f"PriorityClass {name!r} is not in this cluster, so the API server refuses the pods; use "
+            f"{_known(classes)} or leave priorityClassName out"
+        )
+    if stated is not None and stated != value:
+        gives = f"PriorityClass {name!r}" if name else "no priorityClassName"
+        means = "is not known here" if value is None else f"means {value}"
+        yield (
+            f"spec.priority {stated} is ignored: {gives} {means}, and the API server refuses pods that state "
+            "another number; leave spec.priority out and name a PriorityClass"
+        )
+
+
+def _known(classes: PriorityClasses) -> str:
+    ordered = sorted(classes.by_name.values(), key=lambda known: (-known.value, known.name))
+    return listed([f"{known.name} ({known.value})" for known in ordered])
