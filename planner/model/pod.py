@@ -151,10 +151,11 @@ class PodShape:
     base units, with `pods: 1`. `affinity`: the required node affinity as terms that are ORed; `()` is no
     constraint. `preferences`: the preferred terms with their weights (1 to 100). `anti_affinity`: topology
     keys over which pods of the same PodSet must differ (required pod anti-affinity that selects the pod's own
-    labels). `alignment`: what the kubelet aligns to NUMA zones; None where only the sum is known. `labels` and
-    `terms`: the pod's labels and its required pod affinity and anti-affinity; `spread`: its hard spread
-    constraints; `priority_class`: the PriorityClass that it names, "" for none; `stated_priority`: the number
-    that it states itself, which counts for nothing. These five do not make two shapes different.
+    labels). `alignment`: what the kubelet aligns to NUMA zones; None where only the sum is known.
+    `labels` and `terms`: the pod's labels and its required pod affinity and anti-affinity; `spread`: its
+    hard spread constraints; `priority_class`: the PriorityClass that it names, "" for none;
+    `stated_priority`: the number that it states itself, which counts for nothing. These five do not make
+    two shapes different.
     `claims`: the device claims that it names. `volumes`: the volume claims that it mounts.
 
     All of it is as read; `ResolvedShape` (planner.model.resolved) adds its meaning in a cluster.
