@@ -3,9 +3,9 @@
 Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, Bayplan's), Reservations,
 NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices and DeviceClasses, ComputeDomains,
 volumes and their claims, pools that may grow (Karpenter's, Cluster API's, those of the Cluster Autoscaler's
-status), LimitRanges, ResourceQuotas, PriorityClasses and Namespaces are read; queues, CustomResourceDefinitions and other
-kinds of scheduling systems tell which of these are there. Every other kind is counted and ignored. Invalid
-objects are refused with file, object and field.
+status), LimitRanges, ResourceQuotas, PriorityClasses and Namespaces are read; queues,
+CustomResourceDefinitions and other kinds of scheduling systems tell which of these are there. Every other
+kind is counted and ignored. Invalid objects are refused with file, object and field.
 """
 
 from __future__ import annotations
