@@ -5,7 +5,7 @@
 - `topology_manager`, `numa_state`: whether the kubelet would refuse a pod for its NUMA zones
 - `nvlink`, `gpu_sharing`, `mig`: NVLink domains inside a host, parts of GPUs, MIG slices
 
-Used by others: `max_pods`, `HostFit`, `label_obstacle` and `condition_obstacle`, `SharedGpus`, `NumaState`.
+Used by others: `max_pods`, `host_fit`, `label_obstacle` and `condition_obstacle`, `SharedGpus`, `NumaState`.
 
 Begin with `packing`.
 """

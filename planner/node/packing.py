@@ -1,9 +1,10 @@
 """How many pods one node holds: exact, for one pod class or for several at a time.
 
 Example: a node with 8 GPUs and 64 cores free, workers of 2 GPUs and 8 cores, launchers of 20 cores.
-`max_pods` says 4 workers, or 3 launchers. `HostFit.best` says what it holds of both together, by (workers,
-launchers): (4, 1), (3, 2), (0, 3): no other combination of counts exceeds one of these in one class without
-falling behind in another. A search over domains needs no more than these to know what the node can take.
+`max_pods` says 4 workers, or 3 launchers. `host_fit(…).best` says what it holds of both together, by
+(workers, launchers): (4, 1), (3, 2), (0, 3): no other combination of counts exceeds one of these in one class
+without falling behind in another. A search over domains needs no more than these to know what the node can
+take.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from planner.model.resolved import ResolvedShape
 from planner.model.resources import GPU, Resources
 from planner.node.gpu_sharing import SharedGpus, share_in, share_named
 from planner.node.numa_state import ArrivalOrders, NumaState, alignment_for
-from planner.node.nvlink import groups_fit
+from planner.node.nvlink import groups_fit, max_pods_in_groups
 
 
 def max_pods(
@@ -92,7 +93,45 @@ NOT_OFFERED = -(2**63)
 resource that is not listed is claimed. Below every real amount, so that it can stand in a cache key."""
 
 
-class HostFit:
+class _OneClassFit:
+    """How many pods of one class one node holds: what the shape alone decides is worked out once."""
+
+    def __init__(self, pod_class: PodClass, host_level: int) -> None:
+        self._shape = shape = pod_class.shape
+        self._cap = 1 if host_level in pod_class.anti_affinity_levels else pod_class.count
+        plain = not (shape.claims or shape.claim_specs or shape.extended_claims or share_in(shape.requests))
+        self._amounts = tuple(shape.requests.items()) if plain else ()
+        """The requests, where a node without devices for claims is told by its amounts alone."""
+        self._alignment = alignment_for(shape)
+
+    def best(
+        self,
+        free: Resources,
+        allowed: tuple[bool, ...],
+        gpus: SharedGpus | None = None,
+        numa_state: NumaState | None = None,
+        available_devices: AvailableDevices | None = None,
+        nvlink_size: int = 0,
+    ) -> tuple[tuple[int, ...], ...]:
+        """The most pods; empty where not one fits."""
+        room = self._cap
+        if self._amounts and available_devices is None:
+            for name, need in self._amounts:
+                fits = free.get(name, 0) // need
+                if fits < room:
+                    room = fits
+        else:
+            room = min(room, max_pods(free, self._shape, gpus, room, available_devices))
+        if room <= 0:
+            return ()
+        if nvlink_size and self._shape.nvlink_group:
+            room = max_pods_in_groups(nvlink_size, free, self._shape, room)
+        if numa_state is not None:
+            room = numa_state.max_pods(self._alignment, room)
+        return ((room,),) if room else ()
+
+
+class _SeveralClassesFit:
     """The combinations of pod counts, over several pod classes, that one node holds: the maximal ones.
 
     One for each search. Its memo is keyed by all that `_search` reads, with free amounts only of the
@@ -263,3 +302,14 @@ class HostFit:
                 break
             room -= 1
         return room
+
+
+HostFit = _OneClassFit | _SeveralClassesFit
+"""What one node holds of a gang's pod classes: `best` gives the maximal counts, in descending order."""
+
+
+def host_fit(pod_classes: Sequence[PodClass], host_level: int) -> HostFit:
+    """The fit of these pod classes; `host_level`: the level of the nodes in the tree."""
+    if len(pod_classes) == 1:
+        return _OneClassFit(pod_classes[0], host_level)
+    return _SeveralClassesFit(pod_classes, host_level)

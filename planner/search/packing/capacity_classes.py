@@ -24,9 +24,7 @@ from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
 from planner.node.eligibility import condition_obstacle
 from planner.node.gpu_sharing import share_in
-from planner.node.numa_state import alignment_for
-from planner.node.nvlink import max_pods_in_groups
-from planner.node.packing import HostFit, max_pods, opens_gpus
+from planner.node.packing import host_fit, opens_gpus
 from planner.search.domain_caps import CapTrimmer, CountCap
 from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.objective import Weights
@@ -126,21 +124,40 @@ class CapacityClasses:
         self.reach: list[PodCount] = [self.counts.zero]
         self.peaks: list[tuple[Measure, ...]] = [()]
         self._class_ids: dict[object, int] = {}
-        self._class_of: dict[tuple[DomainCapacity, EligibilityMap], int] = {}
-        self._fit = HostFit(pod_classes, self._levels - 1)
+        self._class_of: dict[EligibilityMap, dict[DomainCapacity, int]] = {}
+        self._fit = host_fit(pod_classes, self._levels - 1)
+        self._host_rules = any(rule[-1] for rule in (self._project, self._split, self._united))
         self._order: list[tuple[PodCount, int]] = [(self.counts.zero, 0)]
         self.highest = PeaksByClass()
 
     def __len__(self) -> int:
-        return len(self._class_of) + len(self.highest)
+        return sum(map(len, self._class_of.values())) + len(self.highest)
 
     def of(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
         """The class of a domain; `EMPTY` where it can hold nothing."""
-        class_id = self._class_of.get((capacity, match))
+        class_of = self._class_of.get(match)
+        if class_of is None:
+            class_of = self._class_of[match] = {}
+        class_id = class_of.get(capacity)
         if class_id is None:
             classify = self._host if capacity.free is not None else self._domain
-            class_id = self._class_of[capacity, match] = classify(capacity, match)
+            class_id = class_of[capacity] = classify(capacity, match)
         return class_id
+
+    def _inside(self, capacity: DomainCapacity, match: EligibilityMap) -> list[int]:
+        """The classes of the children or chunks that can hold something, in their order."""
+        classes: Sequence[int | None]
+        if match.children or match.caps:
+            classes = [self.of(child, child_match) for _, child, child_match in inside(capacity, match)]
+        else:  # one match for all, as for most gangs: a look-up for each child, no tuple and no call
+            row = capacity.chunks or capacity.children
+            classes = list(map(self._class_of[match].get, row))
+            if None in classes:
+                classes = [
+                    self.of(child, match) if class_id is None else class_id
+                    for class_id, child in zip(classes, row, strict=True)
+                ]
+        return list(filter(None, classes))
 
     def held(self, class_id: int) -> Measure:
         """The most that a domain of the class holds of what is measured."""
@@ -192,8 +209,7 @@ class CapacityClasses:
 
     def _host(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
         best = self._packings(capacity, match) if self._usable(capacity) else ()
-        rules = (self._project, self._split, self._united)
-        if match.caps or any(rule[capacity.level] for rule in rules):
+        if best and (match.caps or self._host_rules):
             kept = (
                 kept_counts
                 for counts in best
@@ -213,79 +229,60 @@ class CapacityClasses:
             peak = tuple(max(column) for column in zip(*measures, strict=True))
             reach = self.counts.pack(peak[: len(self._pod_classes)])
             options = [(counts, own_cost) for counts in sorted(best)]  # so that ties hang on no other node
-            class_id = self._new((best, own_cost), None, options, reach, (peak,))
+            class_id = self._class_ids[best, own_cost] = self._new(None, options, reach, (peak,))
         return class_id
 
     def _packings(self, capacity: DomainCapacity, match: EligibilityMap) -> tuple[PodCount, ...]:
         """What the host could hold of the pod classes, empty where nothing fits."""
         allowed = tuple(
-            not reason and not condition_obstacle(pod_class.shape, capacity)
-            for pod_class, reason in zip(self._pod_classes, match.why, strict=True)
+            [
+                not reason and not condition_obstacle(pod_class.shape, capacity)
+                for pod_class, reason in zip(self._pod_classes, match.why, strict=True)
+            ]
         )
-        if not any(allowed):
+        if True not in allowed:
             return ()
         assert capacity.free is not None, "only hosts are packed"
-        if len(self._pod_classes) > 1:
-            best = self._fit.best(
-                capacity.free,
-                allowed,
-                capacity.gpus,
-                capacity.numa_state,
-                capacity.available_devices,
-                capacity.nvlink_size,
-            )
-            return tuple([self.counts.pack(counts) for counts in best])
-        pod_class = self._pod_classes[0]
-        wanted = 1 if self._levels - 1 in pod_class.anti_affinity_levels else pod_class.count
-        room = min(
-            wanted,
-            max_pods(capacity.free, pod_class.shape, capacity.gpus, wanted, capacity.available_devices),
+        best = self._fit.best(
+            capacity.free,
+            allowed,
+            capacity.gpus,
+            capacity.numa_state,
+            capacity.available_devices,
+            capacity.nvlink_size,
         )
-        if capacity.nvlink_size and pod_class.shape.nvlink_group:
-            room = max_pods_in_groups(capacity.nvlink_size, capacity.free, pod_class.shape, room)
-        if capacity.numa_state is not None:
-            room = capacity.numa_state.max_pods(alignment_for(pod_class.shape), room)
-        return (room,) if room else ()
+        return tuple(map(self.counts.pack, best))
 
     def _domain(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
         held = capacity.level == self._weights.reservable and capacity.named and capacity.gang
         if held and self._use == "apart":
             return EMPTY
-        class_ids = self._class_of
-        classes = [
-            class_ids.get((child, child_match)) or self.of(child, child_match)
-            for _, child, child_match in inside(capacity, match)
-        ]
-        children = [class_id for class_id in classes if class_id]
+        children = self._inside(capacity, match)
         if not children:
             return EMPTY
+        own_cost = 0
         if capacity.level > ROOT and not capacity.is_chunk:
             children.sort(key=self._order.__getitem__)
-        own_cost = self._weights.own(capacity) if capacity.level > ROOT and not capacity.is_chunk else 0
+            own_cost = self._weights.own(capacity)
         caps = () if capacity.is_chunk else match.caps
-        key = CapacityClass(
-            capacity.level, capacity.named, tuple(children), own_cost, capacity.is_chunk, caps
-        )
+        key = (capacity.level, capacity.named, tuple(children), own_cost, capacity.is_chunk, caps)
         class_id = self._class_ids.get(key)
         if class_id is None:
-            class_id = self._class_ids[key] = self._of_children(key)
+            class_id = self._class_ids[key] = self._of_children(CapacityClass(*key))
         return class_id
 
-    def _of_children(self, key: CapacityClass) -> int:
+    def _of_children(self, domain_class: CapacityClass) -> int:
         """A new class of domains with these children; `EMPTY` where the rules leave it nothing."""
-        peaks = [self.peaks[child][0] for child in key.children]
-        totals = map(min, map(sum, zip(*peaks, strict=True)), self._wanted)
-        measure = tuple(totals)
+        held = [self.peaks[child][0] for child in domain_class.children]
+        measure = tuple(map(min, map(sum, zip(*held, strict=True)), self._wanted))
         reach = self.counts.pack(measure[: len(self._pod_classes)])
-        reach = reach if key.is_chunk else self.kept(key, reach)
+        reach = reach if domain_class.is_chunk else self.kept(domain_class, reach)
         if reach == self.counts.zero:
             return EMPTY
         measure = tuple(map(min, measure, self.counts.measure(reach)))
-        rows = [self._domain_peaks(child) for child in set(key.children)]
-        peaks_inside = tuple(
-            tuple(max(column) for column in zip(*level, strict=True)) for level in zip(*rows, strict=True)
-        )
-        return self._new(key, key, [], reach, (measure, *peaks_inside))
+        rows = [self._domain_peaks(child) for child in set(domain_class.children)]
+        inside = tuple([tuple(map(max, zip(*level, strict=True))) for level in zip(*rows, strict=True)])
+        return self._new(domain_class, [], reach, (measure, *inside))
 
     def _domain_peaks(self, class_id: int) -> tuple[Measure, ...]:
         """The peaks of what is inside a domain of which this is a child, or a chunk."""
@@ -294,7 +291,6 @@ class CapacityClasses:
 
     def _new(
         self,
-        key: object,
         domain_class: CapacityClass | None,
         options: list[Option],
         reach: PodCount,
@@ -305,8 +301,7 @@ class CapacityClasses:
         self.reach.append(reach)
         self.peaks.append(peaks)
         self._order.append((reach, domain_class.own_cost if domain_class else options[0][1]))
-        self._class_ids[key] = len(self.domain_classes) - 1
-        return self._class_ids[key]
+        return len(self.domain_classes) - 1
 
 
 MAX_LISTED = 64
