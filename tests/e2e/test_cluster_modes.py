@@ -111,7 +111,7 @@ def applied(cluster: Cluster, body: Json) -> tuple[Json, list[str]]:
 @pytest.mark.usefixtures("clean")
 def test_a_namespace_joins_by_its_label_and_leaves_again(serving: Replicas, cluster: Cluster) -> None:
     """Audit, warn, off, with a Job and a Deployment each: told, shown, not even asked; nothing is changed."""
-    for number, mode in enumerate(("audit", "warn", "off", "audit")):
+    for number, mode in enumerate(("audit", "warn", "enforce", "off")):
         switch(serving, cluster, mode)
         stored, warnings = applied(cluster, job(f"train-{number}", 2))
         served, more = applied(cluster, gpu_pods(f"serve-{number}"))

@@ -31,7 +31,7 @@ from webhook.admission.response import completed, refusal, with_changes
 from webhook.admission.settings import Mode
 from webhook.admission.unchanged import replacement_warning
 from webhook.jsontools.diff import patch_between
-from webhook.placement.stamp import annotate, placement_annotation, policies_note
+from webhook.placement.stamp import PlacementAnnotation, annotate, placement_annotation, policies_note
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.inputs import BareInputs
 from webhook.policy.engine.model import PolicySet
@@ -280,7 +280,7 @@ def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None)
     """
     metadata = obj.get("metadata") or {}
     created = request.operation == "CREATE" and not metadata.get("ownerReferences")
-    told = placement_annotation(metadata.get("annotations") or {}).decision
+    told = _placement(obj).decision
     if plan is None or plan.preview or not created or (told, plan.decision) != ("admitted", "queued"):
         return None
     message = f"the place that it was given was taken before it was stored; apply again: {plan.message()}"
@@ -293,7 +293,18 @@ def _validated_steps(
     before = context.snapshot.reservations if context.snapshot is not None else ()
     if evaluation.original.suspended:
         return releasing_suspended(obj, before)
+    if context.request.operation == "CREATE" and not _placement(obj).decision:
+        # The mutating call planned nothing: its namespace was not enforced a moment ago, or no mutating call
+        # was made. What is stored is pinned to no place, and a hold on one would keep others out for nothing.
+        return ()
     return (*reserving(plan, before), *claiming(context.request, plan))
+
+
+def _placement(obj: Json) -> PlacementAnnotation:
+    """What the mutating call wrote on the object."""
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    return placement_annotation(annotations if isinstance(annotations, Mapping) else {})
 
 
 def _without_gang(context: RequestContext, phase: Phase) -> Decision:

@@ -16,7 +16,7 @@ from tests.webhook.policy.helpers import check, loaded, mutating, patch, validat
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import Decision, Phase, decide
 from webhook.admission.environment import Environment
-from webhook.admission.ledger_steps import ReservationRelease, Reserve
+from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
 from webhook.admission.modes import MAX_ANNOTATION, MAX_TEXT, mode_in_force
 from webhook.admission.settings import MODES, Settings, everywhere
 from webhook.policy.engine.model import PolicySet
@@ -196,6 +196,23 @@ def test_the_validating_call_says_nothing_of_what_nobody_changed(mode: str) -> N
     decision = asked(o.annotated(example(FITS), {}), mode, "validate")
     assert decision.response == Response(True, warnings=[], audit_annotations={"mode": mode})
     assert decision.steps == ()
+
+
+@pytest.mark.parametrize("mode", QUIET)
+def test_a_namespace_that_becomes_enforced_between_the_calls_holds_nothing_for_the_object(mode: str) -> None:
+    """The mutating call pinned it to no place, so a hold would keep others out of one for nothing."""
+    stored = {**asked(example(FITS), mode).object, "metadata": {**example(FITS)["metadata"], "uid": "job"}}
+    decision = asked(stored, "enforce", "validate")
+    assert (decision.response.allowed, decision.steps) == (True, ())
+
+
+def test_a_place_that_expired_between_the_calls_is_held_again() -> None:
+    """The object that the mutating call planned is pinned to it."""
+    planned = asked(example(FITS), "enforce").object
+    assert planned is not None
+    stored = {**planned, "metadata": {**planned["metadata"], "uid": "job"}}
+    steps = asked(stored, "enforce", "validate").steps
+    assert [type(step) for step in steps] == [Reserve, ReservationClaim]
 
 
 def test_a_malformed_object_is_refused_in_enforce_alone() -> None:
