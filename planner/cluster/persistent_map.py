@@ -10,6 +10,7 @@ holds up to 62 changes (16 + the number of entries to the power of 1/3), the mid
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -24,20 +25,27 @@ _LARGE = 1024
 look-up each time."""
 
 
+_MAX_MOVED = 256
+"""Keys that may have come or gone since the keys were sorted: further ones make a new sorting the cheaper."""
+
+
 class PersistentMap(Mapping[K, V], Generic[K, V]):
     """An immutable mapping with cheap changes. A replaced entry keeps its place in the order.
 
-    New entries come last; with an `order`, entries are sorted by that key instead. None in `_changes` removes
-    an entry of the base. `layer` is 1 for the whole mapping, 2 for its middle layer.
+    New entries come last; with an `order`, entries are sorted by that key instead, of which no two are equal.
+    The sorted keys pass to the changed mapping with those that have come or gone since (`_moved`): sorting
+    9,216 nodes after each event took ten times as long as the plan that it was for. None in `_changes`
+    removes an entry of the base. `layer` is 1 for the whole mapping, 2 for its middle layer.
     """
 
-    __slots__ = ("_base", "_changes", "_layer", "_length", "_max_changes", "_order", "_sorted")
+    __slots__ = ("_base", "_changes", "_layer", "_length", "_max_changes", "_moved", "_order", "_sorted")
 
     def __init__(
         self, base: Mapping[K, V] | None = None, order: Callable[[K], Any] | None = None, layer: int = 1
     ) -> None:
         self._order, self._layer = order, layer
         self._sorted: list[K] | None = None
+        self._moved: tuple[K, ...] = ()
         self._rest_on(base if base is not None else {})
 
     def _rest_on(self, entries: Mapping[K, V]) -> None:
@@ -65,12 +73,13 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
             self._layer,
             self._max_changes,
         )
-        changed_map._order, changed_map._sorted = self._order, None
         changed_map._changes = {**self._changes, **changes}
-        length = self._length
-        for key, value in changes.items():
-            length += (value is not None) - (key in self)
-        changed_map._length = length
+        moved = [key for key, value in changes.items() if (value is not None) != (key in self)]
+        changed_map._length = self._length + sum([1 if changes[key] is not None else -1 for key in moved])
+        changed_map._order, changed_map._sorted = self._order, self._sorted
+        changed_map._moved = (*self._moved, *moved) if self._sorted is not None else ()
+        if len(changed_map._moved) > _MAX_MOVED:
+            changed_map._sorted, changed_map._moved = None, ()
         if len(changed_map._changes) > changed_map._max_changes:
             changed_map._merge()
         return changed_map
@@ -112,7 +121,17 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
             return self._keys()
         if self._sorted is None:
             self._sorted = sorted(self._keys(), key=self._order)
+        elif self._moved:
+            self._sorted, self._moved = self._sorted_anew(self._sorted, self._order), ()
         return iter(self._sorted)
+
+    def _sorted_anew(self, before: list[K], order: Callable[[K], Any]) -> list[K]:
+        """The sorted keys, from those before some came or went."""
+        keys = before.copy()
+        for key in dict.fromkeys(self._moved):
+            place = bisect_left(keys, order(key), key=order)
+            keys[place : place + (place < len(keys) and keys[place] == key)] = [key] if key in self else []
+        return keys
 
     def _keys(self) -> Iterator[K]:
         changes = self._changes

@@ -20,17 +20,19 @@ The search of `auto` looks at all nodes that no gang holds whole, as that of `no
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from planner.cluster.capacity import DomainCapacity
+from planner.cluster.tree import Subtree
 from planner.model.holding import DomainShare, Holding
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
-from planner.model.topology import FAILURE_DOMAINS, ROOT, Domain, common_domain, contains, held_domains
+from planner.model.topology import FAILURE_DOMAINS, ROOT, Domain, common_domain, held_domains
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest
-from planner.search.outcome import Outcome, Place, assignments_of, hosts_of
+from planner.search.outcome import Outcome, Place, dealt, hosts_of
 from planner.search.result import SearchResult
 from planner.search.space import search_space
 
@@ -41,6 +43,7 @@ def place_holding(problem: PlacementProblem, place: Place, budget: WorkBudget | 
     if outcome.best is None or not problem.now:
         return outcome
     held = holding(problem, outcome)
+    outcome = replace(outcome, holding=held)
     shared = held.level > ROOT and any(share.other for share in held.shares)
     if not shared or not all(_is_enough(problem.gang, share) for share in held.shares):
         return outcome
@@ -50,9 +53,12 @@ def place_holding(problem: PlacementProblem, place: Place, budget: WorkBudget | 
 
 def holding(problem: PlacementProblem, outcome: Outcome) -> Holding:
     """What the gang of a placement holds; `problem`: the request as received."""
+    if outcome.holding is not None:
+        return outcome.holding
     best, gang = outcome.best, outcome.problem.gang
     assert best is not None, "only a placement is held"
-    paths, topology = [host.path for host in hosts_of(best)], best.tree.topology
+    hosts, topology = hosts_of(best), best.tree.topology
+    paths = [host.path for host in hosts]
     wish, domain = problem.gang.reserve, common_domain(paths)
     if wish == "domain":
         return Holding(wish, held_domains(topology, domain, paths))
@@ -63,7 +69,7 @@ def holding(problem: PlacementProblem, outcome: Outcome) -> Holding:
     wide = level == ROOT and any(topology.levels[len(d) - 1] in FAILURE_DOMAINS for d in domains)
     if wide or _takes_only_parts(gang) or gang.fabric.strategy == "distributed":
         return Holding("nodes")
-    shares = tuple(_shares(outcome, best, domains))
+    shares = tuple(_shares(outcome, best, hosts, domains))
     if all(not share.other and _is_enough(gang, share) for share in shares):
         return Holding("domain", domains, shares, level)
     return Holding("nodes", (), shares, level)
@@ -100,35 +106,38 @@ def _takes_only_parts(gang: PodGroup) -> bool:
     return any(shape.takes_parts for shape in shapes) and not any(shape.gpus for shape in shapes)
 
 
-def _shares(outcome: Outcome, best: SearchResult, domains: Sequence[Domain]) -> Iterator[DomainShare]:
+def _shares(
+    outcome: Outcome, best: SearchResult, hosts: Sequence[Subtree], domains: Sequence[Domain]
+) -> Iterator[DomainShare]:
+    """The gang's part of each domain; every one of its hosts is in one of them."""
     assert best.placement is not None, "only a placement has shares"
-    problem, request, seats = outcome.problem, best.request, hosts_of(best)
+    problem, request = outcome.problem, best.request
     demanding = {
         name
         for kind in request.kinds
         for name, _ in kind.parts
         if max(request.required, *_levels_of(kind)) > ROOT
     }
-    shapes = {pod_set.name: pod_set.shape for pod_set in problem.gang.pod_sets}
-    assigned = assignments_of(problem, best, seats)
-    paths = {host.node: host.path for host in seats}
-    places = [place for place, _ in best.placement.pods_by_node]
+    gpus = {pod_set.name: pod_set.shape.gpus for pod_set in problem.gang.pod_sets}
+    lengths = sorted({len(domain) for domain in domains})
+    domain_of = {
+        host.node: next(host.path[:n] for n in lengths if host.path[:n] in domains) for host in hosts
+    }
+    first, taken, required = dict[Domain, int](), dict.fromkeys(domains, 0), dict.fromkeys(domains, True)
+    for (place, _), host in zip(best.placement.pods_by_node, hosts, strict=True):
+        first.setdefault(domain_of[host.node], place)
+    for pod_set, host, count in dealt(best, hosts):
+        domain = domain_of[host.node]
+        taken[domain] += count * gpus[pod_set]
+        required[domain] = required[domain] and pod_set in demanding
     now = search_space(problem.snapshot, best.tree, now=problem.now)
     empty = search_space(problem.snapshot, best.tree, now=False)
     for domain in domains:
-        inside = [assignment for assignment in assigned if contains(domain, paths[assignment.node])]
-        taken = sum(assignment.count * shapes[assignment.pod_set].gpus for assignment in inside)
-        place = next(i for i, host in zip(places, seats, strict=True) if contains(domain, host.path))
-        level = len(domain) - 1
+        place, level = first[domain], len(domain) - 1
         whole = empty.domain_above(place, level)[1]
-        yield DomainShare(
-            domain,
-            taken,
-            _gpus_in(whole, {}),
-            all(assignment.pod_set in demanding for assignment in inside),
-            0 < whole.nvlink_size < _gpus(whole) and taken <= whole.nvlink_size,
-            now.domain_above(place, level)[1].gang,
-        )
+        parted = 0 < whole.nvlink_size < _gpus(whole) and taken[domain] <= whole.nvlink_size
+        other = now.domain_above(place, level)[1].gang
+        yield DomainShare(domain, taken[domain], _gpus_in(whole, {}), required[domain], parted, other)
 
 
 def _gpus_in(capacity: DomainCapacity, known: dict[DomainCapacity, int]) -> int:

@@ -97,12 +97,11 @@ def common_domain(paths: Sequence[Domain]) -> Domain:
 
     Trailing missing labels are removed: `("zone-a", "")` is the same domain as `("zone-a",)`.
     """
-    common = paths[0]
-    for path in paths[1:]:
-        shared = 0
-        while shared < min(len(common), len(path)) and common[shared] == path[shared]:
-            shared += 1
-        common = common[:shared]
+    first, last = min(paths), max(paths)  # what these two begin with, all that are sorted between begin with
+    shared = 0
+    while shared < min(len(first), len(last)) and first[shared] == last[shared]:
+        shared += 1
+    common = first[:shared]
     while common and not common[-1]:
         common = common[:-1]
     return common

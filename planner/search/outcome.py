@@ -6,11 +6,12 @@ for. It is handed to what tries changed problems: leaf-spine rules, equal parts,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from planner.cluster.tree import Subtree
+from planner.model.holding import Holding
 from planner.model.podgroup import Assignment
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
@@ -21,13 +22,15 @@ from planner.search.result import SearchResult
 class Outcome:
     """What was searched, what came of it in each topology, and the `best` of that; None for no place.
 
-    `notes`: what there is to say of the placement.
+    `notes`: what there is to say of the placement. `holding`: what the gang holds there, where that is
+    decided (`extensions.holding`).
     """
 
     problem: PlacementProblem
     results: tuple[SearchResult, ...] = ()
     best: SearchResult | None = None
     notes: tuple[str, ...] = ()
+    holding: Holding | None = None
 
     def noting(self, *notes: str) -> Outcome:
         """The same with more to say."""
@@ -52,19 +55,24 @@ def assignments_of(
     problem: PlacementProblem, result: SearchResult, hosts: Sequence[Subtree]
 ) -> tuple[Assignment, ...]:
     """The pods of each pod class dealt to its PodSets in the order of the hosts; then by PodSet."""
-    assert result.placement is not None, "only a placement has assignments"
     by_set: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in problem.gang.pod_sets}
+    for name, host, count in dealt(result, hosts):
+        by_set[name].append(Assignment(name, host.node, count))
+    return tuple([assignment for assignments in by_set.values() for assignment in assignments])
+
+
+def dealt(result: SearchResult, hosts: Sequence[Subtree]) -> Iterator[tuple[str, Subtree, int]]:
+    """The same as PodSet, host and number of pods, by pod class."""
+    assert result.placement is not None, "only a placement has pods"
     for class_index, pod_class in enumerate(result.placement.pod_classes):
-        parts = list(pod_class.parts)
+        parts = iter(pod_class.parts)
+        name, wanted = "", 0
         for host, (_, counts) in zip(hosts, result.placement.pods_by_node, strict=True):
             remaining = counts[class_index]
             while remaining:
-                name, wanted = parts[0]
+                while not wanted:
+                    name, wanted = next(parts)
                 count = remaining if remaining < wanted else wanted
-                by_set[name].append(Assignment(name, host.node, count))
+                yield name, host, count
                 remaining -= count
-                if count < wanted:
-                    parts[0] = (name, wanted - count)
-                else:
-                    del parts[0]
-    return tuple(assignment for assignments in by_set.values() for assignment in assignments)
+                wanted -= count

@@ -219,6 +219,22 @@ def test_what_is_forgotten_is_freed_without_the_collector_of_cycles():
 
 
 @pytest.mark.parametrize("count", [0, 50, 1_020, 3_000])
+def test_a_sorted_mapping_stays_sorted_while_entries_come_and_go(count):
+    """Looked at now and then, after few changes and after many."""
+    random, plain = Random(2), {n: n for n in range(count)}
+    mapping: PersistentMap[int, int] = PersistentMap(dict(plain), order=int.__neg__)
+    for step in range(2_000):
+        key, value = random.randrange(count + 500), random.choice((None, step))
+        mapping = mapping.changed(key, value)
+        plain.pop(key, None)
+        if value is not None:
+            plain[key] = value
+        if not random.randrange(1 + step % 100 * 10):
+            assert list(mapping.items()) == sorted(plain.items(), reverse=True)
+    assert list(mapping.items()) == sorted(plain.items(), reverse=True)
+
+
+@pytest.mark.parametrize("count", [0, 50, 1_020, 3_000])
 def test_a_mapping_with_changes_is_the_mapping_that_a_dict_would_be(count):
     """Added, replaced and removed entries, over several merges; the former mapping stays as it was."""
     random, plain = Random(1), {n: n for n in range(count)}
