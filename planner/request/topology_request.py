@@ -41,9 +41,10 @@ def topology_request(
     required, preferred = _index(topology, gang.required), _index(topology, gang.preferred)
     warnings = _no_effect(topology, "", required, preferred)
     kinds: list[PodClass] = []
+    several = group.size > 1
     for pod_set in group.pod_sets:
         if pod_set.count:
-            linked = group.size > 1 and bool(gang or pod_set.constraint)
+            linked = several and bool(gang or pod_set.constraint)
             kind = _kind(_inside(group, pod_set, topology), gang, topology, repeating, linked=linked)
             widest = max(kind.required, required)
             warnings += _no_effect(topology, f"{pod_set.name}: ", widest, kind.preferred)

@@ -31,6 +31,7 @@ from webhook.policy.engine.inputs import Params
 from webhook.variables.cluster import cluster_variable
 from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable, pod_specs
 from webhook.workloads import Template, Workload, read, wants_plan
+from webhook.workloads.read_templates import ReadTemplates
 
 Json = Mapping[str, Any]
 
@@ -66,6 +67,8 @@ class Evaluation:
         self._context = context
         self._reserved = context.snapshot.reservations if context.snapshot is not None else ()
         self._read: tuple[Json, Workload] | None = None
+        self._templates = ReadTemplates()
+        self._gang_read: tuple[Workload, Json, dict[str, Any]] | None = None
         self._plan_step = PlanStep(context, self.workload)
         self._planned: Json | None = None
         self.plan: WorkloadPlan | None = None
@@ -91,6 +94,7 @@ class Evaluation:
                 namespace=request.namespace or "default",
                 request_uid=request.uid,
                 podgroups=self._context.environment.podgroups,
+                templates=self._templates,
             )
             defaults = self._context.settings.reserve
             workload = replace(workload, gangs=tuple(map(defaults.of, workload.gangs)))
@@ -188,11 +192,14 @@ class Evaluation:
         return CostBudget()
 
     def _gang(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
-        namespace = self._context.request.namespace
+        """`gang`; but for `podSet` it is the same for the object and all its templates."""
         workload = self.workload(obj)
-        return gang_variable(
-            workload, namespace, pod_set, obj, self._other_members(obj, workload), self._reserved
-        )
+        known = self._gang_read
+        if known is None or known[0] is not workload or known[1] is not obj:
+            namespace, others = self._context.request.namespace, self._other_members(obj, workload)
+            gang = gang_variable(workload, namespace, "", obj, others, self._reserved)
+            known = self._gang_read = workload, obj, gang
+        return {**known[2], "podSet": pod_set}
 
     def _other_members(self, obj: Json, workload: Workload) -> list[GroupMember]:
         """Pods of the object's own PodGroups that other objects make, or that are bound already."""

@@ -31,7 +31,17 @@ RESULT_LIMIT: Final = 500_000  # elements, and tenths of a string's length; a re
 class Program:
     """A compiled expression. It holds no state of its evaluations."""
 
-    __slots__ = ("_run", "_slots", "_weight", "origin", "reads", "references", "result_type", "text")
+    __slots__ = (
+        "_run",
+        "_slots",
+        "_weight",
+        "origin",
+        "reads",
+        "references",
+        "result_type",
+        "text",
+        "wholes",
+    )
 
     def __init__(self, text: str, origin: Origin | None, code: Code, compiler: Compiler, weight: int) -> None:
         self.text = text
@@ -39,6 +49,7 @@ class Program:
         self.result_type = code.type.name
         self.references: frozenset[str] = frozenset(compiler.references)
         self.reads: frozenset[str] = frozenset(compiler.reads | compiler.references)
+        self.wholes: frozenset[str] = frozenset(compiler.wholes)
         self._run = code.run
         self._slots = compiler.slots
         self._weight = weight

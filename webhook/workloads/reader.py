@@ -12,13 +12,14 @@ from planner.model.podgroup import PodGroup, PodSet
 from planner.model.schedulers import KAI, RUNAI
 from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field
-from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, gangs, pod_set_request
+from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, gangs
 from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout, one_by_one
 from webhook.workloads.left_alone import is_left_alone, is_placeholder
 from webhook.workloads.options import Options, options
 from webhook.workloads.pod_groups import Membership, PodGroups, membership, names_group, subgroup
+from webhook.workloads.read_templates import ReadTemplates
 from webhook.workloads.topology_keys import (
     BOTH,
     OBJECT,
@@ -109,12 +110,14 @@ def read(
     request_uid: str = "",
     where: Where | None = None,
     podgroups: PodGroups | None = None,
+    templates: ReadTemplates | None = None,
 ) -> Workload:
     """Read any object; one of an unknown kind is a Workload without templates or gangs.
 
     `namespace` serves where the object names none; `request_uid` makes a name where there is only a
-    generateName; `podgroups` are PodGroup objects that pods may refer to. Raises `InputError`, naming the
-    field, for a malformed object of a known kind.
+    generateName; `podgroups` are PodGroup objects that pods may refer to; `templates` are those that
+    were read of the same object before. Raises `InputError`, naming the field, for a malformed object of a
+    known kind.
     """
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
@@ -123,7 +126,8 @@ def read(
     if row is None:
         return Workload()
     try:
-        return _Reader(obj, row, namespace, request_uid, where or Where(), podgroups or {}).workload()
+        reader = _Reader(obj, row, namespace, request_uid, where or Where(), podgroups or {})
+        return reader.workload(templates or ReadTemplates())
     except RecursionError:
         raise InputError("is nested too deeply", where) from None
 
@@ -174,7 +178,7 @@ class _Reader:
         self.metadata = self.obj.get("metadata")
         self.groups = groups
 
-    def workload(self) -> Workload:
+    def workload(self, known: ReadTemplates) -> Workload:
         row, layout = self.row, self.row.layout(self.obj)
         chosen = options(self.metadata, *(member.metadata for member in layout.members))
         owner, owner_row = self._owner()
@@ -191,7 +195,7 @@ class _Reader:
         layout = _as_one(layout, chosen) if together else _joined(layout, gang, self.obj)
         per_pod = loose or (row.each_pod and not together)
         within = gang.subgroups.within if gang else ()
-        sets = _of_subgroups(self._shapes(layout), gang)
+        sets = _of_subgroups(self._shapes(layout, known), gang)
         parts = list(sets.values())
         # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
         # all the same, for itself, unless its template carries the reservation.
@@ -263,14 +267,14 @@ class _Reader:
                 requests.append(request_of_pod_group(gang.group))
         return merged(requests)
 
-    def _shapes(self, layout: WorkloadLayout) -> dict[tuple[str, int], PodSetRequest]:
+    def _shapes(self, layout: WorkloadLayout, known: ReadTemplates) -> dict[tuple[str, int], PodSetRequest]:
         members = {(member.pod_set, member.count): member for gang in layout.gangs for member in gang}
         for member in layout.members:  # templates that start no pod are read too, so that errors in them show
             members.setdefault((member.pod_set, member.count), member)
         own = self.row.name == "Pod"
         name, kind = self.metadata.get("name").text(), self.row.name
         return {
-            key: pod_set_request(member, own, implied_labels(kind, name, member.pod_set), name)
+            key: known.pod_set_request(member, own, implied_labels(kind, name, member.pod_set), name)
             for key, member in members.items()
         }
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.jsontools.path import Path
+from webhook.jsontools.path import Path, replaced
 from webhook.workloads.reader import Template
 
 Json = dict[str, Any]
@@ -34,19 +34,23 @@ def pod_of(template: Template, obj: Mapping[str, Any]) -> Json:
 
 
 def write_pod(obj: Mapping[str, Any], template: Template, pod: Mapping[str, Any]) -> Json:
-    """A copy of the object whose template says what the pod says; put back unchanged it changes nothing."""
+    """The object with a template that says what the pod says; put back unchanged it changes nothing.
+
+    What the pod does not say is shared with the object.
+    """
     if not template.path:
         return copy.deepcopy(dict(pod))
-    written: Json = copy.deepcopy(dict(obj))
-    _put(written, template.spec_path, copy.deepcopy(pod["spec"]))
+    written: Json = replaced(obj, template.spec_path, copy.deepcopy(pod["spec"]))
     metadata = _own_metadata(written, template, copy.deepcopy(dict(pod.get("metadata") or {})))
     if template.metadata_path == template.path:
-        clique = value_at(written, template.path)
-        clique.update({key: metadata[key] for key in ("labels", "annotations") if key in metadata})
-    elif metadata or "metadata" in value_at(written, template.path):
-        before = value_at(written, template.metadata_path)
-        _put(written, template.metadata_path, metadata if metadata or before is not None else None)
-    return written
+        kept = {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
+        return replaced(written, template.path, {**value_at(written, template.path), **kept})  # type: ignore[no-any-return]
+    holder = value_at(written, template.path)
+    if not metadata and "metadata" not in holder:
+        return written
+    before = value_at(written, template.metadata_path)
+    stated = metadata if metadata or before is not None else None
+    return replaced(written, template.path, {**holder, "metadata": stated})  # type: ignore[no-any-return]
 
 
 def _own_metadata(obj: Json, template: Template, metadata: Json) -> Json:
@@ -63,8 +67,3 @@ def value_at(obj: Any, path: Path) -> Any:
     for step in path:
         obj = obj.get(step) if isinstance(obj, Mapping) else obj[step]
     return obj
-
-
-def _put(obj: Json, path: Path, value: Any) -> None:
-    parent = value_at(obj, path[:-1])
-    parent[path[-1]] = value

@@ -41,6 +41,7 @@ class Compiler:
         self.slots = 0
         self.references: set[str] = set()
         self.reads: set[str] = set()
+        self.wholes: set[str] = set()
 
     def compile(self, node: ast.ExprNode, scope: Scope) -> Code:
         """The code of a node."""
@@ -60,6 +61,7 @@ class Compiler:
         resolved = self._global([node.name], node)
         if resolved is None:
             return self._undeclared(node.name, node.pos)
+        self.wholes.add(node.name)
         return resolved[0]
 
     def _undeclared(self, name: str, pos: int) -> Code:

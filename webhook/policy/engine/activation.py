@@ -9,7 +9,7 @@ from typing import Any
 from webhook.cel import CelError, CostBudget
 from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.model import BAYPLAN_VARIABLES, Expression, NamedExpression, Policy
-from webhook.wire.request import AdmissionRequest
+from webhook.policy.engine.targets import Target
 
 UPSTREAM_VARIABLES = (
     "object",
@@ -31,12 +31,15 @@ class Activation(Mapping[str, Any]):
     """
 
     policy: Policy
-    request: AdmissionRequest
-    bayplan_variables: Callable[[], Mapping[str, Any]]
+    target: Target
+    whole: Mapping[str, Any] | None
+    """The object whose `gang`, `plan` and `cluster` are seen."""
+    variables_of: Callable[[Mapping[str, Any] | None, str], Mapping[str, Any]]
+    """`gang`, `plan` and `cluster` of an object, for a PodSet of it."""
     authorizer: Any
     budget: CostBudget
     obj: Mapping[str, Any] | None
-    old: Mapping[str, Any] | None
+    """What is shown of the target, with defaults."""
     params: Mapping[str, Any] | None
     cache: dict[str, Any] = field(default_factory=dict)
 
@@ -53,13 +56,14 @@ class Activation(Mapping[str, Any]):
         if name == "object":
             return self.obj
         if name == "oldObject":
-            return None if self.old is None else defaulted(self.old)
+            return None if self.target.old is None else defaulted(self.target.old)
         if name == "params":
             return self.params
+        request = self.target.request
         if name == "request":
-            return self.request.as_cel()
+            return request.as_cel()
         if name == "namespaceObject":
-            return self.request.namespace_object if self.request.namespace else None
+            return request.namespace_object if request.namespace else None
         if name == "variables":
             return Variables(self)
         if name == "authorizer":
@@ -71,7 +75,7 @@ class Activation(Mapping[str, Any]):
     def _bayplan_variable(self, name: str) -> Any:
         try:
             # A caller that knows the name and has no value for this object leaves it out: it is null then.
-            return self.bayplan_variables().get(name)
+            return self.variables_of(self.whole, self.target.pod_set).get(name)
         except ValueError as error:
             raise CelError("evaluation", f"{name} is not available: {error}") from None
 

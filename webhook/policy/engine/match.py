@@ -59,13 +59,10 @@ class MatchResources:
     rules: tuple[ResourceRule, ...] = ()
     exclude_rules: tuple[ResourceRule, ...] = ()
 
-    def matches(
-        self, request: AdmissionRequest, obj: Mapping[str, Any] | None, *, empty_rules_match: bool = False
-    ) -> bool:
-        """Whether a request is meant. `obj` is the object as it is now, after former mutations."""
+    def concerns(self, request: AdmissionRequest, *, empty_rules_match: bool = False) -> bool:
+        """Whether rules and namespace are met, which no mutation of the object changes."""
         return (
             self.namespace_selector_holds(request)
-            and self._object_selector_holds(request, obj)
             and not self._any(self.exclude_rules, request)
             and (self._any(self.rules, request) or (empty_rules_match and not self.rules))
         )
@@ -88,7 +85,8 @@ class MatchResources:
             return self.namespace_selector.matches(labels_of(request.object or request.old_object))
         return not request.namespace or self.namespace_selector.matches(request.namespace_labels)
 
-    def _object_selector_holds(self, request: AdmissionRequest, obj: Mapping[str, Any] | None) -> bool:
+    def selects(self, request: AdmissionRequest, obj: Mapping[str, Any] | None) -> bool:
+        """Whether the labels of the object, as it is now or as it was before an update, are selected."""
         if self.object_selector is EVERYTHING:
             return True
         present = [item for item in (obj, request.old_object) if item is not None]

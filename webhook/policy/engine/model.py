@@ -21,13 +21,53 @@ BAYPLAN_VARIABLES = frozenset({"gang", "plan", "cluster"})
 """Variables of bayplan.dev policies, beyond upstream's; what each holds: `webhook.variables`."""
 
 
+OF_POD_SET = ("gang.podSet", "plan.nodes", "plan.ranks", "plan.gangs", "plan.requirements")
+"""What differs between the PodSets of one object; all else of `gang` and `plan` is the object's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Which of its inputs an expression depends on.
+
+    `target`: the object or template shown, as it is or was, or its request. `bayplan`: `gang`, `plan` or
+    `cluster`. `pod_set`: what of these is a PodSet's own. `params`: the parameter object.
+    """
+
+    target: bool
+    bayplan: bool
+    pod_set: bool
+    params: bool
+
+    @classmethod
+    def of(cls, program: Program) -> Reads:
+        """By what the compiler saw; a variable that is used as a whole counts with all its fields."""
+        roots = program.references
+        return cls(
+            not roots.isdisjoint(("object", "oldObject", "request", "variables")),
+            not roots.isdisjoint(BAYPLAN_VARIABLES),
+            not program.wholes.isdisjoint(("gang", "plan", "variables"))
+            or any(path.startswith(OF_POD_SET) for path in program.reads),
+            "params" in roots,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A compiled expression. `label` is its field path in the policy ("spec.validations[0].expression")."""
+    """A compiled expression. `label` is its field path in the policy ("spec.validations[0].expression").
+
+    `ours`: the policy is of bayplan.dev, so that its functions and variables are known.
+    """
 
     policy: str
     label: str
     program: Program
+    ours: bool
+    reads: Reads
+
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """Expressions of one meaning give one value for the same inputs, whichever policies they are of."""
+        return self.ours, self.program.text
 
     def evaluate(self, bindings: Mapping[str, Any], budget: CostBudget) -> Any:
         """The value. Raises CelError."""

@@ -142,26 +142,34 @@ class MutatingPass:
         """One policy: each of its bindings, on each of its targets, with each of its parameter objects."""
         for binding in policy.bindings:
             before = self.obj
-            for target in self.policy_pass.targets(policy, self.obj):
+            for target in self.policy_pass.targets(policy, before):
                 for run in self.policy_pass.runs(policy, binding, target):
                     if isinstance(run, Failure):
                         self.failures.append(run)
                     else:
-                        self._mutate(run, policy.mutations, target.on(self.obj))
+                        self._mutate(run, policy.mutations, target.on(self.obj), before)
             if self.obj is not before:
                 patch = tuple(patch_between(before, self.obj))
                 if patch:
                     self.effects.append(Effect(policy.name, binding.name, patch))
 
-    def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target) -> None:
+    def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target, before: Object) -> None:
+        """One run on one target; `before`: the object as the policy found it.
+
+        All templates of the object see the same `gang` and `plan`, those of `before`, or each of n mended
+        templates would have the n others read again.
+        """
         shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
-        holds = self.policy_pass.conditions_hold(run, self.policy_pass.activation(run, target, shown_object))
+        whole = before if target.path else self.obj
+        activation = self.policy_pass.activation(run, target, whole, shown_object)
+        holds = self.policy_pass.conditions_hold(run, activation)
         if isinstance(holds, Failure):
             self.failures.append(holds)
         if holds is not True:
             return
         for mutation in mutations:
-            activation = self.policy_pass.activation(run, target, shown_object)
+            whole = before if target.path else self.obj
+            activation = self.policy_pass.activation(run, target, whole, shown_object)
             try:
                 after = _mutated(activation, mutation, shown_object)
             except CelError as error:
@@ -174,7 +182,7 @@ class MutatingPass:
             raw = target.obj or {}
             changed = carry(raw, shown_object, after)
             if changed is not raw:
-                self.obj = target.write_back(changed)
+                self.obj = target.write_back(self.obj, changed)
                 target = target.on(self.obj)
                 shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 from webhook.cel import CelError, CostBudget
 from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
+from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.inputs import FileParams, PolicyInputs
+from webhook.policy.engine.match import MatchResources
 from webhook.policy.engine.model import Expression, Policy, PolicyBinding, PolicySet
 from webhook.policy.engine.targets import Target, own_target, template_targets
 from webhook.wire.request import AdmissionRequest
@@ -55,24 +56,18 @@ class PolicyRun:
 
 @dataclass(slots=True)
 class ObjectCache:
-    """What was worked out of one state of the object, so that all policies share it.
+    """What was worked out of the object and its templates, so that all policies share it.
 
-    A mutation makes a new object, which is told by identity: the cache then starts anew.
+    Nothing is changed in place: a mutation makes new containers on the way to what it changes. So a part of
+    the object that no policy has touched is the same one, by identity, in each later state of the object, and
+    what was made of it serves on. Without that each mutation of one of n templates would cost n.
     """
 
-    obj: Any = None
-    defaulted: dict[tuple[Path, bool], dict[str, Any]] = field(default_factory=dict)
+    targets_of: Any = None
+    templates: tuple[Target, ...] = ()
+    defaulted: dict[tuple[Path, bool], tuple[Any, dict[str, Any]]] = field(default_factory=dict)
+    variables_of: Any = None
     variables: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    templates: Sequence[Target] | None = None
-
-    def of(self, obj: Mapping[str, Any]) -> ObjectCache:
-        """The cache of this object."""
-        if obj is not self.obj:
-            self.obj = obj
-            self.defaulted.clear()
-            self.variables.clear()
-            self.templates = None
-        return self
 
 
 @dataclass(slots=True)
@@ -85,6 +80,9 @@ class PolicyPass:
     budget: CostBudget
     conditions_budget: CostBudget
     cache: ObjectCache = field(default_factory=ObjectCache)
+    conditions: KnownConditions = field(default_factory=KnownConditions)
+    meant: dict[tuple[int, bool], bool] = field(default_factory=dict)
+    """By the identity of a match, which the policies keep, and whether a template is asked about."""
 
     @classmethod
     def begin(cls, policies: PolicySet, request: AdmissionRequest, inputs: PolicyInputs) -> PolicyPass:
@@ -97,14 +95,24 @@ class PolicyPass:
         """Where a policy runs on this object, if it matches it at all."""
         targets = [own_target(self.request, obj)]
         if policy.on_templates:
-            targets += self._templates(obj)
-        return [target for target in targets if policy.match.matches(target.matched, target.obj)]
+            targets += (target for target in self._templates(obj) if target.raw is not None)
+        return [target for target in targets if self._matches(policy.match, target)]
 
-    def _templates(self, obj: Mapping[str, Any] | None) -> Sequence[Target]:
-        cache = self.cache.of(obj or {})
-        if cache.templates is None:
+    def _templates(self, obj: Mapping[str, Any] | None) -> tuple[Target, ...]:
+        cache = self.cache
+        if cache.targets_of is None:
             cache.templates = tuple(template_targets(self.request, obj, self.inputs))
+        elif cache.targets_of is not obj:
+            cache.templates = tuple(target.on(obj) for target in cache.templates)
+        cache.targets_of = obj
         return cache.templates
+
+    def _matches(self, match: MatchResources, target: Target, *, empty_rules_match: bool = False) -> bool:
+        """Whether a policy or a binding is for a target. Its rules see the same in all templates."""
+        key = id(match), bool(target.path)
+        if key not in self.meant:
+            self.meant[key] = match.concerns(target.matched, empty_rules_match=empty_rules_match)
+        return self.meant[key] and match.selects(target.matched, target.obj)
 
     def runs(self, policy: Policy, binding: PolicyBinding, target: Target) -> Iterator[PolicyRun | Failure]:
         """A run for each parameter object of a binding that matches the target.
@@ -113,7 +121,7 @@ class PolicyPass:
         runs all the same, with `params` null, on the defaults that its expressions have: a folder that is
         given alone with `-p` would do nothing otherwise, and say nothing of it.
         """
-        if not binding.match.matches(target.matched, target.obj, empty_rules_match=True):
+        if not self._matches(binding.match, target, empty_rules_match=True):
             return
         if policy.param_kind is None or binding.param_ref is None:
             yield PolicyRun(policy, binding, None)
@@ -153,28 +161,30 @@ class PolicyPass:
 
         `template`: a template keeps limits without requests (`defaults.defaulted`).
         """
-        cache, key = self.cache.of(target.whole).defaulted, (target.path, template)
-        if key not in cache:
-            cache[key] = defaulted(target.obj or {}, template=template)
-        return cache[key]
+        key, shown = (target.path, template), target.obj or {}
+        known = self.cache.defaulted.get(key)
+        if known is None or known[0] is not shown:
+            known = self.cache.defaulted[key] = shown, defaulted(shown, template=template)
+        return known[1]
 
-    def _variables(self, whole: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
-        cache = self.cache.of(whole).variables
-        if pod_set not in cache:
-            cache[pod_set] = self.inputs.variables(whole, pod_set)
-        return cache[pod_set]
+    def _variables(self, whole: Mapping[str, Any] | None, pod_set: str) -> Mapping[str, Any]:
+        cache = self.cache
+        if cache.variables_of is not whole:
+            cache.variables_of = whole
+            cache.variables.clear()
+        if pod_set not in cache.variables:
+            cache.variables[pod_set] = self.inputs.variables(whole or {}, pod_set)
+        return cache.variables[pod_set]
 
-    def activation(self, run: PolicyRun, target: Target, obj: Mapping[str, Any] | None) -> Activation:
-        """The names that an expression may read about `obj`, which stands for the target as it is now."""
+    def activation(
+        self, run: PolicyRun, target: Target, whole: Mapping[str, Any] | None, obj: Mapping[str, Any] | None
+    ) -> Activation:
+        """The names that an expression may read about `obj`, which stands for the target as it is now.
+
+        `gang`, `plan` and `cluster` are those of `whole`.
+        """
         return Activation(
-            policy=run.policy,
-            request=target.request,
-            bayplan_variables=partial(self._variables, target.whole, target.pod_set),
-            authorizer=self.inputs.authorizer,
-            budget=self.budget,
-            obj=obj,
-            old=target.old,
-            params=run.params,
+            run.policy, target, whole, self._variables, self.inputs.authorizer, self.budget, obj, run.params
         )
 
     def conditions_hold(self, run: PolicyRun, activation: Activation) -> Failure | bool:
@@ -183,7 +193,7 @@ class PolicyPass:
         for condition in run.policy.conditions:
             expression = condition.expression
             try:
-                if activation.evaluate(expression, self.conditions_budget) is not True:
+                if self.conditions.evaluate(expression, activation, self.conditions_budget) is not True:
                     return False
             except CelError as reason:
                 error = error or failure_of(run, expression, reason)

@@ -24,46 +24,45 @@ PODS = GroupVersionResource("", "v1", "pods")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a policy sees as `object`; `path` is a template's in `whole`, `()` for the object itself.
+    """What a policy sees as `object`; `path` is a template's in the whole object, `()` for the object itself.
 
-    `matched`: the request as rules and selectors match it: a template is always a pod to be created.
-    `inlined`: where the template is none of Kubernetes' form (a clique of Grove's), how to show and write it.
+    `raw` is what stands there, `obj` what is shown of it. `matched`: the request as rules and selectors match
+    it: a template is always a pod to be created. `inlined`: where the template is none of Kubernetes' form (a
+    clique of Grove's), how to show and write it.
     """
 
     request: AdmissionRequest
     matched: AdmissionRequest
     path: Path
     pod_set: str
-    whole: Mapping[str, Any]
+    raw: Mapping[str, Any] | None
     obj: Mapping[str, Any] | None
     old: Mapping[str, Any] | None
     inlined: Template | None = None
 
-    def on(self, whole: Mapping[str, Any]) -> Target:
-        """The same target in the object as it is now."""
-        if whole is self.whole:
+    def on(self, whole: Mapping[str, Any] | None) -> Target:
+        """The same target in the object as it is now; just this one where nothing of it has changed."""
+        raw = _mapping_at(whole, self.path) if self.path else whole
+        if raw is self.raw:
             return self
-        obj: Mapping[str, Any] = whole
-        if self.inlined is not None:
-            obj = pod_of(self.inlined, whole)
-        elif self.path:
-            obj = as_pod(_mapping_at(whole, self.path) or {}, self.request.namespace)
-        return replace(self, whole=whole, obj=obj)
+        if whole is None or raw is None or not self.path:
+            return replace(self, raw=raw, obj=raw)
+        shown = pod_of(self.inlined, whole) if self.inlined else as_pod(raw, self.request.namespace)
+        return replace(self, raw=raw, obj=shown)
 
-    def write_back(self, changed: Mapping[str, Any]) -> Mapping[str, Any]:
+    def write_back(self, whole: Mapping[str, Any], changed: Mapping[str, Any]) -> Mapping[str, Any]:
         """The whole object with what a policy made of the target."""
         if not self.path:
             return changed
         if self.inlined is not None:
-            return write_pod(self.whole, self.inlined, changed)
-        template = _as_template(changed, _mapping_at(self.whole, self.path) or {})
-        whole: Mapping[str, Any] = replaced(self.whole, self.path, template)
-        return whole
+            return write_pod(whole, self.inlined, changed)
+        written: Mapping[str, Any] = replaced(whole, self.path, _as_template(changed, self.raw or {}))
+        return written
 
 
 def own_target(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> Target:
     """The object itself."""
-    return Target(request, request, (), "", obj or {}, obj, request.old_object)
+    return Target(request, request, (), "", obj, obj, request.old_object)
 
 
 def template_targets(
@@ -81,12 +80,13 @@ def template_targets(
         template = _mapping_at(obj, path) if path else None
         if template is not None:
             old = _mapping_at(request.old_object, path) if request.old_object else None
-            yield _template_target(request, path, pod_set, obj, template, old)
+            yield _template_target(request, path, pod_set, template, old)
     for inlined in inputs.inlined(obj):
         pod = pod_of(inlined, obj)
         pod_request = _pod_request(request, pod)
+        raw = _mapping_at(obj, inlined.path)
         yield Target(
-            pod_request, _created(pod_request), inlined.path, inlined.pod_set, obj, pod, None, inlined
+            pod_request, _created(pod_request), inlined.path, inlined.pod_set, raw, pod, None, inlined
         )
 
 
@@ -94,14 +94,13 @@ def _template_target(
     request: AdmissionRequest,
     path: Path,
     pod_set: str,
-    whole: Mapping[str, Any],
     template: Mapping[str, Any],
     old: Mapping[str, Any] | None,
 ) -> Target:
     pod = as_pod(template, request.namespace)
     old_pod = as_pod(old, request.namespace) if old is not None else None
     pod_request = _pod_request(request, pod, old_pod)
-    return Target(pod_request, _created(pod_request), path, pod_set, whole, pod, old_pod)
+    return Target(pod_request, _created(pod_request), path, pod_set, template, pod, old_pod)
 
 
 def _created(request: AdmissionRequest) -> AdmissionRequest:

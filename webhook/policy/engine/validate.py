@@ -174,13 +174,18 @@ class _Collected:
                     if isinstance(run, Failure):
                         self._fail(run, binding)
                     else:
-                        self._validate(policy_pass, policy, run, target)
+                        self._validate(policy_pass, policy, run, target, obj)
 
     def _validate(
-        self, policy_pass: PolicyPass, policy: ValidatingPolicy, run: PolicyRun, target: Target
+        self,
+        policy_pass: PolicyPass,
+        policy: ValidatingPolicy,
+        run: PolicyRun,
+        target: Target,
+        whole: Mapping[str, Any] | None,
     ) -> None:
         shown_object = None if target.obj is None else policy_pass.defaulted(target, template=False)
-        activation = policy_pass.activation(run, target, shown_object)
+        activation = policy_pass.activation(run, target, whole, shown_object)
         holds = policy_pass.conditions_hold(run, activation)
         if isinstance(holds, Failure):
             self._fail(holds, run.binding)

@@ -11,7 +11,7 @@ from webhook.cel import CelError, Declarations, Function, Origin, Program
 from webhook.cel import compile as compile_cel
 from webhook.cel.values.schema import ANY, SchemaNode
 from webhook.jsontools.path import dotted
-from webhook.policy.engine.model import BAYPLAN_VARIABLES, Expression, NamedExpression
+from webhook.policy.engine.model import BAYPLAN_VARIABLES, Expression, NamedExpression, Reads
 from webhook.policy.loading.errors import Problem
 from webhook.policy.loading.fields import Fields
 
@@ -61,7 +61,8 @@ class ExpressionCompiler:
         known = program.result_type
         if gives and known not in ("", "dyn") and not known.startswith(gives):
             fields.wrong(f"must give {gives}, gives {known}", name)
-        return Expression(self.policy, dotted((*fields.path, name)), program)
+        label = dotted((*fields.path, name))
+        return Expression(self.policy, label, program, self.ours, Reads.of(program))
 
     def _compiled(self, fields: Fields, name: str, text: str, declared: Declarations) -> Program | Problem:
         """The program, or what is wrong with the text among these declarations."""

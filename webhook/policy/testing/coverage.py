@@ -26,6 +26,11 @@ class Watched(Expression):
 
     tell: Callable[[Key], None]
 
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """Its own: it is to be reached, not another policy's expression of the same text."""
+        return self.policy, self.label
+
     def evaluate(self, bindings: Mapping[str, Any], budget: CostBudget) -> Any:
         """The value; the evaluation is told first, so that one that fails counts as reached."""
         self.tell((self.policy, self.label))
@@ -55,7 +60,8 @@ def watch(policies: PolicySet, tell: Callable[[Key], None]) -> PolicySet:
 
 
 def _watched(expression: Expression, tell: Callable[[Key], None]) -> Watched:
-    return Watched(expression.policy, expression.label, expression.program, tell)
+    policy, label, program = expression.policy, expression.label, expression.program
+    return Watched(policy, label, program, expression.ours, expression.reads, tell)
 
 
 def _named(rows: tuple[NamedExpression, ...], tell: Callable[[Key], None]) -> tuple[NamedExpression, ...]:

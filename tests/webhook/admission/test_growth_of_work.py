@@ -1,0 +1,115 @@
+"""The work of a decision grows with the object as the object does: counted in calls, not in time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import racks
+from webhook.admission.context import RequestContext
+from webhook.admission.decision import Decision, decide
+from webhook.admission.environment import Environment
+from webhook.admission.evaluation import Evaluation
+from webhook.policy.engine.mutate import run_mutating
+from webhook.policy.loading.files import load_paths
+from webhook.wire.request import from_object
+from webhook.workloads.read_templates import ReadTemplates
+
+ROOT = Path(__file__).parents[3]
+POLICIES = load_paths([str(ROOT / "policies")])
+SNAPSHOT = racks(4, 6)
+ENVIRONMENT = Environment().beside(POLICIES)
+
+
+def job_set(pod_sets: int) -> dict[str, Any]:
+    """A JobSet of so many PodSets of one GPU pod each, every template unlike the others."""
+    jobs = [
+        {
+            "name": f"w{index}",
+            "template": {
+                "spec": {
+                    "parallelism": 1,
+                    "completions": 1,
+                    "completionMode": "Indexed",
+                    "template": {
+                        "spec": {
+                            "restartPolicy": "Never",
+                            "containers": [
+                                {
+                                    "name": "main",
+                                    "image": f"trainer:{index}",
+                                    "resources": {"limits": {"nvidia.com/gpu": 1}},
+                                }
+                            ],
+                        }
+                    },
+                }
+            },
+        }
+        for index in range(pod_sets)
+    ]
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "many", "namespace": "research"},
+        "spec": {"replicatedJobs": jobs},
+    }
+
+
+def decided(pod_sets: int) -> Decision:
+    return decide(from_object(job_set(pod_sets)), POLICIES, SNAPSHOT, "mutate", ENVIRONMENT)
+
+
+def calls(work: Callable[[], object]) -> int:
+    """Calls of Python functions, and of those that are written in C, while `work` runs."""
+    counted = 0
+
+    def count(frame: object, event: str, arg: object) -> None:
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return counted
+
+
+def test_the_work_of_a_decision_grows_linearly_with_its_pod_sets() -> None:
+    """Twice as many PodSets cost at most a fifth more than twice as much, from 50 to 400."""
+    decided(2)  # what is worked out once for a cluster is not the object's
+    work = {size: calls(lambda size=size: decided(size)) for size in (50, 100, 200, 400)}  # type: ignore[misc]
+    growth = {size: work[2 * size] / work[size] for size in (50, 100, 200)}
+    assert max(growth.values()) < 2.4, (work, growth)
+
+
+@pytest.mark.parametrize("pod_sets", [5, 20])
+def test_a_template_is_read_once_for_each_time_that_a_policy_changed_it(
+    pod_sets: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Policies change each template a few times; the others are not read again for that."""
+    reads: list[ReadTemplates] = []
+    begin = ReadTemplates.__init__
+
+    def noted(self: ReadTemplates) -> None:
+        begin(self)
+        reads.append(self)
+
+    monkeypatch.setattr(ReadTemplates, "__init__", noted)
+    obj = job_set(pod_sets)
+    context = RequestContext.of(from_object(obj), POLICIES, SNAPSHOT, ENVIRONMENT)
+    mutated = run_mutating(POLICIES, context.request, obj, Evaluation(context, obj))
+    changed = sum(len({place(row) for row in effect.patch}) for effect in mutated.effects)
+    assert mutated.effects
+    assert max(read.reads for read in reads) <= pod_sets + changed
+
+
+def place(operation: Any) -> str:
+    """The replicated job that an operation is about; the object itself for any other."""
+    steps = str(operation["path"]).split("/")
+    return "/".join(steps[:4]) if steps[1:3] == ["spec", "replicatedJobs"] else ""

@@ -1,0 +1,49 @@
+"""The templates that were read of an object, so that only those are read again that have changed since.
+
+Policies make one object after another of the one that came, and each is read: all that no policy touched is
+shared between them, and is told by identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from webhook.jsontools.path import Path
+from webhook.workloads.gangs import PodSetRequest, pod_set_request
+from webhook.workloads.layouts import PodSetTemplate
+
+
+@dataclass(slots=True)
+class ReadTemplates:
+    """The PodSets of one object by place, name and count, as they were read last. `reads` counts readings."""
+
+    known: dict[tuple[Path, str, int], tuple[tuple[object, ...], tuple[object, ...], PodSetRequest]] = field(
+        default_factory=dict
+    )
+    reads: int = 0
+
+    def pod_set_request(
+        self, member: PodSetTemplate, own: bool, given: Mapping[str, str], name: str
+    ) -> PodSetRequest:
+        """The member as `gangs.pod_set_request` reads it. Raises as that does."""
+        key = member.template.path, member.pod_set, member.count
+        metadata = member.metadata.map()
+        parts = (
+            metadata.get("labels"),
+            metadata.get("annotations"),
+            member.spec.value,
+            member.volumes.value,
+            *(annotated.value for annotated in member.annotated),
+        )
+        facts = own, given, name, member.most, member.first, member.template.root
+        known = self.known.get(key)
+        if (
+            known is None
+            or known[1] != facts
+            or len(known[0]) != len(parts)
+            or any(a is not b for a, b in zip(known[0], parts, strict=True))
+        ):
+            self.reads += 1
+            known = self.known[key] = parts, facts, pod_set_request(member, own, given, name)
+        return known[2]
