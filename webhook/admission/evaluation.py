@@ -14,6 +14,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
 from planner.model.schedulers import KUEUE
 from planner.node.node_groups import NodeGroup
+from webhook.admission.bounds import check_bounds
 from webhook.admission.context import RequestContext
 from webhook.admission.fewer_replicas import fewer_replicas
 from webhook.admission.plan_step import PlanStep
@@ -60,7 +61,8 @@ class Evaluation:
 
     `obj` is the object of the request, or that with the templates which it had before; `original` its
     workload, `mendable` what may change of its templates; `plan` what `make_plan` made last, None where
-    nothing is planned. Raises `InputError` where the object is malformed.
+    nothing is planned. Raises `InputError` where the object is malformed, or asks for more than `bounds`
+    allow.
     """
 
     def __init__(self, context: RequestContext, obj: Json) -> None:
@@ -74,6 +76,9 @@ class Evaluation:
         self.plan: WorkloadPlan | None = None
         self.original = self.workload(obj)
         self.mendable = mendable(context.request, obj, self.original)
+        asks_anew = context.request.operation == "CREATE" or self.mendable.changed
+        if asks_anew and context.snapshot is not None and wants_plan(self.original):
+            check_bounds(self.original)
 
     @property
     def _snapshot(self) -> Snapshot | None:
