@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 from planner.model.errors import ReportedError
@@ -17,6 +18,9 @@ COMMANDS: Mapping[str, str] = {
     "mutate": "each object as the webhook would leave it",
     "report": "what would happen to these manifests, for people and for CI",
     "topology": "propose a Topology from node labels, or draw it",
+    "queue": "who waits for a place in a cluster, and for what",
+    "why": "where a workload of a cluster is, or what it waits for",
+    "top": "racks with free and used GPUs, and who is in them",
     "simulate": "what a month would look like under several ways to place gangs",
     "test": "run the policies' own cases",
     "policies": "list, show or check policies",
@@ -33,6 +37,7 @@ EPILOG = """examples:
   bayplan plan -c cluster/ -f job.yaml            where would this gang go, and why there?
   bayplan mutate -c cluster/ -f job.yaml -o diff  what would the webhook write into it?
   bayplan report -c cluster/ -f manifests/        what would happen to all of these?
+  bayplan why research/Job/train                  what does this job of my cluster wait for?
   bayplan demo                                    see the whole way of a request, on this machine
 """
 
@@ -45,6 +50,7 @@ def parser(called: str = "") -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    top.add_argument("--version", action="version", version=f"bayplan {metadata.version('bayplan')}")
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, line in COMMANDS.items():
         if name == called:  # the libraries of the others would cost start-up time

@@ -15,11 +15,15 @@ import orjson
 import yaml
 from rich.text import Text
 
+from planner.ledger.ledger import Ledger
 from planner.ledger.sqlite import SqliteLedger
 from planner.manifests.reservation import reservation_manifest
 from planner.model.errors import InputError, Where
 from planner.model.reservation import Reservation
 from webhook.cli.parsers import Subparsers, subcommand, verb
+from webhook.kube.api.client import ApiError, connect
+from webhook.kube.ledger.commits import RESERVATIONS
+from webhook.kube.ledger.ledger import KubeLedger
 from webhook.report import terminal
 
 LEDGER_VARIABLE = "BAYPLAN_LEDGER"
@@ -29,8 +33,10 @@ EPILOG = """examples:
   bayplan reservations list
   bayplan reservations show default/Job/train -o json
   bayplan reservations release default/Job/train --ledger /data/bayplan.db
+  bayplan reservations list --kubeconfig admin.conf
 
-The ledger is --ledger, else $BAYPLAN_LEDGER, else bayplan/bayplan.db in $XDG_STATE_HOME (~/.local/state).
+With --kubeconfig the ledger is that of the cluster; else it is --ledger, else $BAYPLAN_LEDGER, else
+bayplan/bayplan.db in $XDG_STATE_HOME (~/.local/state).
 
 exit status: 0 done, 1 no such reservation or the ledger cannot be reached, 2 bad input or usage
 """
@@ -60,6 +66,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the verb says. Raises `InputError` for a file that is not there, `LedgerUnavailable`."""
+    if args.kubeconfig is not None:
+        return asyncio.run(_in_cluster(args))
     path: Path = args.ledger or default_ledger()
     if not path.exists():
         if args.ledger is not None:
@@ -85,28 +93,56 @@ def default_ledger() -> Path:
 
 def _verb(verbs: Subparsers, name: str, text: str) -> argparse.ArgumentParser:
     parser = verb(verbs, name, text, EPILOG)
-    parser.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger's file (default: see below)")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger's file (default: see below)")
+    source.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        nargs="?",
+        const="",
+        help="the ledger of a cluster; without FILE that of $KUBECONFIG, else ~/.kube/config",
+    )
     parser.set_defaults(run=run)
     return parser
+
+
+async def _in_cluster(args: argparse.Namespace) -> int:
+    api = await connect(args.kubeconfig or None)
+    ledger = KubeLedger(api)
+    try:
+        await api.get(RESERVATIONS, limit="1")  # tells at once what is wrong with address or credentials
+        await ledger.start()
+        await ledger.reflector.synced.wait()
+        return await _act(args, ledger)
+    except ApiError as error:
+        raise InputError(f"cannot be read: {error}", Where(args.kubeconfig or api.host)) from None
+    finally:
+        await ledger.close()
+        await api.close()
 
 
 async def _run(args: argparse.Namespace, path: Path) -> int:
     ledger = SqliteLedger(path)
     try:
-        live = (await ledger.book(time.time())).reservations
-        if args.verb == "list":
-            return _print(args, live)
-        chosen, missing = _choose(live, args.names)
-        for name in missing:
-            _note(f"{name} holds nothing; `bayplan reservations list` shows who does")
-        if args.verb == "show":
-            return max(_print(args, chosen), 1 if missing else 0)
-        for reservation in chosen:
-            await ledger.release(reservation.id)
-            sys.stdout.write(f"released {_holding(reservation)}, held by {reservation.gang}\n")
-        return 1 if missing else 0
+        return await _act(args, ledger)
     finally:
         await ledger.close()
+
+
+async def _act(args: argparse.Namespace, ledger: Ledger) -> int:
+    """Do what the verb says with an open ledger."""
+    live = (await ledger.book(time.time())).reservations
+    if args.verb == "list":
+        return _print(args, live)
+    chosen, missing = _choose(live, args.names)
+    for name in missing:
+        _note(f"{name} holds nothing; `bayplan reservations list` shows who does")
+    if args.verb == "show":
+        return max(_print(args, chosen), 1 if missing else 0)
+    for reservation in chosen:
+        await ledger.release(reservation.id)
+        sys.stdout.write(f"released {_holding(reservation)}, held by {reservation.gang}\n")
+    return 1 if missing else 0
 
 
 def _choose(live: Sequence[Reservation], names: Sequence[str]) -> tuple[tuple[Reservation, ...], list[str]]:

@@ -5,6 +5,7 @@
 - `controller`: what keeps reservations, gates and taints true to the cluster
 - `certificates`: CA and serving certificate, shared by all replicas
 - `runtime`: all that one replica keeps open; `doctor`: the checks of `bayplan doctor`
+- `running`, `standing`: a cluster looked at from outside: its workloads; who holds a place, and who waits
 
 Begin with `runtime`.
 """

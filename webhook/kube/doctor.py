@@ -23,6 +23,7 @@ from planner.model.labels import RESERVED_TAINT
 from planner.model.resources import GPU
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.api.reflector import served_path
+from webhook.kube.controller.leader import LEASE, lease_path
 from webhook.kube.ledger.commits import RESERVATIONS
 from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch
@@ -216,8 +217,7 @@ async def _replicas(patient: Patient) -> list[CheckFinding]:
 
 
 async def _leader(patient: Patient) -> list[CheckFinding]:
-    folder = f"/apis/coordination.k8s.io/v1/namespaces/{patient.namespace}/leases"
-    lease = await _get(patient, f"{folder}/bayplan-controller")
+    lease = await _get(patient, lease_path(patient.namespace))
     spec = (lease or {}).get("spec") or {}
     renewed = spec.get("renewTime")
     age = (
@@ -257,7 +257,7 @@ def needed_rights(namespace: str) -> list[dict[str, str]]:
     rows.append((GROUP, RESOURCE, "create"))
     found = [{"group": group, "resource": resource, "verb": verb} for group, resource, verb in rows]
     lease = {"group": "coordination.k8s.io", "resource": "leases", "namespace": namespace}
-    named = [{**lease, "verb": verb, "name": "bayplan-controller"} for verb in ("get", "update")]
+    named = [{**lease, "verb": verb, "name": LEASE} for verb in ("get", "update")]
     report = {"group": GROUP, "resource": RESOURCE, "name": "bayplan"}
     named += [{**report, "verb": verb} for verb in ("get", "list", "update")]
     return [*found, {**lease, "verb": "create"}, *named]

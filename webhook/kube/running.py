@@ -124,7 +124,7 @@ async def running_cluster(
 async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace: str) -> RunningCluster:
     await side.api.get("/api/v1/nodes", limit="1")  # tells at once what is wrong with address or credentials
     side.follow(policies)
-    unread = [reflector.path for reflector in await _done_without(side)]
+    unread = [reflector.path for reflector in await done_without(side)]
     reading = _Reading(side.api, namespace)
     objects = tuple([one async for one in reading.objects()])
     snapshot = side.snapshot()
@@ -136,8 +136,8 @@ async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace
     return RunningCluster(snapshot.with_book(book), environment, objects, tuple(unread))
 
 
-async def _done_without(side: ClusterRuntime) -> list[Reflector]:
-    """Wait until all was read once. What may not be read is done without, and given.
+async def done_without(side: ClusterRuntime) -> list[Reflector]:
+    """Wait until all was read once; what the user may not read is done without, and given.
 
     Raises `InputError` where the rest does not come.
     """

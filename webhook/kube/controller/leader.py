@@ -32,7 +32,20 @@ PAUSE = 2.0
 """Seconds between two looks."""
 
 
+LEASE = "bayplan-controller"
+"""The name of the Lease."""
+
+
 log = logging.getLogger("bayplan")
+
+
+def lease_path(namespace: str, name: str = LEASE) -> str:
+    """Where the Lease is; `namespace` is that of the installation."""
+    return f"{_leases(namespace)}/{name}"
+
+
+def _leases(namespace: str) -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
 
 def identity() -> str:
@@ -47,7 +60,7 @@ class Leader:
     api: Api
     namespace: str
     work: Callable[[], Awaitable[None]]
-    name: str = "bayplan-controller"
+    name: str = LEASE
     me: str = field(default_factory=identity)
     leads: bool = False
     problem: str = ""
@@ -139,8 +152,8 @@ class Leader:
 
     @property
     def _folder(self) -> str:
-        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+        return _leases(self.namespace)
 
     @property
     def _path(self) -> str:
-        return f"{self._folder}/{self.name}"
+        return lease_path(self.namespace, self.name)

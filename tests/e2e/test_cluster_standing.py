@@ -1,0 +1,103 @@
+"""`bayplan queue`, `why`, `top` and `reservations` on a real control plane, and as a plugin of kubectl."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.hook import BAYPLAN
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import Replicas, job
+from tests.e2e.serving import replicas_of
+from tests.e2e.stage import Cluster
+
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+PODS = "/api/v1/namespaces/research/pods"
+HELD, WAITS = "research/Job/holds", "research/Job/waits"
+
+
+@pytest.fixture(scope="module")
+def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """One rack of two nodes: one Job holds it, another waits for it."""
+    with replicas_of(cluster, tmp_path_factory.mktemp("standing"), 1, 2, count=1) as replicas:
+        cluster.api.create(JOBS, job("holds", 2))
+        wait_until(lambda: running(cluster, "holds") == 2, "the first to run", 60)
+        cluster.api.create(JOBS, job("waits", 2))
+        wait_until(lambda: len(cluster.api.items(PODS)) == 4, "the pods of both", 60)
+        yield replicas
+        for name in ("holds", "waits"):
+            cluster.api.delete(f"{JOBS}/{name}")
+        wait_until(lambda: not cluster.api.items(PODS), "the pods to go", 60)
+
+
+def running(cluster: Cluster, name: str) -> int:
+    """How many of a Job's pods run."""
+    pods = cluster.api.items(PODS, labelSelector=f"job-name={name}")
+    return sum(pod["status"].get("phase") == "Running" for pod in pods)
+
+
+def bayplan(cluster: Cluster, *words: str) -> tuple[int, str]:
+    """Exit status and output of a command on the cluster."""
+    command = [BAYPLAN, *words, "--kubeconfig", str(cluster.kubectl.kubeconfig)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+@pytest.mark.usefixtures("serving")
+def test_the_queue_shows_who_waits_and_for_what(cluster: Cluster) -> None:
+    """As a table and as JSON; by namespace too."""
+    status, out = bayplan(cluster, "queue")
+    assert status == 0
+    assert WAITS in out
+    assert HELD not in out.splitlines()[1].split()[1]
+    _, shown = bayplan(cluster, "queue", "-o", "json")
+    (entry,) = json.loads(shown)["items"]
+    assert (entry["name"], entry["position"], entry["pods"]["gated"], entry["gpus"]) == (WAITS, 1, 2, 16)
+    assert entry["reason"]
+    assert bayplan(cluster, "queue", "-n", "other") == (0, "nobody waits in other\n")
+
+
+@pytest.mark.usefixtures("serving")
+def test_why_tells_where_a_gang_is_or_what_it_waits_for(cluster: Cluster) -> None:
+    """Exit status 0 for one that has its place, 1 for one that waits or that nobody knows."""
+    status, out = bayplan(cluster, "why", HELD)
+    assert (status, "2 of 2 pods are on nodes" in out) == (0, True), out
+    status, out = bayplan(cluster, "why", WAITS)
+    assert (status, f"{WAITS} waits: 1 of 1 in the queue" in out) == (1, True), out
+    assert f"reserved by {HELD}" in out
+    assert bayplan(cluster, "why", "research/Job/none") == (
+        1,
+        "research/Job/none: there is no such object, or it has ended\n",
+    )
+
+
+@pytest.mark.usefixtures("serving")
+def test_top_shows_the_racks_with_their_gpus_and_gangs(cluster: Cluster) -> None:
+    """The one rack is full, of the gang that holds it."""
+    _, shown = bayplan(cluster, "top", "-o", "json")
+    (rack,) = json.loads(shown)["items"]
+    assert (rack["gpus"], rack["holders"]) == ({"total": 16, "free": 0}, [HELD])
+    assert HELD in bayplan(cluster, "top")[1]
+
+
+@pytest.mark.usefixtures("serving")
+def test_the_ledger_of_the_cluster_is_listed(cluster: Cluster) -> None:
+    """The same command as for a ledger on disk."""
+    status, out = bayplan(cluster, "reservations", "list", "-o", "json")
+    assert (status, [item["spec"]["gang"] for item in json.loads(out)["items"]]) == (0, [HELD])
+
+
+@pytest.mark.usefixtures("serving")
+def test_kubectl_finds_bayplan_as_a_plugin(cluster: Cluster) -> None:
+    """By the entry point that the wheel installs, on the PATH."""
+    paths = {"PATH": f"{Path(BAYPLAN).parent}:/usr/bin:/bin", "KUBECONFIG": str(cluster.kubectl.kubeconfig)}
+    environment = {**os.environ, **paths}
+    command = [cluster.kubectl.program, "bayplan", "queue", "-o", "name"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{WAITS}\n"), done.stderr

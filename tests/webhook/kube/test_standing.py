@@ -1,0 +1,82 @@
+"""Who holds a place and who waits, as it is told from outside: the same as the controller decides.
+
+Two racks of two nodes with eight GPUs each, and Jobs of two whole nodes in one rack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.model.pod import BoundPod
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import reservation_id
+from tests.builders import amounts, gang, of_class, racks, with_classes
+from tests.webhook.kube.worlds import booked, pod, work, world
+from webhook.kube.standing import GangStanding, standings
+
+
+def job(name: str) -> PodGroup:
+    """A gang of two whole nodes in one rack."""
+    return gang(2, name=f"default/Job/{name}", required="rack")
+
+
+def told(gangs: tuple[GangStanding, ...]) -> list[tuple[str, str, int]]:
+    """Name, state and position of each."""
+    return [(gang.name.split("/")[2], gang.state, gang.position) for gang in gangs]
+
+
+def test_a_gang_whose_pods_are_on_nodes_runs() -> None:
+    """Its pods name its reservation."""
+    snapshot = booked(racks(2, 2), job("a"))
+    name = reservation_id("default/Job/a")
+    pods = tuple(
+        BoundPod(f"default/a-{part.node}", part.node, amounts(gpu=8), reservation=name)
+        for part in snapshot.reservations[0].assignments
+    )
+    (running,) = standings(world(replace(snapshot, pods=pods), works=(work(job("a")),)))
+    assert (running.state, running.bound, running.pods, running.gpus) == ("running", 2, 2, 16)
+
+
+def test_a_gang_with_a_place_whose_pods_are_still_to_be_bound_starts() -> None:
+    """Those at the gate are counted."""
+    snapshot = booked(racks(2, 2), job("a"))
+    (starting,) = standings(world(snapshot, works=(work(job("a")),), pods=(pod("a-0", "a"),)))
+    assert (starting.state, starting.bound, starting.gated) == ("starting", 0, 1)
+
+
+def test_those_that_wait_come_by_priority_then_age() -> None:
+    """Each with what it waits for; both racks are held."""
+    snapshot = with_classes(booked(racks(2, 2), job("a"), job("b")), urgent=100)
+    works = (
+        work(job("a")),
+        work(job("b")),
+        work(job("young"), queued=True, created=20.0),
+        work(job("old"), queued=True, created=10.0),
+        work(of_class(job("urgent"), "urgent"), queued=True, created=30.0),
+    )
+    gangs = standings(world(snapshot, works=works))
+    assert told(gangs) == [
+        ("a", "starting", 0),
+        ("b", "starting", 0),
+        ("urgent", "waiting", 1),
+        ("old", "waiting", 2),
+        ("young", "waiting", 3),
+    ]
+    urgent = gangs[2]
+    assert urgent.priority == 100
+    assert urgent.answer is not None
+    assert urgent.answer.decision == "queued"
+    assert urgent.answer.message
+
+
+def test_a_gang_for_which_there_is_room_is_let_in_now() -> None:
+    """It waits no more, and has no position."""
+    snapshot = booked(racks(2, 2), job("a"))
+    gangs = standings(world(snapshot, works=(work(job("a")), work(job("b"), queued=True))))
+    assert told(gangs) == [("a", "starting", 0), ("b", "admitted", 0)]
+
+
+def test_what_its_gang_needs_no_more_is_not_told() -> None:
+    """The controller releases it in the same round."""
+    snapshot = booked(racks(2, 2), job("a"))
+    assert standings(world(snapshot, works=(work(job("a"), finished=True),))) == ()

@@ -1,0 +1,96 @@
+"""`bayplan why`: the state of one workload's gangs in a cluster, and the reason for it."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from rich.console import Console
+
+from webhook.cli.parsers import Subparsers, subcommand
+from webhook.cli.standing_words import add_options, age, holding, look, print_document, to_json
+from webhook.kube.standing import ClusterStanding, GangStanding, Lookout
+from webhook.report import terminal
+
+EPILOG = """examples:
+  bayplan why research/Job/train
+  bayplan why research/JobSet/pretrain --watch
+
+exit status: 0 all of its gangs have a place, 1 one waits or is not known, 2 bad input or usage
+"""
+
+
+AHEAD = 5
+"""Gangs ahead in the queue that are named; `bayplan queue` shows all."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `why`."""
+    parser = subcommand(
+        subparsers,
+        "why",
+        description="Say where a workload's gangs are, or what they wait for.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("name", metavar="NAMESPACE/KIND/NAME")
+    add_options(parser, outputs=("table", "json", "yaml"))
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is known. Raises `InputError` for a cluster that cannot be read, or for what is no name."""
+    return look(args, partial(_show, args))
+
+
+def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookout) -> int:
+    gangs = [gang for gang in seen.gangs if gang.name == args.name or gang.name.startswith(args.name + "/")]
+    waits = not gangs or any(gang.state in ("waiting", "stuck") for gang in gangs)
+    if args.output != "table":
+        print_document(args.output, [to_json(gang) for gang in gangs])
+        return int(waits)
+    out = terminal.console()
+    if not gangs:
+        out.print(f"{args.name}: {lookout.absence(args.name)}")
+    for gang in gangs:
+        _tell(out, gang, seen)
+    return int(waits)
+
+
+def _tell(out: Console, gang: GangStanding, seen: ClusterStanding) -> None:
+    since = f", for {age(gang.created, seen.now)}" if gang.created else ""
+    asked = f"{gang.pods} pods, {gang.gpus} GPUs, priority {gang.priority}"
+    match gang.state:
+        case "waiting":
+            out.print(
+                f"{gang.name} waits: {gang.position} of {len(seen.queue)} in the queue{since} ({asked})"
+            )
+        case "admitted":
+            out.print(f"{gang.name} is let in now ({asked})")
+        case "stuck":
+            out.print(f"{gang.name} lost its place, and has no other now ({asked})")
+        case _:
+            out.print(f"{gang.name} holds {holding(gang)}{since} ({asked})")
+            gated = f", {gang.gated} at the gate" if gang.gated else ""
+            out.print(f"  {gang.bound} of {gang.pods} pods are on nodes{gated}")
+    if gang.answer is not None and gang.state != "admitted":
+        _reasons(out, gang)
+    ahead = [f"{other.name} ({other.gpus} GPUs)" for other in seen.queue if other.position < gang.position]
+    if ahead:
+        more = f" and {len(ahead) - AHEAD} more" if len(ahead) > AHEAD else ""
+        out.print(f"  ahead of it: {', '.join(ahead[:AHEAD])}{more}")
+    if gang.position and not seen.leader:
+        out.print("  no replica leads: nobody is let in until one does (`bayplan doctor` says more)")
+
+
+def _reasons(out: Console, gang: GangStanding) -> None:
+    answer = gang.answer
+    assert answer is not None, "the caller looks"
+    out.print(f"  {answer.reason}: {answer.message}")
+    rows = [
+        (f"  {attempt.level or 'the whole cluster'}", f"{attempt.fits} of {attempt.wanted} pods fit")
+        for attempt in answer.attempts
+    ]
+    if rows:
+        out.print(terminal.table(("  level", "in its best domain now"), rows))
+    for cause, nodes in sorted(answer.obstacles.items(), key=lambda item: -item[1]):
+        out.print(f"  {nodes} node{'' if nodes == 1 else 's'}: {cause}")

@@ -1,0 +1,233 @@
+"""Who holds a place, who waits and what for, in a cluster looked at from outside. Reads only.
+
+The same watches as a replica's, and the same rules as its controller's: what is told here is what the
+controller decides in its next round. Begin with `standing_of`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.cluster.census import gpus_of
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.errors import InputError, Where
+from planner.model.podgroup import PodGroup
+from planner.model.priority import priority_of
+from planner.model.reservation import Reservation
+from webhook.admission.environment import NAMESPACE
+from webhook.kube.api.client import ApiError
+from webhook.kube.controller import reconcile as rules
+from webhook.kube.controller.leader import lease_path
+from webhook.kube.running import done_without
+from webhook.kube.runtime import ClusterRuntime
+from webhook.kube.state.gangs import WATCHED, Gang, gangs_of
+from webhook.policy.engine.model import PolicySet
+from webhook.workloads.annotation_keys import SKIP, namespace_of
+
+State = Literal["running", "starting", "admitted", "waiting", "stuck"]
+"""`running`: all of its pods are on nodes. `starting`: it holds a place, and pods are still to be bound.
+`admitted`: it waits, and the controller finds a place in this round. `waiting`: it is in the queue. `stuck`:
+it lost its place and has no other."""
+
+
+NEWS_SECONDS = 1.0
+"""Between two looks while somebody watches: a burst of changes is one look."""
+
+
+@dataclass(frozen=True, slots=True)
+class GangStanding:
+    """One gang. `created`: seconds since the epoch, 0 where only its reservation is known.
+
+    `position`: its place in the queue from 1, 0 where it is not in it. `bound`: its pods that are on nodes;
+    `gated`: those that wait at Bayplan's gate. `answer`: why it waits, None where it was not planned.
+    """
+
+    name: str
+    state: State
+    group: PodGroup | None = None
+    priority: int = 0
+    created: float = 0.0
+    position: int = 0
+    bound: int = 0
+    gated: int = 0
+    reservation: Reservation | None = None
+    answer: Answer | None = None
+
+    @property
+    def pods(self) -> int:
+        """Those of the gang, as far as it is known."""
+        if self.group is not None:
+            return self.group.size
+        held = self.reservation.assignments if self.reservation is not None else ()
+        return sum(part.count for part in held)
+
+    @property
+    def gpus(self) -> int:
+        """Whole GPUs that the gang asks for, or holds where only its reservation is known."""
+        if self.group is not None:
+            return self.group.gpus
+        held = self.reservation
+        if held is None:
+            return 0
+        per_pod = {pod_set: gpus_of(amounts) for pod_set, amounts in held.requests}
+        return sum(per_pod.get(part.pod_set, 0) * part.count for part in held.assignments)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStanding:
+    """The cluster at one moment. `gangs`: those that hold first, by name, then the queue in its order.
+
+    `snapshot` has the book in it. `leader`: the replica whose controller works, "" for none. `unread`: what
+    the user may not read. `now`: seconds since the epoch.
+    """
+
+    snapshot: Snapshot
+    gangs: tuple[GangStanding, ...]
+    leader: str
+    unread: tuple[str, ...]
+    now: float
+
+    @property
+    def queue(self) -> tuple[GangStanding, ...]:
+        """Those that wait, in order."""
+        return tuple(gang for gang in self.gangs if gang.position)
+
+
+@dataclass(slots=True)
+class Lookout:
+    """A cluster that is watched from outside; `standing` looks, `news` waits until something has changed."""
+
+    runtime: ClusterRuntime
+    namespace: str
+    unread: tuple[str, ...]
+
+    async def standing(self, now: float) -> ClusterStanding:
+        """As of now."""
+        runtime = self.runtime
+        picture = runtime.snapshot()
+        assert picture is not None, "all was read, or is done without"
+        in_force = runtime.environment().beside(PolicySet())
+        runtime.queue.in_force = lambda: in_force.settings
+        snapshot = in_force.settings("").of(picture).with_book(runtime.ledger.watched(now))
+        works, pods = runtime.queue.works(), runtime.queue.unbound()
+        spaces = {namespace_of(name) for name in gangs_of(works, pods)}
+        kinds = frozenset(row.name for row in WATCHED)
+        observed = in_force.observed(spaces)
+        world = rules.World(snapshot, works, pods, kinds, frozenset(), now, observed=observed)
+        gangs = await asyncio.to_thread(standings, world)
+        return ClusterStanding(snapshot, gangs, await self._leader(), self.unread, now)
+
+    async def news(self) -> None:
+        """Wait until something in the cluster has changed."""
+        self.runtime.watch.news.clear()
+        await self.runtime.watch.news.wait()
+        await asyncio.sleep(NEWS_SECONDS)
+
+    def absence(self, name: str) -> str:
+        """Why the workload NAMESPACE/KIND/NAME has no gang that holds or waits.
+
+        Raises `InputError` for a name of another form.
+        """
+        namespace, *rest = name.split("/")
+        if len(rest) != 2 or not all((namespace, *rest)):
+            raise InputError(f"{name!r} is not NAMESPACE/KIND/NAME, as in research/Job/train")
+        runtime = self.runtime
+        around = runtime.environment().beside(PolicySet())
+        if not runtime.knows_namespace(namespace):
+            return f"there is no namespace {namespace}"
+        if runtime.queue.skips(name):
+            return f"it, or what made it, carries {SKIP}: it is not planned"
+        if around.observed([namespace]):
+            return f"namespace {namespace} is not in mode enforce: nothing is held, and nobody waits there"
+        if not runtime.has(name):
+            return "there is no such object, or it has ended"
+        return (
+            "it holds nothing and does not wait: it asks for no GPUs, has ended, or was there before Bayplan"
+        )
+
+    async def _leader(self) -> str:
+        with suppress(ApiError):
+            lease = await self.runtime.api.get(lease_path(self.namespace))
+            return str((lease.get("spec") or {}).get("holderIdentity") or "")
+        return ""
+
+
+@asynccontextmanager
+async def standing_of(kubeconfig: str | None, namespace: str = NAMESPACE) -> AsyncIterator[Lookout]:
+    """The cluster that a kubeconfig names; `namespace` is that of the installation.
+
+    Raises `InputError` where the cluster cannot be reached, or its nodes may not be read.
+    """
+    runtime = await ClusterRuntime.connect(kubeconfig, in_cluster=False, controls=False, namespace=namespace)
+    try:
+        await runtime.api.get("/api/v1/nodes", limit="1")  # tells at once what is wrong with the credentials
+        unread = [reflector.path for reflector in await done_without(runtime)]
+        yield Lookout(runtime, namespace, tuple(dict.fromkeys(unread)))
+    except ApiError as error:
+        raise InputError(f"cannot be read: {error}", Where(kubeconfig or runtime.api.host)) from None
+    finally:
+        await runtime.close()
+
+
+def standings(world: rules.World) -> tuple[GangStanding, ...]:
+    """Every gang that holds, by name, then those that wait in their order, as the controller decides now."""
+    actions = rules.reconcile(world)
+    gangs = gangs_of(world.works, world.pods)
+    bound = Counter(name for pod in world.snapshot.pods for name in pod.reservation.split(",") if name)
+    released = {action.reservation.id for action in actions if isinstance(action, rules.Release)}
+    stuck = {action.gang.name: action.answer for action in actions if isinstance(action, rules.Stuck)}
+    holding = [
+        _holding(world.snapshot, held, gangs.get(held.gang), bound[held.id], stuck)
+        for held in sorted(world.snapshot.reservations, key=lambda held: held.gang)
+        if held.id not in released
+    ]
+    admitted = [
+        _waiting(world.snapshot, action.gang, "admitted", answer=action.answer)
+        for action in actions
+        if isinstance(action, rules.Admit)
+    ]
+    waiting = [
+        _waiting(world.snapshot, action.gang, "waiting", action.position, action.answer)
+        for action in actions
+        if isinstance(action, rules.WaitAction)
+    ]
+    return (*holding, *admitted, *waiting)
+
+
+def _holding(
+    snapshot: Snapshot, held: Reservation, gang: Gang | None, bound: int, stuck: Mapping[str, Answer]
+) -> GangStanding:
+    unbound = len(gang.pods) if gang is not None else 0
+    state: State = "stuck" if held.gang in stuck else "running" if bound and not unbound else "starting"
+    return GangStanding(
+        held.gang,
+        state,
+        gang.group if gang is not None else None,
+        priority_of(snapshot.base.priorities, gang.group) if gang is not None else 0,
+        gang.created if gang is not None else 0.0,
+        bound=bound,
+        gated=sum(pod.gated for pod in gang.pods) if gang is not None else 0,
+        reservation=held,
+        answer=stuck.get(held.gang),
+    )
+
+
+def _waiting(
+    snapshot: Snapshot, gang: Gang, state: State, position: int = 0, answer: Answer | None = None
+) -> GangStanding:
+    return GangStanding(
+        gang.name,
+        state,
+        gang.group,
+        priority_of(snapshot.base.priorities, gang.group),
+        gang.created,
+        position,
+        gated=sum(pod.gated for pod in gang.pods),
+        answer=answer,
+    )
