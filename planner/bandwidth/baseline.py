@@ -87,7 +87,7 @@ def _room(
     if (
         (shape.claim_specs or shape.extended_claims)
         and node.name not in stocks
-        and (stock := snapshot.free_on(node)[2])
+        and (stock := snapshot.usage.free_on(node)[2])
     ):
         stocks[node.name] = stock
     return min(1, max_pods(_free(snapshot, node, used), shape, None, 1, stocks.get(node.name)))

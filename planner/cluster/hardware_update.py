@@ -8,7 +8,7 @@ from dataclasses import replace
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import Claims, ResourceClaim, claim_names
-from planner.devices.node_devices import NodeDevicesByName
+from planner.devices.devices_by_node import DevicesByNode
 
 
 def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
@@ -45,7 +45,7 @@ def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
     known, index = base.index, changed.index
     index.trees, index.wide_trees, index.divided = known.trees, known.wide_trees, known.divided
     if known.node_devices is not None:
-        index.node_devices = NodeDevicesByName(changed.claims, known.node_devices)
+        index.node_devices = DevicesByNode(changed.claims, known.node_devices)
     if known.devices is not None and base.claims.slices == changed.claims.slices:
         index.devices = known.devices.with_claims(changed.claims, changed.node_devices)
 

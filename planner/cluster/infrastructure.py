@@ -16,12 +16,13 @@ from planner.cluster.capacity_cache import CapacityIndex, CapacityPool
 from planner.cluster.occupancy import add
 from planner.cluster.persistent_map import PersistentMap
 from planner.cluster.plan_cache import DerivedSection, DerivedValues, PlanCache
-from planner.cluster.tree import Subtree, TopologyTree, belongs, grow
+from planner.cluster.topology_membership import topologies_of
+from planner.cluster.tree import Subtree, TopologyTree, grow
 from planner.devices.availability import AvailableDevices, unallocated_devices
 from planner.devices.catalog import Devices
 from planner.devices.claims import NO_CLAIMS, Claims
-from planner.devices.node_devices import NodeDevicesByName
-from planner.devices.pools import labelled_devices, offered
+from planner.devices.devices_by_node import DevicesByNode
+from planner.devices.node_offers import labelled_devices, offered
 from planner.model.growth import GrowingPool, NodeGroup
 from planner.model.labels import PASSING_TAINTS
 from planner.model.natural_order import natural
@@ -30,7 +31,7 @@ from planner.model.priority import NO_CLASSES, PriorityClasses
 from planner.model.resources import GPU, PRODUCT_LABEL, Resources
 from planner.model.schedulers import NOTHING_SEEN, SchedulersSeen
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
-from planner.model.topology import HOSTNAME, Link, Topology
+from planner.model.topology import HOSTNAME, Domain, Link, Topology
 from planner.model.volumes import NO_VOLUMES, Volumes
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import empty_numa_state
@@ -59,7 +60,7 @@ class InfrastructureIndex:
     trees: dict[str, TopologyTree] | None = None
     wide_trees: dict[str, TopologyTree] | None = None
     empty: CapacityIndex | None = None
-    node_devices: NodeDevicesByName | None = None
+    node_devices: DevicesByNode | None = None
     devices: Devices | None = None
     divided: bool | None = None
     aligns: bool | None = None
@@ -128,11 +129,21 @@ class Infrastructure:
     def _grow_trees(self) -> dict[str, TopologyTree]:
         members: dict[str, list[Node]] = {topology.name: [] for topology in self.topologies}
         for node in self.nodes.values():
-            for topology in belongs(node, self.topologies):
+            for topology in topologies_of(node, self.topologies):
                 members[topology.name].append(node)
         return {
             topology.name: grow(topology, members[topology.name], self.nodes) for topology in self.topologies
         }
+
+    def domains_of(self, node: str) -> list[tuple[str, Domain]]:
+        """Every domain that a node is in, with its topology."""
+        return [
+            (name, branch.path)
+            for name, tree in self.trees.items()
+            if node in tree.places
+            for branch in tree.way(node)
+            if branch.named and branch.path
+        ]
 
     @property
     def wide_trees(self) -> dict[str, TopologyTree]:
@@ -179,10 +190,10 @@ class Infrastructure:
         return self.index.devices
 
     @property
-    def node_devices(self) -> NodeDevicesByName:
+    def node_devices(self) -> DevicesByNode:
         """The devices of each node that has ResourceSlices."""
         if self.index.node_devices is None:
-            self.index.node_devices = NodeDevicesByName(self.claims)
+            self.index.node_devices = DevicesByNode(self.claims)
         return self.index.node_devices
 
     def unallocated_devices(self, node: Node) -> AvailableDevices | None:
@@ -287,7 +298,7 @@ def _trees_after(
     """The trees after a node has changed; None where they must be rebuilt."""
     if old and new and old.labels == new.labels:
         return {name: tree.over(changed.nodes) for name, tree in trees.items()}
-    topologies = belongs(new, changed.topologies) if new else []
+    topologies = topologies_of(new, changed.topologies) if new else []
     trees_by_name: dict[str, TopologyTree] = {}
     for topology in changed.topologies:
         member = new if topology in topologies else bare(new) if new and wide else None

@@ -15,34 +15,28 @@ from functools import cached_property
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex
 from planner.cluster.infrastructure import AS_TOLD, NO_TOPOLOGY, Infrastructure, ordered
-from planner.cluster.occupancy import Holds, Pods, add, carried, unaccounted
+from planner.cluster.node_usage import NodeUsage
+from planner.cluster.occupancy import Holds, Pods, carried
 from planner.cluster.plan_cache import DerivedValues
 from planner.cluster.tree import Subtree, TopologyTree
-from planner.devices.availability import AvailableDevices
 from planner.devices.claims import NO_CLAIMS, Claims
-from planner.devices.pools import is_claimed, on_node
-from planner.model.claim_spec import PREFIX, is_claim_spec
 from planner.model.growth import GrowingPool, NodeGroup
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.priority import NO_CLASSES, PriorityClasses
 from planner.model.reservation import Book, Reservation
-from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, SHARE_PREFIX, Resources
+from planner.model.resources import Resources
 from planner.model.schedulers import NOTHING_SEEN, SchedulersSeen
 from planner.model.settings import DEFAULTS, Bound, Quota, Settings
-from planner.model.topology import Domain, Link, Topology
+from planner.model.topology import Link, Topology
 from planner.model.volumes import NO_VOLUMES, Volumes
-from planner.node.gpu_sharing import SharedGpus, settled, shared_gpus_of, shares_gpus
+from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
 from planner.node.topology_manager import NumaNode
 
 _ADDED = 50
 """Nodes that are put into new trees in the time in which one is added to trees that are there."""
-
-_SPECIAL_PREFIXES = frozenset({SHARE_PREFIX, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
-"""How the names of parts of GPUs and of claimed devices begin. Few nodes have such in use, so four letters of
-each name settle most nodes without a look at the details."""
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +111,7 @@ class Snapshot:
         holds = self.holds.on(node.name)
         pods = self.bound.on(node.name)
         if holds or pods or self.base.claims.slices:
-            free, gpus, available_devices = self.free_on(node)
+            free, gpus, available_devices = self.usage.free_on(node)
         else:
             free, gpus, available_devices = self.base.offers(node), shared_gpus_of(node), None
         return self.base.capacities.host(
@@ -132,25 +126,6 @@ class Snapshot:
             available_devices=available_devices,
         )
 
-    def free_on(self, node: Node) -> tuple[Resources, SharedGpus | None, AvailableDevices | None]:
-        """Remaining amounts of a node, its GPUs for pods that share one, and its devices for claims."""
-        used, gpus, available_devices = self._settled_on(node)
-        free = {name: amount - used.get(name, 0) for name, amount in self.base.offers(node).items()}
-        return free, gpus, available_devices
-
-    def plain_free_on(self, name: str) -> dict[str, int] | None:
-        """What is left of a node where amounts alone tell what fits.
-
-        None where NUMA zones, parts of GPUs or claimed devices count too, or where there is no such node.
-        """
-        node = self.nodes.get(name)
-        if node is None or self.base.claims.slices or self.base.aligned(node) is not None:
-            return None
-        taken = self._promised_on(name)
-        if not _SPECIAL_PREFIXES.isdisjoint([resource[:4] for resource in taken]):
-            return None
-        return {resource: amount - taken.get(resource, 0) for resource, amount in node.allocatable.items()}
-
     def _numa_state(self, node: Node) -> NumaState | None:
         numa_node = self.base.aligned(node)
         if numa_node is None:
@@ -160,60 +135,31 @@ class Snapshot:
             numa_node, pods, pods_to_come(node.name, pods, (reservation for reservation, _ in holds))
         )
 
+    @cached_property
+    def usage(self) -> NodeUsage:
+        """What is taken and left on each node."""
+        return NodeUsage(self.base, self.bound, self.holds)
+
+    def plain_free_on(self, name: str) -> dict[str, int] | None:
+        """What is left of a node where amounts alone tell what fits.
+
+        None where NUMA zones, parts of GPUs or claimed devices count too, or where there is no such node.
+        """
+        node = self.nodes.get(name)
+        return None if node is None or self.base.aligned(node) is not None else self.usage.plain_free_on(node)
+
     def taken_on(self, node: str) -> dict[str, int]:
         """Amounts that bound pods use and gangs have reserved on a node, by resource.
 
         A GPU that is taken in part counts as one.
         """
         known = self.nodes.get(node)
-        return self._settled_on(known)[0] if known else self._promised_on(node)
-
-    def _promised_on(self, node: str) -> dict[str, int]:
-        taken = self._used_on(node)
-        for _, uses in self.holds.on(node):
-            add(taken, uses)
-        return taken
-
-    def _settled_on(self, node: Node) -> tuple[dict[str, int], SharedGpus | None, AvailableDevices | None]:
-        taken, gpus, available_devices = self._promised_on(node.name), shared_gpus_of(node), None
-        if self.base.claims.slices:
-            available_devices, taken = self._devices_on(node, taken)
-        if _SPECIAL_PREFIXES.isdisjoint([name[:4] for name in taken]):
-            return taken, gpus, available_devices
-        taken = {name: amount for name, amount in taken.items() if not is_claim_spec(name)}
-        if any(map(is_claimed, taken)):
-            taken = dict(on_node(taken, self.base.offers(node)))
-        if shares_gpus(taken):
-            taken, gpus = settled(taken, self.bound.on(node.name), gpus)
-        return taken, gpus, available_devices
-
-    def _devices_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
-        """The node's devices from ResourceSlices; and the promised amounts, unavailable devices included."""
-        if (
-            not self.bound.on(node.name)
-            and not self.holds.on(node.name)
-            and not self.base.node_devices.allocated(node.name)
-        ):
-            return self.base.unallocated_devices(node), dict(promised)
-        claim_specs = {
-            claim_spec.name: claim_spec
-            for reservation, _ in self.holds.on(node.name)
-            for _, traits in reservation.traits
-            for claim_spec in traits.claim_specs
-        }
-        return self.base.devices.available_now(node, self.bound.on(node.name), promised, claim_specs)
-
-    def _used_on(self, node: str) -> dict[str, int]:
-        """Amounts that bound pods use on a node beyond their gangs' reservations there."""
-        pods: Iterable[BoundPod] = self.bound.on(node)
-        if any(pod.claims for pod in pods):
-            pods = self.base.devices.counted(pods)
-        return unaccounted(pods, self.holds.on(node))
+        return self.usage.taken_on(known) if known else self.usage.promised_on(node)
 
     @cached_property
     def used(self) -> dict[str, dict[str, int]]:
         """By node and resource: amounts of bound pods that no reservation in the book covers."""
-        used = {node: self._used_on(node) for node in self.bound.by_node}
+        used = {node: self.usage.used_on(node) for node in self.bound.by_node}
         return {node: amounts for node, amounts in used.items() if amounts}
 
     @cached_property
@@ -366,7 +312,7 @@ class Snapshot:
         """The snapshot after node changes. A gang that holds a node's domain holds the node too."""
         if base.index.trees is None:
             return Snapshot(base, self.bound, self.reservations, self.revision)
-        holds = self.holds.over(node, _domains_of(base, node))
+        holds = self.holds.over(node, base.domains_of(node))
         return self.evolve(base=base, holds=holds, stirred={node})
 
     @property
@@ -401,17 +347,6 @@ class Snapshot:
         snapshot.index.holds = self.holds if holds is None else holds
         snapshot.index.capacity = self._capacity.after(stirred)
         return snapshot
-
-
-def _domains_of(base: Infrastructure, node: str) -> list[tuple[str, Domain]]:
-    """Every domain that a node is in, with its topology."""
-    return [
-        (name, branch.path)
-        for name, tree in base.trees.items()
-        if node in tree.places
-        for branch in tree.way(node)
-        if branch.named and branch.path
-    ]
 
 
 def _sharing(node: Node, offers: dict[tuple[tuple[str, int], ...], Resources]) -> Node:

@@ -10,8 +10,8 @@ two PCIe roots, and two claims "one GPU and one NIC with the same pcieRoot":
    several demands, of which one must be met. Two claims: 2 × that group.
 2. The node's devices fall into *partitions* that share neither counters nor values of a tied attribute:
    {g0, n0} and {g1, n1}. What one partition gives changes nothing in another.
-3. `partitions.py` says which numbers of groups each partition holds: one here. They are added up over the
-   partitions until nothing of the demand is left: 2 - 1 - 1 = 0, so both claims fit.
+3. `demand_fit.py` adds up which numbers of groups the partitions hold, until nothing of the demand is left:
+   2 - 1 - 1 = 0, so both claims fit.
 
 Sets of devices are bit masks: bit i is device i of the node.
 """
@@ -20,22 +20,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, product
 
+from planner.devices.demand_fit import Demand, DeviceGroup, demand_fits, solve
 from planner.devices.device_masks import bits
 from planner.devices.node_devices import NodeDevices
-from planner.devices.partitions import (
-    MAX_STEPS,
-    AttributeTie,
-    Item,
-    Partition,
-    Vector,
-    fits_together,
-    largest_counts,
-    minimal_remainders,
-)
+from planner.devices.partitions import MAX_STEPS, Vector
 from planner.model.claim_spec import ClaimSpec, DeviceRequest
 from planner.model.work_budget import BudgetEnded, WorkBudget
 
@@ -46,27 +37,6 @@ a request, so three such requests are looked at in full; of more, combinations p
 
 Wanted = tuple[tuple[ClaimSpec, int], ...]
 """Claims by name, and how many of each."""
-
-Demand = tuple[tuple["DeviceGroup", int], ...]
-"""Groups of devices, and how many of each."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class DeviceGroup:
-    """Devices that are given together. Part i is `counts[i]` devices out of `masks[i]`.
-
-    `ties`: (attribute, distinct, parts): the devices of these parts have the same value, or all different
-    ones.
-    """
-
-    masks: tuple[int, ...]
-    counts: tuple[int, ...]
-    ties: tuple[tuple[str, bool, tuple[int, ...]], ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Devices in all."""
-        return sum(self.counts)
 
 
 @lru_cache(maxsize=65_536)
@@ -101,7 +71,7 @@ def _some_choice_fits(
 ) -> bool:
     """Whether some choice of the claims' alternatives fits with the demand; cheap ones first."""
     if not claims:
-        return _demand_fits(node_devices, allocated, tuple(sorted(demand.items())), budget)
+        return demand_fits(node_devices, allocated, tuple(sorted(demand.items())), budget)
     (alternatives, count), rest = claims[0], claims[1:]
     for split in _splits(count, len(alternatives)):
         budget.spend(1 + len(alternatives) // 16)  # a step costs about as much as trying one device
@@ -111,7 +81,7 @@ def _some_choice_fits(
                 total.update({group: device_count * times for group, device_count in alternative})
         # Stop early where the claims so far do not fit; useless with one alternative or for the last claim.
         early = len(alternatives) > 1 and rest
-        if early and not _demand_fits(node_devices, allocated, tuple(sorted(total.items())), budget):
+        if early and not demand_fits(node_devices, allocated, tuple(sorted(total.items())), budget):
             continue
         if _some_choice_fits(node_devices, allocated, rest, total, budget):
             return True
@@ -126,9 +96,6 @@ def _splits(count: int, ways: int) -> Iterator[Vector]:
     for first in range(count, -1, -1):
         for remainder in _splits(count - first, ways - 1):
             yield (first, *remainder)
-
-
-# -- what a claim comes to ---------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=16_384)
@@ -258,7 +225,7 @@ def _feasible(node_devices: NodeDevices, demands: Sequence[Demand]) -> list[Dema
     """
     steps_left, feasible = MAX_STEPS, []
     for demand in sorted(demands, key=_device_count):
-        fit, steps = _solve(node_devices, 0, demand) if steps_left > 0 else (None, 0)
+        fit, steps = solve(node_devices, 0, demand) if steps_left > 0 else (None, 0)
         steps_left -= steps
         if fit is not False:
             feasible.append(demand)
@@ -319,151 +286,3 @@ def _linked(requests: Sequence[int], links: Sequence[Sequence[int]]) -> list[lis
             groups = [group for group in groups if group not in touched]
             groups.append(sorted(request for group in touched for request in group))
     return groups
-
-
-# -- whether the devices meet a demand ---------------------------------------------------------------------
-
-
-def _demand_fits(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
-    """Whether the whole demand can be allocated distinct devices. Raises `BudgetEnded`.
-
-    The budget is charged as if nothing were cached, so that the answer does not depend on earlier questions.
-    """
-    fit, steps = _solve(node_devices, allocated, demand)
-    budget.spend(steps + 1)
-    if fit is None:
-        raise BudgetEnded
-    return fit
-
-
-@lru_cache(maxsize=65_536)
-def _solve(node_devices: NodeDevices, allocated: int, demand: Demand) -> tuple[bool | None, int]:
-    """Whether the demand fits (None: not decided within `MAX_STEPS`), and the steps that this took."""
-    budget = WorkBudget(MAX_STEPS)
-    try:
-        fit = _covers(node_devices, allocated, demand, budget)
-    except BudgetEnded:
-        return None, MAX_STEPS
-    return fit, MAX_STEPS - budget.left
-
-
-def _covers(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
-    """Adds up what the partitions hold until the demand is covered.
-
-    Keeps the minimal remaining demands from partition to partition.
-    """
-    free = node_devices.available(allocated)
-    groups = [(_restricted_to(group, free), number) for group, number in demand]
-    if not all(_has_enough(group, number) for group, number in groups):
-        return False
-    partitions = _partitions(node_devices, allocated, free, [group for group, _ in groups])
-    wanted = tuple(number for _, number in groups)
-    if len(partitions) == 1:
-        return fits_together(partitions[0], wanted, budget)
-    caps = [tuple(min(n, partition.max_items(i)) for i, n in enumerate(wanted)) for partition in partitions]
-    frontier = {wanted}
-    for place, (partition, cap) in enumerate(zip(partitions, caps, strict=True)):
-        # The later partitions hold at most this many of each group; a larger remainder can be dropped.
-        later = tuple(map(sum, zip(*caps[place + 1 :], strict=True))) or (0,) * len(wanted)
-        largest, steps = largest_counts(partition, cap)
-        budget.spend(steps + len(frontier) * len(largest or ()))
-        if largest is None:
-            raise BudgetEnded
-        missing = {
-            tuple(max(0, n - s) for n, s in zip(remainder, counts, strict=True))
-            for remainder in frontier
-            for counts in largest
-        }
-        frontier = minimal_remainders({left for left in missing if all(map(int.__le__, left, later))})
-    return bool(frontier)
-
-
-def _restricted_to(group: DeviceGroup, free: int) -> DeviceGroup:
-    return DeviceGroup(tuple(mask & free for mask in group.masks), group.counts, group.ties)
-
-
-def _has_enough(group: DeviceGroup, number: int) -> bool:
-    return all(
-        mask.bit_count() >= count * number for mask, count in zip(group.masks, group.counts, strict=True)
-    )
-
-
-def _partitions(
-    node_devices: NodeDevices, allocated: int, free: int, groups: Sequence[DeviceGroup]
-) -> list[Partition]:
-    """The requested devices, in groups that share no counter and no tied attribute with each other."""
-    asked = 0
-    for group in groups:
-        for mask in group.masks:
-            asked |= mask
-    links = _UnionFind()
-    for index in bits(asked & free):
-        counters = node_devices.devices[index].consumes_counters
-        links.join(("device", index), *(("counter", counter) for counter, _ in counters))
-    for group in groups:
-        for attribute, distinct, parts in group.ties:
-            for part in parts:
-                for index in bits(group.masks[part]):
-                    # Devices that must differ may have any value, so all of them are linked, through None.
-                    value = None if distinct else node_devices.devices[index].value(attribute)
-                    links.join(("device", index), ("value", attribute, value))
-    members: dict[object, list[int]] = {}
-    for index in bits(asked & free):
-        members.setdefault(links.root(("device", index)), []).append(index)
-    attributes = sorted({attribute for group in groups for attribute, _, _ in group.ties})
-    left = node_devices.counters_left(allocated)
-    return [_partition(node_devices, indexes, attributes, left, groups) for indexes in members.values()]
-
-
-def _partition(
-    node_devices: NodeDevices,
-    indexes: Sequence[int],
-    attributes: Sequence[str],
-    counters_left: Sequence[int],
-    groups: Sequence[DeviceGroup],
-) -> Partition:
-    """These devices with counters, values and bits renumbered from 0, so that equal partitions are equal."""
-    counters: dict[int, int] = {}
-    values: dict[object, int] = {}
-    devices = []
-    for index in indexes:
-        device = node_devices.devices[index]
-        consumes = tuple(
-            (counters.setdefault(counter, len(counters)), amount)
-            for counter, amount in device.consumes_counters
-        )
-        numbers = []
-        for attribute in attributes:
-            value = device.value(attribute)
-            numbers.append(-1 if value is None else values.setdefault((attribute, value), len(values)))
-        devices.append((consumes, tuple(numbers)))
-    items = tuple(
-        Item(
-            tuple(
-                sum((mask >> index & 1) << place for place, index in enumerate(indexes))
-                for mask in group.masks
-            ),
-            group.counts,
-            tuple(AttributeTie(attributes.index(a), distinct, parts) for a, distinct, parts in group.ties),
-        )
-        for group in groups
-    )
-    return Partition(tuple(devices), tuple(counters_left[counter] for counter in counters), items)
-
-
-class _UnionFind:
-    """Groups of linked items, direct or indirect."""
-
-    def __init__(self) -> None:
-        self._parents: dict[object, object] = {}
-
-    def root(self, item: object) -> object:
-        """The representative of the item's group."""
-        while (parent := self._parents.get(item, item)) != item:
-            item = parent
-        return item
-
-    def join(self, item: object, *other_items: object) -> None:
-        """Links these items."""
-        for other_item in other_items:
-            self._parents[self.root(other_item)] = self.root(item)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from planner.devices.allocator import Wanted, fits, free_to_share
 from planner.devices.device_masks import bits
-from planner.devices.node_devices import NodeDevices, NodeDevicesByName
-from planner.devices.pools import plugged
+from planner.devices.devices_by_node import DevicesByNode
+from planner.devices.node_devices import NodeDevices
+from planner.devices.node_offers import plugged
 from planner.model.claim_spec import UNKNOWN, ClaimSpec, DeviceRequest
 from planner.model.node import Node
 from planner.model.resources import CLAIMED_GPU
@@ -135,7 +136,7 @@ def _ordered(wanted: Mapping[ClaimSpec, int]) -> Wanted:
     return tuple(sorted(((b, n) for b, n in wanted.items() if n > 0), key=lambda pair: pair[0].name))
 
 
-def unallocated_devices(node: Node, by_name: NodeDevicesByName) -> AvailableDevices | None:
+def unallocated_devices(node: Node, by_name: DevicesByNode) -> AvailableDevices | None:
     """The node's devices when no claim has any; None where its drivers offer none."""
     node_devices = by_name.of(node.name)
     if node_devices is None:

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from planner.devices.availability import AvailableDevices, unallocated_devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, Claims, ResourceClaim
 from planner.devices.device import Device
-from planner.devices.node_devices import NodeDevicesByName, NodeKind, kinds_by_labels, kinds_by_slices, meets
+from planner.devices.devices_by_node import DevicesByNode, NodeKind, kinds_by_labels, kinds_by_slices
+from planner.devices.node_devices import meets
 from planner.devices.pools import DRIVER, pool_amounts, pool_of, pools_of
 from planner.devices.selectors import meets_selector
 from planner.devices.slices import CHANNEL_DRIVER
@@ -51,19 +52,19 @@ class Devices:
     """
 
     claims: Claims
-    node_devices: NodeDevicesByName
+    node_devices: DevicesByNode
     node_kinds: tuple[NodeKind, ...]
     _claim_specs: dict[tuple[bool, str], ClaimSpec | None] = field(default_factory=dict)
     _min_amounts: dict[ClaimSpec, dict[str, int]] = field(default_factory=dict)
     _extended_claims: dict[str, ClaimSpec] | None = None
 
     @staticmethod
-    def of(nodes: Iterable[Node], claims: Claims, node_devices: NodeDevicesByName) -> Devices:
+    def of(nodes: Iterable[Node], claims: Claims, node_devices: DevicesByNode) -> Devices:
         """The devices of these nodes."""
         node_kinds = kinds_by_slices(nodes, node_devices) if claims.slices else kinds_by_labels(nodes)
         return Devices(claims, node_devices, node_kinds)
 
-    def with_claims(self, claims: Claims, node_devices: NodeDevicesByName) -> Devices:
+    def with_claims(self, claims: Claims, node_devices: DevicesByNode) -> Devices:
         """The same devices with other claims, where only claims have changed."""
         return Devices(claims, node_devices, self.node_kinds)
 

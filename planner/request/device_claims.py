@@ -14,7 +14,7 @@ from planner.devices.availability import AvailableDevices
 from planner.devices.catalog import Devices
 from planner.devices.claims import CHANNEL_CLASS, ClaimRequest, ResourceClaim
 from planner.devices.device import Device
-from planner.devices.node_devices import NodeKind
+from planner.devices.devices_by_node import NodeKind
 from planner.devices.pools import is_claimed, pool_amounts, pool_of
 from planner.model.claim_spec import UNKNOWN, ClaimSpec, claim_spec_of, is_claim_spec
 from planner.model.labels import NODE_NAME_FIELD, Requirement

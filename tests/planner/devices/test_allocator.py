@@ -390,7 +390,7 @@ def test_limits_and_claims_share_the_devices_of_a_driver() -> None:
     for some in ((bound,), (known, made)):
         there = cluster(node("a"), slice_of("a", 4), gpu_class(), template(1), *some)
         assert (decided(there, 1), decided(there, 2)) == ("admitted", "queued")
-        assert there.free_on(there.nodes["a"])[0]["gpu.nvidia.com"] == 1
+        assert there.usage.free_on(there.nodes["a"])[0]["gpu.nvidia.com"] == 1
 
 
 def test_claims_and_limits_for_one_device_each_add_up() -> None:

@@ -83,7 +83,7 @@ def test_a_claim_that_has_a_slice_leaves_the_rest_of_its_gpu() -> None:
     assert decided(there, 1, "whole") == "queued"
     assert (decided(there, 1, "3g.40gb"), decided(there, 2, "3g.40gb")) == ("admitted", "queued")
     assert (decided(there, 5, "1g.10gb"), decided(there, 6, "1g.10gb")) == ("admitted", "queued")
-    free = there.free_on(there.nodes["a"])[0]
+    free = there.usage.free_on(there.nodes["a"])[0]
     assert (free["gpu.nvidia.com"], free["mig.nvidia.com/3g.40gb"]) == (0, 1)
 
 

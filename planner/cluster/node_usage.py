@@ -1,0 +1,117 @@
+"""What is taken and what is left on one node: amounts, GPUs for pods that share one, devices for claims.
+
+On every node, for every resource, what is taken is used plus reserved, and nothing counts twice: a bound pod
+that carries the id of a reservation is covered by what that reservation uses on the pod's node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from planner.cluster.occupancy import Holds, Pods, add, unaccounted
+from planner.devices.availability import AvailableDevices
+from planner.devices.catalog import Devices
+from planner.devices.claims import Claims
+from planner.devices.devices_by_node import DevicesByNode
+from planner.devices.pools import is_claimed, on_node
+from planner.model.claim_spec import PREFIX, is_claim_spec
+from planner.model.node import Node
+from planner.model.pod import BoundPod
+from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, SHARE_PREFIX, Resources
+from planner.node.gpu_sharing import SharedGpus, settled, shared_gpus_of, shares_gpus
+
+_SPECIAL_PREFIXES = frozenset({SHARE_PREFIX, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
+"""How the names of parts of GPUs and of claimed devices begin. Few nodes have such in use, so four letters of
+each name settle most nodes without a look at the details."""
+
+
+class NodeHardware(Protocol):
+    """What nodes have before anything is taken: see `Infrastructure`."""
+
+    @property
+    def claims(self) -> Claims: ...
+    @property
+    def devices(self) -> Devices: ...
+    @property
+    def node_devices(self) -> DevicesByNode: ...
+
+    def offers(self, node: Node) -> Resources:
+        """What a node offers to pods."""
+        ...
+
+    def unallocated_devices(self, node: Node) -> AvailableDevices | None:
+        """The node's devices when no claim has any; None where its drivers offer none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUsage:
+    """What bound pods and reservations take of nodes, at one moment."""
+
+    _hardware: NodeHardware
+    _pods: Pods
+    _holds: Holds
+
+    def free_on(self, node: Node) -> tuple[Resources, SharedGpus | None, AvailableDevices | None]:
+        """Remaining amounts of a node, its GPUs for pods that share one, and its devices for claims."""
+        used, gpus, available_devices = self._settled_on(node)
+        free = {name: amount - used.get(name, 0) for name, amount in self._hardware.offers(node).items()}
+        return free, gpus, available_devices
+
+    def plain_free_on(self, node: Node) -> dict[str, int] | None:
+        """What is left of a node as amounts; None where parts of GPUs or claimed devices count too."""
+        if self._hardware.claims.slices:
+            return None
+        taken = self.promised_on(node.name)
+        if not _SPECIAL_PREFIXES.isdisjoint([resource[:4] for resource in taken]):
+            return None
+        return {resource: amount - taken.get(resource, 0) for resource, amount in node.allocatable.items()}
+
+    def taken_on(self, node: Node) -> dict[str, int]:
+        """Amounts that are used or reserved on a node, by resource; a GPU taken in part counts as one."""
+        return self._settled_on(node)[0]
+
+    def promised_on(self, node: str) -> dict[str, int]:
+        """The same as amounts alone, whether or not the node is known."""
+        taken = self.used_on(node)
+        for _, uses in self._holds.on(node):
+            add(taken, uses)
+        return taken
+
+    def _settled_on(self, node: Node) -> tuple[dict[str, int], SharedGpus | None, AvailableDevices | None]:
+        taken, gpus, available_devices = self.promised_on(node.name), shared_gpus_of(node), None
+        if self._hardware.claims.slices:
+            available_devices, taken = self._devices_on(node, taken)
+        if _SPECIAL_PREFIXES.isdisjoint([name[:4] for name in taken]):
+            return taken, gpus, available_devices
+        taken = {name: amount for name, amount in taken.items() if not is_claim_spec(name)}
+        if any(map(is_claimed, taken)):
+            taken = dict(on_node(taken, self._hardware.offers(node)))
+        if shares_gpus(taken):
+            taken, gpus = settled(taken, self._pods.on(node.name), gpus)
+        return taken, gpus, available_devices
+
+    def _devices_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
+        """The node's devices from ResourceSlices; and the promised amounts, unavailable devices included."""
+        if (
+            not self._pods.on(node.name)
+            and not self._holds.on(node.name)
+            and not self._hardware.node_devices.allocated(node.name)
+        ):
+            return self._hardware.unallocated_devices(node), dict(promised)
+        claim_specs = {
+            claim_spec.name: claim_spec
+            for reservation, _ in self._holds.on(node.name)
+            for _, traits in reservation.traits
+            for claim_spec in traits.claim_specs
+        }
+        return self._hardware.devices.available_now(node, self._pods.on(node.name), promised, claim_specs)
+
+    def used_on(self, node: str) -> dict[str, int]:
+        """Amounts that bound pods use on a node beyond their gangs' reservations there."""
+        pods: Iterable[BoundPod] = self._pods.on(node)
+        if any(pod.claims for pod in pods):
+            pods = self._hardware.devices.counted(pods)
+        return unaccounted(pods, self._holds.on(node))

@@ -1,0 +1,39 @@
+"""Which topologies a node is part of, by node selectors and level labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.model.labels import selects
+from planner.model.node import Node
+from planner.model.topology import HOSTNAME, Topology
+
+
+def topologies_of(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
+    """The topologies that a node is part of; each scheduler's topologies are considered separately.
+
+    Those whose node selector matches it. Otherwise those without a selector whose level labels it carries all
+    (the hostname aside). Otherwise those of which it carries the most labels, so that it still counts in
+    their coarser levels.
+    """
+    by_source: dict[str, list[Topology]] = {}
+    for topology in topologies:
+        by_source.setdefault(topology.source, []).append(topology)
+    return [topology for same_source in by_source.values() for topology in _topologies_of(node, same_source)]
+
+
+def _topologies_of(node: Node, topologies: list[Topology]) -> list[Topology]:
+    pools = [t for t in topologies if t.node_selector and selects(t.node_selector, node.labels)]
+    if pools:
+        return pools
+    carried = {
+        t.name: sum(1 for level in t.levels if level != HOSTNAME and node.labels.get(level))
+        for t in topologies
+        if not t.node_selector
+    }
+    with_all_labels = [t for t in topologies if t.name in carried and carried[t.name] == t.host_index]
+    if any(t.host_index for t in with_all_labels):
+        return with_all_labels
+    max_labels = max(carried.values(), default=0)
+    with_most_labels = [t for t in topologies if max_labels and carried.get(t.name) == max_labels]
+    return [t for t in topologies if t in with_all_labels or t in with_most_labels]

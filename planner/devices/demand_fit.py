@@ -1,0 +1,193 @@
+"""Whether the devices of one node meet a demand: so many groups of devices, each given together.
+
+    two GPUs (g0, g1), two NICs (n0, n1), two PCIe roots; demand: two groups of a GPU and a NIC of one root
+
+The node's devices fall into partitions that share neither counters nor values of a tied attribute, here
+{g0, n0} and {g1, n1}: what one gives changes nothing in another. `partitions.py` says which numbers of groups
+each partition holds, one here; they are added up until nothing of the demand is left: 2 - 1 - 1 = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from planner.devices.device_masks import bits
+from planner.devices.node_devices import NodeDevices
+from planner.devices.partitions import (
+    MAX_STEPS,
+    AttributeTie,
+    Item,
+    Partition,
+    fits_together,
+    largest_counts,
+    minimal_remainders,
+)
+from planner.model.work_budget import BudgetEnded, WorkBudget
+
+Demand = tuple[tuple["DeviceGroup", int], ...]
+"""Groups of devices, and how many of each."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DeviceGroup:
+    """Devices that are given together. Part i is `counts[i]` devices out of `masks[i]`.
+
+    `ties`: (attribute, distinct, parts): the devices of these parts have the same value, or all different
+    ones.
+    """
+
+    masks: tuple[int, ...]
+    counts: tuple[int, ...]
+    ties: tuple[tuple[str, bool, tuple[int, ...]], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Devices in all."""
+        return sum(self.counts)
+
+
+def demand_fits(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
+    """Whether the whole demand can be allocated distinct devices. Raises `BudgetEnded`.
+
+    The budget is charged as if nothing were cached, so that the answer does not depend on earlier questions.
+    """
+    fit, steps = solve(node_devices, allocated, demand)
+    budget.spend(steps + 1)
+    if fit is None:
+        raise BudgetEnded
+    return fit
+
+
+@lru_cache(maxsize=65_536)
+def solve(node_devices: NodeDevices, allocated: int, demand: Demand) -> tuple[bool | None, int]:
+    """Whether the demand fits (None: not decided within `MAX_STEPS`), and the steps that this took."""
+    budget = WorkBudget(MAX_STEPS)
+    try:
+        fit = _covers(node_devices, allocated, demand, budget)
+    except BudgetEnded:
+        return None, MAX_STEPS
+    return fit, MAX_STEPS - budget.left
+
+
+def _covers(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
+    """Adds up what the partitions hold until the demand is covered.
+
+    Keeps the minimal remaining demands from partition to partition.
+    """
+    free = node_devices.available(allocated)
+    groups = [(_restricted_to(group, free), number) for group, number in demand]
+    if not all(_has_enough(group, number) for group, number in groups):
+        return False
+    partitions = _partitions(node_devices, allocated, free, [group for group, _ in groups])
+    wanted = tuple(number for _, number in groups)
+    if len(partitions) == 1:
+        return fits_together(partitions[0], wanted, budget)
+    caps = [tuple(min(n, partition.max_items(i)) for i, n in enumerate(wanted)) for partition in partitions]
+    frontier = {wanted}
+    for place, (partition, cap) in enumerate(zip(partitions, caps, strict=True)):
+        # The later partitions hold at most this many of each group; a larger remainder can be dropped.
+        later = tuple(map(sum, zip(*caps[place + 1 :], strict=True))) or (0,) * len(wanted)
+        largest, steps = largest_counts(partition, cap)
+        budget.spend(steps + len(frontier) * len(largest or ()))
+        if largest is None:
+            raise BudgetEnded
+        missing = {
+            tuple(max(0, n - s) for n, s in zip(remainder, counts, strict=True))
+            for remainder in frontier
+            for counts in largest
+        }
+        frontier = minimal_remainders({left for left in missing if all(map(int.__le__, left, later))})
+    return bool(frontier)
+
+
+def _restricted_to(group: DeviceGroup, free: int) -> DeviceGroup:
+    return DeviceGroup(tuple(mask & free for mask in group.masks), group.counts, group.ties)
+
+
+def _has_enough(group: DeviceGroup, number: int) -> bool:
+    return all(
+        mask.bit_count() >= count * number for mask, count in zip(group.masks, group.counts, strict=True)
+    )
+
+
+def _partitions(
+    node_devices: NodeDevices, allocated: int, free: int, groups: Sequence[DeviceGroup]
+) -> list[Partition]:
+    """The requested devices, in groups that share no counter and no tied attribute with each other."""
+    asked = 0
+    for group in groups:
+        for mask in group.masks:
+            asked |= mask
+    links = _UnionFind()
+    for index in bits(asked & free):
+        counters = node_devices.devices[index].consumes_counters
+        links.join(("device", index), *(("counter", counter) for counter, _ in counters))
+    for group in groups:
+        for attribute, distinct, parts in group.ties:
+            for part in parts:
+                for index in bits(group.masks[part]):
+                    # Devices that must differ may have any value, so all of them are linked, through None.
+                    value = None if distinct else node_devices.devices[index].value(attribute)
+                    links.join(("device", index), ("value", attribute, value))
+    members: dict[object, list[int]] = {}
+    for index in bits(asked & free):
+        members.setdefault(links.root(("device", index)), []).append(index)
+    attributes = sorted({attribute for group in groups for attribute, _, _ in group.ties})
+    left = node_devices.counters_left(allocated)
+    return [_partition(node_devices, indexes, attributes, left, groups) for indexes in members.values()]
+
+
+def _partition(
+    node_devices: NodeDevices,
+    indexes: Sequence[int],
+    attributes: Sequence[str],
+    counters_left: Sequence[int],
+    groups: Sequence[DeviceGroup],
+) -> Partition:
+    """These devices with counters, values and bits renumbered from 0, so that equal partitions are equal."""
+    counters: dict[int, int] = {}
+    values: dict[object, int] = {}
+    devices = []
+    for index in indexes:
+        device = node_devices.devices[index]
+        consumes = tuple(
+            (counters.setdefault(counter, len(counters)), amount)
+            for counter, amount in device.consumes_counters
+        )
+        numbers = []
+        for attribute in attributes:
+            value = device.value(attribute)
+            numbers.append(-1 if value is None else values.setdefault((attribute, value), len(values)))
+        devices.append((consumes, tuple(numbers)))
+    items = tuple(
+        Item(
+            tuple(
+                sum((mask >> index & 1) << place for place, index in enumerate(indexes))
+                for mask in group.masks
+            ),
+            group.counts,
+            tuple(AttributeTie(attributes.index(a), distinct, parts) for a, distinct, parts in group.ties),
+        )
+        for group in groups
+    )
+    return Partition(tuple(devices), tuple(counters_left[counter] for counter in counters), items)
+
+
+class _UnionFind:
+    """Groups of linked items, direct or indirect."""
+
+    def __init__(self) -> None:
+        self._parents: dict[object, object] = {}
+
+    def root(self, item: object) -> object:
+        """The representative of the item's group."""
+        while (parent := self._parents.get(item, item)) != item:
+            item = parent
+        return item
+
+    def join(self, item: object, *other_items: object) -> None:
+        """Links these items."""
+        for other_item in other_items:
+            self._parents[self.root(other_item)] = self.root(item)

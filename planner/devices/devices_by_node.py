@@ -1,0 +1,178 @@
+"""The devices of every node, from ResourceSlices, with those that claims have; and nodes grouped by them.
+
+Nodes with the same devices in the same order share one `NodeDevices`, whatever the devices' names: names of
+counters and values of unique attributes become numbers, so that equal nodes give equal keys.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from planner.devices.claims import Claims
+from planner.devices.device import Device, Value
+from planner.devices.node_devices import NodeDevice, NodeDevices
+from planner.devices.node_offers import labelled_devices
+from planner.devices.pools import pools_of
+from planner.devices.slices import DeviceId, NodeSlices, Offer
+from planner.model.natural_order import natural
+from planner.model.node import Node
+from planner.model.resources import PRODUCT_LABEL
+
+
+class DevicesByNode:
+    """By node name, the devices in ResourceSlices, and which of them are allocated.
+
+    `former`: the instance for the former claims. Where ResourceSlices are unchanged, both share what follows
+    from them alone, and fill the same dictionaries with the same values.
+    """
+
+    def __init__(self, claims: Claims, former: DevicesByNode | None = None) -> None:
+        self._claims = claims
+        unchanged = former is not None and former._claims.slices == claims.slices
+        self._by_node: dict[str, NodeDevices | None] = former._by_node if unchanged and former else {}
+        self._equal: dict[tuple[tuple[NodeDevice, ...], tuple[int, ...]], NodeDevices] = (
+            former._equal if former else {}
+        )
+        self._places: dict[str, dict[DeviceId, int]] = former._places if unchanged and former else {}
+        self._node_by_pool: dict[tuple[str, str], str] = former._node_by_pool if unchanged and former else {}
+        self._allocated: dict[str, int] | None = None
+
+    def of(self, node: str) -> NodeDevices | None:
+        """The node's devices; None where its drivers offer none."""
+        if node not in self._by_node:
+            slices = self._claims.slices.by_node.get(node)
+            self._by_node[node] = self._shared(slices) if slices else None
+        return self._by_node[node]
+
+    def _shared(self, slices: NodeSlices) -> NodeDevices | None:
+        key = _canonical(slices)
+        if not key[0]:
+            return None
+        if key not in self._equal:
+            devices, counters = key
+            pools = pools_of(device.device for device in devices)
+            self._equal[key] = NodeDevices(devices, counters, pools, self._claims.engine)
+        return self._equal[key]
+
+    def allocated(self, node: str) -> int:
+        """The mask of the node's devices that are allocated to claims."""
+        if self._allocated is None:
+            self._allocated = {}
+            for claim in self._claims.claims.values():
+                for device_id in claim.allocated:
+                    owner = self.node_of(device_id)
+                    place = self._place(owner, device_id) if owner else None
+                    if place is not None:
+                        self._allocated[owner] = self._allocated.get(owner, 0) | 1 << place
+        return self._allocated.get(node, 0)
+
+    def device(self, device_id: DeviceId) -> NodeDevice | None:
+        """The device of this name, None where no node offers it."""
+        owner = self.node_of(device_id)
+        node_devices, place = (self.of(owner), self._place(owner, device_id)) if owner else (None, None)
+        return node_devices.devices[place] if node_devices is not None and place is not None else None
+
+    def node_of(self, device_id: DeviceId) -> str:
+        """The node of a device, "" where it is unknown. Most drivers name a node's pool after the node."""
+        driver, pool, _ = device_id
+        by_node = self._claims.slices.by_node
+        if pool in by_node and self._place(pool, device_id) is not None:
+            return pool
+        if not self._node_by_pool:
+            self._node_by_pool.update(
+                {(s.driver, s.pool): name for name, slices in by_node.items() for s in slices.slices}
+            )
+        return self._node_by_pool.get((driver, pool), "")
+
+    def _place(self, node: str, device_id: DeviceId) -> int | None:
+        if node not in self._places:
+            slices = self._claims.slices.by_node[node]
+            self._places[node] = {name: place for place, name in enumerate(_usable(slices))}
+        return self._places[node].get(device_id)
+
+
+def _usable(slices: NodeSlices) -> dict[DeviceId, Offer]:
+    """The devices in order, without those that consume counters which no slice defines."""
+    counters = slices.counters()
+    usable = [
+        (device_id, offer)
+        for device_id, offer in slices.offers().items()
+        if all((device_id[0], device_id[1], name) in counters for name, _ in offer.consumes_counters)
+    ]
+    return dict(sorted(usable, key=lambda pair: (pair[0][0], natural(pair[0][2]), pair[0][1])))
+
+
+def _canonical(slices: NodeSlices) -> tuple[tuple[NodeDevice, ...], tuple[int, ...]]:
+    """The devices and counters in a form that is identical for equal nodes.
+
+    Names of counters and values of unique attributes become numbers, in order of first occurrence.
+    """
+    numbers: dict[tuple[str, Value], int] = {}
+    counters: dict[tuple[DeviceId, str], int] = {}
+    amounts: list[int] = []
+    totals = slices.counters()
+    devices = []
+    for device_id, offer in _usable(slices).items():
+        unique_attributes = tuple(
+            (name, numbers.setdefault((name, value), len(numbers))) for name, value in offer.unique_attributes
+        )
+        consumes: dict[int, int] = {}
+        for counter_set, amounts_by_name in offer.consumes_counters:
+            owner = (device_id[0], device_id[1], counter_set)
+            offered = dict(totals[owner])
+            for name, size in amounts_by_name:
+                if not size:
+                    continue
+                if (owner, name) not in counters:
+                    counters[owner, name] = len(amounts)
+                    amounts.append(offered.get(name, 0))
+                place = counters[owner, name]
+                consumes[place] = consumes.get(place, 0) + size
+        devices.append(
+            NodeDevice(offer.device, unique_attributes, tuple(sorted(consumes.items())), offer.taints)
+        )
+    return tuple(devices), tuple(amounts)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKind:
+    """Nodes with the same devices.
+
+    `devices`: how many of each a node has. `names`: the nodes' names. `products`: their GPU products.
+    `node_devices`: set where the devices are known from ResourceSlices.
+    """
+
+    devices: Counter[Device]
+    names: tuple[str, ...]
+    products: frozenset[str]
+    node_devices: NodeDevices | None = None
+
+
+def kinds_by_slices(nodes: Iterable[Node], by_name: DevicesByNode) -> tuple[NodeKind, ...]:
+    """Nodes grouped by the devices in their ResourceSlices."""
+    nodes_by_devices: dict[NodeDevices, list[Node]] = {}
+    for node in nodes:
+        if node_devices := by_name.of(node.name):
+            nodes_by_devices.setdefault(node_devices, []).append(node)
+    return tuple(
+        _node_kind(Counter(device.device for device in node_devices.devices), members, node_devices)
+        for node_devices, members in nodes_by_devices.items()
+    )
+
+
+def kinds_by_labels(nodes: Iterable[Node]) -> tuple[NodeKind, ...]:
+    """Nodes grouped by the devices that labels and allocatable amounts describe."""
+    nodes_by_devices: dict[frozenset[tuple[Device, int]], list[Node]] = {}
+    for node in nodes:
+        if devices := labelled_devices(node):
+            nodes_by_devices.setdefault(frozenset(devices.items()), []).append(node)
+    return tuple(
+        _node_kind(Counter(dict(kinds)), members, None) for kinds, members in nodes_by_devices.items()
+    )
+
+
+def _node_kind(devices: Counter[Device], nodes: Sequence[Node], node_devices: NodeDevices | None) -> NodeKind:
+    products = frozenset(node.labels.get(PRODUCT_LABEL, "") for node in nodes)
+    return NodeKind(devices, tuple(node.name for node in nodes), products, node_devices)
