@@ -45,22 +45,23 @@ class GangLayout:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The placement and the blind one; `blind` is None where it has room for `blind_pods` pods only."""
+    """The layout as planned and the topology-blind `baseline`; None where that has room for `baseline_pods`
+    only."""
 
-    here: GangLayout
-    blind: GangLayout | None
-    blind_pods: int
+    placement: GangLayout
+    baseline: GangLayout | None
+    baseline_pods: int
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON; always with the model's name and the rule of the comparison."""
         return {
-            "model": self.here.estimate.model,
+            "model": self.placement.estimate.model,
             "bytes": GB,
-            "placement": self.here.to_json(),
+            "placement": self.placement.to_json(),
             "topologyBlind": {
                 "rule": RULE,
-                "podsPlaced": self.blind_pods,
-                **(self.blind.to_json() if self.blind else {}),
+                "podsPlaced": self.baseline_pods,
+                **(self.baseline.to_json() if self.baseline else {}),
             },
         }
 
@@ -106,13 +107,13 @@ def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
 class PodDistribution:
     """A gang spread over several domains of a level that it prefers to be in one domain of.
 
-    `here`: its layout, in `domains` domains. `best`: the layout in the empty cluster, in `least` domains.
+    `placement`: its layout, in `domains` domains. `best`: the layout in the empty cluster, in `min_domains`.
     """
 
     level: str
     domains: int
-    here: GangLayout
-    least: int
+    placement: GangLayout
+    min_domains: int
     best: GangLayout
 
 
@@ -122,7 +123,8 @@ def placed(group: PodGroup, answer: Answer) -> PodGroup:
     for assignment in answer.assignments:
         counts[assignment.pod_set] += assignment.count
     sets = (
-        replace(pod_set, count=counts.get(pod_set.name, pod_set.count), most=0) for pod_set in group.pod_sets
+        replace(pod_set, count=counts.get(pod_set.name, pod_set.count), max_count=0)
+        for pod_set in group.pod_sets
     )
     return replace(group, pod_sets=tuple(sets))
 

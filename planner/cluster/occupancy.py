@@ -178,8 +178,8 @@ class Holds:
             uses = used_by(reservation)
             for node in touched(reservation):
                 held = nodes[node] if node in nodes else self.on(node)
-                more = (*held, (reservation, uses.get(node, _NOTHING)))
-                nodes[node] = tuple(sorted(more, key=_gang)) if held else more
+                extended = (*held, (reservation, uses.get(node, _NOTHING)))
+                nodes[node] = tuple(sorted(extended, key=_gang)) if held else extended
         return Holds(
             self.by_gang.updated(gangs),
             self.gangs.updated(ids),
@@ -233,7 +233,7 @@ def used_by(reservation: Reservation) -> dict[str, dict[str, int]]:
     return used
 
 
-def add(total: dict[str, int], more: Resources, times: int = 1) -> None:
+def add(total: dict[str, int], amounts: Resources, times: int = 1) -> None:
     """Adds amounts, so many times over."""
-    for name, amount in more.items():
+    for name, amount in amounts.items():
         total[name] = total.get(name, 0) + amount * times

@@ -276,8 +276,8 @@ class Snapshot:
         pools = tuple(growing)
         if not pools and resources_tolerated is None:
             return self
-        told = (pools, resources_tolerated)
-        base = self.base.derived.get(AS_TOLD, repr(told), lambda: self.base.as_told(*told))
+        overrides = (pools, resources_tolerated)
+        base = self.base.derived.get(AS_TOLD, repr(overrides), lambda: self.base.as_told(*overrides))
         return self.evolve(base=base, stirred=frozenset())
 
     def with_pod(self, pod: BoundPod) -> Snapshot:

@@ -200,7 +200,7 @@ def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
 
     graph: nx.Graph[Switch] = nx.Graph()
     for link in links:
-        graph.add_edge(link.one, link.other, gbps=link.gbps)
+        graph.add_edge(link.end_a, link.end_b, gbps=link.gbps)
     leaves = []
     gpus = {name: gpus_of(node.allocatable) for name, node in tree.cluster.items()}
     for way, branch in _branches_at(tree.root, leaf_level(topology)):

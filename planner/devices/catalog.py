@@ -329,7 +329,7 @@ class Devices:
                     continue
                 if not use.template:
                     shared_seen.add(name)
-                generated = self.claims.claims.get(f"{namespace}/{use.made or use.source}")
+                generated = self.claims.claims.get(f"{namespace}/{use.resource_claim or use.source}")
                 claim = generated or self.find(use, namespace)
                 if claim is not None:
                     yield pod, use, claim

@@ -109,4 +109,4 @@ NO_CLAIMS = Claims({}, {}, {})
 def claim_names(pod: BoundPod) -> set[str]:
     """The claims and templates that a bound pod names, and the claims made for it, as NAMESPACE/NAME."""
     namespace = pod.name.partition("/")[0]
-    return {f"{namespace}/{name}" for use in pod.claims for name in (use.source, use.made) if name}
+    return {f"{namespace}/{name}" for use in pod.claims for name in (use.source, use.resource_claim) if name}

@@ -185,7 +185,7 @@ def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternati
     sets = problem.asked.pod_sets
     suffixes = {pod_set.name: f" of {pod_set.name}" if _several(problem.asked) else "" for pod_set in sets}
     parts = [
-        f"{'a minimum of ' if pod_set.most > pod_set.count else ''}{pods(counts[pod_set.name])}"
+        f"{'a minimum of ' if pod_set.max_count > pod_set.count else ''}{pods(counts[pod_set.name])}"
         f"{suffixes[pod_set.name]}"
         for pod_set in sets
         if counts.get(pod_set.name, pod_set.count) != pod_set.count

@@ -125,8 +125,8 @@ def _over_limits(
     )
 
 
-def _with(message: str, more: str) -> str:
-    return f"{message} {more}" if more else message
+def _with(message: str, addition: str) -> str:
+    return f"{message} {addition}" if addition else message
 
 
 def closest_of(results: Sequence[SearchResult]) -> SearchResult:

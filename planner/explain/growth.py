@@ -53,8 +53,8 @@ class _Need:
         """As text: "4 more nodes of pool h100 (8 nvidia.com/gpu each), which has 2"."""
         devices = {name: n for name, n in (self.pool.capacity or {}).items() if "/" in name and n}
         shape = ", ".join(f"{show(name, amount)} {name}" for name, amount in devices.items())
-        told = f" ({shape} each)" if shape else ""
-        text = f"{self.count} more node{'' if self.count == 1 else 's'} of pool {self.pool.name}{told}"
+        shape_words = f" ({shape} each)" if shape else ""
+        text = f"{self.count} more node{'' if self.count == 1 else 's'} of pool {self.pool.name}{shape_words}"
         return f"{text}, which has {self.pool.present}" if self.pool.present else text
 
 
@@ -119,11 +119,11 @@ class _Trial:
 
     def fewest(self, moment: PlacementProblem, pool: GrowingPool, missing: int) -> int | None:
         """How many more nodes of the pool the gang needs; None where no number that may come is enough."""
-        most = min(self._coming(pool), _MOST_NODES)
-        guess = max(1, min(-(-missing // max(1, _pods_on(moment, pool))), most))
-        if most < 1:
+        max_nodes = min(self._coming(pool), _MOST_NODES)
+        guess = max(1, min(-(-missing // max(1, _pods_on(moment, pool))), max_nodes))
+        if max_nodes < 1:
             return None
-        low, high = (0, guess) if self._enough(moment, pool, guess) else (guess, most)
+        low, high = (0, guess) if self._enough(moment, pool, guess) else (guess, max_nodes)
         if low and not (high > low and self._enough(moment, pool, high)):
             return None
         middle = high - 1  # the guess is mostly right
@@ -137,13 +137,16 @@ class _Trial:
 
     def together(self, moment: PlacementProblem, growing: Sequence[GrowingPool]) -> tuple[_Need, ...]:
         """What the gang uses of all pools, each grown as far as it may; () where that is not enough."""
-        most = [_Need(pool, self._coming(pool)) for pool in growing]
-        if sum(need.count for need in most) > _MOST_NODES:
+        max_needs = [_Need(pool, self._coming(pool)) for pool in growing]
+        if sum(need.count for need in max_needs) > _MOST_NODES:
             return ()
-        outcome = self._placed(moment, most)
+        outcome = self._placed(moment, max_needs)
         if outcome is None or outcome.best is None:
             return ()
-        used = {one.node for one in assignments_of(outcome.problem, outcome.best, hosts_of(outcome.best))}
+        used = {
+            assignment.node
+            for assignment in assignments_of(outcome.problem, outcome.best, hosts_of(outcome.best))
+        }
         counts = ((pool, sum(name.startswith(_name(pool, "")) for name in used)) for pool in growing)
         return tuple(_Need(pool, count) for pool, count in counts if count)
 
@@ -151,10 +154,10 @@ class _Trial:
         """How many nodes may come, by number and by what they may have together; a pod each is enough."""
         asked = pool.capacity or _largest(self._gang)
         bounds = [pool.limits[name] // asked[name] for name in pool.limits if asked.get(name)]
-        return min([pool.more, self._gang.size, *bounds])
+        return min([pool.max_added, self._gang.size, *bounds])
 
-    def _placed(self, moment: PlacementProblem, more: Iterable[_Need]) -> Outcome | None:
-        new = [node for need in more for node in _new_nodes(moment.snapshot, need, self._gang)]
+    def _placed(self, moment: PlacementProblem, needs: Iterable[_Need]) -> Outcome | None:
+        new = [node for need in needs for node in _new_nodes(moment.snapshot, need, self._gang)]
         outcome = self._place(moment.in_snapshot(moment.snapshot.with_nodes(new)), self._budget)
         return None if outcome.best is None else outcome
 
@@ -162,10 +165,10 @@ class _Trial:
 def pools(snapshot: Snapshot) -> tuple[GrowingPool, ...]:
     """The pools that may grow, by name; a group whose nodes alone tell what they are like, if it has some."""
     known = [
-        _of_group(snapshot, one) if isinstance(one, NodeGroup) else _counted(snapshot, one)
-        for one in snapshot.base.growth
+        _of_group(snapshot, entry) if isinstance(entry, NodeGroup) else _counted(snapshot, entry)
+        for entry in snapshot.base.growth
     ]
-    return tuple(sorted((pool for pool in known if pool and pool.more), key=lambda pool: pool.name))
+    return tuple(sorted((pool for pool in known if pool and pool.max_added), key=lambda pool: pool.name))
 
 
 def _counted(snapshot: Snapshot, pool: GrowingPool) -> GrowingPool:
@@ -198,7 +201,7 @@ def _of_group(snapshot: Snapshot, group: NodeGroup) -> GrowingPool | None:
     }
     taints = tuple(taint for taint in first.taints if all(taint in node.taints for node in nodes))
     capacity = {key: max(node.allocatable.get(key, 0) for node in nodes) for key in first.allocatable}
-    return GrowingPool(name, max(0, group.most - group.present), group.present, labels, taints, capacity)
+    return GrowingPool(name, max(0, group.max_size - group.present), group.present, labels, taints, capacity)
 
 
 def _largest(gang: ResolvedPodGroup) -> dict[str, int]:

@@ -87,6 +87,6 @@ def values_words(base: Infrastructure, key: str, wanted: Sequence[str]) -> str:
     shown = nearest("".join(wanted[:1]), counts)[:_SHOWN]
     unique = all(count == 1 for count in counts.values())
     parts = [f"{value or '(empty)'}{'' if unique else f' on {counts[value]}'}" for value in shown]
-    more = len(counts) - len(parts)
-    further = f" and {more} more" if more > 0 else ""
+    omitted = len(counts) - len(parts)
+    further = f" and {omitted} more" if omitted > 0 else ""
     return f"there {'is' if len(counts) == 1 else 'are'} {', '.join(parts)}{further}"

@@ -94,14 +94,14 @@ def no_room(
 def fits_no_node(kind: PodClass, nodes: str, why: str, ways: Sequence[str]) -> str:
     """The message to a pod that no node of the empty cluster takes; `nodes`: all nodes by cause. `why`: what
     the causes do not tell, with what would work besides `ways` where it knows that; "" for nothing."""
-    more, _, way = why.removesuffix(".").partition(WORKS)
-    told = f"No node takes a pod of {_sets(kind)}: {nodes}."
-    return _with_ways(told, more.removesuffix(". "), [*([way] if way else []), *ways])
+    reason, _, way = why.removesuffix(".").partition(WORKS)
+    message = f"No node takes a pod of {_sets(kind)}: {nodes}."
+    return _with_ways(message, reason.removesuffix(". "), [*([way] if way else []), *ways])
 
 
-def _with_ways(told: str, more: str, ways: Sequence[str], *, now: str = "") -> str:
+def _with_ways(message: str, addition: str, ways: Sequence[str], *, now: str = "") -> str:
     """What is told, a further sentence where there is one, and what would work."""
-    sentences = [told, *([f"{more[0].upper()}{more[1:]}."] if more else [])]
+    sentences = [message, *([f"{addition[0].upper()}{addition[1:]}."] if addition else [])]
     sentences.append(
         f"{WORKS.replace(':', f'{now}:')}{', or '.join(ways)}."
         if ways

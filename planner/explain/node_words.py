@@ -64,10 +64,10 @@ class NodeWords:
         clauses = [f"{count} {self._clause(cause, count, counts.shortages)}" for cause, count in named]
         rest = sum(counts.causes.values()) - sum(count for _, count in named)
         if rest:
-            more = len(counts.causes) - _MAX_CAUSES
+            omitted = len(counts.causes) - _MAX_CAUSES
             clauses.append(
                 f"{rest} {'does' if rest == 1 else 'do'} not serve for "
-                f"{'another reason' if more == 1 else f'{more} other reasons'}"
+                f"{'another reason' if omitted == 1 else f'{omitted} other reasons'}"
             )
         if counts.serving:
             clauses.append(f"{counts.serving} {'has' if counts.serving == 1 else 'have'} room for a pod")
@@ -77,22 +77,22 @@ class NodeWords:
         """What is said of so many nodes."""
         if cause in shortages:
             return self._shortage(cause.removeprefix(LACKS), count, *shortages[cause])
-        prefix, one, several = next(verb for verb in _VERBS if cause.startswith(verb[0]))
-        words = f"{one if count == 1 else several}{cause.removeprefix(prefix)}"
+        prefix, singular, plural = next(verb for verb in _VERBS if cause.startswith(verb[0]))
+        words = f"{singular if count == 1 else plural}{cause.removeprefix(prefix)}"
         return f"{words}{self._values(cause)}"
 
-    def _shortage(self, resource: str, count: int, most: int, need: int) -> str:
+    def _shortage(self, resource: str, count: int, largest: int, need: int) -> str:
         has, free = "has" if count == 1 else "have", " free" if self._now else ""
         bound = "" if count == 1 else "at most "
         if resource in self._raised:
             stated = self._raised[resource]
             return (
-                f"{has} {bound}{show(resource, most)} {resource}{free} of the {show(resource, need)} that "
+                f"{has} {bound}{show(resource, largest)} {resource}{free} of the {show(resource, need)} that "
                 f"policies give a pod (it states {show(resource, stated) if stated else 'none'})"
             )
-        if not most:
+        if not largest:
             return f"{has} no {resource}{free}"
-        return f"{has} {bound}{show(resource, most)} of {show(resource, need)} {resource}{free}"
+        return f"{has} {bound}{show(resource, largest)} of {show(resource, need)} {resource}{free}"
 
     def _values(self, cause: str) -> str:
         """The values that there are of a cause's label, where what is asked for is none of them."""

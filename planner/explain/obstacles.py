@@ -197,9 +197,9 @@ def _of_cluster(
 
 
 def _partly_held(level: str, branch: Subtree, gangs: Sequence[str]) -> str:
-    more = f" and {len(gangs) - 1} more" if len(gangs) > 1 else ""
+    rest_words = f" and {len(gangs) - 1} more" if len(gangs) > 1 else ""
     name = "/".join(value or "-" for value in branch.path)
-    return f"in {short(level)} {name}, which is partly held by {gangs[0]}{more}"
+    return f"in {short(level)} {name}, which is partly held by {gangs[0]}{rest_words}"
 
 
 def pod_counts(view: SearchSpace, kind: PodClass) -> NodeCounts:

@@ -175,12 +175,12 @@ def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change
             continue
         vendor = asked.partition("/")[0]
         taken = {name for shape in _shapes(problem, names) for name in shape.requests}
-        same = [
+        candidates = [
             name
             for name in known - taken
             if name.partition("/")[0] == vendor and alike(asked, name, _ALIKE_NAMES)
         ]
-        for near in nearest(asked, same)[:_MAX_VALUES]:
+        for near in nearest(asked, candidates)[:_MAX_VALUES]:
 
             def renamed(shape: ResolvedShape, old: str = asked, new: str = near) -> ResolvedShape:
                 amounts = {new if name == old else name: n for name, n in shape.requests.items()}

@@ -31,7 +31,7 @@ def _rule_sentence(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> st
     spread, counts = rule.spread, rule.existing
     if not counts:
         return ""
-    below_minimum = len(counts) < spread.least
+    below_minimum = len(counts) < spread.min_domains
     emptiest = min(counts, key=lambda value: (counts[value] + room.get(value, 0), natural(value)))
     lowest = 0 if below_minimum else counts[emptiest] + room.get(emptiest, 0)
     ceiling = lowest + spread.skew
@@ -39,7 +39,7 @@ def _rule_sentence(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> st
         return ""
     key = short(spread.key)
     why = (
-        f"there are {len(counts)} of the {spread.least} domains that minDomains asks for"
+        f"there are {len(counts)} of the {spread.min_domains} domains that minDomains asks for"
         if below_minimum
         else f"{key} {emptiest} has {counts[emptiest]} such pods and room for {room.get(emptiest, 0)}"
     )

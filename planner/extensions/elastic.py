@@ -25,14 +25,14 @@ def most_pods(problem: PlacementProblem, minimum: Outcome, place: Place) -> Outc
 
 def extra_pods(group: PodGroup) -> int:
     """The number of pods that an elastic gang may have above its minimum."""
-    return sum(max(0, pod_set.most - pod_set.count) for pod_set in group.pod_sets)
+    return sum(max(0, pod_set.max_count - pod_set.count) for pod_set in group.pod_sets)
 
 
 def _counts(group: PodGroup, extra: int) -> dict[str, int]:
     """Pod counts with so many extra pods, given to the elastic sets in order, in whole slices."""
     counts: dict[str, int] = {}
     for pod_set in group.pod_sets:
-        added = min(extra, max(0, pod_set.most - pod_set.count))
+        added = min(extra, max(0, pod_set.max_count - pod_set.count))
         extra -= added
         added -= added % max(1, pod_set.constraint.slice_size or group.constraint.slice_size)
         counts[pod_set.name] = pod_set.count + added

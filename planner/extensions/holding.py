@@ -44,7 +44,7 @@ def place_holding(problem: PlacementProblem, place: Place, budget: WorkBudget | 
         return outcome
     held = holding(problem, outcome)
     outcome = replace(outcome, holding=held)
-    shared = held.level > ROOT and any(share.other for share in held.shares)
+    shared = held.level > ROOT and any(share.other_gang for share in held.shares)
     if not shared or not all(_is_enough(problem.gang, share) for share in held.shares):
         return outcome
     alone = place(problem.reserving("domain"), budget)
@@ -70,7 +70,7 @@ def holding(problem: PlacementProblem, outcome: Outcome) -> Holding:
     if wide or _takes_only_parts(gang) or gang.fabric.strategy == "distributed":
         return Holding("nodes")
     shares = tuple(_shares(outcome, best, hosts, domains))
-    if all(not share.other and _is_enough(gang, share) for share in shares):
+    if all(not share.other_gang and _is_enough(gang, share) for share in shares):
         return Holding("domain", domains, shares, level)
     return Holding("nodes", (), shares, level)
 

@@ -136,9 +136,9 @@ def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mappi
         raise InputError("expected a Kubernetes object with apiVersion and kind", where)
     kind = document.get("kind")
     if not isinstance(kind, str) or not kind:
-        raise InputError("the object has no kind", where.at("kind"))
+        raise InputError("the object has no kind", where.at_path("kind"))
     if kind.endswith("List") and "items" in document:
-        for item in sequence(document.get("items"), where.at("items")):
+        for item in sequence(document.get("items"), where.at_path("items")):
             known = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
             typed = {**known, **item} if kind != "List" and isinstance(item, Mapping) else item
             yield from _objects(typed, where, depth + 1)
@@ -155,16 +155,16 @@ def _name(document: Mapping[str, object], kind: str, where: Where) -> Where:
 
 def _read_object(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     kind = str(item["kind"])
-    group, _, version = text(item.get("apiVersion"), where.at("apiVersion")).rpartition("/")
+    group, _, version = text(item.get("apiVersion"), where.at_path("apiVersion")).rpartition("/")
     reader = _READERS.get((group, kind))
-    told = is_sign(group, kind)
-    if not (reader or told) or not version:
+    known_sign = is_sign(group, kind)
+    if not (reader or known_sign) or not version:
         objects.ignored[kind] += 1
         return
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
-    if not text(metadata.get("name"), where.at("metadata.name")):
-        raise InputError("the object has no name", where.at("metadata.name"))
-    if told:
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
+    if not text(metadata.get("name"), where.at_path("metadata.name")):
+        raise InputError("the object has no name", where.at_path("metadata.name"))
+    if known_sign:
         objects.signs.add(group, kind, _key(item, where))
     if reader:
         reader(objects, item, where)
@@ -175,7 +175,7 @@ def _read_node(objects: _ClusterObjects, item: Mapping[str, object], where: Wher
     if node.name in objects.nodes:
         first = objects.nodes[node.name][1]
         raise InputError(
-            f"two nodes have this name (the other is in {first.file})", where.at("metadata.name")
+            f"two nodes have this name (the other is in {first.file})", where.at_path("metadata.name")
         )
     objects.nodes[node.name] = (node, where)
 
@@ -185,26 +185,26 @@ def _read_pod(objects: _ClusterObjects, item: Mapping[str, object], where: Where
     if pod is None:
         return
     if pod.name in objects.pods:
-        raise InputError("two pods have this name", where.at("metadata.name"))
+        raise InputError("two pods have this name", where.at_path("metadata.name"))
     objects.pods[pod.name] = pod
 
 
 def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
     """A pod that uses capacity; None for a pod that is not bound or has ended. Raises `InputError`."""
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
-    spec = mapping(item.get("spec"), where.at("spec"))
-    status = mapping(item.get("status"), where.at("status"))
-    node = text(spec.get("nodeName"), where.at("spec.nodeName"))
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
+    spec = mapping(item.get("spec"), where.at_path("spec"))
+    status = mapping(item.get("status"), where.at_path("status"))
+    node = text(spec.get("nodeName"), where.at_path("spec.nodeName"))
     if not node or status.get("phase") in ("Succeeded", "Failed"):
         return None
-    namespace = text(metadata.get("namespace"), where.at("metadata.namespace")) or "default"
-    annotations = texts(metadata.get("annotations"), where.at("metadata.annotations"))
-    owners = maps(metadata.get("ownerReferences"), where.at("metadata.ownerReferences"))
-    labels = texts(metadata.get("labels"), where.at("metadata.labels"))
-    requests = effective_request(spec, where.at("spec"))
-    joined = mapping(spec.get("schedulingGroup"), where.at("spec.schedulingGroup"))
-    ports = host_ports(spec, where.at("spec"))
-    group = text(joined.get("podGroupName"), where.at("spec.schedulingGroup.podGroupName"))
+    namespace = text(metadata.get("namespace"), where.at_path("metadata.namespace")) or "default"
+    annotations = texts(metadata.get("annotations"), where.at_path("metadata.annotations"))
+    owners = maps(metadata.get("ownerReferences"), where.at_path("metadata.ownerReferences"))
+    labels = texts(metadata.get("labels"), where.at_path("metadata.labels"))
+    requests = effective_request(spec, where.at_path("spec"))
+    joined = mapping(spec.get("schedulingGroup"), where.at_path("spec.schedulingGroup"))
+    ports = host_ports(spec, where.at_path("spec"))
+    group = text(joined.get("podGroupName"), where.at_path("spec.schedulingGroup.podGroupName"))
     return BoundPod(
         name=f"{namespace}/{metadata['name']}",
         node=node,
@@ -212,13 +212,13 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         reservation=annotations.get(RESERVATION_KEY, ""),
         labels={**labels, **port_labels(ports)} if ports else labels,
         daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
-        alignment=alignment_of(spec, where.at("spec")),
+        alignment=alignment_of(spec, where.at_path("spec")),
         terms=_guards(spec, labels, where),
         gpu_groups=shared_by(requests, namespace, labels, annotations),
-        claims=uses_from(spec, status, where.at("spec")),
+        claims=uses_from(spec, status, where.at_path("spec")),
         extended_claim=extended_claim(status, where),
         scheduling_group=group,
-        scheduler=(text(spec.get("schedulerName"), where.at("spec.schedulerName")) or DEFAULT_SCHEDULER)
+        scheduler=(text(spec.get("schedulerName"), where.at_path("spec.schedulerName")) or DEFAULT_SCHEDULER)
         if group
         else "",
         shows=schedulers_of(spec, labels, where),
@@ -227,26 +227,28 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
 
 def _guards(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
     """A bound pod's anti-affinity. Its affinity only mattered when it was placed."""
-    affinity = mapping(spec.get("affinity"), where.at("spec.affinity"))
+    affinity = mapping(spec.get("affinity"), where.at_path("spec.affinity"))
     if not affinity.get("podAntiAffinity"):
         return ()
-    return tuple(term for term in terms_of(affinity, labels, where.at("spec.affinity")) if not term.attracts)
+    return tuple(
+        term for term in terms_of(affinity, labels, where.at_path("spec.affinity")) if not term.attracts
+    )
 
 
 def _read_topology(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     topology = topology_from(item, where)
     for known in objects.topologies:
         if known.name == topology.name and known.source == topology.source:
-            raise InputError("two Topologies of one kind have this name", where.at("metadata.name"))
+            raise InputError("two Topologies of one kind have this name", where.at_path("metadata.name"))
     objects.topologies.append(topology)
     if links := links_of(item, where):
         objects.links[topology.name] = links
 
 
 def _read_flavor(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    spec = mapping(item.get("spec"), where.at("spec"))
-    name = text(spec.get("topologyName"), where.at("spec.topologyName"))
-    labels = texts(spec.get("nodeLabels"), where.at("spec.nodeLabels"))
+    spec = mapping(item.get("spec"), where.at_path("spec"))
+    name = text(spec.get("topologyName"), where.at_path("spec.topologyName"))
+    labels = texts(spec.get("nodeLabels"), where.at_path("spec.nodeLabels"))
     objects.signs.flavored = objects.signs.flavored or set()
     if name:
         objects.flavors.setdefault(name, []).append(labels)
@@ -269,10 +271,13 @@ def _named_apart(topologies: list[Topology]) -> list[Topology]:
     """Topologies with unique names: equal ones of two kinds become one, others get their kind added."""
     kept: dict[str, Topology] = {}
     for topology in sorted(topologies, key=lambda t: (SOURCES.index(t.source), t.name)):
-        same = kept.get(topology.name)
-        if same is None:
+        namesake = kept.get(topology.name)
+        if namesake is None:
             kept[topology.name] = topology
-        elif (same.levels, dict(same.node_selector)) != (topology.levels, dict(topology.node_selector)):
+        elif (namesake.levels, dict(namesake.node_selector)) != (
+            topology.levels,
+            dict(topology.node_selector),
+        ):
             name = f"{topology.name} ({topology.source})"
             kept[name] = replace(topology, name=name)
     return list(kept.values())
@@ -281,7 +286,7 @@ def _named_apart(topologies: list[Topology]) -> list[Topology]:
 def _read_reservation(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     reservation = reservation_from(item, where)
     if reservation.gang in objects.reservations:
-        raise InputError(f"two reservations are for {reservation.gang}", where.at("spec.gang"))
+        raise InputError(f"two reservations are for {reservation.gang}", where.at_path("spec.gang"))
     objects.reservations[reservation.gang] = reservation
 
 
@@ -300,7 +305,7 @@ def _read_slice(objects: _ClusterObjects, item: Mapping[str, object], where: Whe
 
 
 def _read_class(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    name = mapping(item.get("metadata"), where.at("metadata"))["name"]
+    name = mapping(item.get("metadata"), where.at_path("metadata"))["name"]
     objects.classes[str(name)] = class_from(item, where)
 
 
@@ -318,8 +323,8 @@ def _read_quota(objects: _ClusterObjects, item: Mapping[str, object], where: Whe
 
 
 def _read_space(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
-    objects.spaces[str(metadata["name"])] = texts(metadata.get("labels"), where.at("metadata.labels"))
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
+    objects.spaces[str(metadata["name"])] = texts(metadata.get("labels"), where.at_path("metadata.labels"))
 
 
 def _read_priority(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
@@ -337,13 +342,13 @@ def _read_pool(objects: _ClusterObjects, item: Mapping[str, object], where: Wher
 
 
 def _key(item: Mapping[str, object], where: Where) -> str:
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
-    namespace = text(metadata.get("namespace"), where.at("metadata.namespace")) or "default"
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
+    namespace = text(metadata.get("namespace"), where.at_path("metadata.namespace")) or "default"
     return f"{namespace}/{metadata['name']}"
 
 
 def _read_config(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    name = mapping(item.get("metadata"), where.at("metadata")).get("name")
+    name = mapping(item.get("metadata"), where.at_path("metadata")).get("name")
     if name in KNOWN:
         objects.settings = with_config(objects.settings, item, where)
     elif name == STATUS_CONFIG:

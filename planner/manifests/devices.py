@@ -24,21 +24,21 @@ from planner.model.quantity import amount
 
 def claim_from(item: Mapping[str, object], where: Where) -> ResourceClaim:
     """The content of a ResourceClaim or ResourceClaimTemplate. Raises `InputError` for a malformed one."""
-    place = where.at("spec")
+    place = where.at_path("spec")
     spec = mapping(item.get("spec"), place)
     if "spec" in spec:  # a template's spec holds metadata and the claim's spec
-        place = where.at("spec.spec")
+        place = where.at_path("spec.spec")
         spec = mapping(spec.get("spec"), place)
-    place = where.at(f"{place.field}.devices")
+    place = where.at_path(f"{place.field}.devices")
     devices = mapping(spec.get("devices"), place)
-    requests = maps(devices.get("requests"), where.at(f"{place.field}.requests"))
+    requests = maps(devices.get("requests"), where.at_path(f"{place.field}.requests"))
     return ResourceClaim(
         tuple(
-            _request(request, where.at(f"{place.field}.requests[{index}]"))
+            _request(request, where.at_path(f"{place.field}.requests[{index}]"))
             for index, request in enumerate(requests)
         ),
         _allocated(item, where),
-        tuple(_rules(devices, requests, where.at(f"{place.field}.constraints"))),
+        tuple(_rules(devices, requests, where.at_path(f"{place.field}.constraints"))),
     )
 
 
@@ -78,7 +78,7 @@ def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
     exactly = mapping(request.get("exactly"), where.below("exactly"))
     place = where.below("firstAvailable")
     alternatives = [
-        _devices(alternative, where.at(f"{place.field}[{index}]"))
+        _devices(alternative, where.at_path(f"{place.field}[{index}]"))
         for index, alternative in enumerate(maps(request.get("firstAvailable"), place))
     ]
     if alternatives and not exactly:
@@ -124,10 +124,10 @@ def expressions(selectors: object, where: Where) -> tuple[str, ...]:
 
 
 def _allocated(item: Mapping[str, object], where: Where) -> tuple[DeviceId, ...]:
-    place = where.at("status.allocation.devices.results")
-    status = mapping(item.get("status"), where.at("status"))
-    allocation = mapping(status.get("allocation"), where.at("status.allocation"))
-    devices = mapping(allocation.get("devices"), where.at("status.allocation.devices"))
+    place = where.at_path("status.allocation.devices.results")
+    status = mapping(item.get("status"), where.at_path("status"))
+    allocation = mapping(status.get("allocation"), where.at_path("status.allocation"))
+    devices = mapping(allocation.get("devices"), where.at_path("status.allocation.devices"))
     return tuple(
         (
             text(result.get("driver"), place),
@@ -159,49 +159,51 @@ def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: W
 
 def extended_claim(status: Mapping[str, object], where: Where) -> str:
     """The claim generated for a pod's extended resources, from its status; "" for none."""
-    place = where.at("status.extendedResourceClaimStatus")
+    place = where.at_path("status.extendedResourceClaimStatus")
     return text(mapping(status.get("extendedResourceClaimStatus"), place).get("resourceClaimName"), place)
 
 
 def class_from(item: Mapping[str, object], where: Where) -> DeviceClass:
     """A DeviceClass. Raises `InputError` for a malformed one."""
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
-    spec = mapping(item.get("spec"), where.at("spec"))
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
+    spec = mapping(item.get("spec"), where.at_path("spec"))
     return DeviceClass(
-        expressions(spec.get("selectors"), where.at("spec.selectors")),
-        text(spec.get("extendedResourceName"), where.at("spec.extendedResourceName")),
+        expressions(spec.get("selectors"), where.at_path("spec.selectors")),
+        text(spec.get("extendedResourceName"), where.at_path("spec.extendedResourceName")),
         str(metadata.get("creationTimestamp") or ""),
     )
 
 
 def domain_template(item: Mapping[str, object], where: Where) -> str:
     """The ResourceClaimTemplate that a ComputeDomain generates for its channel. Raises `InputError`."""
-    spec = mapping(item.get("spec"), where.at("spec"))
-    channel = mapping(spec.get("channel"), where.at("spec.channel"))
-    template = mapping(channel.get("resourceClaimTemplate"), where.at("spec.channel.resourceClaimTemplate"))
-    return text(template.get("name"), where.at("spec.channel.resourceClaimTemplate.name"))
+    spec = mapping(item.get("spec"), where.at_path("spec"))
+    channel = mapping(spec.get("channel"), where.at_path("spec.channel"))
+    template = mapping(
+        channel.get("resourceClaimTemplate"), where.at_path("spec.channel.resourceClaimTemplate")
+    )
+    return text(template.get("name"), where.at_path("spec.channel.resourceClaimTemplate.name"))
 
 
 def slice_from(item: Mapping[str, object], where: Where) -> Slice:
     """A ResourceSlice. Raises `InputError` for a malformed one."""
-    spec = mapping(item.get("spec"), where.at("spec"))
-    driver = text(spec.get("driver"), where.at("spec.driver"))
-    pool = mapping(spec.get("pool"), where.at("spec.pool"))
+    spec = mapping(item.get("spec"), where.at_path("spec"))
+    driver = text(spec.get("driver"), where.at_path("spec.driver"))
+    pool = mapping(spec.get("pool"), where.at_path("spec.pool"))
     offers, counters = {}, {}
     if driver != CHANNEL_DRIVER:
-        for index, device in enumerate(maps(spec.get("devices"), where.at("spec.devices"))):
-            place = where.at(f"spec.devices[{index}]")
+        for index, device in enumerate(maps(spec.get("devices"), where.at_path("spec.devices"))):
+            place = where.at_path(f"spec.devices[{index}]")
             offers[text(device.get("name"), place)] = _offer(device, driver, place)
         for index, counter_set in enumerate(
-            maps(spec.get("sharedCounters"), where.at("spec.sharedCounters"))
+            maps(spec.get("sharedCounters"), where.at_path("spec.sharedCounters"))
         ):
-            place = where.at(f"spec.sharedCounters[{index}]")
+            place = where.at_path(f"spec.sharedCounters[{index}]")
             counters[text(counter_set.get("name"), place)] = _counters(counter_set, place)
     return Slice(
-        text(spec.get("nodeName"), where.at("spec.nodeName")),
+        text(spec.get("nodeName"), where.at_path("spec.nodeName")),
         driver,
-        text(pool.get("name"), where.at("spec.pool.name")),
-        integer(pool.get("generation"), where.at("spec.pool.generation")),
+        text(pool.get("name"), where.at_path("spec.pool.name")),
+        integer(pool.get("generation"), where.at_path("spec.pool.generation")),
         offers,
         counters,
     )

@@ -57,29 +57,29 @@ def pool_from(item: Mapping[str, object], where: Where) -> GrowingPool | None:
 
 def _node_pool(item: Mapping[str, object], where: Where) -> GrowingPool:
     """A Karpenter NodePool: its instance types are not told, so neither is what a node has."""
-    name = str(mapping(item.get("metadata"), where.at("metadata"))["name"])
+    name = str(mapping(item.get("metadata"), where.at_path("metadata"))["name"])
     spec, status = (
-        mapping(item.get("spec"), where.at("spec")),
-        mapping(item.get("status"), where.at("status")),
+        mapping(item.get("spec"), where.at_path("spec")),
+        mapping(item.get("status"), where.at_path("status")),
     )
-    place = where.at("spec.template")
+    place = where.at_path("spec.template")
     template = mapping(spec.get("template"), place)
     metadata = mapping(template.get("metadata"), place.below("metadata"))
-    inner, at = mapping(template.get("spec"), place.below("spec")), place.below("spec")
+    inner, spec_place = mapping(template.get("spec"), place.below("spec")), place.below("spec")
     labels = {**texts(metadata.get("labels"), place.below("metadata.labels")), NODE_POOL_LABEL: name}
     choices: dict[str, tuple[str, ...]] = {}
-    for index, entry in enumerate(maps(inner.get("requirements"), at.below("requirements"))):
-        key = text(entry.get("key"), at.below(f"requirements[{index}].key"))
-        values = strings(entry.get("values"), at.below(f"requirements[{index}].values"))
+    for index, entry in enumerate(maps(inner.get("requirements"), spec_place.below("requirements"))):
+        key = text(entry.get("key"), spec_place.below(f"requirements[{index}].key"))
+        values = strings(entry.get("values"), spec_place.below(f"requirements[{index}].values"))
         choices[key] = values if entry.get("operator") == "In" else ()
-    stated = quantity.amounts(spec.get("limits"), where.at("spec.limits"), up=False)
-    used = quantity.amounts(status.get("resources"), where.at("status.resources"), up=True)
+    stated = quantity.amounts(spec.get("limits"), where.at_path("spec.limits"), up=False)
+    used = quantity.amounts(status.get("resources"), where.at_path("status.resources"), up=True)
     return GrowingPool(
         name=name,
         present=used.get("nodes", 0),
-        more=max(0, stated.pop("nodes", UNBOUNDED) - used.get("nodes", 0)),
+        max_added=max(0, stated.pop("nodes", UNBOUNDED) - used.get("nodes", 0)),
         labels=labels,
-        taints=_taints(inner.get("taints"), at.below("taints")),
+        taints=_taints(inner.get("taints"), spec_place.below("taints")),
         choices=choices,
         free=_FREE,
         limits={resource: max(0, amount - used.get(resource, 0)) for resource, amount in stated.items()},
@@ -88,27 +88,29 @@ def _node_pool(item: Mapping[str, object], where: Where) -> GrowingPool:
 
 def _machine_deployment(item: Mapping[str, object], where: Where) -> GrowingPool | None:
     """A MachineDeployment that the Cluster Autoscaler may enlarge, None for any other."""
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
-    annotations = texts(metadata.get("annotations"), where.at("metadata.annotations"))
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
+    annotations = texts(metadata.get("annotations"), where.at_path("metadata.annotations"))
     if MOST_NODES not in annotations:
         return None
-    at = where.at("metadata.annotations")
-    replicas = integer(mapping(item.get("spec"), where.at("spec")).get("replicas"), where.at("spec.replicas"))
-    most = _number(annotations[MOST_NODES], at.below(MOST_NODES))
-    told = {what: annotations[key] for what, key in CAPACITY.items() if key in annotations}
+    annotations_place = where.at_path("metadata.annotations")
+    replicas = integer(
+        mapping(item.get("spec"), where.at_path("spec")).get("replicas"), where.at_path("spec.replicas")
+    )
+    max_nodes = _number(annotations[MOST_NODES], annotations_place.below(MOST_NODES))
+    capacities = {resource: annotations[key] for resource, key in CAPACITY.items() if key in annotations}
     plain = ("cpu", "memory", "ephemeral-storage", "pods")
-    amounts: dict[str, str] = {what: told[what] for what in plain if what in told}
-    if "GPUs" in told:
-        amounts[told.get("GPU resource", GPU)] = told["GPUs"]
+    amounts: dict[str, str] = {resource: capacities[resource] for resource in plain if resource in capacities}
+    if "GPUs" in capacities:
+        amounts[capacities.get("GPU resource", GPU)] = capacities["GPUs"]
     capacity: Resources | None = None
     if "cpu" in amounts and "memory" in amounts:
-        capacity = {"pods": DEFAULT_PODS, **quantity.amounts(amounts, at, up=False)}
+        capacity = {"pods": DEFAULT_PODS, **quantity.amounts(amounts, annotations_place, up=False)}
     return GrowingPool(
         name=str(metadata["name"]),
         present=replicas,
-        more=max(0, most - replicas),
-        labels=dict(_pair(entry, at) for entry in _entries(told.get("labels", ""))),
-        taints=tuple(_taint(entry, at) for entry in _entries(told.get("taints", ""))),
+        max_added=max(0, max_nodes - replicas),
+        labels=dict(_pair(entry, annotations_place) for entry in _entries(capacities.get("labels", ""))),
+        taints=tuple(_taint(entry, annotations_place) for entry in _entries(capacities.get("taints", ""))),
         capacity=capacity,
     )
 
@@ -116,8 +118,8 @@ def _machine_deployment(item: Mapping[str, object], where: Where) -> GrowingPool
 def status_groups(item: Mapping[str, object], where: Where) -> tuple[NodeGroup, ...]:
     """The node groups in the Cluster Autoscaler's status; none in a form that is not YAML. Raises
     `InputError`."""
-    place = where.at("data[status]")
-    content = text(mapping(item.get("data"), where.at("data")).get("status"), place)
+    place = where.at_path("data[status]")
+    content = text(mapping(item.get("data"), where.at_path("data")).get("status"), place)
     try:
         status = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, LookupError, RecursionError):  # before 1.30: prose
@@ -127,8 +129,8 @@ def status_groups(item: Mapping[str, object], where: Where) -> tuple[NodeGroup, 
     groups = []
     for group in maps(status.get("nodeGroups"), place):
         health = mapping(group.get("health"), place)
-        target, most = (integer(health.get(key), place) for key in ("cloudProviderTarget", "maxSize"))
-        groups.append(NodeGroup(text(group.get("name"), place), target, most))
+        target, max_size = (integer(health.get(key), place) for key in ("cloudProviderTarget", "maxSize"))
+        groups.append(NodeGroup(text(group.get("name"), place), target, max_size))
     return tuple(groups)
 
 
@@ -138,10 +140,10 @@ def condensed(item: Mapping[str, object], where: Where) -> dict[str, object]:
     It then changes only when a group does; the autoscaler writes it anew every ten seconds.
     """
     groups = [
-        {"name": group.name, "health": {"cloudProviderTarget": group.present, "maxSize": group.most}}
+        {"name": group.name, "health": {"cloudProviderTarget": group.present, "maxSize": group.max_size}}
         for group in status_groups(item, where)
     ]
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
     kept = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
     return {**item, "metadata": kept, "data": {"status": json.dumps({"nodeGroups": groups})}}
 
@@ -164,7 +166,7 @@ def pools_from_text(stated: str, where: Where) -> tuple[GrowingPool, ...]:
 
 
 def _pool(name: str, words: list[str], where: Where) -> GrowingPool:
-    labels, taints, amounts, more = dict[str, str](), [], dict[str, str](), UNBOUNDED
+    labels, taints, amounts, max_added = dict[str, str](), [], dict[str, str](), UNBOUNDED
     for word in words:
         if word.startswith("label:"):
             key, value = _pair(word.removeprefix("label:"), where)
@@ -174,11 +176,11 @@ def _pool(name: str, words: list[str], where: Where) -> GrowingPool:
         else:
             key, value = _pair(word, where)
             if key == "nodes":
-                more = _number(value, where)
+                max_added = _number(value, where)
             else:
                 amounts[key] = value
     capacity = {"pods": DEFAULT_PODS, **quantity.amounts(amounts, where, up=False)} if amounts else None
-    return GrowingPool(name, more, labels=labels, taints=tuple(taints), capacity=capacity)
+    return GrowingPool(name, max_added, labels=labels, taints=tuple(taints), capacity=capacity)
 
 
 def _entries(stated: str) -> list[str]:

@@ -26,11 +26,15 @@ def _ports(spec: Mapping[str, object], where: Where, *, on_host: bool) -> Iterat
                 continue
             place = where.below(f"{field}[{index}].ports")
             for number, entry in enumerate(maps(container.get("ports"), place)):
-                at = place.below(f"[{number}]")
-                port = integer(entry.get("hostPort"), at.below("hostPort"))
+                entry_place = place.below(f"[{number}]")
+                port = integer(entry.get("hostPort"), entry_place.below("hostPort"))
                 port = port or (
-                    integer(entry.get("containerPort"), at.below("containerPort")) if on_host else 0
+                    integer(entry.get("containerPort"), entry_place.below("containerPort")) if on_host else 0
                 )
                 if port > 0:
-                    protocol = text(entry.get("protocol"), at.below("protocol")) or "TCP"
-                    yield protocol, port, text(entry.get("hostIP"), at.below("hostIP")) or EVERY_ADDRESS
+                    protocol = text(entry.get("protocol"), entry_place.below("protocol")) or "TCP"
+                    yield (
+                        protocol,
+                        port,
+                        text(entry.get("hostIP"), entry_place.below("hostIP")) or EVERY_ADDRESS,
+                    )

@@ -22,18 +22,18 @@ def node_from(item: Mapping[str, object], where: Where) -> Node:
 
     Raises `InputError` for malformed labels, taints, conditions or quantities.
     """
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
-    spec = mapping(item.get("spec"), where.at("spec"))
-    status = mapping(item.get("status"), where.at("status"))
-    labels = texts(metadata.get("labels"), where.at("metadata.labels"))
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
+    spec = mapping(item.get("spec"), where.at_path("spec"))
+    status = mapping(item.get("status"), where.at_path("status"))
+    labels = texts(metadata.get("labels"), where.at_path("metadata.labels"))
     check_labels(labels, where)
     offers = "allocatable" if status.get("allocatable") is not None else "capacity"
-    amounts = quantity.amounts(status.get(offers), where.at(f"status.{offers}"), up=False)
+    amounts = quantity.amounts(status.get(offers), where.at_path(f"status.{offers}"), up=False)
     amounts.setdefault("pods", DEFAULT_PODS)
     settled = labels.get(MIG_STATE, "success") == "success"
     pending = {} if settled else {k: v for k, v in amounts.items() if k.startswith(MIG_PREFIX)}
     return Node(
-        name=text(metadata.get("name"), where.at("metadata.name")),
+        name=text(metadata.get("name"), where.at_path("metadata.name")),
         labels=labels,
         allocatable={k: v for k, v in amounts.items() if k not in pending},
         taints=_taints(spec, where),
@@ -45,13 +45,13 @@ def node_from(item: Mapping[str, object], where: Where) -> Node:
 
 def _taints(spec: Mapping[str, object], where: Where) -> tuple[Taint, ...]:
     result: list[Taint] = []
-    for index, taint in enumerate(maps(spec.get("taints"), where.at("spec.taints"))):
-        place = where.at(f"spec.taints[{index}]")
+    for index, taint in enumerate(maps(spec.get("taints"), where.at_path("spec.taints"))):
+        place = where.at_path(f"spec.taints[{index}]")
         effect = text(taint.get("effect"), place)
         result.append(Taint(text(taint.get("key"), place), text(taint.get("value"), place), effect))
     return tuple(taint for taint in result if taint.key != RESERVED_TAINT)
 
 
 def _ready(status: Mapping[str, object], where: Where) -> bool:
-    conditions = maps(status.get("conditions"), where.at("status.conditions"))
+    conditions = maps(status.get("conditions"), where.at_path("status.conditions"))
     return all(c.get("status") == "True" for c in conditions if c.get("type") == "Ready")

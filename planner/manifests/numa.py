@@ -63,9 +63,9 @@ def _alignment(containers: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
 
 def _containers(spec: Mapping[str, object], where: Where) -> Iterator[tuple[Mapping[str, object], bool]]:
     """Init containers, then containers, in the kubelet's order; True for those that keep their resources."""
-    for container in maps(spec.get("initContainers"), where.at("initContainers")):
+    for container in maps(spec.get("initContainers"), where.at_path("initContainers")):
         yield container, container.get("restartPolicy") == "Always"
-    for container in maps(spec.get("containers"), where.at("containers")):
+    for container in maps(spec.get("containers"), where.at_path("containers")):
         yield container, True
 
 
@@ -106,34 +106,34 @@ _OLD_POLICIES = {
 
 def numa_from(item: Mapping[str, object], where: Where) -> NumaNode:
     """A NodeResourceTopology (`topology.node.k8s.io`). Raises `InputError` for a malformed one."""
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
     policy, scope = _policy(item, where)
     zones = [
-        _zone(zone, where.at(f"zones[{index}]"))
-        for index, zone in enumerate(maps(item.get("zones"), where.at("zones")))
-        if text(zone.get("type"), where.at(f"zones[{index}].type")) == "Node"
+        _zone(zone, where.at_path(f"zones[{index}]"))
+        for index, zone in enumerate(maps(item.get("zones"), where.at_path("zones")))
+        if text(zone.get("type"), where.at_path(f"zones[{index}].type")) == "Node"
     ]
     if len(zones) > MAX_ZONES:
         raise InputError(
-            f"{len(zones)} NUMA zones; the Topology Manager knows at most {MAX_ZONES}", where.at("zones")
+            f"{len(zones)} NUMA zones; the Topology Manager knows at most {MAX_ZONES}", where.at_path("zones")
         )
     zones.sort(key=lambda zone: (len(zone.name), zone.name))
-    return NumaNode(text(metadata.get("name"), where.at("metadata.name")), policy, scope, tuple(zones))
+    return NumaNode(text(metadata.get("name"), where.at_path("metadata.name")), policy, scope, tuple(zones))
 
 
 def _policy(item: Mapping[str, object], where: Where) -> tuple[str, str]:
     attributes = {
-        text(attribute.get("name"), where.at("attributes")): text(
-            attribute.get("value"), where.at("attributes")
+        text(attribute.get("name"), where.at_path("attributes")): text(
+            attribute.get("value"), where.at_path("attributes")
         )
-        for attribute in maps(item.get("attributes"), where.at("attributes"))
+        for attribute in maps(item.get("attributes"), where.at_path("attributes"))
     }
     policy = attributes.get("topologyManagerPolicy", "")
     if policy:
         return policy, attributes.get("topologyManagerScope", "") or "container"
     old = item.get("topologyPolicies")
     first = old[0] if isinstance(old, list) and old else ""
-    return _OLD_POLICIES.get(text(first, where.at("topologyPolicies[0]")), ("none", "container"))
+    return _OLD_POLICIES.get(text(first, where.at_path("topologyPolicies[0]")), ("none", "container"))
 
 
 def _zone(zone: Mapping[str, object], where: Where) -> Zone:
@@ -159,4 +159,6 @@ def check_labels(labels: Mapping[str, str], where: Where) -> None:
     for key, values in allowed.items():
         if labels.get(key) and labels[key] not in values:
             valid = ", ".join(values) if key != GPUS_LABEL else "1 to 128"
-            raise InputError(f"{labels[key]!r} cannot be; use {valid}", where.at(f"metadata.labels.{key}"))
+            raise InputError(
+                f"{labels[key]!r} cannot be; use {valid}", where.at_path(f"metadata.labels.{key}")
+            )

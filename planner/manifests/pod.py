@@ -128,8 +128,8 @@ def _container_request(container: Mapping[str, object], where: Where) -> dict[st
     return {**limits, **requests}
 
 
-def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
-    for name, amount in more.items():
+def _add(total: dict[str, int], amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
         total[name] = total.get(name, 0) + amount
 
 

@@ -75,29 +75,29 @@ def _traits_of(reservation: Reservation, pod_set: str) -> dict[str, object]:
 
 def reservation_from(document: Mapping[str, object], where: Where) -> Reservation:
     """The reservation that an object stands for. Raises `InputError`, which names the field."""
-    spec = mapping(document.get("spec"), where.at("spec"))
-    status = mapping(document.get("status"), where.at("status"))
-    metadata = mapping(document.get("metadata"), where.at("metadata"))
-    gang = text(spec.get("gang"), where.at("spec.gang"))
+    spec = mapping(document.get("spec"), where.at_path("spec"))
+    status = mapping(document.get("status"), where.at_path("status"))
+    metadata = mapping(document.get("metadata"), where.at_path("metadata"))
+    gang = text(spec.get("gang"), where.at_path("spec.gang"))
     if not gang:
-        raise InputError("a reservation names its gang", where.at("spec.gang"))
-    domains = sequence(spec.get("domains"), where.at("spec.domains"))
+        raise InputError("a reservation names its gang", where.at_path("spec.gang"))
+    domains = sequence(spec.get("domains"), where.at_path("spec.domains"))
     return Reservation(
-        id=text(metadata.get("name"), where.at("metadata.name")) or reservation_id(gang),
+        id=text(metadata.get("name"), where.at_path("metadata.name")) or reservation_id(gang),
         gang=gang,
-        topology=text(spec.get("topology"), where.at("spec.topology")),
-        level=text(spec.get("level"), where.at("spec.level")),
-        domain=strings(spec.get("domain"), where.at("spec.domain")),
-        mode=_mode(spec, where.at("spec.mode")),
-        domains=tuple(_domain(d, where.at(f"spec.domains[{i}]")) for i, d in enumerate(domains)),
-        nodes=frozenset(strings(spec.get("nodes"), where.at("spec.nodes"))),
+        topology=text(spec.get("topology"), where.at_path("spec.topology")),
+        level=text(spec.get("level"), where.at_path("spec.level")),
+        domain=strings(spec.get("domain"), where.at_path("spec.domain")),
+        mode=_mode(spec, where.at_path("spec.mode")),
+        domains=tuple(_domain(d, where.at_path(f"spec.domains[{i}]")) for i, d in enumerate(domains)),
+        nodes=frozenset(strings(spec.get("nodes"), where.at_path("spec.nodes"))),
         assignments=tuple(_assignments(spec, where)),
         requests=tuple(_requests(spec, where)),
-        fingerprint=text(spec.get("fingerprint"), where.at("spec.fingerprint")),
-        created=_seconds(status.get("created"), where.at("status.created")) or 0.0,
-        expires=_seconds(status.get("expires"), where.at("status.expires")),
-        state=_state(status, where.at("status.state")),
-        owner_uid=text(status.get("ownerUID"), where.at("status.ownerUID")),
+        fingerprint=text(spec.get("fingerprint"), where.at_path("spec.fingerprint")),
+        created=_seconds(status.get("created"), where.at_path("status.created")) or 0.0,
+        expires=_seconds(status.get("expires"), where.at_path("status.expires")),
+        state=_state(status, where.at_path("status.state")),
+        owner_uid=text(status.get("ownerUID"), where.at_path("status.ownerUID")),
         traits=tuple(_traits(spec, where)),
     )
 
@@ -130,15 +130,15 @@ def _seconds(value: object, where: Where) -> float | None:
 
 def _assignments(spec: Mapping[str, object], where: Where) -> list[Assignment]:
     result: list[Assignment] = []
-    for index, entry in enumerate(maps(spec.get("assignments"), where.at("spec.assignments"))):
+    for index, entry in enumerate(maps(spec.get("assignments"), where.at_path("spec.assignments"))):
         place = f"spec.assignments[{index}]"
-        count = integer(entry.get("count"), where.at(f"{place}.count"))
+        count = integer(entry.get("count"), where.at_path(f"{place}.count"))
         if count < 1:
-            raise InputError(f"{count} is no number of pods; use 1 or more", where.at(f"{place}.count"))
+            raise InputError(f"{count} is no number of pods; use 1 or more", where.at_path(f"{place}.count"))
         result.append(
             Assignment(
-                text(entry.get("podSet"), where.at(f"{place}.podSet")),
-                text(entry.get("node"), where.at(f"{place}.node")),
+                text(entry.get("podSet"), where.at_path(f"{place}.podSet")),
+                text(entry.get("node"), where.at_path(f"{place}.node")),
                 count,
             )
         )
@@ -146,24 +146,24 @@ def _assignments(spec: Mapping[str, object], where: Where) -> list[Assignment]:
 
 
 def _traits(spec: Mapping[str, object], where: Where) -> Iterator[tuple[str, ReservedPodTraits]]:
-    for index, entry in enumerate(maps(spec.get("requests"), where.at("spec.requests"))):
-        place = where.at(f"spec.requests[{index}].traits")
+    for index, entry in enumerate(maps(spec.get("requests"), where.at_path("spec.requests"))):
+        place = where.at_path(f"spec.requests[{index}].traits")
         if traits := traits_from(mapping(entry.get("traits"), place), place):
             yield text(entry.get("podSet"), place), traits
 
 
 def _requests(spec: Mapping[str, object], where: Where) -> list[tuple[str, dict[str, int]]]:
     result: list[tuple[str, dict[str, int]]] = []
-    for index, entry in enumerate(maps(spec.get("requests"), where.at("spec.requests"))):
+    for index, entry in enumerate(maps(spec.get("requests"), where.at_path("spec.requests"))):
         place = f"spec.requests[{index}]"
-        per_pod = mapping(entry.get("perPod"), where.at(f"{place}.perPod"))
+        per_pod = mapping(entry.get("perPod"), where.at_path(f"{place}.perPod"))
         amounts = {
-            text(name, where.at(place)): integer(amount, where.at(f"{place}.perPod.{name}"))
+            text(name, where.at_path(place)): integer(amount, where.at_path(f"{place}.perPod.{name}"))
             for name, amount in per_pod.items()
         }
         if any(amount < 0 for amount in amounts.values()):
-            raise InputError("an amount is negative", where.at(f"{place}.perPod"))
-        result.append((text(entry.get("podSet"), where.at(f"{place}.podSet")), amounts))
+            raise InputError("an amount is negative", where.at_path(f"{place}.perPod"))
+        result.append((text(entry.get("podSet"), where.at_path(f"{place}.podSet")), amounts))
     return result
 
 

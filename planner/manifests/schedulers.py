@@ -126,11 +126,11 @@ def is_sign(group: str, kind: str) -> bool:
 
 def schedulers_of(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[str, ...]:
     """The schedulers that a bound pod shows: its own, unless that is the default, and the one that it is."""
-    own = text(spec.get("schedulerName"), where.at("spec.schedulerName"))
+    own = text(spec.get("schedulerName"), where.at_path("spec.schedulerName"))
     named = [own] if own and own != DEFAULT_SCHEDULER else []
     apps = {labels.get("app", ""), labels.get("app.kubernetes.io/name", "")}
     named += [row.name for row in SYSTEMS if not apps.isdisjoint(row.apps)]
-    for container in maps(spec.get("containers"), where.at("spec.containers")):
+    for container in maps(spec.get("containers"), where.at_path("spec.containers")):
         named += _run_by(container)
     return tuple(dict.fromkeys(named))
 

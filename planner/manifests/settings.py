@@ -38,11 +38,11 @@ def with_config(settings: Settings, item: Mapping[str, object], where: Where) ->
 
     Raises `InputError` that names the field.
     """
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
     readers = {LEAF_SPINE_CONFIG: _leaf_spine, HISTORY_CONFIG: _history}
     read = readers.get(str(metadata.get("name")), _kai)
-    for key, content in texts(item.get("data"), where.at("data")).items():
-        place = where.at(f"data[{key}]")
+    for key, content in texts(item.get("data"), where.at_path("data")).items():
+        place = where.at_path(f"data[{key}]")
         try:
             parsed = yaml.safe_load(content)
         except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:  # LookupError: `!!int ""`
@@ -142,28 +142,32 @@ _TRACKED = ("requests.", "limits.")
 
 def bounds_from(item: Mapping[str, object], where: Where) -> tuple[Bound, ...]:
     """The entries of a LimitRange. Raises `InputError` for a malformed one."""
-    name = text(mapping(item.get("metadata"), where.at("metadata")).get("name"), where.at("metadata.name"))
-    spec = mapping(item.get("spec"), where.at("spec"))
+    name = text(
+        mapping(item.get("metadata"), where.at_path("metadata")).get("name"), where.at_path("metadata.name")
+    )
+    spec = mapping(item.get("spec"), where.at_path("spec"))
     return tuple(
         Bound(
             name,
-            text(entry.get("type"), where.at(f"spec.limits[{index}].type")),
-            quantity.amounts(entry.get("min"), where.at(f"spec.limits[{index}].min"), up=True),
-            quantity.amounts(entry.get("max"), where.at(f"spec.limits[{index}].max"), up=False),
+            text(entry.get("type"), where.at_path(f"spec.limits[{index}].type")),
+            quantity.amounts(entry.get("min"), where.at_path(f"spec.limits[{index}].min"), up=True),
+            quantity.amounts(entry.get("max"), where.at_path(f"spec.limits[{index}].max"), up=False),
         )
-        for index, entry in enumerate(maps(spec.get("limits"), where.at("spec.limits")))
+        for index, entry in enumerate(maps(spec.get("limits"), where.at_path("spec.limits")))
     )
 
 
 def quota_from(item: Mapping[str, object], where: Where) -> Quota | None:
     """A ResourceQuota, or None for one that counts only some pods (scopes). Raises `InputError`."""
-    name = text(mapping(item.get("metadata"), where.at("metadata")).get("name"), where.at("metadata.name"))
-    spec = mapping(item.get("spec"), where.at("spec"))
+    name = text(
+        mapping(item.get("metadata"), where.at_path("metadata")).get("name"), where.at_path("metadata.name")
+    )
+    spec = mapping(item.get("spec"), where.at_path("spec"))
     if spec.get("scopes") or spec.get("scopeSelector"):
         return None
-    status = mapping(item.get("status"), where.at("status"))
-    hard = _counted(spec.get("hard"), where.at("spec.hard"), up=False)
-    used = _counted(status.get("used"), where.at("status.used"), up=True)
+    status = mapping(item.get("status"), where.at_path("status"))
+    hard = _counted(spec.get("hard"), where.at_path("spec.hard"), up=False)
+    used = _counted(status.get("used"), where.at_path("status.used"), up=True)
     return Quota(name, hard, {key: max(0, amount - used.get(key, 0)) for key, amount in hard.items()})
 
 

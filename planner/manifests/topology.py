@@ -29,22 +29,22 @@ def topology_from(item: Mapping[str, object], where: Where) -> Topology:
     Raises `InputError` for no level or more than 16, a repeated level, a hostname that is not last, or an
     invalid reservable level, node selector, oversubscription or adapter speed.
     """
-    metadata = mapping(item.get("metadata"), where.at("metadata"))
-    spec = mapping(item.get("spec"), where.at("spec"))
-    annotations = texts(metadata.get("annotations"), where.at("metadata.annotations"))
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
+    spec = mapping(item.get("spec"), where.at_path("spec"))
+    annotations = texts(metadata.get("annotations"), where.at_path("metadata.annotations"))
     levels, aliases = _levels(spec, where)
-    reservable = text(spec.get("reservableLevel"), where.at("spec.reservableLevel"))
-    place = where.at("spec.reservableLevel" if reservable else f"metadata.annotations.{RESERVABLE_KEY}")
+    reservable = text(spec.get("reservableLevel"), where.at_path("spec.reservableLevel"))
+    place = where.at_path("spec.reservableLevel" if reservable else f"metadata.annotations.{RESERVABLE_KEY}")
     reservable = reservable or annotations.get(RESERVABLE_KEY, "")
     reservable = aliases.get(reservable, reservable)
     if reservable and reservable not in levels:
         raise InputError(f"{reservable!r} is none of the levels {', '.join(levels)}", place)
     return Topology(
-        name=text(metadata.get("name"), where.at("metadata.name")),
+        name=text(metadata.get("name"), where.at_path("metadata.name")),
         levels=levels,
         node_selector=_selector(spec, annotations, where),
         reservable=reservable,
-        source=text(item.get("apiVersion"), where.at("apiVersion")).partition("/")[0],
+        source=text(item.get("apiVersion"), where.at_path("apiVersion")).partition("/")[0],
         aliases=aliases,
         oversubscription=_oversubscription(annotations, levels, where),
         adapter_gbps=_adapter(annotations, where),
@@ -55,8 +55,8 @@ def topology_from(item: Mapping[str, object], where: Where) -> Topology:
 def _levels(spec: Mapping[str, object], where: Where) -> tuple[tuple[str, ...], dict[str, str]]:
     levels: list[str] = []
     aliases: dict[str, str] = {}
-    for index, entry in enumerate(maps(spec.get("levels"), where.at("spec.levels"))):
-        place = where.at(f"spec.levels[{index}].nodeLabel")
+    for index, entry in enumerate(maps(spec.get("levels"), where.at_path("spec.levels"))):
+        place = where.at_path(f"spec.levels[{index}].nodeLabel")
         key = text(entry.get("nodeLabel"), place)
         if not key:
             raise InputError("a level names its node label", place)
@@ -65,21 +65,21 @@ def _levels(spec: Mapping[str, object], where: Where) -> tuple[tuple[str, ...], 
         if levels and levels[-1] == HOSTNAME:
             raise InputError(f"{key} comes after {HOSTNAME}, which can only be last", place)
         levels.append(key)
-        alias = text(entry.get("alias"), where.at(f"spec.levels[{index}].alias"))
+        alias = text(entry.get("alias"), where.at_path(f"spec.levels[{index}].alias"))
         if alias:
             aliases[alias] = key
     if not levels:
-        raise InputError("a Topology has at least one level", where.at("spec.levels"))
+        raise InputError("a Topology has at least one level", where.at_path("spec.levels"))
     if len(levels) > MOST_LEVELS:
-        raise InputError(f"{len(levels)} levels; {MOST_LEVELS} are the most", where.at("spec.levels"))
+        raise InputError(f"{len(levels)} levels; {MOST_LEVELS} are the most", where.at_path("spec.levels"))
     return (*levels, *(() if levels[-1] == HOSTNAME else (HOSTNAME,))), aliases
 
 
 def _selector(spec: Mapping[str, object], annotations: Mapping[str, str], where: Where) -> Mapping[str, str]:
     if spec.get("nodeSelector") is not None:
-        return texts(spec["nodeSelector"], where.at("spec.nodeSelector"))
+        return texts(spec["nodeSelector"], where.at_path("spec.nodeSelector"))
     selector: dict[str, str] = {}
-    place = where.at(f"metadata.annotations.{SELECTOR_KEY}")
+    place = where.at_path(f"metadata.annotations.{SELECTOR_KEY}")
     for pair in filter(None, annotations.get(SELECTOR_KEY, "").split(",")):
         key, equals, value = pair.strip().partition("=")
         if not key or not equals:
@@ -93,7 +93,7 @@ def _oversubscription(
 ) -> dict[str, float]:
     """`LEVEL=RATIO,…`: links between domains of the level carry 1/RATIO of what their nodes can send."""
     result: dict[str, float] = {}
-    place = where.at(f"metadata.annotations.{OVERSUBSCRIPTION_KEY}")
+    place = where.at_path(f"metadata.annotations.{OVERSUBSCRIPTION_KEY}")
     for pair in filter(None, annotations.get(OVERSUBSCRIPTION_KEY, "").split(",")):
         level, _, ratio = pair.strip().partition("=")
         if level not in levels:
@@ -104,7 +104,7 @@ def _oversubscription(
 
 def _adapter(annotations: Mapping[str, str], where: Where) -> float:
     stated = annotations.get(ADAPTER_KEY, "")
-    place = where.at(f"metadata.annotations.{ADAPTER_KEY}")
+    place = where.at_path(f"metadata.annotations.{ADAPTER_KEY}")
     return _positive(stated, "gigabits a second, as in 400", place, minimum=1.0) if stated else 0.0
 
 
@@ -120,15 +120,20 @@ def _positive(stated: str, expected: str, where: Where, *, minimum: float) -> fl
 
 def links_of(item: Mapping[str, object], where: Where) -> tuple[Link, ...]:
     """The cables in our own kind: `spec.links[] {from, to, gbps}`. Raises `InputError`."""
-    spec = mapping(item.get("spec"), where.at("spec"))
+    spec = mapping(item.get("spec"), where.at_path("spec"))
     result: list[Link] = []
-    for index, entry in enumerate(maps(spec.get("links"), where.at("spec.links"))):
+    for index, entry in enumerate(maps(spec.get("links"), where.at_path("spec.links"))):
         place = f"spec.links[{index}]"
         speed = entry.get("gbps", 0)
         if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0 <= speed < 1e9:
-            raise InputError(f"expected gigabits a second, found {kind_of(speed)}", where.at(f"{place}.gbps"))
-        source, target = text(entry.get("from"), where.at(place)), text(entry.get("to"), where.at(place))
+            raise InputError(
+                f"expected gigabits a second, found {kind_of(speed)}", where.at_path(f"{place}.gbps")
+            )
+        source, target = (
+            text(entry.get("from"), where.at_path(place)),
+            text(entry.get("to"), where.at_path(place)),
+        )
         if not source or not target:
-            raise InputError("a link names its two ends, from and to", where.at(place))
+            raise InputError("a link names its two ends, from and to", where.at_path(place))
         result.append(Link(source, target, float(speed)))
     return tuple(result)

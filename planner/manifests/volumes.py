@@ -40,14 +40,16 @@ def claims_of(spec: Mapping[str, object], where: Where) -> tuple[VolumeUse, ...]
     uses: dict[VolumeUse, None] = {}
     for index, volume in enumerate(maps(spec.get("volumes"), where.below("volumes"))):
         place = where.below(f"volumes[{index}]")
-        mounted, at = volume.get("persistentVolumeClaim"), place.below("persistentVolumeClaim")
-        if mounted is not None:
-            uses[VolumeUse(text(mapping(mounted, at).get("claimName"), at.below("claimName")))] = None
-        made, at = volume.get("ephemeral"), place.below("ephemeral.volumeClaimTemplate")
-        if made is not None:
-            template = mapping(mapping(made, place.below("ephemeral")).get("volumeClaimTemplate"), at)
+        claim, claim_place = volume.get("persistentVolumeClaim"), place.below("persistentVolumeClaim")
+        if claim is not None:
+            name = text(mapping(claim, claim_place).get("claimName"), claim_place.below("claimName"))
+            uses[VolumeUse(name)] = None
+        ephemeral, template_place = volume.get("ephemeral"), place.below("ephemeral.volumeClaimTemplate")
+        if ephemeral is not None:
+            source = mapping(ephemeral, place.below("ephemeral"))
+            template = mapping(source.get("volumeClaimTemplate"), template_place)
             name = text(volume.get("name"), place.below("name"))
-            uses[VolumeUse(name, _asked(template, at))] = None
+            uses[VolumeUse(name, _asked(template, template_place))] = None
     return tuple(uses)
 
 
@@ -96,8 +98,9 @@ def _volume(item: Mapping[str, object], where: Where) -> PersistentVolume:
     spec, place = mapping(item.get("spec"), where.below("spec")), where.below("spec")
     status = mapping(item.get("status"), where.below("status"))
     capacity = quantity.amounts(spec.get("capacity"), place.below("capacity"), up=False)
-    reference, at = mapping(spec.get("claimRef"), place.below("claimRef")), place.below("claimRef")
-    namespace, name = (text(reference.get(key), at.below(key)) for key in ("namespace", "name"))
+    claim_place = place.below("claimRef")
+    reference = mapping(spec.get("claimRef"), claim_place)
+    namespace, name = (text(reference.get(key), claim_place.below(key)) for key in ("namespace", "name"))
     leaving = metadata.get("deletionTimestamp") is not None
     return PersistentVolume(
         name=str(metadata["name"]),

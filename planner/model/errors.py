@@ -13,7 +13,7 @@ class Where:
     object: str = ""
     field: str = ""
 
-    def at(self, field: str) -> Where:
+    def at_path(self, field: str) -> Where:
         """The same object, at `field` (a dotted path from the object's root)."""
         return Where(self.file, self.object, field)
 

@@ -16,14 +16,14 @@ UNBOUNDED = 2**31 - 1
 class GrowingPool:
     """A pool of nodes that may grow, from no node at all.
 
-    `more`: how many nodes may come beside the `present` ones. `capacity`: what one node has, in base units;
-    None where nobody tells: then it is taken to hold one pod, whatever that asks for. `choices`: labels of
-    which the autoscaler chooses a value as pods ask, () for any value; `free`: how the labels begin of which
-    it may choose any. `limits`: how much all further nodes may have together.
+    `max_added`: how many nodes may come beside the `present` ones. `capacity`: what one node has, in base
+    units; None where nobody tells: then it is taken to hold one pod, whatever that asks for. `choices`:
+    labels of which the autoscaler chooses a value as pods ask, () for any value; `free`: how the labels begin
+    of which it may choose any. `limits`: how much all further nodes may have together.
     """
 
     name: str
-    more: int = UNBOUNDED
+    max_added: int = UNBOUNDED
     present: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
@@ -39,4 +39,4 @@ class NodeGroup:
 
     name: str
     present: int
-    most: int
+    max_size: int

@@ -13,7 +13,7 @@ class DomainShare:
     """A domain that a gang may hold whole: the GPUs that it has, and how many of them the gang takes.
 
     `required`: every pod in it requires a level. `parted`: it is a node of several NVLink domains, and the
-    gang has room in one. `other`: another gang that holds or uses a part of it, "" for none.
+    gang has room in one. `other_gang`: one that holds or uses a part of it, "" for none.
     """
 
     domain: Domain
@@ -21,7 +21,7 @@ class DomainShare:
     gpus: int
     required: bool = False
     parted: bool = False
-    other: str = ""
+    other_gang: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX, PART
 class ClaimUse:
     """A claim that a pod names: a template's name, or a ResourceClaim's (`template` False).
 
-    `made`: the ResourceClaim that was made from the template for this very pod, "" where none is known.
+    `resource_claim`: the one that was made from the template for this very pod, "" where none is known.
     """
 
     source: str
     template: bool
-    made: str = ""
+    resource_claim: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class SpreadConstraint:
     """A hard entry of `topologySpreadConstraints` (`DoNotSchedule`), as in core/v1.
 
     In no domain of the label `key` may the number of pods that match `selector` (in the pod's own namespace)
-    exceed that of the emptiest domain by more than `skew`. With fewer domains than `least` the emptiest
+    exceed that of the emptiest domain by more than `skew`. With fewer domains than `min_domains` the emptiest
     counts as zero. Domains are those of nodes that the pod's selectors allow (`by_affinity`) and that have
     only taints it tolerates (`by_taints`).
     """
@@ -138,7 +138,7 @@ class SpreadConstraint:
     key: str
     skew: int
     selector: Term = ()
-    least: int = 1
+    min_domains: int = 1
     by_affinity: bool = True
     by_taints: bool = False
 

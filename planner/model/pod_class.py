@@ -97,8 +97,8 @@ def _joins(kind: PodClass, other: PodClass) -> bool:
     Classes that are kept apart, kept together with others, or prefer a level on their own never merge.
     """
     never_joins = kind.shape.anti_affinity or kind.co_located_at or kind.preferred != ROOT
-    return not never_joins and _same(kind, other)
+    return not never_joins and _equal_but_for_counts(kind, other)
 
 
-def _same(first: PodClass, second: PodClass) -> bool:
+def _equal_but_for_counts(first: PodClass, second: PodClass) -> bool:
     return replace(first, parts=(), names=(), count=0) == replace(second, parts=(), names=(), count=0)

@@ -65,7 +65,7 @@ class FabricWish:
 class PodSet:
     """`count` pods of one shape; `constraint` is this set's own, in addition to the gang's.
 
-    `most`: the maximum of an elastic set, which takes as many as fit and at least `count`; 0 for a fixed
+    `max_count`: the maximum of an elastic set, which takes as many as fit and at least `count`; 0 for a fixed
     count.
     """
 
@@ -73,7 +73,7 @@ class PodSet:
     count: int
     shape: PodShape
     constraint: Constraint = Constraint()
-    most: int = 0
+    max_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class PodGroup:
     @property
     def wishes(self) -> bool:
         """Whether the gang asks for more than constraints: leaf-spine, a policy, equal parts, or elastic."""
-        elastic = any(pod_set.most > pod_set.count for pod_set in self.pod_sets)
+        elastic = any(pod_set.max_count > pod_set.count for pod_set in self.pod_sets)
         return bool(self.fabric or self.policy or self.balanced or elastic)
 
     @property

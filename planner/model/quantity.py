@@ -86,7 +86,7 @@ def amounts(values: object, where: Where, *, up: bool) -> dict[str, int]:
     if not isinstance(values, Mapping):
         raise InputError(f"expected a mapping of resource to quantity, found {_short(values)}", where)
     return {
-        str(name): amount(str(name), value, where.at(f"{where.field}.{name}"), up=up)
+        str(name): amount(str(name), value, where.at_path(f"{where.field}.{name}"), up=up)
         for name, value in values.items()
     }
 

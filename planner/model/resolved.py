@@ -39,12 +39,12 @@ class SpreadState:
     """A `SpreadConstraint` in one snapshot, for a PodSet that must keep it (`keeps`) or counts in it
     (`counted`).
 
-    `there`: existing pods that count, by domain; `nodes`: the same by node, without zeros; `values`: the
+    `existing_pods`: those pods that count, by domain; `nodes`: the same by node, without zeros; `values`: the
     nodes that the constraint covers, with their domain values.
     """
 
     spread: SpreadConstraint
-    there: Mapping[str, int]
+    existing_pods: Mapping[str, int]
     keeps: bool
     counted: bool
     nodes: Mapping[str, int]

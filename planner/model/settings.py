@@ -58,8 +58,8 @@ class Bound:
 
     name: str
     type: str
-    least: Resources
-    most: Resources
+    minimum: Resources
+    maximum: Resources
 
 
 @dataclass(frozen=True, slots=True)

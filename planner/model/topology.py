@@ -134,6 +134,6 @@ def short(level: str) -> str:
 class Link:
     """A cable between two switches or nodes, `gbps` gigabits a second."""
 
-    one: str
-    other: str
+    end_a: str
+    end_b: str
     gbps: float

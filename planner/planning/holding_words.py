@@ -29,8 +29,8 @@ def _reason(topology: Topology, held: Holding) -> str:
         taken, gpus = sum(share.taken for share in by_share), sum(share.gpus for share in by_share)
         return f"takes {taken} of {gpus} GPUs there"
     level = topology.levels[held.level]
-    same = any(len(domain) - 1 == held.level for domain in held.domains)
-    return "requires one" if same else f"requires one {short(level)}"
+    holds_required_level = any(len(domain) - 1 == held.level for domain in held.domains)
+    return "requires one" if holds_required_level else f"requires one {short(level)}"
 
 
 def _used(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> str:
@@ -46,8 +46,8 @@ def _used(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> s
 
 def _kept_from(topology: Topology, held: Holding) -> str:
     """The domain that the gang would hold if others were not there; "" where there is none."""
-    other = next((share for share in held.shares if share.other and share.required), None)
-    return "" if other is None else f", for {other.other} is in {_named(topology, (other.domain,))} too"
+    other = next((share for share in held.shares if share.other_gang and share.required), None)
+    return "" if other is None else f", for {other.other_gang} is in {_named(topology, (other.domain,))} too"
 
 
 def _named(topology: Topology, domains: Sequence[Domain]) -> str:

@@ -45,7 +45,12 @@ def fingerprint(group: PodGroup) -> str:
     if group.wishes:
         wish = group.fabric
         fabric = [wish.domain, wish.gbps, wish.strategy, wish.latency] if wish else []
-        asked["wishes"] = [fabric, group.policy, group.balanced, [[p.name, p.most] for p in group.pod_sets]]
+        asked["wishes"] = [
+            fabric,
+            group.policy,
+            group.balanced,
+            [[p.name, p.max_count] for p in group.pod_sets],
+        ]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
 
 

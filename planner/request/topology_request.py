@@ -83,7 +83,8 @@ def when_alone(asked: TopologyRequest) -> TopologyRequest:
 def _alone(kind: PodClass) -> PodClass:
     exclusions = tuple(exclusion for exclusion in kind.shape.exclusions if not exclusion.now)
     spreading = tuple(
-        replace(state, there=dict.fromkeys(state.there, 0), nodes={}) for state in kind.shape.spread_states
+        replace(state, existing_pods=dict.fromkeys(state.existing_pods, 0), nodes={})
+        for state in kind.shape.spread_states
     )
     return replace(kind, shape=replace(kind.shape, exclusions=exclusions, spread_states=spreading))
 

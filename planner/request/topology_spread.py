@@ -78,7 +78,7 @@ def _resolve(
 def _with(states: tuple[SpreadState, ...], state: SpreadState) -> tuple[SpreadState, ...]:
     """Adds a state; a constraint that several PodSets state is kept once."""
     for index, former in enumerate(states):
-        if (former.spread, former.there) == (state.spread, state.there):
+        if (former.spread, former.existing_pods) == (state.spread, state.existing_pods):
             merged = replace(
                 former, keeps=former.keeps or state.keeps, counted=former.counted or state.counted
             )
@@ -118,5 +118,5 @@ def allowed(spread: SpreadConstraint, domain_counts: Mapping[str, int]) -> int:
     A plan pins the pods to fewer domains than there are, and kube-scheduler then counts only these. So with
     `minDomains` above one the lowest count is taken as zero.
     """
-    fewest = 0 if spread.least > 1 else min(domain_counts.values(), default=0)
+    fewest = 0 if spread.min_domains > 1 else min(domain_counts.values(), default=0)
     return fewest + spread.skew

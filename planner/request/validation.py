@@ -36,11 +36,11 @@ def check(group: PodGroup) -> None:
 def _check_set(pod_set: PodSet) -> None:
     if pod_set.count < 0:
         raise Refusal("NegativeCount", f"{pod_set.name} has {pod_set.count} pods; use 0 or more.")
-    if 0 < pod_set.most < pod_set.count:
+    if 0 < pod_set.max_count < pod_set.count:
         raise Refusal(
             "MinimumAboveMaximum",
-            f"{pod_set.name} needs {pod_set.count} pods at least and may have {pod_set.most} at most; "
-            f"use a minimum of {pod_set.most} or less.",
+            f"{pod_set.name} needs {pod_set.count} pods at least and may have {pod_set.max_count} at most; "
+            f"use a minimum of {pod_set.max_count} or less.",
         )
     share = share_in(pod_set.shape.requests)
     whole = [name for name in pod_set.shape.requests if name in GPU_RESOURCES or name.startswith(MIG_PREFIX)]

@@ -99,8 +99,8 @@ def _check_shared(known: Volumes, namespace: str, group: PodGroup, notes: dict[s
         if claim.modes == {"ReadWriteOnce"}:
             notes[f"{subject} is ReadWriteOnce: most drivers attach its volume to one node at a time"] = None
         elif not claim.volume:
-            made = "it is made for the first of them, and the others must reach it from their nodes"
-            notes[f"{subject} has no volume yet: {made}"] = None
+            consequence = "it is made for the first of them, and the others must reach it from their nodes"
+            notes[f"{subject} has no volume yet: {consequence}"] = None
 
 
 def _reaches(

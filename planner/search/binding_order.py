@@ -105,7 +105,7 @@ class _Book:
 
     def skew(self, seat: Seat) -> int:
         """How far above the emptiest domain one more pod on this seat is."""
-        too_few_domains = len(self._counts) < self.rule.spread.least
+        too_few_domains = len(self._counts) < self.rule.spread.min_domains
         lowest = (
             0 if too_few_domains else min((n for n, domains in self._levels.items() if domains), default=0)
         )

@@ -24,13 +24,13 @@ CountCap = tuple[tuple[int, ...], tuple[int, ...], int]
 @dataclass(frozen=True, slots=True)
 class DomainCap:
     """The caps of a level's named domains: of some (`by_domain`), else by the label's value (of hosts by
-    name), else `other`, where None is no cap."""
+    name), else `default_cap`, where None is no cap."""
 
     level: int
     keepers: tuple[int, ...]
     counted: tuple[int, ...]
     values: Mapping[str, int] = field(default_factory=dict)
-    other: int | None = None
+    default_cap: int | None = None
     by_domain: Mapping[Subtree, int] = field(default_factory=dict)
 
     def of(self, branch: Subtree) -> CountCap | None:
@@ -42,7 +42,7 @@ class DomainCap:
 
     def by_value(self, value: str) -> int | None:
         """The cap of the domains of this value."""
-        return self.values.get(value, self.other)
+        return self.values.get(value, self.default_cap)
 
 
 def value_of(branch: Subtree) -> str:

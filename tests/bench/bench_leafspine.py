@@ -49,7 +49,7 @@ def fabric() -> Snapshot:
         if leaf % 2 and place % 3 == 0:
             pods.append(BoundPod(f"x/{name}", name, {"cpu": 8_000, GPU: 1 + place % 7, "pods": 1}))
     topology = Topology("fabric", ("spine", "leaf", HOSTNAME), source="bayplan.dev")
-    ordered = tuple(sorted(links, key=lambda link: (link.one, link.other)))
+    ordered = tuple(sorted(links, key=lambda link: (link.end_a, link.end_b)))
     return snapshot(nodes, [topology], pods, links={"fabric": ordered})
 
 

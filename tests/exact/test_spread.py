@@ -99,7 +99,7 @@ def may_come(moment: Snapshot, group: PodGroup, one: PodSet, host: str, there: t
             app = next(s.shape.labels["app"] for s in group.pod_sets if s.name == name)
             if other in eligible and app in apps:
                 counts[labels[other][spread.key]] += count
-        fewest = 0 if len(counts) < spread.least else min(counts.values(), default=0)
+        fewest = 0 if len(counts) < spread.min_domains else min(counts.values(), default=0)
         own = 1 if one.shape.labels["app"] in apps else 0
         if counts.get(labels[host][spread.key], 0) + own - fewest > spread.skew:
             return False

@@ -101,12 +101,17 @@ def _worths(out: Console, found: Sequence[PlannedGang]) -> None:
     if not known:
         return
     rows = [
-        (planned.answer.gang, _time(value.here), _blind(planned.placed, value), value.here.rates.words)
+        (
+            planned.answer.gang,
+            _time(value.placement),
+            _blind(planned.placed, value),
+            value.placement.rates.words,
+        )
         for planned, value in known
     ]
     out.print()
     out.print(table(("all-reduce of 1 GB", "here", "topology-blind", "links"), rows))
-    out.print(f"  model: {known[0][1].here.estimate.model}; topology-blind: {RULE}")
+    out.print(f"  model: {known[0][1].placement.estimate.model}; topology-blind: {RULE}")
 
 
 def _time(layout: GangLayout) -> str:
@@ -114,10 +119,10 @@ def _time(layout: GangLayout) -> str:
 
 
 def _blind(group: PodGroup, value: Worth) -> str:
-    if value.blind is None:
-        return f"finds room for {value.blind_pods} of {group.size} pods"
-    times = ratio(value.blind, value.here)
-    return f"{_time(value.blind)}{f' ({times})' if times else ''}"
+    if value.baseline is None:
+        return f"finds room for {value.baseline_pods} of {group.size} pods"
+    times = ratio(value.baseline, value.placement)
+    return f"{_time(value.baseline)}{f' ({times})' if times else ''}"
 
 
 def _nodes(count: int) -> str:
@@ -137,8 +142,8 @@ def _explain(out: Console, planned: PlannedGang) -> None:
         out.print(f"  ranks of {pod_set}: {listed(laid)}")
     if value := planned.worth():
         beside = _blind(planned.placed, value)
-        out.print(f"  all-reduce of 1 GB: {_time(value.here)}; topology-blind ({RULE}): {beside}")
-        out.print(f"    by the model: {value.here.estimate.model}; {value.here.rates.words}")
+        out.print(f"  all-reduce of 1 GB: {_time(value.placement)}; topology-blind ({RULE}): {beside}")
+        out.print(f"    by the model: {value.placement.estimate.model}; {value.placement.rates.words}")
 
 
 def _tree(out: Console, answer: Answer, told: Details) -> None:

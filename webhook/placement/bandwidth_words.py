@@ -18,15 +18,15 @@ _NOTICED = 1.05
 
 def sentence(value: Worth) -> str:
     """The time of an all-reduce, beside that of a topology-blind placement."""
-    words = f"All-reduce of 1 GB: {milliseconds(value.here)}, topology-blind {_blind(value)}"
-    return f"{words}, by the model: {value.here.estimate.model}."
+    words = f"All-reduce of 1 GB: {milliseconds(value.placement)}, topology-blind {_blind(value)}"
+    return f"{words}, by the model: {value.placement.estimate.model}."
 
 
 def _blind(value: Worth) -> str:
-    if value.blind is None:
-        return f"room for only {value.blind_pods} pods"
-    times = ratio(value.blind, value.here)
-    return milliseconds(value.blind) + (f" ({times})" if times else "")
+    if value.baseline is None:
+        return f"room for only {value.baseline_pods} pods"
+    times = ratio(value.baseline, value.placement)
+    return milliseconds(value.baseline) + (f" ({times})" if times else "")
 
 
 def milliseconds(layout: GangLayout) -> str:
@@ -52,10 +52,10 @@ def place_worth(snapshot: Snapshot, gang_plan: GangPlan) -> Worth | None:
 
 def properties(value: Worth) -> Mapping[str, str]:
     """The same for machines, as strings: milliseconds, and the model."""
-    values = {"allReduceMs": f"{value.here.estimate.seconds * 1000:.3f}"}
-    if value.blind is not None:
-        values["allReduceMsTopologyBlind"] = f"{value.blind.estimate.seconds * 1000:.3f}"
-    return values | {"allReduceModel": value.here.estimate.model}
+    values = {"allReduceMs": f"{value.placement.estimate.seconds * 1000:.3f}"}
+    if value.baseline is not None:
+        values["allReduceMsTopologyBlind"] = f"{value.baseline.estimate.seconds * 1000:.3f}"
+    return values | {"allReduceModel": value.placement.estimate.model}
 
 
 def bandwidth_warning(snapshot: Snapshot, gang_plan: GangPlan) -> str:
@@ -69,7 +69,7 @@ def bandwidth_warning(snapshot: Snapshot, gang_plan: GangPlan) -> str:
     distribution = spread(snapshot, gang_plan.asked, gang_plan.answer)
     if (
         distribution is None
-        or distribution.here.estimate.seconds < _NOTICED * distribution.best.estimate.seconds
+        or distribution.placement.estimate.seconds < _NOTICED * distribution.best.estimate.seconds
     ):
         return ""
     return _costs(gang_plan.group.name, distribution)
@@ -77,11 +77,12 @@ def bandwidth_warning(snapshot: Snapshot, gang_plan: GangPlan) -> str:
 
 def _costs(name: str, distribution: PodDistribution) -> str:
     level = short(distribution.level)
-    where = f"one {level}" if distribution.least == 1 else f"{distribution.least} {level}s"
-    better = "require it, and wait" if distribution.least == 1 else "wait until others have ended"
+    where = f"one {level}" if distribution.min_domains == 1 else f"{distribution.min_domains} {level}s"
+    better = "require it, and wait" if distribution.min_domains == 1 else "wait until others have ended"
     return (
         f"{name}: in {distribution.domains} {level}s, for {where} has no room now. All-reduce of 1 GB: "
-        f"{milliseconds(distribution.here)}, in {where} {milliseconds(distribution.best)} "
-        f"({ratio(distribution.here, distribution.best)}), by the model: {distribution.here.estimate.model}. "
+        f"{milliseconds(distribution.placement)}, in {where} {milliseconds(distribution.best)} "
+        f"({ratio(distribution.placement, distribution.best)}), by the model: "
+        f"{distribution.placement.estimate.model}. "
         f"Better: {better}."
     )

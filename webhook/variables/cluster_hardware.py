@@ -74,8 +74,8 @@ def _limits(snapshot: Snapshot) -> dict[str, dict[str, list[dict[str, object]]]]
             entry: dict[str, object] = {
                 "name": bound.name,
                 "type": bound.type,
-                "min": bound.least,
-                "max": bound.most,
+                "min": bound.minimum,
+                "max": bound.maximum,
             }
             _of(by_namespace, key)["ranges"].append(entry)
     for key, quota in snapshot.base.quotas.items():

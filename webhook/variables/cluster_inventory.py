@@ -68,7 +68,7 @@ def _above_hosts(tree: TopologyTree, branch: Subtree) -> Iterator[Subtree]:
 def _slowest(snapshot: Snapshot, topology: str) -> dict[str, float]:
     speeds: dict[str, float] = {}
     for link in snapshot.base.links.get(topology, ()):
-        for end in (link.one, link.other):
+        for end in (link.end_a, link.end_b):
             speeds[end] = min(speeds.get(end, link.gbps), link.gbps)
     return speeds
 

@@ -31,7 +31,7 @@ class Field:
     @property
     def where(self) -> Where:
         """File, object and field, for an error."""
-        return self.root.at(dotted(self.path))
+        return self.root.at_path(dotted(self.path))
 
     def error(self, message: str) -> InputError:
         """An error that names this field."""

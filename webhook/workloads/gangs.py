@@ -49,7 +49,7 @@ def pod_set_request(
         shape = replace(shape, alignment=NOTHING)
     claims = bool(member.spec.get("resourceClaims").items())
     return PodSetRequest(
-        PodSet(member.pod_set, member.count, shape, request.constraint, member.most), request, claims
+        PodSet(member.pod_set, member.count, shape, request.constraint, member.max_count), request, claims
     )
 
 
@@ -108,7 +108,7 @@ def _at_least(sets: tuple[PodSet, ...], gang_min: int | None) -> tuple[PodSet, .
         return sets
     largest = max(sets, key=lambda pod_set: pod_set.count)
     others = sum(pod_set.count for pod_set in sets if pod_set is not largest)
-    smallest = replace(largest, count=max(1, gang_min - others), most=largest.most or largest.count)
+    smallest = replace(largest, count=max(1, gang_min - others), max_count=largest.max_count or largest.count)
     return tuple(smallest if pod_set is largest else pod_set for pod_set in sets)
 
 

@@ -22,8 +22,8 @@ EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 class PodSetTemplate:
     """One PodSet of a gang: `count` pods of one template.
 
-    `metadata` and `spec` are the pod's; `template` holds both (the object itself for a Pod). `annotated`
-    are further metadata that speak for this PodSet alone (a JobSet's job template). `most`: an elastic set
+    `metadata` and `spec` are the pod's; `template` holds both (the object itself for a Pod). `annotated` are
+    further metadata that speak for this PodSet alone (a JobSet's job template). `max_count`: an elastic set
     may have up to so many pods; 0 for `count` and no more. `volumes`: templates of the claims that each pod
     gets, beside those in its spec; `first`: the ordinal of the first pod, by which the claims are named.
     """
@@ -34,7 +34,7 @@ class PodSetTemplate:
     metadata: Field
     spec: Field
     annotated: tuple[Field, ...] = ()
-    most: int = 0
+    max_count: int = 0
     volumes: Field = NOTHING
     first: int = 0
 
@@ -197,7 +197,7 @@ def training_job(obj: Field, replicas: str) -> WorkloadLayout:
     others = sum(pod_set.count for pod_set in kept if pod_set.pod_set != _WORKER)
     return together(
         [
-            replace(pod_set, most=max_pods - others) if pod_set.pod_set == _WORKER else pod_set
+            replace(pod_set, max_count=max_pods - others) if pod_set.pod_set == _WORKER else pod_set
             for pod_set in kept
         ]
     )
@@ -227,7 +227,7 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
     for group in spec.get("workerGroupSpecs").items():
         name = group.needed_map().get("groupName").text("worker")
         min_pods, max_pods = (0, 0) if group.get("suspend").flag() else _ray_workers(group)
-        members.append(replace(member(name, min_pods, group.get("template")), most=max_pods))
+        members.append(replace(member(name, min_pods, group.get("template")), max_count=max_pods))
     return together(_unique(members))
 
 

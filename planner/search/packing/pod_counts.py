@@ -138,8 +138,8 @@ class SingleClassCounts:
         for counts, cost in before.items():
             if counts == goal:
                 continue
-            for more, price in options:
-                total, paid = counts + more, cost + price
+            for added, price in options:
+                total, paid = counts + added, cost + price
                 if total > goal:
                     total = goal
                 if paid <= allowed[total] and (total not in after or paid < after[total]):
@@ -219,8 +219,8 @@ class MultiClassCounts:
         for counts, cost in before.items():
             if counts == goal:
                 continue
-            for more, price in options:
-                total, paid = counts + more, cost + price
+            for added, price in options:
+                total, paid = counts + added, cost + price
                 if (goal_with_spare - total) & spare != spare:
                     total = smaller(total, goal)
                 if (total not in after or paid < after[total]) and paid <= allowed[total]:

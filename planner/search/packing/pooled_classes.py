@@ -193,7 +193,7 @@ class NestedCounts(MultiClassCounts):
             each = self.each(counts)
             trimmed = counts
             for outer, inners in cuts:
-                over = each[outer] - max([times * each[inner] + more for inner, times, more in inners])
+                over = each[outer] - max([times * each[inner] + excess for inner, times, excess in inners])
                 if over > 0:
                     trimmed -= over << self._shifts[outer]
             if trimmed not in cut or cost < cut[trimmed]:

@@ -89,7 +89,7 @@ class LabelRuleSearch:
         self._recurring = {key for key in keys if self._finer.recurs(key)}
         self._put_values_above()
         self._caps = tuple(
-            DomainCap(self._levels[limit.key], limit.keepers, limit.counted, limit.values, limit.other)
+            DomainCap(self._levels[limit.key], limit.keepers, limit.counted, limit.values, limit.default_cap)
             for limit in limits
         )
         over = [cap for cap, limit in zip(self._caps, limits, strict=True) if limit.key in self._recurring]

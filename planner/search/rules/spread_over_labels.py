@@ -39,14 +39,14 @@ bound the answer says that it was not proved best."""
 @dataclass(frozen=True, slots=True)
 class LabelCap:
     """Where any pod of the pod classes `keepers` is in a domain of the label, pods of `counted` are no more
-    than its value (of the hostname: its node) says, or `other`; None is any number. `drawn`: by node the
-    domains, where the label does not tell them."""
+    than its value (of the hostname: its node) says, or `default_cap`; None is any number. `drawn`: by node
+    the domains, where the label does not tell them."""
 
     key: str
     keepers: tuple[int, ...]
     counted: tuple[int, ...]
     values: Mapping[str, int] = field(default_factory=dict)
-    other: int | None = None
+    default_cap: int | None = None
     drawn: Mapping[str, str] | None = None
 
 
@@ -66,10 +66,10 @@ class SpreadRule:
     def fewest_numbers(self, count: int) -> Iterator[int]:
         """The numbers that the emptiest domain may have at the end, with so many more pods that count."""
         lowest, highest = min(self.existing.values(), default=0), max(self.existing.values(), default=0)
-        if len(self.existing) < self.spread.least:
+        if len(self.existing) < self.spread.min_domains:
             yield 0
             return
-        if self.spread.least > 1 and lowest:
+        if self.spread.min_domains > 1 and lowest:
             yield 0  # to kube-scheduler, where the plan pins the pods to fewer domains than it asks for
         for fewest in range(lowest, lowest + count + 1):
             if sum(self.lacking(fewest).values()) > count:
@@ -104,7 +104,7 @@ class SpreadRule:
             value: n + sum(counts.get(value, zero)[index] for index in self.counted)
             for value, n in self.existing.items()
         }
-        lowest = 0 if len(after) < self.spread.least else min(after.values(), default=0)
+        lowest = 0 if len(after) < self.spread.min_domains else min(after.values(), default=0)
         used = (value for value, each in counts.items() if any(each[index] for index in self.keepers))
         return all(after.get(value, 0) - lowest <= self.spread.skew for value in used)
 
@@ -132,13 +132,19 @@ def rules_of(pod_classes: PodClasses) -> list[SpreadRule]:
             if state.counted:
                 row[2].append(index)
     return [
-        SpreadRule(state.spread, state.there, tuple(keep), tuple(count), state.nodes, state.values, number)
+        SpreadRule(
+            state.spread, state.existing_pods, tuple(keep), tuple(count), state.nodes, state.values, number
+        )
         for number, (state, keep, count) in enumerate(rows)
     ]
 
 
 def _is_same_rule(state: SpreadState, other: SpreadState) -> bool:
-    return (state.spread, state.there, state.nodes) == (other.spread, other.there, other.nodes)
+    return (state.spread, state.existing_pods, state.nodes) == (
+        other.spread,
+        other.existing_pods,
+        other.nodes,
+    )
 
 
 def numbers(pod_classes: PodClasses, rules: Sequence[SpreadRule]) -> tuple[list[tuple[int, ...]], bool]:
@@ -255,7 +261,7 @@ def _cut(
         limits.append(replace(rule.limited(n), keepers=keepers, counted=counted))
         filling = tuple(piece for piece in counted if sets[piece] >> number & 1)
         if filling:
-            lacking = replace(rule.bare, values=rule.lacking(n), other=0)
+            lacking = replace(rule.bare, values=rule.lacking(n), default_cap=0)
             limits.append(replace(lacking, keepers=filling, counted=filling))
     return SpreadVariant(tuple(pieces), tuple(cut_from), tuple(limits))
 

@@ -49,17 +49,17 @@ def spread(moment, group):
 def test_a_whole_rack_is_worth_the_cost_models_figure():
     """72 GPUs in one NVL72: 2.19 ms by rates alone, and the model's hops besides."""
     value = worth_of(nvl72(), gang(18, gpu=4, required="rack"))
-    assert value.here.gpus == (72,)
-    assert value.here.estimate == all_reduce([72], GB, Links(inside=900, across=50))
-    assert 2.19e-3 < value.here.estimate.seconds < 2.7e-3
+    assert value.placement.gpus == (72,)
+    assert value.placement.estimate == all_reduce([72], GB, Links(inside=900, across=50))
+    assert 2.19e-3 < value.placement.estimate.seconds < 2.7e-3
 
 
 def test_a_blind_scheduler_splits_what_the_plan_keeps_together():
     """Pods go to the emptiest nodes of both racks, and the all-reduce then crosses the network."""
     value = worth_of(nvl72(), gang(18, gpu=4, required="rack"))
-    assert len(value.blind.gpus) == 2
-    assert sum(value.blind.gpus) == 72
-    assert value.blind.estimate.seconds > value.here.estimate.seconds
+    assert len(value.baseline.gpus) == 2
+    assert sum(value.baseline.gpus) == 72
+    assert value.baseline.estimate.seconds > value.placement.estimate.seconds
 
 
 def test_the_model_is_always_named():
@@ -91,7 +91,7 @@ def test_a_blind_scheduler_that_finds_no_room_for_all_says_for_how_many():
     """Two half-node pods go to two nodes, and the third pod, which needs a whole one, has none."""
     halves, whole = pod_set(2, shape(gpu=4, cpu=1), name="half"), pod_set(1, shape(gpu=8), name="whole")
     value = worth_of(cluster("r1: a b"), gang(halves, whole))
-    assert (value.blind, value.blind_pods) == (None, 2)
+    assert (value.baseline, value.baseline_pods) == (None, 2)
     assert value.to_json()["topologyBlind"]["podsPlaced"] == 2
 
 
@@ -170,7 +170,7 @@ def test_nvlink_domains_are_cliques_hosts_or_parts_of_hosts(labels, gpus, expect
 )
 def test_rates_come_from_labels_and_say_what_was_assumed(labels, words):
     """GPU family, product, interconnect."""
-    assert words in worth_of(h100(labels=labels), gang(2)).here.rates.words
+    assert words in worth_of(h100(labels=labels), gang(2)).placement.rates.words
 
 
 def cables(down, up):
@@ -182,9 +182,9 @@ def cables(down, up):
 def test_listed_cables_give_the_networks_rate_and_its_oversubscription():
     """Four 400 Gb/s cables down and two of 200 up: 4:1 between leaves, none inside one."""
     moment = h100(links=cables(400.0, 200.0))
-    across = worth_of(moment, gang(8)).here.rates
+    across = worth_of(moment, gang(8)).placement.rates
     assert (across.links.across, across.links.oversubscription) == (25.0, 4.0)
-    within = worth_of(moment, gang(4, required="rack")).here.rates
+    within = worth_of(moment, gang(4, required="rack")).placement.rates
     assert (within.links.across, within.links.oversubscription) == (50.0, 1.0)
 
 
@@ -192,8 +192,8 @@ def test_a_stated_oversubscription_holds_between_domains_of_its_level():
     """7:1 between racks makes two racks slower, and leaves one as it is."""
     topology = replace(HALL, oversubscription={"rack": 7.0}, adapter_gbps=800.0)
     plain, slow = h100(), h100(topology)
-    assert worth_of(slow, gang(8)).here.estimate.seconds > worth_of(plain, gang(8)).here.estimate.seconds
-    one = worth_of(slow, gang(4, required="rack")).here
+    assert worth_of(slow, gang(8)).here.estimate.seconds > worth_of(plain, gang(8)).placement.estimate.seconds
+    one = worth_of(slow, gang(4, required="rack")).placement
     assert one.rates.links == Links(450.0, 100.0, 1.0)
     assert "as the Topology says" in one.rates.words
 

@@ -60,7 +60,7 @@ def test_where_no_pod_set_can_give_way_alone_all_do_alike():
 
 def test_an_elastic_gang_is_told_a_minimum_that_fits():
     """At least six and at most nine of four nodes."""
-    elastic = replace(pod_set(6, shape(gpu=8)), most=9)
+    elastic = replace(pod_set(6, shape(gpu=8)), max_count=9)
     assert ways(racks(1, 4), gang(elastic)).ever == ("a minimum of 4 pods",)
 
 
@@ -131,7 +131,7 @@ def requests(draw) -> PodGroup:
     for name in ("worker", "leader")[: draw(st.integers(1, 2))]:
         asked = shape(gpu=draw(st.sampled_from((4, 8))), cpu=len(name))
         one = pod_set(draw(st.integers(1, 6)), asked, name=name, constraint=draw(CONSTRAINTS))
-        sets.append(replace(one, most=one.count + draw(st.sampled_from((0, 0, 2)))))
+        sets.append(replace(one, max_count=one.count + draw(st.sampled_from((0, 0, 2)))))
     wish = draw(
         st.sampled_from(
             (

@@ -23,7 +23,7 @@ def shares_of(moment, answer) -> dict[tuple[str, ...], int]:
 
 def elastic(least: int, most: int, **words: object):
     """Workers of a whole node each, from `least` to `most`."""
-    return gang(replace(pod_set(least, shape(gpu=8)), most=most), **words)
+    return gang(replace(pod_set(least, shape(gpu=8)), max_count=most), **words)
 
 
 @pytest.mark.parametrize(("most", "placed"), [(4, 4), (8, 8), (12, 8), (3, 3)])

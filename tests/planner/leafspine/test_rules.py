@@ -89,7 +89,7 @@ def test_no_more_gpus_of_a_leaf_are_used_than_the_limit():
 def test_adjacent_leaves_share_a_spine():
     """l4 and l5 hang on no common spine where s2 is cut: two leaves of s1 are taken."""
     moment = fabric()
-    links = tuple(link for link in moment.base.links["fabric"] if link.other == "s1")
+    links = tuple(link for link in moment.base.links["fabric"] if link.end_b == "s1")
     moment = snapshot(moment.nodes.values(), [FABRIC], links={"fabric": (*links, Link("l5", "s9", 400.0))})
     answer = plan(moment, wishing(8, latency=True))
     assert set(leaves_of(answer)) <= {"l1", "l2", "l3", "l4"}

@@ -74,7 +74,7 @@ def test_growing_pools_and_tolerated_taints_are_settings() -> None:
     lines = "h100: nodes=16 nvidia.com/gpu=8 label:pool=h100\n\n  cpus: cpu=96 memory=1Ti\n"
     told = {"growing__pools": lines, "taints__tolerated_by_resource": "true"}
     chosen = settings("ml", config_map(SYSTEM, **told))
-    assert [(pool.name, pool.more, dict(pool.labels)) for pool in chosen.growing] == [
+    assert [(pool.name, pool.max_added, dict(pool.labels)) for pool in chosen.growing] == [
         ("h100", 16, {"pool": "h100"}),
         ("cpus", UNBOUNDED, {}),
     ]

@@ -68,8 +68,8 @@ def test_every_workload_has_the_pod_template(api_version: str, kind: str, path: 
     """A workload's template is a PodTemplateSpec wherever the kind keeps it."""
     root = lookup(api_version, kind)
     assert root is not None
-    assert root.at(path) == schema.named("PodTemplateSpec")
-    assert root.at((*path, "spec", "containers", "0", "image")) == SchemaNode("string")
+    assert root.at_path(path) == schema.named("PodTemplateSpec")
+    assert root.at_path((*path, "spec", "containers", "0", "image")) == SchemaNode("string")
 
 
 def test_a_node_selector_is_replaced_whole_and_labels_are_merged() -> None:
@@ -108,9 +108,9 @@ def test_a_path_that_does_not_exist_has_no_node() -> None:
     """A misspelt field, or one below a scalar, is None; so is what lies beyond what is known."""
     pod = lookup("v1", "Pod")
     assert pod is not None
-    assert pod.at(("spec", "nodeSelectors")) is None
-    assert pod.at(("spec", "priority", "deeper")) is None
-    assert pod.at(("metadata", "labels", "app")) == SchemaNode("string")
+    assert pod.at_path(("spec", "nodeSelectors")) is None
+    assert pod.at_path(("spec", "priority", "deeper")) is None
+    assert pod.at_path(("metadata", "labels", "app")) == SchemaNode("string")
 
 
 def _walk(node: SchemaNode) -> Iterator[SchemaNode]:

@@ -294,7 +294,7 @@ def test_an_elastic_training_job_has_from_its_least_to_its_most_pods() -> None:
     """elasticPolicy: at least two pods, the master among them, and at most six."""
     elastic = {"minReplicas": 2, "maxReplicas": 6}
     gang = read(o.changed(o.PYTORCH_JOB, ("spec", "elasticPolicy"), elastic)).gangs[0]
-    found = {one.name: (one.count, one.most) for one in gang.pod_sets}
+    found = {one.name: (one.count, one.max_count) for one in gang.pod_sets}
     assert found == {"master": (1, 0), "worker": (1, 5)}
 
 
@@ -306,4 +306,4 @@ def test_a_ray_group_has_from_its_least_to_its_most_workers() -> None:
     for stated, expected in ((group, (4, 10)), (unbounded, (2, 3))):
         old = o.RAY_CLUSTER["spec"]["workerGroupSpecs"][0]
         gang = read(o.changed(o.RAY_CLUSTER, where, {**old, "numOfHosts": 1, **stated})).gangs[0]
-        assert [(one.count, one.most) for one in gang.pod_sets] == [(1, 0), expected, (3, 0)]
+        assert [(one.count, one.max_count) for one in gang.pod_sets] == [(1, 0), expected, (3, 0)]

@@ -158,7 +158,7 @@ def test_balanced_slices_and_a_least_size_are_read() -> None:
     job = o.changed(o.changed(o.JOB, ("spec", "parallelism"), 6), ("spec", "completions"), 6)
     gang = read(o.annotated(job, keys)).gangs[0]
     assert gang.balanced
-    assert [(one.count, one.most) for one in gang.pod_sets] == [(2, 6)]
+    assert [(one.count, one.max_count) for one in gang.pod_sets] == [(2, 6)]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class SchemaNode:
     default: Any = None
     has_default: bool = False
 
-    def at(self, path: tuple[str, ...]) -> SchemaNode | None:
+    def at_path(self, path: tuple[str, ...]) -> SchemaNode | None:
         """The node under a path of field names, where a list's index and a map's key are any one step.
 
         None for a path that does not exist or leads beyond what is known.

@@ -74,7 +74,7 @@ def test_limit_ranges_and_quotas_are_in_the_picture() -> None:
     )
     snapshot = there.snapshot()
     assert snapshot is not None
-    assert snapshot.base.bounds["research/limits"][0].most == {"cpu": 4000}
+    assert snapshot.base.bounds["research/limits"][0].maximum == {"cpu": 4000}
     assert snapshot.base.quotas["research/limits"].left == {"requests.cpu": 6000}
 
 
