@@ -132,8 +132,10 @@ def _policy(entry: Mapping[str, object], where: Where) -> LevelPolicy:
 
 def priority_class_from(item: Mapping[str, object], where: Where) -> PriorityClass:
     """A PriorityClass. Raises `InputError` for a malformed one."""
-    name = text(mapping(item.get("metadata"), where.at("metadata")).get("name"), where.at("metadata.name"))
-    value = integer(item.get("value"), where.at("value"))
+    name = text(
+        mapping(item.get("metadata"), where.at_path("metadata")).get("name"), where.at_path("metadata.name")
+    )
+    value = integer(item.get("value"), where.at_path("value"))
     return PriorityClass(name, value, item.get("globalDefault") is True)
 
 
