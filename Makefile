@@ -23,10 +23,11 @@ demo: .venv/.ready ## the main job on this machine: certificates, webhook, revie
 test: .venv/.ready lint ## tests, type check, linters, import contracts
 	@$(BIN)/python -m pytest -n $(WORKERS)
 
-lint: .venv/.ready ## ruff, mypy --strict, import-linter
+lint: .venv/.ready ## ruff, mypy --strict, names, import-linter
 	@$(BIN)/ruff format --check --quiet . || { echo "run: .venv/bin/ruff format ."; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
+	@$(BIN)/python .ci/check-names planner webhook certs
 	@report=$$($(BIN)/lint-imports 2>&1) || { echo "$$report"; exit 1; }
 
 bench: .venv/.ready ## measure CEL and the planner, side by side with others in one run

@@ -76,13 +76,13 @@ def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
     if layout is None:
         return None
     snapshot = snapshot.without(group.name)
-    blind = topology_blind(snapshot, group)
-    blind_count = sum(assignment.count for assignment in blind)
-    all_placed = blind_count == group.size
+    baseline = topology_blind(snapshot, group)
+    baseline_pods = sum(assignment.count for assignment in baseline)
+    all_placed = baseline_pods == group.size
     return Worth(
         layout,
-        _layout(snapshot, _topology(snapshot, answer), group, blind) if all_placed else None,
-        blind_count,
+        _layout(snapshot, _topology(snapshot, answer), group, baseline) if all_placed else None,
+        baseline_pods,
     )
 
 

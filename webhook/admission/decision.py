@@ -120,9 +120,9 @@ def decide(
         return in_mode(force, _decide(context, phase))
     # A validating call sees the object without what policies would have written: of that the mutating call
     # has told already, and on this object they would find what `enforce` mends.
-    told = phase == "mutate" or request.operation == "DELETE"
+    is_judged = phase == "mutate" or request.operation == "DELETE"
     blank = Decision(Response(True), revision=policies.revision)
-    decision = _decide(context, phase) if told and force.mode != "off" else blank
+    decision = _decide(context, phase) if is_judged and force.mode != "off" else blank
     released = releasing(context.request, snapshot) if phase == "validate" else ()
     return in_mode(force, replace(decision, object=request.object, steps=released))
 
@@ -131,8 +131,8 @@ def in_mode(force: ModeInForce, decision: Decision) -> Decision:
     """The decision of `enforce`, answered as the mode says. What it does in the ledger is left as it is."""
     mutated, findings = decision.mutated, decision.findings
     failures = mutated.warnings if mutated is not None else ()
-    told = (*map(str, failures), *(findings.warnings if findings is not None else ()))
-    response = answer_in(force, decision.response, decision.plan, decision.effects, told)
+    policy_warnings = (*map(str, failures), *(findings.warnings if findings is not None else ()))
+    response = answer_in(force, decision.response, decision.plan, decision.effects, policy_warnings)
     return replace(decision, response=response, force=force, enforced=decision.response)
 
 
@@ -280,8 +280,13 @@ def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None)
     """
     metadata = obj.get("metadata") or {}
     created = request.operation == "CREATE" and not metadata.get("ownerReferences")
-    told = _placement(obj).decision
-    if plan is None or plan.preview or not created or (told, plan.decision) != ("admitted", "queued"):
+    annotated_decision = _placement(obj).decision
+    if (
+        plan is None
+        or plan.preview
+        or not created
+        or (annotated_decision, plan.decision) != ("admitted", "queued")
+    ):
         return None
     message = f"the place that it was given was taken before it was stored; apply again: {plan.message()}"
     return Response(False, code=409, reason="Conflict", message=message)

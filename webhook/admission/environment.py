@@ -82,12 +82,12 @@ class Environment:
         known = tuple(obj for obj in objects if obj.get("kind") not in _NOT_KEPT)
         configured = own_parameters(known)
         # Commands that read no policies see the settings of the cluster all the same.
-        told = partial(read_parameters(PolicySet(), configured)[0].settings, settings)
+        settings_by_namespace = partial(read_parameters(PolicySet(), configured)[0].settings, settings)
         return cls(
             namespaces(known),
             FileParams(known),
             podgroups=pod_groups(known),
-            settings=told,
+            settings=settings_by_namespace,
             configured=configured,
         )
 
@@ -161,8 +161,8 @@ class _RequestParams:
 
     def objects(self, kind: ParamKind) -> Sequence[Json]:
         if kind not in self._by_kind:
-            both = (*self.second.objects(kind), *self.first.objects(kind))
-            objects = {_key(obj): obj for obj in both if not is_parameters(obj)}
+            merged = (*self.second.objects(kind), *self.first.objects(kind))
+            objects = {_key(obj): obj for obj in merged if not is_parameters(obj)}
             own = [self.own] if self.own is not None and kind == CONFIG_MAP else []
             self._by_kind[kind] = [*objects.values(), *own]
         return self._by_kind[kind]

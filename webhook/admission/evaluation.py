@@ -120,8 +120,8 @@ class Evaluation:
         if self._planned is not obj:
             workload = self.workload(obj)
             asked = needs_plan(self._context.request, self._before(workload), workload, self.mendable)
-            told = with_stated(workload, self.original)
-            self.plan = self._plan_step.plan(obj, told) if asked else None
+            stated_workload = with_stated(workload, self.original)
+            self.plan = self._plan_step.plan(obj, stated_workload) if asked else None
             self._planned = obj
         return self.plan
 

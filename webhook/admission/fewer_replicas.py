@@ -33,11 +33,11 @@ def fewer_replicas(before: Json, after: Json, workload: Workload, kinds: Sequenc
     for template in workload.templates:
         written, changed = value_at(before, template.spec_path), value_at(after, template.spec_path)
         if isinstance(written, Mapping) and isinstance(changed, Mapping) and written is not changed:
-            sentences += _told(written, changed, kinds, template.pod_set)
+            sentences += _warnings_of(written, changed, kinds, template.pod_set)
     return sentences
 
 
-def _told(written: Json, changed: Json, kinds: Sequence[NodeGroup], pod_set: str) -> Iterator[str]:
+def _warnings_of(written: Json, changed: Json, kinds: Sequence[NodeGroup], pod_set: str) -> Iterator[str]:
     try:
         shape, after = shape_of(written, Where()), shape_of(changed, Where())
     except ValueError:

@@ -89,9 +89,10 @@ def answer_in(
     enforced: Response,
     plan: WorkloadPlan | None,
     effects: Iterable[Effect],
-    told: Iterable[str],
+    policy_warnings: Iterable[str],
 ) -> Response:
-    """The answer that goes out, from that of `enforce`; `told` are policies' own warnings of the object.
+    """The answer that goes out, from that of `enforce`; `policy_warnings`: the policies' own, of
+    the object.
 
     Everything but `enforce` is allowed, without a patch.
     """
@@ -107,7 +108,11 @@ def answer_in(
         return Response(True, warnings=wrong)
     annotations = {key: value for key, value in enforced.audit_annotations.items() if key != CHANGED}
     would = _annotations(enforced, plan)
-    warnings = [*_would(enforced, plan, effects, tuple(told)), *told] if force.mode == "warn" else []
+    warnings = (
+        [*_would(enforced, plan, effects, tuple(policy_warnings)), *policy_warnings]
+        if force.mode == "warn"
+        else []
+    )
     return Response(True, warnings=[*warnings, *wrong], audit_annotations={**annotations, **mode, **would})
 
 
@@ -123,7 +128,7 @@ def _annotations(enforced: Response, plan: WorkloadPlan | None) -> dict[str, str
 
 
 def _would(
-    enforced: Response, plan: WorkloadPlan | None, effects: Iterable[Effect], told: tuple[str, ...]
+    enforced: Response, plan: WorkloadPlan | None, effects: Iterable[Effect], policy_warnings: tuple[str, ...]
 ) -> Iterator[str]:
     """A line for each thing that would have been, the gravest first."""
     if not enforced.allowed:
@@ -138,7 +143,7 @@ def _would(
         yield _cut(f"would be changed by {changes}", MAX_TEXT)
     notices = {notice_of_waiting(placed, gated=True) for placed in plan.placed} if plan is not None else ()
     for warning in enforced.warnings:
-        if warning not in notices and warning not in told:
+        if warning not in notices and warning not in policy_warnings:
             yield _cut(f"would warn: {warning}", MAX_TEXT)
 
 
@@ -166,14 +171,14 @@ def _field(pointer: str) -> str:
     return dotted(tuple(int(step) if step.isdecimal() else step for step in steps))
 
 
-def _some(names: Iterable[str], most: int) -> str:
+def _some(names: Iterable[str], limit: int) -> str:
     every = list(names)
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
+    rest_words = f" and {len(every) - limit} more" if len(every) > limit else ""
+    return ", ".join(every[:limit]) + rest_words
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _name(metadata: object) -> str:

@@ -168,12 +168,12 @@ def _misspelt(entries: Iterable[tuple[str, str]], rules: Rules) -> Iterator[str]
 def _problems(entries: Iterable[tuple[Source, str, str]], rules: Rules) -> tuple[str, ...]:
     """The first problems in words, and how many more there are."""
     wrong = [row for row in entries if _setting_fault(*row[1:]) or rules.fault(*row[1:], hint=False)]
-    told = [
+    problems = [
         f"{source.where}: data[{key}]: {_setting_fault(key, text) or rules.fault(key, text)}"
         for source, key, text in wrong[:MOST_TOLD]
     ]
-    more = [f"and {len(wrong) - len(told)} more"] if len(wrong) > len(told) else []
-    return (*told, *more)
+    rest_words = [f"and {len(wrong) - len(problems)} more"] if len(wrong) > len(problems) else []
+    return (*problems, *rest_words)
 
 
 def _setting_fault(key: str, text: str) -> str:

@@ -140,7 +140,7 @@ _ROWS = (
         "have the labels of GKE or EKS, which switch it on.",
         _tolerated,
         lambda settings: next(
-            text for text, told in _TOLERATED.items() if told is settings.resources_tolerated
+            text for text, tolerated in _TOLERATED.items() if tolerated is settings.resources_tolerated
         ),
         values=tuple(_TOLERATED),
     ),

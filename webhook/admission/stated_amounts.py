@@ -20,15 +20,17 @@ def with_stated(workload: Workload, original: Workload) -> Workload:
         for pod_set in group.pod_sets
     }
 
-    def told(group: PodGroup) -> PodGroup:
-        sets = tuple(_told(pod_set, stated.get((group.name, pod_set.name))) for pod_set in group.pod_sets)
+    def with_amounts(group: PodGroup) -> PodGroup:
+        sets = tuple(
+            _with_amounts(pod_set, stated.get((group.name, pod_set.name))) for pod_set in group.pod_sets
+        )
         changed = any(new is not old for new, old in zip(sets, group.pod_sets, strict=True))
         return replace(group, pod_sets=sets) if changed else group
 
-    return replace(workload, gangs=tuple(map(told, workload.gangs)))
+    return replace(workload, gangs=tuple(map(with_amounts, workload.gangs)))
 
 
-def _told(pod_set: PodSet, stated: Resources | None) -> PodSet:
+def _with_amounts(pod_set: PodSet, stated: Resources | None) -> PodSet:
     if stated is None or stated == pod_set.shape.requests:
         return pod_set
     return replace(pod_set, shape=replace(pod_set.shape, stated=stated))

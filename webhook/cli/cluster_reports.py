@@ -10,24 +10,24 @@ from webhook.admission.decision import Decision, Phase
 from webhook.admission.unchanged import asks_for_pods
 from webhook.kube.reports import ReportForm, ReportWriter
 from webhook.kube.runtime import ClusterRuntime
-from webhook.report.in_cluster import NAME, Told, merged, objects_in, told
+from webhook.report.in_cluster import NAME, DecisionNews, decision_news, merged, objects_in
 from webhook.server.service import controller_of
 from webhook.wire.request import AdmissionRequest
 
 
-def report_writer(side: ClusterRuntime, revision: Callable[[], str]) -> ReportWriter[Told]:
+def report_writer(side: ClusterRuntime, revision: Callable[[], str]) -> ReportWriter[DecisionNews]:
     """The writer for this cluster; `revision` is that of the policies in force."""
     form = ReportForm(
         NAME,
         lambda document, namespace, news: merged(document, namespace, news, revision()),
         objects_in,
-        partial(Told, gone=True),
+        partial(DecisionNews, gone=True),
     )
     return ReportWriter(side.api, form, side.has)
 
 
 def record(
-    writer: ReportWriter[Told],
+    writer: ReportWriter[DecisionNews],
     side: ClusterRuntime,
     phase: Phase,
     request: AdmissionRequest,
@@ -47,7 +47,7 @@ def record(
     version = request.kind.api_version
     full = f"{request.namespace}/{request.kind.kind}/{name}"
     writer.put(
-        told(
+        decision_news(
             full,
             version,
             decision,

@@ -86,31 +86,33 @@ def in_force(around: Environment, policies: PolicySet) -> Environment:
     return around.with_parameters(parameters)
 
 
-def beside(snapshot: Snapshot, found: list[Document]) -> Snapshot:
+def beside(snapshot: Snapshot, documents: list[Document]) -> Snapshot:
     """The cluster with the device and volume claims among the manifests, as it is once they are applied.
 
     Raises `InputError` for malformed ones.
     """
     kinds = (*CLAIM_KINDS, *VOLUME_KINDS)
-    claims = [(document.file, document.value) for document in found if document.value.get("kind") in kinds]
+    claims = [
+        (document.file, document.value) for document in documents if document.value.get("kind") in kinds
+    ]
     if not claims:
         return snapshot
-    told = read_cluster(claims).base
-    return snapshot.with_claims(told.claims, told.volumes)
+    cluster = read_cluster(claims).base
+    return snapshot.with_claims(cluster.claims, cluster.volumes)
 
 
 def manifests(paths: Sequence[str]) -> list[Document]:
     """The objects to look at. Raises `InputError`, also where there is none."""
-    found = objects(paths)
-    if not found:
+    documents = objects(paths)
+    if not documents:
         raise InputError("no object in it", Where(", ".join(paths)))
-    return found
+    return documents
 
 
-def once(found: list[Document]) -> list[Document]:
+def once(documents: list[Document]) -> list[Document]:
     """The same objects. Raises `InputError` where two of a kind have one name: they would be one gang."""
     seen: dict[tuple[str, ...], str] = {}
-    for document in found:
+    for document in documents:
         value = document.value
         metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
         if not metadata.get("name"):
@@ -121,7 +123,7 @@ def once(found: list[Document]) -> list[Document]:
             where = Where(document.file, "/".join((key[2], key[1], key[3])), "metadata.name")
             raise InputError(f"stands twice, first in {seen[key]}", where)
         seen[key] = document.file
-    return found
+    return documents
 
 
 def policies(paths: Sequence[str]) -> PolicySet:

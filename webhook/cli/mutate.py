@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     documents = inputs.once(inputs.manifests(args.filename))
     outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
     for outcome in outcomes:
-        for line in _said(outcome):
+        for line in _messages(outcome):
             inputs.note(line)
     for line in notes(policies, outcomes):
         inputs.note(line)
@@ -88,7 +88,7 @@ def exit_status(outcomes: Sequence[MutationResult]) -> int:
     return 0 if all(outcome.decision.response.allowed for outcome in outcomes) else 1
 
 
-def _said(outcome: MutationResult) -> list[str]:
+def _messages(outcome: MutationResult) -> list[str]:
     """Warnings and the refusal, for standard error; what names the object already is not named twice."""
     response = outcome.decision.response
     lines = [f"Warning: {_about(outcome, warning)}" for warning in response.warnings]
@@ -180,15 +180,15 @@ def _yaml(outcomes: Sequence[MutationResult]) -> str:
 
 
 def _json(outcomes: Sequence[MutationResult]) -> str:
-    found = [outcome.decision.object for outcome in outcomes]
-    value = found[0] if len(found) == 1 else {"apiVersion": "v1", "kind": "List", "items": found}
-    return _pretty(value) if found else ""
+    objects = [outcome.decision.object for outcome in outcomes]
+    value = objects[0] if len(objects) == 1 else {"apiVersion": "v1", "kind": "List", "items": objects}
+    return _pretty(value) if objects else ""
 
 
 def _patch(outcomes: Sequence[MutationResult]) -> str:
     """One object's list of operations; for several objects a list of such lists, in their order."""
-    found = [list(outcome.decision.response.patch) for outcome in outcomes]
-    return _pretty(found[0] if len(found) == 1 else found) if found else ""
+    patches = [list(outcome.decision.response.patch) for outcome in outcomes]
+    return _pretty(patches[0] if len(patches) == 1 else patches) if patches else ""
 
 
 def _diff(outcomes: Sequence[MutationResult]) -> str:

@@ -70,27 +70,27 @@ def run(args: argparse.Namespace) -> int:
     around = inputs.in_force(around, PolicySet())
     snapshot = around.settings("").of(snapshot)
     documents = inputs.once(inputs.manifests(args.filename))
-    found = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around)
-    for line in _unenforced(found, documents, around):
+    planned_gangs = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around)
+    for line in _unenforced(planned_gangs, documents, around):
         inputs.note(line)
     if args.output == "table":
-        show(found, explain=args.explain)
+        show(planned_gangs, explain=args.explain)
     else:
-        document = {"gangs": [planned.to_json() for planned in found]}
+        document = {"gangs": [planned.to_json() for planned in planned_gangs]}
         sys.stdout.write(
             orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
             if args.output == "json"
             else yaml.safe_dump(document, sort_keys=False)
         )
-    return 0 if all(planned.answer.decision == "admitted" for planned in found) else 1
+    return 0 if all(planned.answer.decision == "admitted" for planned in planned_gangs) else 1
 
 
 def _unenforced(
-    found: Iterable[PlannedGang], documents: Iterable[Document], around: Environment
+    planned_gangs: Iterable[PlannedGang], documents: Iterable[Document], around: Environment
 ) -> Iterator[str]:
     """A line for each namespace in which nothing of this would be done."""
     known = {**around.namespaces, **namespaces(document.value for document in documents)}
-    for name in dict.fromkeys(planned.answer.gang.partition("/")[0] for planned in found):
+    for name in dict.fromkeys(planned.answer.gang.partition("/")[0] for planned in planned_gangs):
         force = mode_in_force(known.get(name), around.settings(name))
         if force.warning:
             yield f"Warning: {force.warning}"

@@ -48,18 +48,18 @@ class PlannedGang:
     def to_json(self) -> dict[str, object]:
         """The gang's entry in `-o json`: the contract's keys; `search`, save where the request contradicts
         itself; `allReduce` where GPUs have a place."""
-        value, told = self.worth(), self.account()
-        search = {"search": told.to_json()} if told else {}
+        value, details = self.worth(), self.account()
+        search = {"search": details.to_json()} if details else {}
         return self.answer.to_json() | search | ({"allReduce": value.to_json()} if value else {})
 
 
-def show(found: Sequence[PlannedGang], *, explain: bool) -> None:
+def show(planned_gangs: Sequence[PlannedGang], *, explain: bool) -> None:
     """Print the gangs for a person; `explain` tells how each answer was found."""
     out = console()
-    if not found:
+    if not planned_gangs:
         out.print("no gang in these manifests asks for anything that can be planned")
         return
-    answers = [planned.answer for planned in found]
+    answers = [planned.answer for planned in planned_gangs]
     rows = [
         (
             answer.gang,
@@ -73,8 +73,8 @@ def show(found: Sequence[PlannedGang], *, explain: bool) -> None:
     ]
     out.print(table(("gang", "decision", "domain", "reserves", "pods"), rows))
     if not explain:
-        _worths(out, found)
-    for planned in found:
+        _worths(out, planned_gangs)
+    for planned in planned_gangs:
         answer = planned.answer
         if answer.decision != "admitted" or answer.warnings or explain:
             out.print(f"\n{answer.gang}: {answer.reason}\n  {answer.message}")
@@ -95,16 +95,18 @@ def _pods(answer: Answer) -> str:
     )
 
 
-def _worths(out: Console, found: Sequence[PlannedGang]) -> None:
+def _worths(out: Console, planned_gangs: Sequence[PlannedGang]) -> None:
     """A line for each gang of several pods with GPUs, and the model and the rule in words."""
-    known = [(planned, value) for planned in found if planned.group.size > 1 and (value := planned.worth())]
+    known = [
+        (planned, value) for planned in planned_gangs if planned.group.size > 1 and (value := planned.worth())
+    ]
     if not known:
         return
     rows = [
         (
             planned.answer.gang,
             _time(value.placement),
-            _blind(planned.placed, value),
+            _baseline_words(planned.placed, value),
             value.placement.rates.words,
         )
         for planned, value in known
@@ -118,7 +120,7 @@ def _time(layout: GangLayout) -> str:
     return f"{milliseconds(layout)}, {layout.estimate.bus_bandwidth:.0f} GB/s, {_nodes(layout.nodes)}"
 
 
-def _blind(group: PodGroup, value: Worth) -> str:
+def _baseline_words(group: PodGroup, value: Worth) -> str:
     if value.baseline is None:
         return f"finds room for {value.baseline_pods} of {group.size} pods"
     times = ratio(value.baseline, value.placement)
@@ -131,29 +133,29 @@ def _nodes(count: int) -> str:
 
 def _explain(out: Console, planned: PlannedGang) -> None:
     """The search as a tree, the nodes by cause, the nearest requests, the ranks, the worth of the place."""
-    answer, told = planned.answer, planned.account()
-    if told is not None:
-        _tree(out, answer, told)
-        _left_out(out, told)
-        out.print(f"  nearest request admitted now: {' or '.join(told.now) or 'none'}")
-        out.print(f"  nearest request ever admitted: {' or '.join(told.ever) or 'none'}")
+    answer, details = planned.answer, planned.account()
+    if details is not None:
+        _tree(out, answer, details)
+        _left_out(out, details)
+        out.print(f"  nearest request admitted now: {' or '.join(details.now) or 'none'}")
+        out.print(f"  nearest request ever admitted: {' or '.join(details.ever) or 'none'}")
     for pod_set in dict.fromkeys(assignment.pod_set for assignment in answer.assignments):
         laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
         out.print(f"  ranks of {pod_set}: {listed(laid)}")
     if value := planned.worth():
-        beside = _blind(planned.placed, value)
+        beside = _baseline_words(planned.placed, value)
         out.print(f"  all-reduce of 1 GB: {_time(value.placement)}; topology-blind ({RULE}): {beside}")
         out.print(f"    by the model: {value.placement.estimate.model}; {value.placement.rates.words}")
 
 
-def _tree(out: Console, answer: Answer, told: Details) -> None:
+def _tree(out: Console, answer: Answer, details: Details) -> None:
     """Each level with its best domain, now and when empty."""
     rows = []
-    for depth, fit in enumerate(told.levels):
-        name = fit.level or f"all of {told.topology or 'the cluster'}"
+    for depth, fit in enumerate(details.levels):
+        name = fit.level or f"all of {details.topology or 'the cluster'}"
         marks = [
             word
-            for word, level in (("required", told.required), ("preferred", told.preferred))
+            for word, level in (("required", details.required), ("preferred", details.preferred))
             if level and level == fit.level
         ]
         if answer.assignments and answer.level == fit.level:
@@ -172,13 +174,12 @@ def _place(attempt: LevelAttempt) -> str:
     return path(attempt.domain) if attempt.fits else "–"
 
 
-def _left_out(out: Console, told: Details) -> None:
-    out.print(
-        f"  {_nodes(told.nodes)}: {told.usable} can take a pod now{', left out' if told.excluded else ''}"
-    )
-    for cause in dict.fromkeys((*told.excluded, *told.excluded_ever)):
-        ever = told.excluded_ever.get(cause, 0)
-        out.print(f"    {told.excluded.get(cause, 0)} {cause}{f' (when empty {ever})' if ever else ''}")
+def _left_out(out: Console, details: Details) -> None:
+    heading = ", left out" if details.excluded else ""
+    out.print(f"  {_nodes(details.nodes)}: {details.usable} can take a pod now{heading}")
+    for cause in dict.fromkeys((*details.excluded, *details.excluded_ever)):
+        ever = details.excluded_ever.get(cause, 0)
+        out.print(f"    {details.excluded.get(cause, 0)} {cause}{f' (when empty {ever})' if ever else ''}")
 
 
 def _span(first: int, last: int) -> str:

@@ -107,10 +107,10 @@ def _check(policies: PolicySet, around: Environment) -> None:
 def _parameters(policies: PolicySet, around: Environment, namespace: str) -> None:
     """A line for each key that there is: the value in force, and the ConfigMap that says so."""
     parameters = around.parameters or NO_PARAMETERS
-    told, settings = parameters.texts.of(namespace), around.settings(namespace)
+    texts, settings = parameters.texts.of(namespace), around.settings(namespace)
     rules = {**_ruled(policies).rules.by_key, **{name: row.schema for name, row in SETTING_KEYS.items()}}
     values = {name: str(rule.get("default", "")) for name, rule in rules.items()}
-    values |= {**told, **{name: row.show(settings) for name, row in SETTING_KEYS.items()}}
+    values |= {**texts, **{name: row.show(settings) for name, row in SETTING_KEYS.items()}}
     table = _table("PARAMETER", "VALUE", "FROM")
     for name, value in sorted(values.items()):
         key = f"namespace.{namespace}.{name}"

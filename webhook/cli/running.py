@@ -48,11 +48,11 @@ async def report_running(
             inputs.note(f"not read, for want of the right to list it: {unread}")
         for problem in read_parameters(policies, cluster.environment.configured)[1]:
             inputs.note(f"left out: {problem}")
-        found = _Findings()
+        judged = _Findings()
         with _progress(len(cluster.objects)) as steps:
             for obj, _ in zip(cluster.objects, steps, strict=False):
-                found.add(obj, _judged(obj, cluster, policies))
-    return Report(tuple(found.results), policies.revision, fates=tuple(found.fates))
+                judged.add(obj, _judged(obj, cluster, policies))
+    return Report(tuple(judged.results), policies.revision, fates=tuple(judged.fates))
 
 
 def _judged(obj: RunningObject, cluster: RunningCluster, policies: PolicySet) -> tuple[str, Decision]:
@@ -101,9 +101,9 @@ def _progress(total: int) -> Iterator[Iterable[int]]:
 
 
 def _lines(total: int) -> Iterator[int]:
-    told = time.monotonic()
+    last_note = time.monotonic()
     for done in range(total):
         yield done
-        if time.monotonic() - told > LINE_SECONDS:
-            told = time.monotonic()
+        if time.monotonic() - last_note > LINE_SECONDS:
+            last_note = time.monotonic()
             inputs.note(f"judged {done} of {total} objects")

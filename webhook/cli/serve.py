@@ -211,7 +211,7 @@ async def _serve(args: argparse.Namespace) -> int:
         if side.recoveries is not None:
             webhook.metrics.registry.register(side.recoveries)
         side.reports = report_writer(side, lambda: policies.current.revision)
-        webhook.told = partial(record, side.reports, side)
+        webhook.observer = partial(record, side.reports, side)
         webhook.metrics.registry.register(side.reports.dropped)
         await side.reports.start()
         return await _until_stopped(args, webhook, tls, side.follow)
@@ -257,7 +257,7 @@ async def _until_stopped(
 async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
     """Take up changed policies; say once what is wrong with a bad set."""
     policies = webhook.service.policies
-    said, parameters = "", None
+    last_problem, parameters = "", None
     while True:
         await asyncio.sleep(RELOAD_SECONDS)
         await asyncio.to_thread(webhook.service.cluster.snapshot)  # cluster files, asked for or not
@@ -271,9 +271,9 @@ async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
                 log.info("settings in force: %s", orjson.dumps(in_force).decode())
             parameters = in_force
         problem = "; ".join(webhook.problems())
-        if problem and problem != said:
+        if problem and problem != last_problem:
             log.warning("not taken up, the last good ones serve: %s", problem)
-        said = problem
+        last_problem = problem
 
 
 def _warn(policies: PolicySet) -> None:

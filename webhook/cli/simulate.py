@@ -41,10 +41,10 @@ free for large gangs tells; at 0.8 they hardly do, and who uses the GPUs best ha
 LOADS = (0.6, 0.8)
 
 
-_Made = Callable[[Hall, int], Strategy]
+_StrategyOfHall = Callable[[Hall, int], Strategy]
 
 
-STRATEGIES: dict[str, _Made] = {
+STRATEGIES: dict[str, _StrategyOfHall] = {
     "first-fit": lambda floor, hold_from: FirstFit(),
     "best-fit": lambda floor, hold_from: BestFit(),
     "pod-by-pod": lambda floor, hold_from: PodByPod(),

@@ -48,7 +48,9 @@ def topology_for(cluster: Json, name: Json, planned: Json) -> str:
     of the one that was planned in; "" where it has none, or several of which none has its name.
     """
     levels = cluster["topologies"].get(planned)
-    alike = [own for own, theirs in cluster["followed"].get(name, {}).items() if theirs == levels]
+    alike = [
+        own for own, followed_levels in cluster["followed"].get(name, {}).items() if followed_levels == levels
+    ]
     if planned in alike:
         return str(planned)
     return str(alike[0]) if len(alike) == 1 else ""

@@ -66,21 +66,21 @@ Check = Callable[[Patient], Awaitable[list[CheckFinding]]]
 
 async def examine(patient: Patient) -> list[CheckFinding]:
     """Every check, in an order in which the first failure explains the later ones."""
-    found: list[CheckFinding] = []
+    results: list[CheckFinding] = []
     for check in CHECKS:
         try:
-            found += await check(patient)
+            results += await check(patient)
         except Unreachable as error:
             return [
-                *found,
+                *results,
                 CheckFinding("API server", "fail", str(error), "check the kubeconfig and the network"),
             ]
         except ApiError as error:
             subject = check.__name__.strip("_").replace("_", " ")
-            found.append(
+            results.append(
                 CheckFinding(subject, "warn", f"cannot be looked at: {error}", "ask as an administrator")
             )
-    return found
+    return results
 
 
 async def _api_server(patient: Patient) -> list[CheckFinding]:
@@ -114,21 +114,21 @@ async def _reports(patient: Patient) -> list[CheckFinding]:
 
 
 async def _webhooks(patient: Patient) -> list[CheckFinding]:
-    found: list[CheckFinding] = []
+    results: list[CheckFinding] = []
     for kind in ("mutating", "validating"):
         configuration = await _get(patient, f"{CONFIGURATIONS}/{kind}webhookconfigurations/{patient.name}")
         subject = f"{kind} webhooks"
         if configuration is None:
-            found.append(CheckFinding(subject, "fail", f"there is no configuration {patient.name}", APPLY))
+            results.append(CheckFinding(subject, "fail", f"there is no configuration {patient.name}", APPLY))
             continue
         flaws = [flaw for webhook in configuration.get("webhooks") or [] if (flaw := _flaw(webhook, patient))]
         if flaws:
             mend = "wait for a replica to publish its CA, or `bayplan certs bundle --base64` by hand"
-            found += [CheckFinding(subject, "fail", flaw, mend) for flaw in dict.fromkeys(flaws)]
+            results += [CheckFinding(subject, "fail", flaw, mend) for flaw in dict.fromkeys(flaws)]
         else:
             count = len(configuration["webhooks"])
-            found.append(CheckFinding(subject, "ok", f"{count} webhooks, each with a CA that is valid"))
-    return found
+            results.append(CheckFinding(subject, "ok", f"{count} webhooks, each with a CA that is valid"))
+    return results
 
 
 def _flaw(webhook: Json, patient: Patient) -> str:
@@ -236,7 +236,7 @@ async def _rights(patient: Patient) -> list[CheckFinding]:
     account = f"system:serviceaccount:{patient.namespace}:{patient.name}"
     wanted = needed_rights(patient.namespace)
     answers = await asyncio.gather(*(_may(patient, account, right) for right in wanted))
-    missing = [_right(one) for one, may in zip(wanted, answers, strict=True) if not may]
+    missing = [_right(right) for right, may in zip(wanted, answers, strict=True) if not may]
     if missing:
         text = f"{account} may not {', '.join(missing[:6])}{' …' if len(missing) > 6 else ''}"
         return [CheckFinding("RBAC", "fail", text, "kubectl apply -f manifests/30-rbac.yaml")]
@@ -255,12 +255,12 @@ def needed_rights(namespace: str) -> list[dict[str, str]]:
     rows += [("bayplan.dev", "reservations", verb) for verb in verbs]
     rows += [("bayplan.dev", "ledgers", verb) for verb in ("get", "create", "update")]
     rows.append((GROUP, RESOURCE, "create"))
-    found = [{"group": group, "resource": resource, "verb": verb} for group, resource, verb in rows]
+    resource_rights = [{"group": group, "resource": resource, "verb": verb} for group, resource, verb in rows]
     lease = {"group": "coordination.k8s.io", "resource": "leases", "namespace": namespace}
     named = [{**lease, "verb": verb, "name": LEASE} for verb in ("get", "update")]
     report = {"group": GROUP, "resource": RESOURCE, "name": "bayplan"}
     named += [{**report, "verb": verb} for verb in ("get", "list", "update")]
-    return [*found, {**lease, "verb": "create"}, *named]
+    return [*resource_rights, {**lease, "verb": "create"}, *named]
 
 
 def _right(right: dict[str, str]) -> str:
@@ -273,8 +273,8 @@ async def _may(patient: Patient, account: str, right: dict[str, str]) -> bool:
     body |= {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{patient.namespace}", "system:authenticated"]
     body["spec"]["groups"] = groups
-    said = await patient.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
-    return bool((said.get("status") or {}).get("allowed"))
+    review = await patient.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+    return bool((review.get("status") or {}).get("allowed"))
 
 
 async def _topology(patient: Patient) -> list[CheckFinding]:

@@ -60,11 +60,11 @@ class News(Protocol):
         ...
 
 
-Told = TypeVar("Told", bound=News)
+AnyNews = TypeVar("AnyNews", bound=News)
 
 
 @dataclass(frozen=True, slots=True)
-class ReportForm(Generic[Told]):
+class ReportForm(Generic[AnyNews]):
     """How a namespace's Report is made.
 
     `name`: that of each. `merge` gives it with the news in it, the same object (or None, where there is none)
@@ -73,21 +73,21 @@ class ReportForm(Generic[Told]):
     """
 
     name: str
-    merge: Callable[[Json | None, str, Sequence[Told]], Json | None]
+    merge: Callable[[Json | None, str, Sequence[AnyNews]], Json | None]
     objects: Callable[[Json], dict[str, float]]
-    gone: Callable[[str], Told]
+    gone: Callable[[str], AnyNews]
 
 
 @dataclass(slots=True)
-class ReportWriter(Generic[Told]):
+class ReportWriter(Generic[AnyNews]):
     """`start` it, `put` what was decided, and `close` it.
 
-    `there`: whether an object NAMESPACE/KIND/NAME is there.
+    `exists`: whether an object NAMESPACE/KIND/NAME is there.
     """
 
     api: Api
-    form: ReportForm[Told]
-    there: Callable[[str], bool]
+    form: ReportForm[AnyNews]
+    exists: Callable[[str], bool]
     dropped: Counter = field(
         default_factory=lambda: Counter(
             "bayplan_unreported_decisions", "Decisions that no Report in the cluster tells of", registry=None
@@ -96,13 +96,13 @@ class ReportWriter(Generic[Told]):
     path: str = ""
     """Where Reports are listed, "" while their kind is not installed."""
     _task: asyncio.Task[None] | None = None
-    _queue: deque[Told] = field(default_factory=deque)
+    _queue: deque[AnyNews] = field(default_factory=deque)
     _objects: dict[str, dict[str, float]] = field(default_factory=dict)
     """The objects of the Reports that were written or read here, by namespace."""
     _missing: frozenset[str] = frozenset()
     """Those that were not there at the last look."""
 
-    def put(self, news: Told) -> None:
+    def put(self, news: AnyNews) -> None:
         """Have it written some time. Never waits; nothing is kept where nothing can be written."""
         if self.path:
             self._queue.append(news)
@@ -128,13 +128,14 @@ class ReportWriter(Generic[Told]):
                 await self._write_all()
 
     async def _run(self) -> None:
-        said = ""
+        last_problem = ""
         swept = 0.0
         while True:
             try:
                 if not self.path and not await self._find():
-                    said = _say(
-                        "no Reports are written: the CRD reports.openreports.io is not installed", said
+                    last_problem = _say(
+                        "no Reports are written: the CRD reports.openreports.io is not installed",
+                        last_problem,
                     )
                     await asyncio.sleep(ABSENT_SECONDS)
                     continue
@@ -142,9 +143,9 @@ class ReportWriter(Generic[Told]):
                     swept = time.monotonic()
                     self._sweep(time.time())
                 await self._write_all()
-                said = ""
+                last_problem = ""
             except ApiError as error:
-                said = _say(f"Reports are not written: {error}", said)
+                last_problem = _say(f"Reports are not written: {error}", last_problem)
             await asyncio.sleep(BATCH_SECONDS)
 
     async def _find(self) -> bool:
@@ -170,7 +171,7 @@ class ReportWriter(Generic[Told]):
             name
             for objects in self._objects.values()
             for name, since in objects.items()
-            if since < now and not self.there(name)
+            if since < now and not self.exists(name)
         )
         for name in sorted(missing & self._missing):
             self.put(self.form.gone(name))
@@ -179,7 +180,7 @@ class ReportWriter(Generic[Told]):
     async def _write_all(self) -> None:
         """Write what is queued. Raises the last `ApiError`; what could not be written waits again."""
         batch, self._queue = self._queue, deque()
-        by_namespace: dict[str, list[Told]] = defaultdict(list)
+        by_namespace: dict[str, list[AnyNews]] = defaultdict(list)
         for news in batch:
             by_namespace[news.namespace].append(news)
         failed: ApiError | None = None
@@ -202,12 +203,12 @@ class ReportWriter(Generic[Told]):
         if failed is not None:
             raise failed
 
-    def _again(self, several: Sequence[Told]) -> None:
+    def _again(self, several: Sequence[AnyNews]) -> None:
         """They wait before what came since."""
         self._queue.extendleft(reversed(several))
         self._make_room()
 
-    async def _write(self, namespace: str, news: Sequence[Told]) -> None:
+    async def _write(self, namespace: str, news: Sequence[AnyNews]) -> None:
         """One namespace's Report. Raises `ApiError`, 409 where others were faster each time."""
         folder = f"{self.path.removesuffix(RESOURCE)}namespaces/{namespace}/{RESOURCE}"
         path = f"{folder}/{self.form.name}"
@@ -236,8 +237,8 @@ class ReportWriter(Generic[Told]):
             return None
 
 
-def _say(problem: str, said: str) -> str:
+def _say(problem: str, last_problem: str) -> str:
     """A line in the log, once."""
-    if problem != said:
+    if problem != last_problem:
         log.warning("%s", problem)
     return problem

@@ -126,7 +126,7 @@ async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace
     side.follow(policies)
     unread = [reflector.path for reflector in await done_without(side)]
     reading = _Reading(side.api, namespace)
-    objects = tuple([one async for one in reading.objects()])
+    objects = tuple([obj async for obj in reading.objects()])
     snapshot = side.snapshot()
     assert snapshot is not None, "all was read, or is done without"
     # Nobody applies these objects, so there is no user to ask about, and nobody is before them in a queue.
@@ -165,14 +165,14 @@ class _Reading:
 
     async def objects(self) -> AsyncIterator[RunningObject]:
         """Each object of which no owner is asked, with the pods below it."""
-        found = [entry for row in KINDS.values() for entry in await self._listed(row)]
-        above = {entry.name: entry.owner for entry in found if entry.owner}
+        entries = [entry for row in KINDS.values() for entry in await self._listed(row)]
+        above = {entry.name: entry.owner for entry in entries if entry.owner}
         below: dict[str, list[str]] = defaultdict(list)
-        for entry in found:
+        for entry in entries:
             namespace, kind, name = entry.name.split("/", 2)
             if kind == "Pod":
                 below[_topmost(entry.name, above)].append(f"{namespace}/{name}")
-        for entry in found:
+        for entry in entries:
             if entry.text:
                 yield RunningObject(entry.name, entry.text, tuple(below.get(entry.name, ())))
 
@@ -187,8 +187,8 @@ class _Reading:
         query = {"fieldSelector": LIVE} if row.name == "Pod" else {}
         for attempt in range(LISTS):
             try:
-                found, _ = await self._api.list(path, lambda item: _entry({**typed, **item}), **query)
-                return [entry for entry in found if entry is not None]
+                entries, _ = await self._api.list(path, lambda item: _entry({**typed, **item}), **query)
+                return [entry for entry in entries if entry is not None]
             except ApiError as error:
                 if error.status == 403:
                     self.forbidden.append(path)
@@ -214,7 +214,7 @@ def _entry(item: Json) -> _Entry | None:
     if metadata.get("deletionTimestamp") or (kind != "Pod" and finished(item)):
         return None
     owners: list[Json] = metadata.get("ownerReferences") or []
-    controller = next((one for one in owners if one.get("controller")), {})
+    controller = next((owner for owner in owners if owner.get("controller")), {})
     owner_kind = str(controller.get("kind", ""))
     if is_left_alone(namespace, owner_kind) or owner_kind == ON_ITS_NODE:
         return None

@@ -184,7 +184,7 @@ class ClusterRuntime:
     def waiting(self) -> str:
         """What has not been read yet for the first time."""
         watches = (self.watch, self.ledger, self.queue, self.params, self.parameters)
-        read = next((said for watch in watches if (said := watch.waiting())), "")
+        read = next((path for watch in watches if (path := watch.waiting())), "")
         return read or (self.certificates.waiting() if self.certificates else "")
 
 

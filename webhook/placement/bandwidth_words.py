@@ -18,11 +18,11 @@ _NOTICED = 1.05
 
 def sentence(value: Worth) -> str:
     """The time of an all-reduce, beside that of a topology-blind placement."""
-    words = f"All-reduce of 1 GB: {milliseconds(value.placement)}, topology-blind {_blind(value)}"
+    words = f"All-reduce of 1 GB: {milliseconds(value.placement)}, topology-blind {_baseline_words(value)}"
     return f"{words}, by the model: {value.placement.estimate.model}."
 
 
-def _blind(value: Worth) -> str:
+def _baseline_words(value: Worth) -> str:
     if value.baseline is None:
         return f"room for only {value.baseline_pods} pods"
     times = ratio(value.baseline, value.placement)

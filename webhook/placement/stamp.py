@@ -54,8 +54,8 @@ def annotate(
             gang = (
                 workload.name if workload.kind in ONE_GANG and not workload.per_pod and (ids or waits) else ""
             )
-            told = "" if workload.per_pod and plan.decision == "queued" else note
-            values = {PLACEMENT: told, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
+            pod_note = "" if workload.per_pod and plan.decision == "queued" else note
+            values = {PLACEMENT: pod_note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
             _annotate(pod, values)
         _gate(pod, waits and not template.path)
         if (

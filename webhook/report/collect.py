@@ -110,7 +110,7 @@ def _of(subject: Subject) -> Iterator[Result]:
         yield replace(
             blank, result="warn", policy=PODS, rule=note.rule, message=note.message, severity="medium"
         )
-    yield from _found(blank, decision.findings)
+    yield from _of_findings(blank, decision.findings)
     if decision.plan is not None:
         yield from _together(
             _planned(blank, placed, decision.plan.snapshot, decision.object or {})
@@ -123,15 +123,15 @@ def _together(planned: Iterable[Result]) -> Iterator[Result]:
     alike: dict[tuple[str, str, str], list[Result]] = {}
     for result in planned:
         alike.setdefault((result.result, result.rule, result.message), []).append(result)
-    for same in alike.values():
-        more = f" (so for {len(same)} gangs of it)" if len(same) > 1 else ""
-        yield replace(same[0], message=same[0].message + more)
+    for equal_results in alike.values():
+        count_words = f" (so for {len(equal_results)} gangs of it)" if len(equal_results) > 1 else ""
+        yield replace(equal_results[0], message=equal_results[0].message + count_words)
 
 
 def _changed(blank: Result, effect: Effect) -> Result:
     fields = list(dict.fromkeys(str(op["path"]) for op in effect.patch))
-    more = f" and {len(fields) - FIELDS_TOLD} more" if len(fields) > FIELDS_TOLD else ""
-    message = f"would change {', '.join(fields[:FIELDS_TOLD])}{more}"
+    rest_words = f" and {len(fields) - FIELDS_TOLD} more" if len(fields) > FIELDS_TOLD else ""
+    message = f"would change {', '.join(fields[:FIELDS_TOLD])}{rest_words}"
     return replace(blank, policy=effect.policy, rule=MUTATION, message=message, severity="info")
 
 
@@ -141,7 +141,7 @@ def _left_out(blank: Result, row: Skipped) -> Result:
     )
 
 
-def _found(blank: Result, findings: Findings) -> Iterator[Result]:
+def _of_findings(blank: Result, findings: Findings) -> Iterator[Result]:
     for denial in findings.denials:
         yield replace(
             blank,
@@ -187,7 +187,7 @@ def _planned(blank: Result, placed: GangPlan, snapshot: Snapshot, obj: Mapping[s
         "reserves": ", ".join("/".join(part for part in domain if part) for domain in answer.reserves),
         **(bandwidth_words.properties(value) if value else {}),
     }
-    told = (
+    sentences = (
         answer.message,
         bandwidth_words.sentence(value) if value else "",
         *(f"warning: {warning}" for warning in warnings),
@@ -199,7 +199,7 @@ def _planned(blank: Result, placed: GangPlan, snapshot: Snapshot, obj: Mapping[s
         source="plan",
         policy=PLAN,
         rule=answer.reason,
-        message=joined(told),
+        message=joined(sentences),
         severity="high" if answer.decision == "rejected" else "",
         properties={key: value for key, value in properties.items() if value},
     )

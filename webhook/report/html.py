@@ -72,15 +72,15 @@ def _by_policy(report: Report) -> str:
     return _counted("Policy", ("changes", *WORST_FIRST), rows)
 
 
-def _counted(what: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[int]]]) -> str:
+def _counted(subject: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[int]]]) -> str:
     """A table of counts, a row for each policy or namespace."""
-    heads = "".join(f'<th scope="col">{head}</th>' for head in (what, *columns))
+    heads = "".join(f'<th scope="col">{head}</th>' for head in (subject, *columns))
     body = "".join(
         f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{count}</td>" for count in counts)}</tr>\n'
         for name, counts in rows
     )
     return (
-        f"<section>\n<table>\n<caption><h2>By {what.lower()}</h2></caption>\n"
+        f"<section>\n<table>\n<caption><h2>By {subject.lower()}</h2></caption>\n"
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n</section>\n"
     )
 

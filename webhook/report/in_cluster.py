@@ -36,7 +36,7 @@ _PODS = "its pods"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DecisionNews:
     """What one decision says of an object, NAMESPACE/KIND/NAME: results as a Report has them, newest first.
 
     `anew`: the whole object was judged, so that nothing told before of it holds. `by_pods`: they are of pods
@@ -55,16 +55,16 @@ class Told:
         return self.object.partition("/")[0]
 
 
-def told(
+def decision_news(
     name: str, api_version: str, decision: Decision, now: float, *, anew: bool = True, pods_of: str = ""
-) -> Told:
+) -> DecisionNews:
     """What is to be told of a decision; of a pod's under the name of the object that made it, `pods_of`.
 
     What only passes, or was not looked at, is left out: a Report answers what would change here.
     """
     moment = datetime.fromtimestamp(now, UTC)
     shown = pods_of or name
-    found = [
+    entries = [
         _entry(replace(result, object=shown, api_version="" if pods_of else api_version), moment, pods_of)
         for result in results([Subject(name, api_version, "", 0, "", decision)])
         if result.result in ("fail", "warn", "error")
@@ -72,10 +72,10 @@ def told(
         or (result.source == "plan" and not pods_of)
     ]
     if not decision.response.allowed:
-        found = [
-            {**entry, "properties": {**entry.get("properties", {}), "refused": "true"}} for entry in found
+        entries = [
+            {**entry, "properties": {**entry.get("properties", {}), "refused": "true"}} for entry in entries
         ]
-    return Told(shown, tuple(found), anew and not pods_of, bool(pods_of))
+    return DecisionNews(shown, tuple(entries), anew and not pods_of, bool(pods_of))
 
 
 def _entry(result: Result, moment: datetime, pods_of: str) -> Json:
@@ -89,15 +89,15 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def merged(document: Json | None, namespace: str, news: Iterable[Told], revision: str) -> Json | None:
+def merged(document: Json | None, namespace: str, news: Iterable[DecisionNews], revision: str) -> Json | None:
     """The Report with the news in it; `document` is what is there, None for nothing.
 
     The same, or None again, where the news change nothing.
     """
     before: list[Json] = list((document or {}).get("results") or ())
     entries = before
-    for one in news:
-        entries = _with(entries, one)
+    for news_item in news:
+        entries = _with(entries, news_item)
     if entries == before:
         return document
     kept = _bounded(entries)
@@ -116,7 +116,7 @@ def merged(document: Json | None, namespace: str, news: Iterable[Told], revision
     }
 
 
-def _with(entries: list[Json], news: Told) -> list[Json]:
+def _with(entries: list[Json], news: DecisionNews) -> list[Json]:
     own = [entry for entry in entries if _object(entry) == news.object]
     if news.by_pods and any(_OF_PODS not in entry.get("properties", {}) for entry in own):
         return entries
@@ -143,12 +143,12 @@ def _bounded(entries: list[Json]) -> list[Json]:
 def objects_in(document: Json) -> dict[str, float]:
     """The objects of which a Report tells: each with the time, in seconds since the epoch, from which on it
     is left out where it is not there."""
-    found: dict[str, float] = {}
+    expiry: dict[str, float] = {}
     for entry in document.get("results") or ():
         patience = REFUSED_SECONDS if "refused" in entry.get("properties", {}) else SETTLED_SECONDS
         name = _object(entry)
-        found[name] = max(found.get(name, 0.0), _seconds(entry) + patience)
-    return found
+        expiry[name] = max(expiry.get(name, 0.0), _seconds(entry) + patience)
+    return expiry
 
 
 def _object(entry: Mapping[str, Any]) -> str:

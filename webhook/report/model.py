@@ -98,10 +98,10 @@ class Report:
         for result in self.results:
             row = counts.setdefault(result.policy, dict.fromkeys(OUTCOMES, 0))
             row[result.result] += 1
-        found = sorted(
+        by_outcome = sorted(
             counts.items(), key=lambda row: ([-row[1][verdict] for verdict in WORST_FIRST[:3]], row[0])
         )
-        return dict(found)
+        return dict(by_outcome)
 
     @property
     def objects(self) -> dict[Fate, int]:
@@ -130,8 +130,12 @@ class Report:
     def fate_of_all(self) -> str:
         """What becomes of the objects, in words: `of 300 objects 12 refused, 3 queued, 285 unchanged`."""
         counts = self.objects
-        told = ", ".join(f"{counts[fate]} {fate}" for fate in FATES if counts[fate])
-        return f"of {len(self.fates)} object{'s' * (len(self.fates) != 1)} {told}" if told else "no object"
+        fates_words = ", ".join(f"{counts[fate]} {fate}" for fate in FATES if counts[fate])
+        return (
+            f"of {len(self.fates)} object{'s' * (len(self.fates) != 1)} {fates_words}"
+            if fates_words
+            else "no object"
+        )
 
     def headline(self) -> str:
         """The summary in words: `2 fail, 1 warn, 12 pass`."""

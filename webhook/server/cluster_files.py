@@ -99,7 +99,7 @@ class ClusterFiles:
         return read_cluster_files(self._paths, self._settings)
 
     def _stamp(self) -> tuple[tuple[str, int, int], ...]:
-        files = [file for path in self._paths for file in _found(Path(path))]
+        files = [file for path in self._paths for file in _cluster_files(Path(path))]
         stats = []
         for file in files:
             try:
@@ -110,7 +110,7 @@ class ClusterFiles:
         return tuple(stats)
 
 
-def _found(path: Path) -> list[Path]:
+def _cluster_files(path: Path) -> list[Path]:
     if path.is_dir():
         return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
     return [path]

@@ -58,7 +58,7 @@ class Webhook:
     connections: Connections = field(default_factory=Connections)
     bodies: BytesInFlight = field(default_factory=BytesInFlight)
     callers: frozenset[str] = frozenset()
-    told: Callable[[Phase, AdmissionRequest, Decision], None] = tell_nobody
+    observer: Callable[[Phase, AdmissionRequest, Decision], None] = tell_nobody
     """Told of each decision once it is answered. On the event loop, so it is quick, and it does not raise."""
 
     def app(self) -> web.Application:
@@ -100,7 +100,7 @@ class Webhook:
             self.metrics.observe(phase, decision, seconds, deciding)
             log.info(log_line(phase, request, decision, seconds))
             # After the answer is on its way: who applies something does not wait for whoever reports it.
-            asyncio.get_running_loop().call_soon(self.told, phase, request, decision)
+            asyncio.get_running_loop().call_soon(self.observer, phase, request, decision)
             return web.Response(body=encode(request.uid, decision.response), content_type="application/json")
 
         return handle
@@ -171,12 +171,17 @@ class Webhook:
         """Ready once the cluster is known and while it serves; the detail tells what is old or missing."""
         waiting = self.service.cluster.waiting()
         # In a thread: what has changed is read now, and ten thousand keys take a moment.
-        told = (
+        settings = (
             {"waiting": waiting} if waiting else {"settings": await asyncio.to_thread(self.service.in_force)}
         )
         problems = [*self.problems(), *await self._ledger_problem()]
         policies = self.service.policies.current
-        detail = {"revision": policies.revision, "problems": problems, "warnings": policies.warnings, **told}
+        detail = {
+            "revision": policies.revision,
+            "problems": problems,
+            "warnings": policies.warnings,
+            **settings,
+        }
         status = 503 if self.stopping or waiting else 200
         return web.Response(status=status, body=orjson.dumps(detail) + b"\n", content_type="application/json")
 

@@ -74,11 +74,11 @@ class Field:
         items = sequence(self.value, self.where)
         return [Field(value, (*self.path, index), self.root) for index, value in enumerate(items)]
 
-    def count(self, default: int, *, least: int = 0) -> int:
+    def count(self, default: int, *, minimum: int = 0) -> int:
         """The whole number that stands here. Raises `InputError` for text, fractions and int32 overflow."""
         if self.value is None:
             return default
-        return self._bounded(integer(self.value, self.where), least)
+        return self._bounded(integer(self.value, self.where), minimum)
 
     def count_in_text(self) -> int | None:
         """The number, 1 or more, in an annotation's text; None for no text. Raises `InputError` otherwise."""
@@ -89,9 +89,9 @@ class Field:
             raise self.error(f"expected a whole number such as 4, found {shown(number)}")
         return self._bounded(int(number), 1)
 
-    def _bounded(self, value: int, least: int) -> int:
-        if not least <= value <= LARGEST_COUNT:
-            raise self.error(f"{shown(str(value))} is out of range; use {least} to {LARGEST_COUNT}")
+    def _bounded(self, value: int, minimum: int) -> int:
+        if not minimum <= value <= LARGEST_COUNT:
+            raise self.error(f"{shown(str(value))} is out of range; use {minimum} to {LARGEST_COUNT}")
         return value
 
     def text(self, default: str = "") -> str:

@@ -43,8 +43,8 @@ def pod_set_request(
     shape = shape_of(
         member.spec.map(), member.spec.where, labels=labels, annotations=notes.map(), noted=notes.where
     )
-    if made := claim_templates(member.volumes.value, name, member.first, member.volumes.where):
-        shape = replace(shape, volumes=(*shape.volumes, *made))
+    if claims_of_templates := claim_templates(member.volumes.value, name, member.first, member.volumes.where):
+        shape = replace(shape, volumes=(*shape.volumes, *claims_of_templates))
     if notes.get(NUMA_ALIGNMENT).choice(("refuse", "warn")) == "warn":
         shape = replace(shape, alignment=NOTHING)
     claims = bool(member.spec.get("resourceClaims").items())
@@ -83,8 +83,8 @@ def _gang(
 ) -> PodGroup:
     constraint, pod_sets, notes = _constrained(parts, top)
     origins = dict.fromkeys((*top.origins, *(origin for part in parts for origin in part.request.origins)))
-    theirs = (warning for part in parts for warning in part.request.warnings)
-    texts = dict.fromkeys((*warnings, *top.warnings, *theirs, *notes))
+    part_warnings = (warning for part in parts for warning in part.request.warnings)
+    texts = dict.fromkeys((*warnings, *top.warnings, *part_warnings, *notes))
     requests = [top, *(part.request for part in parts)]
     wish = next((request.fabric for request in requests if request.fabric), FabricWish())
     group = PodGroup(
@@ -135,10 +135,13 @@ def _constrained(
     ]
     if launcher and len(sets) > 1 and constraint:
         # A launcher that asks for no GPU need not be in the domain (MPIJob): the constraint is its workers'.
-        theirs = {
+        worker_constraints = {
             pod_set.name: _over(pod_set.constraint, constraint) for pod_set in sets if pod_set not in launcher
         }
-        sets = [replace(pod_set, constraint=theirs.get(pod_set.name, pod_set.constraint)) for pod_set in sets]
+        sets = [
+            replace(pod_set, constraint=worker_constraints.get(pod_set.name, pod_set.constraint))
+            for pod_set in sets
+        ]
         constraint = Constraint(topology=constraint.topology)
     return constraint, tuple(_needing(pod_set, top.affinity) for pod_set in sets), notes
 

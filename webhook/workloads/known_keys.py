@@ -49,9 +49,9 @@ from webhook.workloads.options import (
 from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
 from webhook.workloads.reader import OLD_SCOPE
 from webhook.workloads.topology_keys import (
-    BOTH,
     KEYS,
     OBJECT,
+    OBJECT_AND_TEMPLATE,
     PREFERRED_LEVEL,
     REQUIRED_LEVEL,
     SCOPES,
@@ -119,8 +119,8 @@ _WRITTEN_BY_POLICIES = frozenset(
 
 
 def _topology(key: Key) -> KnownKey:
-    both = "workloads and pod templates" if key.places == BOTH else "pod templates"
-    place = "workloads" if key.places == OBJECT else both
+    places = "workloads and pod templates" if key.places == OBJECT_AND_TEMPLATE else "pod templates"
+    place = "workloads" if key.places == OBJECT else places
     use: Use = "read and written" if key.name in _WRITTEN_BY_POLICIES else "read"
     return KnownKey(key.name, "annotation", place, use, _MEANINGS[key.meaning], key.values)
 
@@ -231,8 +231,8 @@ _OTHERS = (
     KnownKey(NODE_POOL_LABEL, "label", _NODES, "read", "Karpenter's NodePool, which may grow"),
     KnownKey(MOST_NODES, "annotation", "MachineDeployments", "read", "how many nodes it may have"),
     *(
-        KnownKey(key, "annotation", "MachineDeployments", "read", f"{what} of one more node")
-        for what, key in CAPACITY.items()
+        KnownKey(key, "annotation", "MachineDeployments", "read", f"{resource} of one more node")
+        for resource, key in CAPACITY.items()
     ),
     KnownKey(BOUND, "annotation", "PersistentVolumeClaims", "read", "the claim is bound for good"),
     KnownKey(SELECTED_NODE, "annotation", "PersistentVolumeClaims", "read", "where its volume is being made"),

@@ -164,7 +164,7 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
     spec = obj.get("spec").needed_map()
     count = _at_most(spec.get("replicas").count(1), spec.get("replicas"))
     group = spec.get("leaderWorkerTemplate").needed_map()
-    size = group.get("size").count(1, least=1)
+    size = group.get("size").count(1, minimum=1)
     worker_template, leader_template = group.get("workerTemplate"), group.get("leaderTemplate")
     leader = member("leader", 1, worker_template if leader_template.value is None else leader_template)
     worker = member("worker", size - 1, worker_template)
@@ -204,7 +204,7 @@ def training_job(obj: Field, replicas: str) -> WorkloadLayout:
 
 
 def _cut(members: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate]:
-    left, total = minimum.count(0, least=1), sum(pod_set.count for pod_set in members)
+    left, total = minimum.count(0, minimum=1), sum(pod_set.count for pod_set in members)
     if left > total:
         raise minimum.error(f"asks for {left} pods together, the job makes {total}; use at most {total}")
     kept = []
@@ -234,7 +234,7 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
 def _ray_workers(group: Field) -> tuple[int, int]:
     """The fewest and the most pods of a group; the most is 0 where only one number is stated."""
     replicas = group.get("replicas").count(1)
-    hosts = group.get("numOfHosts").count(1, least=1)
+    hosts = group.get("numOfHosts").count(1, minimum=1)
     min_replicas = group.get("minReplicas").count(0) or replicas
     stated = group.get("maxReplicas").count(0)
     max_replicas = max(replicas, stated if stated <= LARGEST_GANGS else 0)

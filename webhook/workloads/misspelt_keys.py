@@ -65,7 +65,7 @@ def misspelt(metadata: Any) -> list[str]:
         sentence
         for form, part in (("annotation", "annotations"), ("label", "labels"))
         for key in _keys(metadata, part)
-        if (sentence := _told(key, form))
+        if (sentence := _fault(key, form))
     ]
 
 
@@ -75,7 +75,7 @@ def _keys(metadata: Any, part: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _told(key: str, form: str) -> str:
+def _fault(key: str, form: str) -> str:
     """What is wrong with a key of this form, "" for nothing. The same few stand on every object."""
     forms = _FORMS.get(key)
     if forms is not None:

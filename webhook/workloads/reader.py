@@ -21,8 +21,8 @@ from webhook.workloads.options import Options, options
 from webhook.workloads.pod_groups import Membership, PodGroups, membership, names_group, subgroup
 from webhook.workloads.read_templates import ReadTemplates
 from webhook.workloads.topology_keys import (
-    BOTH,
     OBJECT,
+    OBJECT_AND_TEMPLATE,
     SCOPES,
     TEMPLATE,
     TopologyRequest,
@@ -188,8 +188,8 @@ class _Reader:
             chosen = options(self.metadata, gang.group.get("metadata"))
         top = self._top(gang)
         together = row.each_pod and bool(chosen.gang)
-        said = chosen.together or top.stated or any(map(_says_together, layout.members))
-        loose = layout.loose and not said
+        is_gang = chosen.together or top.stated or any(map(_says_together, layout.members))
+        loose = layout.loose and not is_gang
         if loose:
             layout = one_by_one(layout.members[0])
         layout = _as_one(layout, chosen) if together else _joined(layout, gang, self.obj)
@@ -254,7 +254,7 @@ class _Reader:
         """What the object asks for as a whole, its PodGroup's request after its own."""
         if self.row.name != "Pod":
             return read_request(OBJECT, self.metadata)
-        requests = [read_request(BOTH, self.metadata)]
+        requests = [read_request(OBJECT_AND_TEMPLATE, self.metadata)]
         scope = self.metadata.get("annotations", OLD_SCOPE)
         if scope.text() in SCOPES:
             requests.append(request_of_scope(scope))

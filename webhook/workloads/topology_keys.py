@@ -51,7 +51,7 @@ _NO_CONSTRAINT = Constraint()
 _NO_WISH = FabricWish()
 
 
-BOTH: frozenset[Place] = frozenset({"object", "template"})
+OBJECT_AND_TEMPLATE: frozenset[Place] = frozenset({"object", "template"})
 
 
 OBJECT: frozenset[Place] = frozenset({"object"})
@@ -66,7 +66,7 @@ class Key:
 
     name: str
     meaning: Meaning
-    places: frozenset[Place] = BOTH
+    places: frozenset[Place] = OBJECT_AND_TEMPLATE
     values: tuple[str, ...] = ()
 
 
@@ -112,8 +112,8 @@ KEYS: tuple[Key, ...] = (
     Key("topology.scheduler/gpu-count", "gpu-count"),
     Key("topology.scheduler/preferred-domain", "preferred-domain"),
     Key("topology.scheduler/network-bandwidth", "bandwidth"),
-    Key("topology.scheduler/latency-sensitive", "latency", BOTH, ("true", "false")),
-    Key("topology.scheduler/placement-strategy", "strategy", BOTH, STRATEGIES),
+    Key("topology.scheduler/latency-sensitive", "latency", OBJECT_AND_TEMPLATE, ("true", "false")),
+    Key("topology.scheduler/placement-strategy", "strategy", OBJECT_AND_TEMPLATE, STRATEGIES),
 )
 
 

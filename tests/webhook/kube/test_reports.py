@@ -12,7 +12,7 @@ import pytest
 from webhook.kube import reports
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.reports import QUEUED, ReportForm, ReportWriter
-from webhook.report.in_cluster import Told, merged, objects_in
+from webhook.report.in_cluster import DecisionNews, merged, objects_in
 
 FOLDER = "/apis/openreports.io/v1alpha1/namespaces/{}/reports"
 
@@ -76,7 +76,7 @@ class Store(Api):
         return sorted(one["resources"][0]["name"] for one in there["results"])
 
 
-def news(name: str, namespace: str = "research", second: int = 1) -> Told:
+def news(name: str, namespace: str = "research", second: int = 1) -> DecisionNews:
     """One result of a Job."""
     resource = {"namespace": namespace, "kind": "Job", "name": name}
     moment = {"seconds": second, "nanos": 0}
@@ -87,23 +87,23 @@ def news(name: str, namespace: str = "research", second: int = 1) -> Told:
         "timestamp": moment,
         "resources": [resource],
     }
-    return Told(f"{namespace}/Job/{name}", (entry,))
+    return DecisionNews(f"{namespace}/Job/{name}", (entry,))
 
 
-def form() -> ReportForm[Told]:
+def form() -> ReportForm[DecisionNews]:
     """That of `serve`."""
     return ReportForm(
         "bayplan",
         lambda document, namespace, several: merged(document, namespace, several, "r"),
         objects_in,
-        lambda name: Told(name, gone=True),
+        lambda name: DecisionNews(name, gone=True),
     )
 
 
 @asynccontextmanager
 async def writing(
     store: Store, there: Callable[[str], bool] = lambda _: True
-) -> AsyncIterator[ReportWriter[Told]]:
+) -> AsyncIterator[ReportWriter[DecisionNews]]:
     """A writer that has found the kind, or the lack of it."""
     writer = ReportWriter(store, form(), there)
     await writer.start()
@@ -130,7 +130,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "ABSENT_SECONDS", 0.01)
 
 
-def unreported(writer: ReportWriter[Told]) -> float:
+def unreported(writer: ReportWriter[DecisionNews]) -> float:
     """What the metric counts."""
     (metric,) = writer.dropped.collect()
     return metric.samples[0].value

@@ -19,10 +19,10 @@ from webhook.report.in_cluster import (
     LARGEST_COUNT,
     REFUSED_SECONDS,
     SETTLED_SECONDS,
-    Told,
+    DecisionNews,
+    decision_news,
     merged,
     objects_in,
-    told,
 )
 from webhook.server.cluster_files import read_cluster_files
 from webhook.wire.request import from_object
@@ -59,14 +59,14 @@ def entry(
     }
 
 
-def of(name: str, *entries: dict[str, Any], **how: bool) -> Told:
+def of(name: str, *entries: dict[str, Any], **how: bool) -> DecisionNews:
     """News of an object."""
     namespace, kind, own = name.split("/")
     there = {"namespace": namespace, "kind": kind, "name": own}
-    return Told(name, tuple({**one, "resources": [there]} for one in entries), **how)
+    return DecisionNews(name, tuple({**one, "resources": [there]} for one in entries), **how)
 
 
-def report(*news: Told, before: dict[str, Any] | None = None) -> dict[str, Any]:
+def report(*news: DecisionNews, before: dict[str, Any] | None = None) -> dict[str, Any]:
     """The Report with the news in it."""
     made = merged(before, "research", news, "r1")
     assert made is not None, "it tells of something"
@@ -80,7 +80,7 @@ def rules(document: dict[str, Any]) -> list[str]:
 
 def test_it_answers_what_would_change_and_never_what_is_in_the_object() -> None:
     """Each policy that would write, with the fields; the plan; nothing that only passes, no content."""
-    news = told("research/Job/evaluate", "batch/v1", CHANGED, 7.5)
+    news = decision_news("research/Job/evaluate", "batch/v1", CHANGED, 7.5)
     document = report(news)
     policies = {one["policy"] for one in document["results"]}
     assert {"guaranteed-qos", "kai-queue", "plan"} <= policies
@@ -96,20 +96,24 @@ def test_it_answers_what_would_change_and_never_what_is_in_the_object() -> None:
 def test_where_nothing_is_enforced_it_tells_what_would_be() -> None:
     """In audit a refusal is a warning, and nothing says that the object was refused."""
     decision = decided("job-76-gpus-one-rack.yaml", "nvl72-8racks.yaml", mode="audit")
-    (plan,) = (one for one in told(JOB, "batch/v1", decision, 1.0).entries if one["policy"] == "plan")
+    (plan,) = (
+        one for one in decision_news(JOB, "batch/v1", decision, 1.0).entries if one["policy"] == "plan"
+    )
     assert (plan["result"], plan["properties"]["mode"]) == ("warn", "audit")
     assert "refused" not in plan["properties"]
 
 
 def test_where_bayplan_is_off_it_tells_nothing() -> None:
     """And what was told before is taken back when the object is applied again."""
-    news = told(JOB, "batch/v1", decided("job-without-resources.yaml", mode="off"), 1.0)
+    news = decision_news(JOB, "batch/v1", decided("job-without-resources.yaml", mode="off"), 1.0)
     assert (news.entries, news.anew) == ((), True)
 
 
 def test_a_refusal_says_why() -> None:
     """As a failed result of the plan, with the numbers."""
-    (failed,) = (one for one in told(JOB, "batch/v1", REFUSED, 1.0).entries if one["result"] == "fail")
+    (failed,) = (
+        one for one in decision_news(JOB, "batch/v1", REFUSED, 1.0).entries if one["result"] == "fail"
+    )
     assert "72 GPUs" in failed["message"]
     assert failed["properties"]["refused"] == "true"
 
@@ -131,7 +135,7 @@ def test_an_update_that_asks_for_no_pods_replaces_what_it_tells_again() -> None:
 def test_pods_speak_for_an_owner_that_nobody_asked() -> None:
     """A Deployment from before Bayplan is told of by its new pods, until it is applied itself."""
     name = "research/Deployment/old"
-    pods = told("research/Pod/old-1", "v1", CHANGED, 1.0, pods_of=name)
+    pods = decision_news("research/Pod/old-1", "v1", CHANGED, 1.0, pods_of=name)
     assert (pods.object, pods.by_pods, pods.anew) == (name, True, False)
     document = report(pods)
     assert objects_in(document).keys() == {name}
@@ -142,7 +146,7 @@ def test_pods_speak_for_an_owner_that_nobody_asked() -> None:
 
 def test_what_is_gone_is_left_out_and_of_nothing_no_report_is_made() -> None:
     """One that is there stays: without results it says that nothing would change here."""
-    after = report(Told(JOB, gone=True), before=report(of(JOB, entry())))
+    after = report(DecisionNews(JOB, gone=True), before=report(of(JOB, entry())))
     assert (after["results"], sum(after["summary"].values())) == ([], 0)
     assert merged(None, "research", [of(JOB)], "r1") is None
 
@@ -150,7 +154,7 @@ def test_what_is_gone_is_left_out_and_of_nothing_no_report_is_made() -> None:
 def test_nothing_new_is_the_same_report() -> None:
     """So that nothing is written."""
     before = report(of(JOB, entry()))
-    assert merged(before, "research", [Told("research/Job/unknown", gone=True)], "r2") is before
+    assert merged(before, "research", [DecisionNews("research/Job/unknown", gone=True)], "r2") is before
 
 
 def test_what_others_wrote_to_the_report_stays() -> None:
@@ -189,14 +193,14 @@ def test_a_long_message_is_cut() -> None:
     assert plan is not None
     answer = replace(plan.placed[0].answer, message="too large " * 1000)
     long = replace(REFUSED, plan=replace(plan, placed=(replace(plan.placed[0], answer=answer),)))
-    assert all(len(one["message"]) <= 500 for one in told(JOB, "batch/v1", long, 1.0).entries)
+    assert all(len(one["message"]) <= 500 for one in decision_news(JOB, "batch/v1", long, 1.0).entries)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans(), st.booleans()), max_size=12))
 def test_told_together_or_one_after_the_other_is_the_same(steps: list[tuple[int, int, bool, bool]]) -> None:
     """Whatever is gathered into one write: of each object and rule the last word stands."""
     news = [
-        Told(f"research/Job/{job}", gone=True)
+        DecisionNews(f"research/Job/{job}", gone=True)
         if gone
         else of(f"research/Job/{job}", entry(str(rule), second=place), anew=anew)
         for place, (job, rule, anew, gone) in enumerate(steps)

@@ -26,7 +26,7 @@ def selector(operand: Run, names: list[tuple[str, int]]) -> Run:
         return value
 
     if len(fields) == 1:
-        return _one(operand, fields[0], slow)
+        return _one_field(operand, fields[0], slow)
     if len(fields) == 2:
         return _two(operand, *fields, slow)
 
@@ -42,15 +42,15 @@ def selector(operand: Run, names: list[tuple[str, int]]) -> Run:
     return many
 
 
-def _one(operand: Run, name: str, slow: Callable[[Any], Any]) -> Run:
-    def one(f: list[Any]) -> Any:
+def _one_field(operand: Run, name: str, slow: Callable[[Any], Any]) -> Run:
+    def read(f: list[Any]) -> Any:
         root = operand(f)
         try:
             return root[name]
         except (KeyError, TypeError, IndexError):
             return slow(root)
 
-    return one
+    return read
 
 
 def _two(operand: Run, first: str, second: str, slow: Callable[[Any], Any]) -> Run:
@@ -130,7 +130,7 @@ def index(value: Any, key: Any, pos: int) -> Any:
     """`value[key]`."""
     if isinstance(value, Optional):
         return optional_index(value, key, pos)
-    element = _at(value, key, pos)
+    element = _element(value, key, pos)
     if element is not _MISSING:
         return element
     if isinstance(value, Mapping):
@@ -147,11 +147,11 @@ def optional_index(value: Any, key: Any, pos: int) -> Optional:
         return optional_index(value.value, key, pos)
     if isinstance(value, Mapping) and not isinstance(key, (str, int, float)):
         return ABSENT
-    element = _at(value, key, pos)
+    element = _element(value, key, pos)
     return ABSENT if element is _MISSING else Optional(element)
 
 
-def _at(value: Any, key: Any, pos: int) -> Any:
+def _element(value: Any, key: Any, pos: int) -> Any:
     if isinstance(value, Mapping):
         if not isinstance(key, (str, int, float)):
             raise CelError("evaluation", f"a {type_name(key)} is no map key", pos)

@@ -93,38 +93,38 @@ def _decode(value: bytes) -> str:
         raise FunctionError("bytes are not UTF-8") from None
 
 
-def _same(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
 OVERLOADS: Final[tuple[Overload, ...]] = (
-    overload("int(int) -> int", _same),
+    overload("int(int) -> int", _unchanged),
     overload("int(uint) -> int", _int),
     overload("int(double) -> int", _int_of_double),
     scanning("int(string) -> int", lambda text: _int(int(_parse(_INT, text, "int")))),
     overload("int(google.protobuf.Timestamp) -> int", lambda t: t.nanos // SECOND),
     overload("int(google.protobuf.Duration) -> int", lambda d: d.nanos),
-    overload("uint(uint) -> uint", _same),
+    overload("uint(uint) -> uint", _unchanged),
     overload("uint(int) -> uint", _uint),
     overload("uint(double) -> uint", _uint_of_double),
     scanning("uint(string) -> uint", lambda text: _uint(int(_parse(_UINT, text, "uint")))),
-    overload("double(double) -> double", _same),
+    overload("double(double) -> double", _unchanged),
     overload("double(int|uint) -> double", float),
     scanning("double(string) -> double", lambda text: float(_parse(_DOUBLE, text, "double"))),
-    overload("string(string) -> string", _same),
+    overload("string(string) -> string", _unchanged),
     overload("string(int|uint) -> string", lambda number: str(int(number))),
     overload("string(double) -> string", format_double),
     overload("string(bool) -> string", lambda flag: "true" if flag else "false"),
     scanning("string(bytes) -> string", _decode),
     overload("string(google.protobuf.Timestamp) -> string", format_timestamp),
     overload("string(google.protobuf.Duration) -> string", format_duration),
-    overload("bytes(bytes) -> bytes", _same),
+    overload("bytes(bytes) -> bytes", _unchanged),
     scanning("bytes(string) -> bytes", lambda text: text.encode("utf-8")),
-    overload("bool(bool) -> bool", _same),
+    overload("bool(bool) -> bool", _unchanged),
     overload("bool(string) -> bool", _bool),
-    overload("timestamp(google.protobuf.Timestamp) -> google.protobuf.Timestamp", _same),
+    overload("timestamp(google.protobuf.Timestamp) -> google.protobuf.Timestamp", _unchanged),
     scanning("timestamp(string) -> google.protobuf.Timestamp", parse_timestamp),
     overload("timestamp(int) -> google.protobuf.Timestamp", lambda seconds: timestamp(seconds * SECOND)),
-    overload("duration(google.protobuf.Duration) -> google.protobuf.Duration", _same),
+    overload("duration(google.protobuf.Duration) -> google.protobuf.Duration", _unchanged),
     scanning("duration(string) -> google.protobuf.Duration", parse_duration),
 )

@@ -240,7 +240,7 @@ async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, ac
             loader = config.incluster_config.InClusterConfigLoader(account / "token", account / "ca.crt")
             loader.load_and_set(configuration)
         else:
-            await config.load_kube_config(config_file=_there(where), client_configuration=configuration)
+            await config.load_kube_config(config_file=_existing(where), client_configuration=configuration)
         return Api(configuration)
     except (TypeError, AttributeError, yaml.YAMLError):
         raise InputError("is no kubeconfig", Where(where)) from None
@@ -248,7 +248,7 @@ async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, ac
         raise InputError(f"gives no way to a cluster: {error}", Where(where)) from None
 
 
-def _there(kubeconfig: str) -> str:
+def _existing(kubeconfig: str) -> str:
     """The same paths, for the package takes a missing file for an empty one."""
     if not any(Path(path).expanduser().exists() for path in kubeconfig.split(os.pathsep)):
         raise InputError("no such file: give --kubeconfig, or set KUBECONFIG", Where(kubeconfig))

@@ -19,14 +19,14 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Line(Generic[Read]):
-    """One object as it was read. `found` None: left out, for the reason `why` ("" where that is no fault).
+    """One object as it was read. `value` None: left out, for the reason `why` ("" where that is no fault).
 
     `known`: this version of it was read before, and nothing is to be done.
     """
 
     key: str
     version: str
-    found: Read | None = None
+    value: Read | None = None
     why: str = ""
     known: bool = False
 
@@ -94,10 +94,10 @@ class Store(Generic[Read]):
             return
         if line.why and self.bad.get(line.key) != line.why:
             log.warning("left out: %s", line.why)
-        if line.found is None:
+        if line.value is None:
             self._drop(line.key)
-        elif self.items.get(line.key) != line.found:
-            self.items[line.key] = line.found
+        elif self.items.get(line.key) != line.value:
+            self.items[line.key] = line.value
             self._stirred(line.key)
         self.bad.pop(line.key, None)
         if line.why:

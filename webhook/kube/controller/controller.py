@@ -176,8 +176,8 @@ class Controller:
         return replace(world, missing=long)
 
     def _orphans(self, now: float) -> list[str]:
-        made = self._ledger.uncommitted().items()
-        return [uid for uid, time_ in made if time_ and now - seconds(time_) > ORPHAN_SECONDS]
+        uncommitted = self._ledger.uncommitted().items()
+        return [uid for uid, time_ in uncommitted if time_ and now - seconds(time_) > ORPHAN_SECONDS]
 
     async def _do(self, action: rules.Action, world: rules.World) -> None:
         match action:
@@ -303,7 +303,7 @@ class Controller:
         if not gang.whole or row is None or work is None:
             return
         book = world.snapshot.with_reservation(reservation)
-        held = [(group, one) for group in work.gangs if (one := book.holding(group.name)) is not None]
+        held = [(group, own) for group in work.gangs if (own := book.holding(group.name)) is not None]
         try:
             await self._api.merge(
                 _path(gang.ref, row), {"metadata": {"annotations": _annotations(book, held)}}
@@ -337,7 +337,10 @@ def _opened(
 
 def _plan(snapshot: Snapshot, held: Iterable[tuple[PodGroup, Reservation]]) -> WorkloadPlan:
     return WorkloadPlan(
-        tuple(GangPlan(replace(group, reserve=one.mode), answer_of(one), one) for group, one in held),
+        tuple(
+            GangPlan(replace(group, reserve=reservation.mode), answer_of(reservation), reservation)
+            for group, reservation in held
+        ),
         snapshot,
     )
 
@@ -346,7 +349,7 @@ def _annotations(snapshot: Snapshot, held: list[tuple[PodGroup, Reservation]]) -
     """What says where gangs are: the note, and the ids in the order of an object's replicas."""
     return {
         PLACEMENT: placement_note(_plan(snapshot, held)),
-        RESERVATION: ",".join(one.id for _, one in held),
+        RESERVATION: ",".join(reservation.id for _, reservation in held),
     }
 
 

@@ -29,17 +29,17 @@ class Recorder:
     """Writes events; what cannot be written is logged and left."""
 
     api: Api
-    _said: dict[str, None] = field(default_factory=dict)
+    _told_digests: dict[str, None] = field(default_factory=dict)
 
     async def tell(self, ref: Ref, reason: str, message: str, *, warning: bool = False) -> None:
         """One event on an object, once."""
         text = message if len(message) <= LONGEST else message[: LONGEST - 1] + "…"
         digest = hashlib.sha256(f"{ref.uid}\0{reason}\0{text}".encode()).hexdigest()[:16]
-        if digest in self._said or not ref.uid:
+        if digest in self._told_digests or not ref.uid:
             return
-        self._said[digest] = None
-        while len(self._said) > KEPT:
-            del self._said[next(iter(self._said))]
+        self._told_digests[digest] = None
+        while len(self._told_digests) > KEPT:
+            del self._told_digests[next(iter(self._told_digests))]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         body = {
             "metadata": {"name": f"{ref.name[:200]}.{digest}", "namespace": ref.namespace},

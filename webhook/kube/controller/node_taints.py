@@ -58,9 +58,9 @@ class NodeTaints:
     async def keep(self, snapshot: Snapshot) -> bool:
         """Make the nodes' taints what the book says; False where some are not, which is logged."""
         limit = asyncio.Semaphore(AT_ONCE)
-        there = {name: node.value for name, node in self._nodes.items.items()}
-        due = taint_changes(there, desired_taints(snapshot))
-        written = [self._write(name, value, limit) for name, value in due.items() if name in there]
+        values = {name: node.value for name, node in self._nodes.items.items()}
+        due = taint_changes(values, desired_taints(snapshot))
+        written = [self._write(name, value, limit) for name, value in due.items() if name in values]
         return all(await asyncio.gather(*written))
 
     async def _write(self, name: str, value: str, limit: asyncio.Semaphore) -> bool:

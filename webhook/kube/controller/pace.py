@@ -19,16 +19,16 @@ class PositionPace:
     """When each gang that waits was last told its position; the first word comes at once to everyone."""
 
     def __init__(self) -> None:
-        self._told: dict[str, float] = {}
+        self._told_at: dict[str, float] = {}
 
     def is_due(self, gang: str, position: int, now: float) -> bool:
         """Whether the gang is to be told its position now; it counts as told then."""
         pause = NEAR_SECONDS if position <= NEAR else FAR_SECONDS
-        if now - self._told.get(gang, 0.0) < pause:
+        if now - self._told_at.get(gang, 0.0) < pause:
             return False
-        self._told[gang] = now
+        self._told_at[gang] = now
         return True
 
     def forget_all_but(self, waiting: Collection[str]) -> None:
         """Forget the gangs that wait no longer."""
-        self._told = {gang: told for gang, told in self._told.items() if gang in waiting}
+        self._told_at = {gang: told_at for gang, told_at in self._told_at.items() if gang in waiting}

@@ -173,8 +173,8 @@ def reconcile(world: World) -> list[Action]:
     for reservation in snapshot.reservations:
         gang = gangs.get(reservation.gang)
         if gang is not None:
-            snapshot, more = _kept(snapshot, gang, reservation)
-            actions += more
+            snapshot, actions_due = _kept(snapshot, gang, reservation)
+            actions += actions_due
     for gang in gangs.values():
         if gang.name in world.missing and _bereft(gang, snapshot):
             snapshot, action = _restored(snapshot, gang)
@@ -206,11 +206,11 @@ def _bereft(gang: Gang, snapshot: Snapshot) -> bool:
 
 
 def _restored(snapshot: Snapshot, gang: Gang) -> tuple[Snapshot, Action]:
-    found = restored(snapshot, gang.group, _freed(snapshot, gang).group)
-    if isinstance(found, Reservation):
-        snapshot = snapshot.with_reservation(found)
-        return snapshot, Restore(gang, found, headroom(snapshot, found))
-    return snapshot, Stuck(gang, "its reservation", found)
+    outcome = restored(snapshot, gang.group, _freed(snapshot, gang).group)
+    if isinstance(outcome, Reservation):
+        snapshot = snapshot.with_reservation(outcome)
+        return snapshot, Restore(gang, outcome, headroom(snapshot, outcome))
+    return snapshot, Stuck(gang, "its reservation", outcome)
 
 
 def alive(world: World) -> frozenset[str]:
@@ -276,13 +276,13 @@ def _kept(snapshot: Snapshot, gang: Gang, reservation: Reservation) -> tuple[Sna
     lost = lost_nodes(snapshot, reservation)
     if lost:
         why = ", ".join(f"{name} ({reason})" for name, reason in lost.items())
-        found = replan(snapshot, free(snapshot, gang, reservation), reservation, lost)
-        if isinstance(found, Move):
-            snapshot = snapshot.with_reservation(found.reservation)
-            reservation = found.reservation
-            actions.append(MoveTo(gang, found, why, headroom(snapshot, reservation)))
+        outcome = replan(snapshot, free(snapshot, gang, reservation), reservation, lost)
+        if isinstance(outcome, Move):
+            snapshot = snapshot.with_reservation(outcome.reservation)
+            reservation = outcome.reservation
+            actions.append(MoveTo(gang, outcome, why, headroom(snapshot, reservation)))
         else:
-            actions.append(Stuck(gang, why, found))
+            actions.append(Stuck(gang, why, outcome))
     gated = tuple(pod for pod in gang.pods if pod.gated)
     if gated:
         actions.append(LetIn(gang, reservation, gated))

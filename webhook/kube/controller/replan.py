@@ -61,9 +61,9 @@ def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterabl
             moving[assignment.pod_set] += assignment.count
     if stays:
         for domain in _wider(held):
-            found = _fill(around, group, held, stays, moving, domain)
-            if found is not None:
-                return _move(held, found, sorted(gone))
+            filled = _fill(around, group, held, stays, moving, domain)
+            if filled is not None:
+                return _move(held, filled, sorted(gone))
     answer = plan(around, group)
     fresh = reservation_for(around, group, answer)
     return _move(held, fresh, sorted(gone)) if fresh is not None else answer

@@ -32,10 +32,10 @@ def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservati
     for pod in pods:
         around = around.without_pod(pod)
     for group in (pinned, freed):
-        found = _beside(around, group, pods) if pods else _anew(around, group)
-        if isinstance(found, Reservation):
+        outcome = _beside(around, group, pods) if pods else _anew(around, group)
+        if isinstance(outcome, Reservation):
             break
-    return found
+    return outcome
 
 
 def own_pods(snapshot: Snapshot, gang: str) -> list[BoundPod]:
@@ -100,15 +100,15 @@ def _around(
         tree = around.base.trees[topology.name]
         inner = (name for domain in held.domains if (b := tree.branch(domain)) for name in tree.names(b))
         return replace(held, nodes=frozenset(inner) | {seat.node for seat in seats})
-    found = replan(around, group, held, [""])
-    return found.reservation if isinstance(found, Move) else None
+    move = replan(around, group, held, [""])
+    return move.reservation if isinstance(move, Move) else None
 
 
 def _seated(group: PodGroup, pods: list[BoundPod]) -> Counter[tuple[str, str]]:
     """How many pods of each PodSet stand on each node, told by what they ask for."""
     result: Counter[tuple[str, str]] = Counter()
     left = Counter({pod_set.name: pod_set.count for pod_set in group.pod_sets})
-    for pod in sorted(pods, key=lambda one: one.name):
+    for pod in sorted(pods, key=lambda pod: pod.name):
         alike = (
             pod_set
             for pod_set in group.pod_sets

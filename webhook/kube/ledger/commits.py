@@ -37,7 +37,7 @@ class Entry:
     name: str
     uid: str
     version: str
-    made: str
+    created: str
     since: int
     reservation: Reservation | None
 

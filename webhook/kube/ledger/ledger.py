@@ -153,7 +153,7 @@ class KubeLedger:
 
     def uncommitted(self) -> dict[str, str]:
         """UID to the time of making (RFC 3339) of the objects that no commit has filled."""
-        return {entry.uid: entry.made for entry in self._view.objects.entries.values() if not entry.since}
+        return {entry.uid: entry.created for entry in self._view.objects.entries.values() if not entry.since}
 
 
 @asynccontextmanager

@@ -29,7 +29,7 @@ class Objects:
     entries: dict[str, Entry] = field(default_factory=dict)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     """Set, and replaced by a fresh one, with every change."""
-    said: dict[str, str] = field(default_factory=dict)
+    logged_versions: dict[str, str] = field(default_factory=dict)
     newest: int = 0
     """The last commit of which the watch or a list has shown something."""
     of_newest: set[str] = field(default_factory=set)
@@ -92,8 +92,8 @@ class Objects:
 
     def _entry(self, document: Json) -> Entry:
         entry, problem = commits.entry_from(document)
-        if problem and self.said.get(entry.name) != entry.version:
-            self.said[entry.name] = entry.version
+        if problem and self.logged_versions.get(entry.name) != entry.version:
+            self.logged_versions[entry.name] = entry.version
             log.warning("reservation left out: %s", problem)
         return entry
 

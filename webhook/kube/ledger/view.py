@@ -130,15 +130,15 @@ class BookView:
         """The object as it is, None where there is none; the picture takes it up."""
         known = self.objects.entries.get(name)
         try:
-            found = await self.api.get(path(name))
+            document = await self.api.get(path(name))
         except ApiError as error:
             if error.status != 404:
                 raise
             if known is not None:  # one that was made since the read was answered stays
                 self.objects.gone(name, known.uid)
             return None
-        self.objects.stored(found)
-        return found
+        self.objects.stored(document)
+        return document
 
     async def delete(self, entry: Entry) -> bool:
         """Delete exactly this version; False where it was gone. Raises `Again` where it changed."""

@@ -164,10 +164,12 @@ class Writer:
                 raise Again from None
             raise
         applied = await asyncio.gather(
-            *(self._view.apply(one, at.version) for one, at in zip(intents, places, strict=True))
+            *(self._view.apply(intent, entry.version) for intent, entry in zip(intents, places, strict=True))
         )
         self._view.complete(seq)
-        gone = {reservation.id for reservation, there in zip(stored, applied, strict=True) if not there}
+        gone = {
+            reservation.id for reservation, is_applied in zip(stored, applied, strict=True) if not is_applied
+        }
         for call, judged in granted:
             if not any(reservation.id in gone for reservation in judged.stored):
                 call.settle(judged.taken)  # else an object was deleted meanwhile, and it is judged again
@@ -207,9 +209,9 @@ class Writer:
         live = [kept for kept in self._view.kept() if lives(kept.reservation, call.now)]
         for wish in call.wishes:
             newer = [kept for kept in live if kept.since > wish.planned_on]
-            found = judge(wish.reservation, wish.planned_on, newer, wish.headroom)
-            if isinstance(found, Blocked):
-                return found.holder
+            verdict = judge(wish.reservation, wish.planned_on, newer, wish.headroom)
+            if isinstance(verdict, Blocked):
+                return verdict.holder
         return ""
 
     def _judged(self, batch: Iterable[Waiting]) -> list[tuple[Waiting, Judged]]:
@@ -231,14 +233,14 @@ class Writer:
         if known is not None:
             return known
         try:
-            made = await self._view.api.create(commits.RESERVATIONS, commits.placeholder(reservation))
+            document = await self._view.api.create(commits.RESERVATIONS, commits.placeholder(reservation))
         except ApiError as error:
             if error.status != 409:
                 raise
             await self._view.look(reservation.id)
             raise Again from None
-        objects.stored(made)
-        return commits.entry_from(made)[0]
+        objects.stored(document)
+        return commits.entry_from(document)[0]
 
     async def _tidy(self) -> None:
         """Away with objects whose wishes lost and did not come again, while there is nothing else to do."""
@@ -256,21 +258,21 @@ def _judge_call(call: Waiting, book: Mapping[str, RecordedReservation]) -> Judge
     stored: list[Reservation] = []
     kept: list[RecordedReservation] = []
     for wish in call.wishes:
-        found = judge(wish.reservation, wish.planned_on, around.values(), wish.headroom)
-        if isinstance(found, Blocked):
-            return Judged(NOTHING, holder=found.holder)
-        if isinstance(found, RecordedReservation):
-            kept.append(found)
-            held.append(found.reservation)
+        verdict = judge(wish.reservation, wish.planned_on, around.values(), wish.headroom)
+        if isinstance(verdict, Blocked):
+            return Judged(NOTHING, holder=verdict.holder)
+        if isinstance(verdict, RecordedReservation):
+            kept.append(verdict)
+            held.append(verdict.reservation)
         else:
-            around[found.id] = RecordedReservation(found, _NEWEST)
-            stored.append(found)
-            held.append(found)
+            around[verdict.id] = RecordedReservation(verdict, _NEWEST)
+            stored.append(verdict)
+            held.append(verdict)
     return Judged(
         Taken(tuple(held), frozenset(reservation.id for reservation in stored if reservation.id not in book)),
         tuple(stored),
-        frozenset(one.reservation.gang for one in kept if one.since < _NEWEST),
-        any(one.since == _NEWEST for one in kept),
+        frozenset(record.reservation.gang for record in kept if record.since < _NEWEST),
+        any(record.since == _NEWEST for record in kept),
     )
 
 

@@ -118,12 +118,12 @@ class ClusterWatch(Watches):
         described = (
             Reflector(
                 api,
-                f"{one.resource}.{one.group}",
+                f"{resource.resource}.{resource.group}",
                 store,
-                find=partial(self.find, api, one),
-                query=one.query,
+                find=partial(self.find, api, resource),
+                query=resource.query,
             )
-            for one, store in zip((*EXTRAS, *GANGS), (*self._extras, *self._gangs), strict=True)
+            for resource, store in zip((*EXTRAS, *GANGS), (*self._extras, *self._gangs), strict=True)
         )
         super().__init__(
             [

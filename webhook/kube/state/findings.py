@@ -35,11 +35,11 @@ def _schedulers(snapshot: Snapshot) -> CheckFinding:
         return CheckFinding(
             "schedulers", "ok", text, "name one in schedulers.present, if it is there all the same"
         )
-    told = [f"{name} (by {sign}{_owned(snapshot, name)})" for name, sign in seen.shown.items()]
+    names = [f"{name} (by {sign}{_owned(snapshot, name)})" for name, sign in seen.shown.items()]
     if KAI in seen.shown and not seen.queues.get(KAI):
         mend = "create a Queue: KAI schedules nothing without"
-        return CheckFinding("schedulers", "warn", f"{', '.join(told)}; KAI has no Queue", mend)
-    return CheckFinding("schedulers", "ok", ", ".join(told))
+        return CheckFinding("schedulers", "warn", f"{', '.join(names)}; KAI has no Queue", mend)
+    return CheckFinding("schedulers", "ok", ", ".join(names))
 
 
 def _owned(snapshot: Snapshot, name: str) -> str:
@@ -59,12 +59,12 @@ def _labels(snapshot: Snapshot) -> list[CheckFinding]:
     if not gpus:
         mend = "install the device plug-in, or wait for it"
         return [CheckFinding("GPU nodes", "warn", f"none of {len(snapshot.nodes)} nodes offers GPUs", mend)]
-    found = [CheckFinding("GPU nodes", "ok", f"{len(gpus)} of {len(snapshot.nodes)} nodes offer GPUs")]
+    results = [CheckFinding("GPU nodes", "ok", f"{len(gpus)} of {len(snapshot.nodes)} nodes offer GPUs")]
     trees = snapshot.base.trees.values()
     outside = [node.name for node in gpus if not any(node.name in tree.index for tree in trees)]
     if outside:
         text = f"{len(outside)} of {len(gpus)} GPU nodes are in no topology, as {outside[0]} is not"
-        found.append(CheckFinding("topologies", "warn", text, "label them with a topology's levels"))
+        results.append(CheckFinding("topologies", "warn", text, "label them with a topology's levels"))
     for topology in snapshot.topologies:
         tree = snapshot.base.trees[topology.name]
         levels = [level for level in topology.levels if level != HOSTNAME]
@@ -74,11 +74,11 @@ def _labels(snapshot: Snapshot) -> list[CheckFinding]:
         if not levels or not members:
             text = "no level above the host" if not levels else "no GPU node belongs to it"
             mend = "create a Topology, and label the nodes with where they stand"
-            found.append(CheckFinding(subject, "warn", text, mend))
+            results.append(CheckFinding(subject, "warn", text, mend))
         elif bare:
             text = f"{len(bare)} of {len(members)} GPU nodes lack a level's label, as {bare[0]} does"
-            found.append(CheckFinding(subject, "warn", text, f"label them with {', '.join(levels)}"))
+            results.append(CheckFinding(subject, "warn", text, f"label them with {', '.join(levels)}"))
         else:
             text = f"{len(members)} GPU nodes in {len(levels)} levels ({topology.source})"
-            found.append(CheckFinding(subject, "ok", text))
-    return found
+            results.append(CheckFinding(subject, "ok", text))
+    return results

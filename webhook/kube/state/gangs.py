@@ -209,12 +209,12 @@ def finished(item: Json) -> bool:
 def failed(item: Json) -> bool:
     """Whether a finished workload says of itself that it failed."""
     status = item.get("status") or {}
-    said = (
+    conditions = (
         condition.get("type")
         for condition in status.get("conditions") or []
         if condition.get("status") == "True"
     )
-    return "Failed" in said or "FAILED" in (status.get("jobStatus"), str(status.get("phase")).upper())
+    return "Failed" in conditions or "FAILED" in (status.get("jobStatus"), str(status.get("phase")).upper())
 
 
 def ids_in(annotations: Json) -> tuple[str, ...]:
@@ -260,5 +260,7 @@ def _owner(item: Json) -> str:
 def _notes(item: Json, workload: Workload) -> tuple[PlacementAnnotation, ...]:
     """What plans wrote onto the object and each of its templates."""
     places = [("metadata",), *(template.metadata_path for template in workload.templates)]
-    found = (placement_annotation((value_at(item, place) or {}).get("annotations") or {}) for place in places)
-    return tuple(dict.fromkeys(note for note in found if note.decision))
+    placements = (
+        placement_annotation((value_at(item, place) or {}).get("annotations") or {}) for place in places
+    )
+    return tuple(dict.fromkeys(note for note in placements if note.decision))

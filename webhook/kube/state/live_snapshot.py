@@ -45,7 +45,7 @@ class LiveSnapshot:
         self._described = described
         self._fabric = described()
         self._snapshot: Snapshot | None = None
-        self._there: dict[str, BoundPod] = {}
+        self._bound_pods: dict[str, BoundPod] = {}
         """The pods that are in the snapshot, by key."""
         self._moved: dict[str, None] = {}
         self._stirred: dict[str, None] = {}
@@ -85,41 +85,41 @@ class LiveSnapshot:
     def _anew(self) -> Snapshot:
         self._moved, self._stirred = {}, {}
         nodes = list(self._nodes.values())
-        made = snapshot(nodes, self._topologies()).base
+        base = snapshot(nodes, self._topologies()).base
         # Built here, under the caller's lock, and shared by all decisions.
-        made.trees  # noqa: B018
+        base.trees  # noqa: B018
         # All of this lives as long as the picture: looked through by the collector of cycles, it would stop
         # now and then a decision for a tenth of a second at 100,000 nodes.
         gc.freeze()
-        self._there = dict(self._pods)
-        return with_hardware(Snapshot(made, tuple(self._there.values())), self._fabric)
+        self._bound_pods = dict(self._pods)
+        return with_hardware(Snapshot(base, tuple(self._bound_pods.values())), self._fabric)
 
-    def _brought_up(self, there: Snapshot) -> Snapshot:
+    def _brought_up(self, latest: Snapshot) -> Snapshot:
         moved, self._moved = self._moved, {}
         relabelled = False
         for key in moved:
-            former_node, node = there.nodes.get(key), self._nodes.get(key)
+            former_node, node = latest.nodes.get(key), self._nodes.get(key)
             relabelled |= former_node is None or node is None or former_node.labels != node.labels
-            there = there.without_node(key) if node is None else there.with_node(node)
-        if relabelled and there.topologies != tuple(self._topologies()):
+            latest = latest.without_node(key) if node is None else latest.with_node(node)
+        if relabelled and latest.topologies != tuple(self._topologies()):
             return self._anew()  # no Topology is there, and the labels tell another one
-        there.base.trees  # noqa: B018 - as in `_anew`
+        latest.base.trees  # noqa: B018 - as in `_anew`
         stirred, self._stirred = self._stirred, {}
         for key in stirred:
-            former, pod = self._there.pop(key, None), self._pods.get(key)
+            former, pod = self._bound_pods.pop(key, None), self._pods.get(key)
             if former is not None and (pod is None or pod.node != former.node):
-                there = there.without_pod(former)
+                latest = latest.without_pod(former)
             if pod is not None:
-                there = there.with_pod(pod)
-                self._there[key] = pod
-        return there
+                latest = latest.with_pod(pod)
+                self._bound_pods[key] = pod
+        return latest
 
     def _has_places_of(self, former: Snapshot) -> bool:
         """Whether the topologies, and how they are to be read, are still the same."""
         fabric = self._fabric
         settings = replace(fabric.settings, history=former.base.settings.history)
-        said = (tuple(self._topologies()), fabric.links, settings)
-        return said == (former.topologies, former.base.links, former.base.settings)
+        facts = (tuple(self._topologies()), fabric.links, settings)
+        return facts == (former.topologies, former.base.links, former.base.settings)
 
     def _topologies(self) -> list[Topology]:
         named = [topology for topology in self._fabric.topologies if topology.name]

@@ -124,13 +124,13 @@ NO_RULES = Rules()
 
 def rules_of(schema: Any) -> Rules:
     """The rules of a JSON schema; whatever is none rules nothing out."""
-    data = _at(schema, "properties", "data")
-    return Rules(_at(data, "properties"), data.get("additionalProperties") is False)
+    data = _map_at(schema, "properties", "data")
+    return Rules(_map_at(data, "properties"), data.get("additionalProperties") is False)
 
 
 def name_in(schema: Any) -> str | None:
     """The name of the objects that a JSON schema is for; None where it is for any."""
-    name = _at(schema, "properties", "metadata", "properties", "name").get("const")
+    name = _map_at(schema, "properties", "metadata", "properties", "name").get("const")
     return name if isinstance(name, str) else None
 
 
@@ -153,7 +153,7 @@ def _reads_as(pattern: str, text: str) -> bool:
         return True  # a pattern that is none rules nothing out
 
 
-def _at(value: Any, *path: str) -> Json:
+def _map_at(value: Any, *path: str) -> Json:
     for step in path:
         value = value.get(step) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}

@@ -21,9 +21,9 @@ class Fields:
     problems: list[Problem]
     read: set[str] = field(default_factory=set)
 
-    def wrong(self, message: str, *at: str | int) -> None:
+    def wrong(self, message: str, *path: str | int) -> None:
         """Note a problem with this map or something in it."""
-        self.problems.append(self.document.problem((*self.path, *at), message))
+        self.problems.append(self.document.problem((*self.path, *path), message))
 
     def text(self, name: str, *, required: bool = False) -> str:
         """A string; "" where it is missing (a problem when it is required)."""
@@ -68,11 +68,11 @@ class Fields:
         value = self._take(name, dict, "a map")
         return None if value is None else Fields(self.document, (*self.path, name), value, self.problems)
 
-    def children(self, name: str, *, most: int = 0) -> list[Fields]:
+    def children(self, name: str, *, max_items: int = 0) -> list[Fields]:
         """The maps of a list."""
         items = self._take(name, list, "a list") or []
-        if most and len(items) > most:
-            self.wrong(f"at most {most} are allowed", name)
+        if max_items and len(items) > max_items:
+            self.wrong(f"at most {max_items} are allowed", name)
         result = []
         for index, item in enumerate(items):
             if isinstance(item, dict):

@@ -178,7 +178,7 @@ def _read_constraints(spec: Fields) -> MatchResources:
 def _read_conditions(spec: Fields, compiler: ExpressionCompiler) -> tuple[NamedExpression, ...]:
     """Match conditions; `variables` is not visible to them."""
     result: list[NamedExpression] = []
-    for row in spec.children("matchConditions", most=MAX_CONDITIONS):
+    for row in spec.children("matchConditions", max_items=MAX_CONDITIONS):
         name = row.text("name", required=True)
         _unique(row, "name", name, [condition.name for condition in result])
         expression = compiler.take(row, "expression", gives="bool", variables=False)
