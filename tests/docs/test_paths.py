@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ COMMENTED = sorted((ROOT / "manifests").rglob("*.yaml"))
 SOURCES = [path for tree in ("planner", "webhook", "certs", "tests") for path in (ROOT / tree).rglob("*.py")]
 PATH = re.compile(r"(?<![\w/.@-])((?:planner|webhook|certs|tests)/[\w/.-]*\w/?)(?![\w/.*-]*[*<])")
 PLACE = re.compile(r"`([A-Za-z_]\w*)` in `([\w/.]+\.py)`")
+FILE = re.compile(r"(?<![\w/.@<*-])((?:\w+/)*\w+\.py)\b")
 MODULE = re.compile(r"`+((?:planner|webhook|certs)(?:\.\w+)+)`")
 
 
@@ -68,3 +72,35 @@ def test_every_module_that_a_docstring_or_a_comment_names_exists() -> None:
     assert [
         f"{label(source)}: {dotted}" for source, dotted in references if not leads_somewhere(dotted)
     ] == []
+
+
+def prose(source: Path) -> Iterator[str]:
+    """The docstrings and comments of a module."""
+    text = source.read_text()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield str(node.value.value)
+
+
+def has_file(name: str) -> bool:
+    """Whether a file of this name, or with this end of its path, is in one of the trees."""
+    return any(f"/{path.relative_to(ROOT)}".endswith(f"/{name}") for path in SOURCES)
+
+
+def test_every_file_that_a_docstring_or_a_comment_names_exists() -> None:
+    """By its name, or by the end of its path, such as `packing/bounds.py`."""
+    references = {
+        (source, name) for source in SOURCES for text in prose(source) for name in FILE.findall(text)
+    }
+    assert len(references) >= 20
+    assert sorted(f"{label(source)}: {name}" for source, name in references if not has_file(name)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=label)
+def test_every_file_that_a_page_names_by_the_end_of_its_path_exists(page: Path) -> None:
+    """Such as `search/packing/bounds.py`; a name alone may be a user's script."""
+    missing = [name for name in FILE.findall(page.read_text()) if "/" in name and not has_file(name)]
+    assert missing == []
