@@ -3,7 +3,7 @@
 - `cluster`: a whole cluster: nodes, pods, topologies, slices, limits, settings; `node`: one node
 - `pod`, `pod_affinity`, `host_ports`, `numa`, `gpu_sharing`, `devices`: the fields of a pod's spec
 - `volumes`: PersistentVolumes, their claims and classes; `growth`: node pools that may grow
-- `topology`, `label_presets`, `topology_proposal`: Topology objects, and topologies inferred from labels
+- `topologies`: Topology objects, and topologies inferred from labels
 - `schedulers`: which scheduling systems are there, with their queues and topologies
 - `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas, PriorityClasses
 - `reservation`: a Reservation, read and written

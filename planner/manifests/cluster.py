@@ -30,7 +30,6 @@ from planner.manifests.fields import mapping, maps, once, sequence, text, texts
 from planner.manifests.gpu_sharing import shared_by
 from planner.manifests.growth import STATUS_CONFIG, pool_from, status_groups
 from planner.manifests.host_ports import host_ports
-from planner.manifests.label_presets import infer
 from planner.manifests.node import node_from
 from planner.manifests.numa import alignment_of, numa_from
 from planner.manifests.pod import effective_request
@@ -38,7 +37,8 @@ from planner.manifests.pod_affinity import terms_of
 from planner.manifests.reservation import reservation_from
 from planner.manifests.schedulers import SchedulerSigns, is_sign, schedulers_of, witnesses
 from planner.manifests.settings import KNOWN, bounds_from, priority_class_from, quota_from, with_config
-from planner.manifests.topology import links_of, topology_from
+from planner.manifests.topologies.label_presets import infer
+from planner.manifests.topologies.objects import links_of, topology_from
 from planner.manifests.volumes import storage_from
 from planner.model.errors import InputError, Where
 from planner.model.growth import GrowingPool, NodeGroup

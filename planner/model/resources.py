@@ -37,6 +37,14 @@ FAMILY_LABEL = "nvidia.com/gpu.family"
 
 COUNT_LABEL = "nvidia.com/gpu.count"
 
+SHARING_LABEL = "nvidia.com/gpu.sharing-strategy"
+
+MIG_STRATEGY_LABEL = "nvidia.com/mig.strategy"
+
+MIG_CONFIG_LABEL = "nvidia.com/mig.config"
+
+NVSWITCH_LABEL = "nvidia.com/nvswitch.present"
+
 MEMORY_LABEL = "nvidia.com/gpu.memory"
 """Memory of one GPU in MiB, written by GPU feature discovery as the other labels here."""
 

@@ -14,7 +14,7 @@ import yaml
 
 from certs.authority import service_names
 from planner.manifests.reservation import reservation_manifest
-from planner.manifests.topology import topology_from
+from planner.manifests.topologies.objects import topology_from
 from planner.model.errors import Where
 from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id

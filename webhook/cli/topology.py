@@ -12,7 +12,7 @@ from rich.tree import Tree
 
 from planner.cluster.census import Count, census
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.topology_proposal import API_VERSIONS, propose, topology_manifest
+from planner.manifests.topologies.proposal import API_VERSIONS, propose, topology_manifest
 from planner.model.errors import InputError, Where
 from planner.model.topology import HOSTNAME, Topology
 from webhook.cli import inputs

@@ -14,8 +14,12 @@ from planner.model.resources import (
     GPU_RESOURCES,
     INTERCONNECT_LABEL,
     MEMORY_LABEL,
+    MIG_CONFIG_LABEL,
     MIG_PREFIX,
+    MIG_STRATEGY_LABEL,
+    NVSWITCH_LABEL,
     PRODUCT_LABEL,
+    SHARING_LABEL,
 )
 
 GPU_LABELS = {
@@ -23,10 +27,10 @@ GPU_LABELS = {
     "family": FAMILY_LABEL,
     "memory": MEMORY_LABEL,
     "count": COUNT_LABEL,
-    "sharing": "nvidia.com/gpu.sharing-strategy",
-    "mig": "nvidia.com/mig.strategy",
-    "config": "nvidia.com/mig.config",
-    "nvswitch": "nvidia.com/nvswitch.present",
+    "sharing": SHARING_LABEL,
+    "mig": MIG_STRATEGY_LABEL,
+    "config": MIG_CONFIG_LABEL,
+    "nvswitch": NVSWITCH_LABEL,
     "interconnect": INTERCONNECT_LABEL,
 }
 """What GPU feature discovery (and, for the last, a hand) writes on nodes. Every value is text."""

@@ -15,10 +15,25 @@ from planner.cluster.infrastructure import TOLERATING
 from planner.manifests.gpu_sharing import GROUP_LABEL
 from planner.manifests.growth import CAPACITY, MOST_NODES, NODE_POOL_LABEL
 from planner.manifests.node import MIG_STATE
-from planner.manifests.topology import ADAPTER_KEY, OVERSUBSCRIPTION_KEY, RESERVABLE_KEY, SELECTOR_KEY
+from planner.manifests.topologies.objects import (
+    ADAPTER_KEY,
+    OVERSUBSCRIPTION_KEY,
+    RESERVABLE_KEY,
+    SELECTOR_KEY,
+)
 from planner.manifests.volumes import BOUND, DEFAULT_CLASS, OLD_CLASS, SELECTED_NODE
 from planner.model.labels import RESERVED_TAINT
-from planner.model.resources import CLIQUE_LABEL, MEMORY_LABEL, PRODUCT_LABEL
+from planner.model.resources import (
+    CLIQUE_LABEL,
+    COUNT_LABEL,
+    FAMILY_LABEL,
+    MEMORY_LABEL,
+    MIG_CONFIG_LABEL,
+    MIG_STRATEGY_LABEL,
+    NVSWITCH_LABEL,
+    PRODUCT_LABEL,
+    SHARING_LABEL,
+)
 from planner.node.nvlink import NVLINK_SIZE
 from planner.node.topology_manager import GPUS_LABEL, POLICY_LABEL, SCOPE_LABEL
 from planner.request.levels import NVLINK_DOMAIN
@@ -212,15 +227,15 @@ _OTHERS = (
     KnownKey("leaderworkerset.sigs.k8s.io/group-index", "label", _PODS, "read", "its replica there"),
     KnownKey("training.kubeflow.org/job-name", "label", _PODS, "read", "the training job of a pod"),
     KnownKey(PRODUCT_LABEL, "label", _NODES, "read", "the GPUs' product"),
-    KnownKey("nvidia.com/gpu.family", "label", _NODES, "read", "their architecture"),
+    KnownKey(FAMILY_LABEL, "label", _NODES, "read", "their architecture"),
     KnownKey(MEMORY_LABEL, "label", _NODES, "read", "their memory in MiB"),
-    KnownKey("nvidia.com/gpu.count", "label", _NODES, "read", "how many GPUs there are"),
-    KnownKey("nvidia.com/gpu.sharing-strategy", "label", _NODES, "read", "whether they are shared, and how"),
+    KnownKey(COUNT_LABEL, "label", _NODES, "read", "how many GPUs there are"),
+    KnownKey(SHARING_LABEL, "label", _NODES, "read", "whether they are shared, and how"),
     KnownKey(CLIQUE_LABEL, "label", _NODES, "read", "the NVLink clique: cluster UUID and clique"),
-    KnownKey("nvidia.com/mig.strategy", "label", _NODES, "read", "single or mixed"),
-    KnownKey("nvidia.com/mig.config", "label", _NODES, "read", "the split that the MIG manager makes"),
+    KnownKey(MIG_STRATEGY_LABEL, "label", _NODES, "read", "single or mixed"),
+    KnownKey(MIG_CONFIG_LABEL, "label", _NODES, "read", "the split that the MIG manager makes"),
     KnownKey(MIG_STATE, "label", _NODES, "read", "whether that split is under way"),
-    KnownKey("nvidia.com/nvswitch.present", "label", _NODES, "read", "whether GPUs are joined by NVSwitch"),
+    KnownKey(NVSWITCH_LABEL, "label", _NODES, "read", "whether GPUs are joined by NVSwitch"),
     KnownKey(NVLINK_DOMAIN, "label", _NODES, "read", "the NVLink domain"),
     KnownKey(NVLINK_SIZE, "label", _NODES, "read", "GPUs of one NVLink domain inside the host"),
     KnownKey("gpu.topology/interconnect", "label", _NODES, "read", "how GPUs of the host are joined"),

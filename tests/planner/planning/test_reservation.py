@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from planner.cluster.snapshot import snapshot
-from planner.manifests.label_presets import infer
 from planner.manifests.reservation import reservation_from, reservation_manifest
+from planner.manifests.topologies.label_presets import infer
 from planner.model.errors import Where
 from planner.model.labels import Requirement
 from planner.model.pod import BoundPod

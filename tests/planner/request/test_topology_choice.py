@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.cluster.snapshot import Snapshot, snapshot
-from planner.manifests.label_presets import PRESETS, infer
+from planner.manifests.topologies.label_presets import PRESETS, infer
 from planner.model.node import Node
 from planner.model.podgroup import Constraint
 from planner.model.topology import HOSTNAME, Topology

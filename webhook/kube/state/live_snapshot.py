@@ -15,7 +15,7 @@ from planner.cluster.hardware_update import with_hardware
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.manifests.cluster import aliased
-from planner.manifests.label_presets import infer
+from planner.manifests.topologies.label_presets import infer
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.topology import Topology

@@ -15,7 +15,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Reservation
 from webhook.admission.decision import PLAN
 from webhook.admission.response import CHANGED
-from webhook.cli.demo_apiserver import Reply
+from webhook.cli.demo.apiserver import Reply
 from webhook.workloads.annotation_keys import PLACEMENT, QUEUED_GATE
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -6,8 +6,8 @@ import pytest
 
 from planner.cluster.census import census
 from planner.manifests.cluster import read
-from planner.manifests.label_presets import PRESETS
-from planner.manifests.topology_proposal import API_VERSIONS, propose, topology_manifest
+from planner.manifests.topologies.label_presets import PRESETS
+from planner.manifests.topologies.proposal import API_VERSIONS, propose, topology_manifest
 from planner.model.topology import HOSTNAME
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

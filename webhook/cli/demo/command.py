@@ -19,9 +19,9 @@ from certs.reload import ReloadingContext
 from certs.rotation import Rotation
 from planner.ledger.sqlite import SqliteLedger
 from webhook.cli import inputs
-from webhook.cli.demo_apiserver import ApiServer
-from webhook.cli.demo_scenes import SCENES, DemoScene
-from webhook.cli.demo_show import fabric, story
+from webhook.cli.demo.apiserver import ApiServer
+from webhook.cli.demo.scenes import SCENES, DemoScene
+from webhook.cli.demo.show import fabric, story
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import objects
 from webhook.server.cluster_files import ClusterFiles

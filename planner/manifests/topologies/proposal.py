@@ -1,8 +1,8 @@
 """Topology objects proposed from node labels: the output of `bayplan topology propose`.
 
-Nodes are grouped by the source with most of their labels (a row of `planner.manifests.label_presets`) and by
-the levels of it that they have. Each group with a level above the host gets a proposal, because a node pool
-has one topology.
+Nodes are grouped by the source with most of their labels (a row of
+`planner.manifests.topologies.label_presets`) and by the levels of it that they have. Each group with a level
+above the host gets a proposal, because a node pool has one topology.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.manifests.label_presets import NODE_POOL, PRESETS, infer
+from planner.manifests.topologies.label_presets import NODE_POOL, PRESETS, infer
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.topology import Topology

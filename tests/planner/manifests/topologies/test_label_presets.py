@@ -7,7 +7,7 @@ import yaml
 
 from planner.cluster.snapshot import snapshot
 from planner.manifests.cluster import read
-from planner.manifests.topology_proposal import propose
+from planner.manifests.topologies.proposal import propose
 from planner.model.topology import HOSTNAME
 from planner.planning.plan import plan
 from tests.builders import gang, node

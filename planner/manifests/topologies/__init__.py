@@ -1,0 +1,10 @@
+"""Topologies: from Topology objects, and inferred from the labels that nodes carry.
+
+- `objects`: Topology objects of KAI, of Kueue and of Bayplan, with their links
+- `label_presets`: which labels stand for levels, by source
+- `proposal`: a Topology object for the labels that nodes carry
+
+Begin with `objects`.
+"""
+
+from __future__ import annotations
