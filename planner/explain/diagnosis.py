@@ -30,6 +30,8 @@ from planner.search.result import SearchResult
 from planner.search.space import SearchSpace, search_space
 
 _ALONE_BUDGET = 200_000
+"""Sums to tell whether one class of pods has room by itself, a fifteenth of a plan's budget: a refusal asks
+this once for each class, and says nothing of one whose search ends first."""
 
 
 def diagnose(problem: PlacementProblem, outcome: Outcome, place_gang: Place) -> Answer:

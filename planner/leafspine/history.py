@@ -19,6 +19,7 @@ WEIGHT = 0.3
 
 
 UNTRIED = 1.0
+"""The score of a leaf that no gang has ended on: as good as one where all ended well."""
 
 
 AS_GOOD = 0.9995

@@ -15,6 +15,7 @@ from planner.model.resources import MIG_PREFIX
 MIG_STATE = "nvidia.com/mig.config.state"
 
 DEFAULT_PODS = 110
+"""The kubelet's default of `maxPods`, for a node that does not say how many pods it takes."""
 
 
 def node_from(item: Mapping[str, object], where: Where) -> Node:

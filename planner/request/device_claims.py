@@ -25,6 +25,7 @@ from planner.model.topology import HOSTNAME, Topology
 from planner.request.validation import Refusal
 
 _MOST_NAMED = 6
+"""Devices that a refusal names: a line for people; the rest is a number."""
 
 
 def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:

@@ -8,6 +8,7 @@ from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 from planner.node.gpu_sharing import share_in
 
 MOST_PODS = 100_000
+"""More is taken for a slip: Kubernetes is tested with 150,000 pods in a cluster."""
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault

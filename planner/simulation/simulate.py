@@ -28,6 +28,7 @@ _LINKS = Links(inside=NVLINK["blackwell"])
 
 
 _STEPS = 200
+"""Samples of a run, evenly over its time: as many as a plot on a terminal can show."""
 
 
 WHOLE_RACKS = (1, 2, 4)

@@ -26,6 +26,7 @@ WIDE = 400
 
 
 MOST_SHOWN = 4
+"""Resources of a rule that the list names; more would break its lines."""
 
 
 EPILOG = """examples:

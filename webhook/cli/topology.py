@@ -29,6 +29,7 @@ exit status: 0 done, 1 propose found no level above the hosts, 2 bad input or us
 
 
 _MOST_HOLDERS = 3
+"""Gangs named on a domain's line; of the others it says how many."""
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -1,5 +1,5 @@
 """Functions that policies call where CEL has no short expression: JSON in, JSON out, a file a subject. Pure.
 
-`table.FUNCTIONS` has all of them by name. Begin there: each is an ordinary Python function that raises
-ValueError with a short message.
+`table.FUNCTIONS` has all of them by name; each is an ordinary Python function that raises ValueError with a
+short message. Begin with `table`.
 """

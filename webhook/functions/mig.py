@@ -21,6 +21,7 @@ MOST_SEARCHED = 64
 
 
 MOST_SIMILAR = 4
+"""MIG profiles that a message names in place of one that does not exist."""
 
 
 _SIZE = re.compile(r"(\d+)g\.(\d+)gb")

@@ -43,9 +43,11 @@ RENEWAL = timedelta(days=15)
 
 
 PROBES = 7
+"""Dry runs of a pod: enough for a median, and over in seconds."""
 
 
 SLOW_SECONDS = 1.0
+"""What one admission may take before it is worth a warning; kubectl's user notices a second."""
 
 
 APPLY = "kubectl apply -k manifests/"

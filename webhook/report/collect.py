@@ -31,6 +31,7 @@ _DEEDS = {"mutation": "changed", "admitted": "held", "queued": "queued"}
 
 _PLAN_OUTCOME: dict[str, Outcome] = {"admitted": "pass", "queued": "warn", "rejected": "fail"}
 FIELDS_TOLD = 6
+"""Changed fields that a result names; the patch itself is in `bayplan mutate -o patch`."""
 
 
 PODS = "pods"

@@ -9,6 +9,7 @@ from planner.model.errors import InputError, Where
 from planner.model.topology import HOSTNAME, Link, Topology
 
 MOST_LEVELS = 16
+"""As in the schema of Topology (manifests/20-crds.yaml): of other kinds, whose schema is not ours, too."""
 
 
 RESERVABLE_KEY = "bayplan.dev/reservable-level"

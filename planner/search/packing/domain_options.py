@@ -1,5 +1,10 @@
 """The options of domains: how many pods each could hold, at what least cost, from the hosts up.
 
+    rack r1: nodes n1 and n2, both free; a pod takes a node; a rack costs 100, a node 1
+
+    options of n1: 1 pod 1        of n2: 1 pod 1        their sums: 1 pod 1, 2 pods 2
+    options of r1: 1 pod 101, 2 pods 102
+
 A host's options are its largest packings; a domain's are the sums of its children's, cut to what the domain
 may hold. Of classes of pods each of which is wholly in a domain or not at all, each set is a goal of its own.
 """

@@ -1,5 +1,9 @@
 """Sums of options: which numbers of pods several domains hold together, and at what least cost.
 
+    options of r1: 1 pod 101, 2 pods 102        of r2: 1 pod 101, 2 pods 102        the gang: three pods
+    sums after r1: 0:0  1:101  2:102            after r2: 1:101  2:102  3:203       three pods cost 203
+    read backwards: r2 gets the smallest option that leaves 203, 1 pod at 101; r1 holds the other two at 102
+
 Sums from which no placement within a limit can come are dropped as soon as they are made.
 """
 

@@ -1,4 +1,7 @@
-"""The function libraries, and which of them an environment has."""
+"""The function libraries, a file a subject, and which of them an environment has: `table`.
+
+Begin with `lists`: each module ends with `OVERLOADS`, the signatures that it gives a meaning to.
+"""
 
 from __future__ import annotations
 

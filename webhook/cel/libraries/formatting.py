@@ -15,6 +15,7 @@ from webhook.cel.values.values import CelType, Duration, Timestamp, UInt, from_k
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.(\d+))?(.)|)", re.DOTALL)
 _MAX_PRECISION: Final = 1000
+"""Digits after the point; more would make long texts out of short expressions."""
 
 
 def format_string(meter: Meter, template: str, args: list[Any]) -> str:
