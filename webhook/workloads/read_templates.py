@@ -36,7 +36,7 @@ class ReadTemplates:
             member.volumes.value,
             *(annotated.value for annotated in member.annotated),
         )
-        facts = own, given, name, member.most, member.first, member.template.root
+        facts = own, given, name, member.max_count, member.first, member.template.root
         known = self.known.get(key)
         if (
             known is None
