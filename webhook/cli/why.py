@@ -76,8 +76,8 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding) -> None:
         _reasons(out, gang)
     ahead = [f"{other.name} ({other.gpus} GPUs)" for other in seen.queue if other.position < gang.position]
     if ahead:
-        more = f" and {len(ahead) - AHEAD} more" if len(ahead) > AHEAD else ""
-        out.print(f"  ahead of it: {', '.join(ahead[:AHEAD])}{more}")
+        rest_words = f" and {len(ahead) - AHEAD} more" if len(ahead) > AHEAD else ""
+        out.print(f"  ahead of it: {', '.join(ahead[:AHEAD])}{rest_words}")
     if gang.position and not seen.leader:
         out.print("  no replica leads: nobody is let in until one does (`bayplan doctor` says more)")
 
