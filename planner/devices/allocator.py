@@ -27,7 +27,7 @@ from planner.devices.demand_fit import Demand, DeviceGroup, demand_fits, solve
 from planner.devices.device_masks import bits
 from planner.devices.node_devices import NodeDevices
 from planner.devices.partitions import MAX_STEPS, Vector
-from planner.model.claim_spec import ClaimSpec, DeviceRequest
+from planner.model.claim_spec import ClaimSpec, DeviceConstraint, DeviceRequest
 from planner.model.work_budget import BudgetEnded, WorkBudget
 
 _MAX_CHOICES = 512
@@ -164,12 +164,20 @@ def _any_of(node_devices: NodeDevices, choice: Sequence[DeviceRequest], places: 
     return mask
 
 
+_Constrained = tuple[DeviceConstraint, list[int]]
+"""A constraint and the requests that it ties together."""
+
+
+_Tie = tuple[str, bool, list[int]]
+"""The attribute, whether its values must be distinct, and the requests that it is about."""
+
+
 def _demand(
     node_devices: NodeDevices, claim_spec: ClaimSpec, chosen: Mapping[int, tuple[int, ...]]
 ) -> Demand | None:
     """The demand of these requests, each with its chosen alternative; None where it never fits this node."""
     alternative = {request: claim_spec.choices[request][places[0]] for request, places in chosen.items()}
-    constraints = [
+    constraints: list[_Constrained] = [
         (
             constraint,
             [request for request, places in chosen.items() if constraint.applies_to(request, places[0])],
@@ -190,7 +198,22 @@ def _demand(
         for request in alternative
         if not alternative[request].admin_access and not free_to_share(node_devices, masks[request])
     ]
-    ties = [
+    ties = _ties(node_devices, constraints, taking, masks)
+    demand: Counter[DeviceGroup] = Counter()
+    for requests in _linked(taking, [tied for _, _, tied in ties]):
+        counts = {request: node_devices.count(alternative[request]) for request in requests}
+        demand.update(_groups(counts, masks, ties))
+    return tuple(sorted(demand.items()))
+
+
+def _ties(
+    node_devices: NodeDevices,
+    constraints: Sequence[_Constrained],
+    taking: Sequence[int],
+    masks: Mapping[int, int],
+) -> list[_Tie]:
+    """What the constraints say of the requests that take devices."""
+    return [
         (constraint.attribute, constraint.distinct, tied)
         for constraint, requests in constraints
         if (tied := [request for request in requests if request in taking])
@@ -200,22 +223,27 @@ def _demand(
             and _all_differ(node_devices, [masks[request] for request in tied], constraint.attribute)
         )
     ]
-    demand: Counter[DeviceGroup] = Counter()
-    for requests in _linked(taking, [tied for _, _, tied in ties]):
-        counts = [node_devices.count(alternative[request]) for request in requests]
-        own_ties = [
-            (attribute, distinct, tuple(sorted(map(requests.index, tied))))
-            for attribute, distinct, tied in ties
-            # A tie over a single device has no effect.
-            if tied[0] in requests and sum(counts[requests.index(request)] for request in tied) > 1
-        ]
-        if own_ties:
-            group_masks = tuple(masks[request] for request in requests)
-            demand[DeviceGroup(group_masks, tuple(counts), tuple(sorted(own_ties)))] += 1
-        else:
-            for request, count in zip(requests, counts, strict=True):
-                demand[DeviceGroup((masks[request],), (1,))] += count
-    return tuple(sorted(demand.items()))
+
+
+def _groups(
+    counts: Mapping[int, int], masks: Mapping[int, int], ties: Sequence[_Tie]
+) -> Counter[DeviceGroup]:
+    """The groups that these requests come to, each for so many devices: one where ties hold them together,
+    else each device by itself."""
+    requests = list(counts)
+    own_ties = [
+        (attribute, distinct, tuple(sorted(map(requests.index, tied))))
+        for attribute, distinct, tied in ties
+        # A tie over a single device has no effect.
+        if tied[0] in counts and sum(counts[request] for request in tied) > 1
+    ]
+    if own_ties:
+        group_masks = tuple(masks[request] for request in requests)
+        return Counter([DeviceGroup(group_masks, tuple(counts.values()), tuple(sorted(own_ties)))])
+    groups: Counter[DeviceGroup] = Counter()
+    for request, count in counts.items():
+        groups[DeviceGroup((masks[request],), (1,))] += count
+    return groups
 
 
 def _feasible(node_devices: NodeDevices, demands: Sequence[Demand]) -> list[Demand]:

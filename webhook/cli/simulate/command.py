@@ -20,7 +20,7 @@ from planner.simulation.simulate import WHOLE_RACKS, SimulationRun, Strategy, si
 from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, PodByPod
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
-from webhook.cli.simulation_plot import PlotScene, plot
+from webhook.cli.simulate.plot import PlotScene, plot
 from webhook.report.terminal import console, table
 
 EPILOG = """examples:
