@@ -12,6 +12,7 @@ from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.plan_cache import DerivedSection
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.natural_order import natural
+from planner.model.words import listed
 
 _MAX_KEYS = 16
 """Labels whose values are remembered: what users select by is a handful."""
@@ -84,9 +85,7 @@ def values_words(base: Infrastructure, key: str, wanted: Sequence[str]) -> str:
     if not counts:
         other = similar_key(base, key)
         return "no node has this label" + (f"; some have {other}" if other else "")
-    shown = nearest("".join(wanted[:1]), counts)[:_SHOWN]
     unique = all(count == 1 for count in counts.values())
-    parts = [f"{value or '(empty)'}{'' if unique else f' on {counts[value]}'}" for value in shown]
-    omitted = len(counts) - len(parts)
-    further = f" and {omitted} more" if omitted > 0 else ""
-    return f"there {'is' if len(counts) == 1 else 'are'} {', '.join(parts)}{further}"
+    values = nearest("".join(wanted[:1]), counts)
+    parts = [f"{value or '(empty)'}{'' if unique else f' on {counts[value]}'}" for value in values]
+    return f"there {'is' if len(counts) == 1 else 'are'} {listed(parts, _SHOWN)}"

@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 
 from planner.model.errors import InputError, Where
 from planner.model.resources import GPU
+from planner.model.words import shortened
 from planner.node.gpu_sharing import DEVICES, FRACTION, MARKER, MEMORY, Share
 
 GROUP_LABEL = "runai-gpu-group"
@@ -49,16 +50,14 @@ def _fraction(text: str, where: Where) -> str:
         value = Decimal("NaN")
     if value.is_finite() and 0 < value < 1 and value.adjusted() > -7:
         return f"{value:f}".rstrip("0")
-    shown = text if len(text) <= 40 else text[:37] + "…"
     valid = "a number above 0 and below 1 such as 0.5 (whole GPUs are asked for as nvidia.com/gpu)"
-    raise _wrong(where, FRACTION, f"{shown!r} is no fraction of a GPU; use {valid}")
+    raise _wrong(where, FRACTION, f"{shortened(text, 40)!r} is no fraction of a GPU; use {valid}")
 
 
 def _count(text: str, where: Where, key: str, valid: str) -> int:
     if text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) > 0:
         return int(text)
-    shown = text if len(text) <= 40 else text[:37] + "…"
-    raise _wrong(where, key, f"{shown!r} is not {valid}")
+    raise _wrong(where, key, f"{shortened(text, 40)!r} is not {valid}")
 
 
 def _wrong(where: Where, key: str, message: str) -> InputError:

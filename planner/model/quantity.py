@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from planner.model.errors import InputError, Where
+from planner.model.words import shortened
 
 _SUFFIX = {
     "": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000),
@@ -110,5 +111,4 @@ def _is_word(value: object) -> bool:
 
 
 def _short(value: object) -> str:
-    text = json.dumps(value) if _is_word(value) else repr(value)
-    return text if len(text) <= 40 else text[:37] + "…"
+    return shortened(json.dumps(value) if _is_word(value) else repr(value), 40)

@@ -1,4 +1,4 @@
-"""Phrases that several packages use in messages: pod counts, lists of names."""
+"""Phrases that several packages use in messages: pod counts, lists of names, long values."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def listed(names: Sequence[str], limit: int = 8) -> str:
     """The first few names, and the number of further ones."""
     remainder = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + remainder
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text, or its beginning and an ellipsis: `limit` characters at most."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"

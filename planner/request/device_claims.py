@@ -22,6 +22,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, ResolvedShape, resolved_group
 from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, CLIQUE_LABEL
 from planner.model.topology import HOSTNAME, Topology
+from planner.model.words import listed, shortened
 from planner.request.validation import Refusal
 
 _MOST_NAMED = 6
@@ -267,12 +268,7 @@ class _ClaimReader:
         selected = f" where {_cut(' && '.join(request.selectors))}" if request.selectors else ""
         have = f"no node has more than {max_count}" if max_count else "no node offers one"
         offered = self._devices.offered()
-        unlisted = f" and {len(offered) - _MOST_NAMED} more" if len(offered) > _MOST_NAMED else ""
-        works = (
-            f"{max_count} or less a pod"
-            if max_count
-            else f"one of {', '.join(offered[:_MOST_NAMED])}{unlisted}"
-        )
+        works = f"{max_count} or less a pod" if max_count else f"one of {listed(offered, _MOST_NAMED)}"
         return Refusal(
             "NoSuchDevice",
             f"{self._set.name} claims {demand} of class {request.device_class}{selected} ({source}), and "
@@ -300,8 +296,7 @@ class _ClaimReader:
 
 
 def _cut(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= 120 else flat[:117] + "…"
+    return shortened(" ".join(text.split()), 120)
 
 
 def with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
+from planner.model.words import listed, shortened
 from webhook.admission.response import CHANGED, notice_of_waiting
-from webhook.admission.settings import MODES, Mode, Settings
+from webhook.admission.settings import MODES, Mode, Settings, mode_label
 from webhook.jsontools.path import dotted
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.mutate import Effect
@@ -60,16 +61,14 @@ def mode_in_force(namespace: Json | None, settings: Settings) -> ModeInForce:
 
     A label that is no mode never widens what Bayplan does: the mode of the settings serves, with a warning.
     """
-    metadata = (namespace or {}).get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-    label = labels.get(MODE) if isinstance(labels, Mapping) else None
+    label = mode_label(namespace)
     if label is None:
         return ModeInForce(settings.mode)
     if label in MODES:
-        return ModeInForce(cast(Mode, label))
+        return ModeInForce(label)
     shown = f'"{label}"' if isinstance(label, str) else f"{str(label).lower()}, which is no string (quote it)"
     warning = (
-        f"namespace {_name(metadata)}: label {MODE} is {shown}; valid are {', '.join(MODES)}. "
+        f"namespace {_name(namespace)}: label {MODE} is {shown}; valid are {', '.join(MODES)}. "
         f"{settings.mode} serves, as for namespaces without it"
     )
     return ModeInForce(settings.mode, warning)
@@ -124,7 +123,7 @@ def _annotations(enforced: Response, plan: WorkloadPlan | None) -> dict[str, str
         "would-queue": queued,
         "would-change": enforced.audit_annotations.get(CHANGED, ""),
     }
-    return {key: _cut(text, MAX_ANNOTATION) for key, text in would.items() if text}
+    return {key: shortened(text, MAX_ANNOTATION) for key, text in would.items() if text}
 
 
 def _would(
@@ -132,19 +131,19 @@ def _would(
 ) -> Iterator[str]:
     """A line for each thing that would have been, the gravest first."""
     if not enforced.allowed:
-        yield _cut(f"would be refused: {enforced.message}", MAX_TEXT)
+        yield shortened(f"would be refused: {enforced.message}", MAX_TEXT)
         return
     waiting = list(_waits(plan))
     for text in waiting[:MAX_QUEUED]:
-        yield _cut(f"would be queued: {text}", MAX_TEXT)
+        yield shortened(f"would be queued: {text}", MAX_TEXT)
     if len(waiting) > MAX_QUEUED:
         yield f"would be queued: {len(waiting) - MAX_QUEUED} more gangs of it"
     if changes := _changes(effects):
-        yield _cut(f"would be changed by {changes}", MAX_TEXT)
+        yield shortened(f"would be changed by {changes}", MAX_TEXT)
     notices = {notice_of_waiting(placed, gated=True) for placed in plan.placed} if plan is not None else ()
     for warning in enforced.warnings:
         if warning not in notices and warning not in policy_warnings:
-            yield _cut(f"would warn: {warning}", MAX_TEXT)
+            yield shortened(f"would warn: {warning}", MAX_TEXT)
 
 
 def _waits(plan: WorkloadPlan | None) -> Iterator[str]:
@@ -162,7 +161,7 @@ def _changes(effects: Iterable[Effect]) -> str:
     for effect in effects:
         policies[effect.policy] = None
         fields.update({_field(str(operation["path"])): None for operation in effect.patch})
-    return f"{_some(policies, MAX_NAMES)}: {_some(fields, MAX_FIELDS)}" if policies else ""
+    return f"{listed([*policies], MAX_NAMES)}: {listed([*fields], MAX_FIELDS)}" if policies else ""
 
 
 def _field(pointer: str) -> str:
@@ -171,16 +170,7 @@ def _field(pointer: str) -> str:
     return dotted(tuple(int(step) if step.isdecimal() else step for step in steps))
 
 
-def _some(names: Iterable[str], limit: int) -> str:
-    every = list(names)
-    rest_words = f" and {len(every) - limit} more" if len(every) > limit else ""
-    return ", ".join(every[:limit]) + rest_words
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _name(metadata: object) -> str:
+def _name(namespace: Json | None) -> str:
+    metadata = (namespace or {}).get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else ""
     return str(name or "")

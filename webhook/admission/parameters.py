@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 from webhook.admission.setting_keys import SETTING_KEYS
-from webhook.admission.settings import Settings
+from webhook.admission.settings import Settings, mode_label
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.parameters import (
     PARAMETERS,
@@ -121,9 +121,7 @@ class Parameters:
         own = self.texts.scoped[name]
         if namespace is None:
             return f"namespace.{name}.{min(own)}: there is no namespace {name}"
-        metadata = namespace.get("metadata")
-        labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-        label = labels.get(MODE) if isinstance(labels, Mapping) else None
+        label = mode_label(namespace)
         if label is None or own.get("mode") in (None, label):
             return ""
         return f"namespace.{name}.mode: has no effect, the namespace has the label {MODE}: {label}"

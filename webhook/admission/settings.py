@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.growth import GrowingPool
-from webhook.workloads.options import NOBODY_CHOSE, ReserveDefaults
+from webhook.workloads.options import MODE, NOBODY_CHOSE, ReserveDefaults
 
 Mode = Literal["enforce", "warn", "audit", "off"]
 
@@ -16,6 +16,13 @@ Mode = Literal["enforce", "warn", "audit", "off"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 """`enforce`: patches, refusals, reservations. `warn`: none of them, but kubectl shows what would be. `audit`:
 the same without the warnings. `off`: never called."""
+
+
+def mode_label(namespace: Mapping[str, Any] | None) -> object:
+    """The label `bayplan.dev/mode` of a Namespace object, a mode or not; None where it has none."""
+    metadata = (namespace or {}).get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    return labels.get(MODE) if isinstance(labels, Mapping) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from planner.model.words import listed
 from webhook.admission.environment import Environment
 from webhook.admission.parameters import NO_PARAMETERS
 from webhook.admission.setting_keys import SETTING_KEYS
@@ -156,9 +157,7 @@ def _matches(match: MatchResources) -> str:
 
 def _rule(rule: ResourceRule) -> str:
     """`CREATE pods`; of many resources the first few and the number of the others."""
-    shown, others = rule.resources[:MOST_SHOWN], len(rule.resources) - MOST_SHOWN
-    remainder = f" and {others} more" if others > 0 else ""
-    return f"{','.join(rule.operations)} {', '.join(shown)}{remainder}"
+    return f"{','.join(rule.operations)} {listed(rule.resources, MOST_SHOWN)}"
 
 
 def _show(policies: PolicySet, name: str | None) -> int:

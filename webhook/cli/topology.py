@@ -15,6 +15,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.manifests.topologies.proposal import API_VERSIONS, propose, topology_manifest
 from planner.model.errors import InputError, Where
 from planner.model.topology import HOSTNAME, Topology
+from planner.model.words import listed
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.report.terminal import console
@@ -138,9 +139,7 @@ def _numbers(count: Count) -> str:
     if count.unusable:
         words.append("cordoned or not ready" if host else f"{count.unusable} cordoned or not ready")
     if count.holders:
-        shown = ", ".join(count.holders[:_MOST_HOLDERS])
-        remainder = len(count.holders) - _MOST_HOLDERS
-        words.append(f"held by {shown}{f' and {remainder} more' if remainder > 0 else ''}")
+        words.append(f"held by {listed(count.holders, _MOST_HOLDERS)}")
     elif count.pristine and count.gpus and not host:
         words.append("pristine")
     return ", ".join(words)

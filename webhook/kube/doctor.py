@@ -91,12 +91,7 @@ async def _api_server(patient: Patient) -> list[CheckFinding]:
 
 
 async def _kinds(patient: Patient) -> list[CheckFinding]:
-    try:
-        listed = await patient.api.get("/apis/bayplan.dev/v1alpha1")
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        listed = {}
+    listed = await patient.api.find("/apis/bayplan.dev/v1alpha1") or {}
     served = {resource["name"] for resource in listed.get("resources") or []}
     missing = [name for name in OUR_KINDS if name not in served]
     if missing:
@@ -118,7 +113,7 @@ async def _reports(patient: Patient) -> list[CheckFinding]:
 async def _webhooks(patient: Patient) -> list[CheckFinding]:
     results: list[CheckFinding] = []
     for kind in ("mutating", "validating"):
-        configuration = await _get(patient, f"{CONFIGURATIONS}/{kind}webhookconfigurations/{patient.name}")
+        configuration = await patient.api.find(f"{CONFIGURATIONS}/{kind}webhookconfigurations/{patient.name}")
         subject = f"{kind} webhooks"
         if configuration is None:
             results.append(CheckFinding(subject, "fail", f"there is no configuration {patient.name}", APPLY))
@@ -147,7 +142,7 @@ def _flaw(webhook: Json, patient: Patient) -> str:
 async def _certificate(patient: Patient) -> list[CheckFinding]:
     """The serving certificate in the Secret: its time, and whether the configurations trust it."""
     subject, name = "certificate", f"{patient.name}-tls"
-    secret = await _get(patient, f"/api/v1/namespaces/{patient.namespace}/secrets/{name}")
+    secret = await patient.api.find(f"/api/v1/namespaces/{patient.namespace}/secrets/{name}")
     data = (secret or {}).get("data") or {}
     if not data.get("tls.crt"):
         mend = "start a replica with --certificate-secret, or `bayplan certs init`"
@@ -177,7 +172,7 @@ async def _certificate(patient: Patient) -> list[CheckFinding]:
 async def _trusted(patient: Patient, leaf: x509.Certificate) -> CheckFinding:
     bundles: set[str] = set()
     for kind in ("mutating", "validating"):
-        configuration = await _get(patient, f"{CONFIGURATIONS}/{kind}webhookconfigurations/{patient.name}")
+        configuration = await patient.api.find(f"{CONFIGURATIONS}/{kind}webhookconfigurations/{patient.name}")
         for webhook in (configuration or {}).get("webhooks") or []:
             bundles.add(webhook["clientConfig"].get("caBundle") or "")
     ends = f"valid until {leaf.not_valid_after_utc:%Y-%m-%d}"
@@ -205,7 +200,7 @@ def _issued_by(leaf: x509.Certificate, bundle: str) -> bool:
 
 async def _replicas(patient: Patient) -> list[CheckFinding]:
     path = f"/apis/apps/v1/namespaces/{patient.namespace}/deployments/{patient.name}"
-    deployment = await _get(patient, path)
+    deployment = await patient.api.find(path)
     if deployment is None:
         text = f"there is no Deployment {patient.namespace}/{patient.name}"
         return [CheckFinding("replicas", "warn", text, f"{APPLY}, unless it runs elsewhere")]
@@ -219,7 +214,7 @@ async def _replicas(patient: Patient) -> list[CheckFinding]:
 
 
 async def _leader(patient: Patient) -> list[CheckFinding]:
-    lease = await _get(patient, lease_path(patient.namespace))
+    lease = await patient.api.find(lease_path(patient.namespace))
     spec = (lease or {}).get("spec") or {}
     renewed = spec.get("renewTime")
     age = (
@@ -353,15 +348,6 @@ async def _fence(patient: Patient) -> list[CheckFinding]:
     return [
         CheckFinding("fence", "ok", f"{len(fenced)} nodes are fenced by taint, each for a gang that holds it")
     ]
-
-
-async def _get(patient: Patient, path: str) -> Json | None:
-    try:
-        return await patient.api.get(path)
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        return None
 
 
 CHECKS: tuple[Check, ...] = (

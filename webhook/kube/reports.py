@@ -214,7 +214,7 @@ class ReportWriter(Generic[AnyNews]):
         path = f"{folder}/{self.form.name}"
         for attempt in range(TRIES):
             try:
-                before = await self._read(path)
+                before = await self.api.find(path)
                 after = self.form.merge(before, namespace, news)
                 if after is None:
                     return
@@ -227,14 +227,6 @@ class ReportWriter(Generic[AnyNews]):
             except ApiError as error:
                 if error.status != 409 or attempt + 1 == TRIES:
                     raise
-
-    async def _read(self, path: str) -> Json | None:
-        try:
-            return await self.api.get(path)
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            return None
 
 
 def _say(problem: str, last_problem: str) -> str:

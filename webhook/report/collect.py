@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.words import listed
 from webhook.admission.decision import PLAN, Decision
 from webhook.admission.settings import Mode
 from webhook.jsontools.sentences import joined
@@ -131,8 +132,7 @@ def _together(planned: Iterable[Result]) -> Iterator[Result]:
 
 def _changed(blank: Result, effect: Effect) -> Result:
     fields = list(dict.fromkeys(str(op["path"]) for op in effect.patch))
-    rest_words = f" and {len(fields) - FIELDS_TOLD} more" if len(fields) > FIELDS_TOLD else ""
-    message = f"would change {', '.join(fields[:FIELDS_TOLD])}{rest_words}"
+    message = f"would change {listed(fields, FIELDS_TOLD)}"
     return replace(blank, policy=effect.policy, rule=MUTATION, message=message, severity="info")
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from planner.model.words import shortened
 from webhook.admission.decision import Decision
 from webhook.report.collect import Subject, results
 from webhook.report.model import MUTATION, OUTCOMES, Result
@@ -86,7 +87,7 @@ def _entry(result: Result, moment: datetime, pods_of: str) -> Json:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return shortened(text, LONGEST)
 
 
 def merged(document: Json | None, namespace: str, news: Iterable[DecisionNews], revision: str) -> Json | None:

@@ -13,7 +13,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 
 from aiohttp import web
 
@@ -138,15 +138,18 @@ class Listener:
         return int(self._sockets[0].getsockname()[1])
 
     async def open(self, host: str, port: int) -> None:
-        """Listen on every address of `host`. Raises `OSError` where one cannot be had."""
+        """Listen on every address of `host`. Raises `OSError` where one cannot be had, and then has none."""
         loop = asyncio.get_running_loop()
         addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, _, _, _, address in dict.fromkeys(addresses):
-            chosen = self.port if port == 0 and self._sockets else port
-            sock = socket.create_server((address[0], chosen), family=family, backlog=self._limit)
-            sock.setblocking(False)
-            self._sockets.append(sock)
-            self._tasks.append(asyncio.create_task(self._accept(sock)))
+        with ExitStack() as bound:
+            for family, _, _, _, address in dict.fromkeys(addresses):
+                chosen = self.port if port == 0 and self._sockets else port
+                sock = socket.create_server((address[0], chosen), family=family, backlog=self._limit)
+                self._sockets.append(bound.enter_context(sock))
+                sock.setblocking(False)
+            bound.pop_all()
+        # Only now, so that no caller is accepted at one address of a server that does not start.
+        self._tasks = [asyncio.create_task(self._accept(sock)) for sock in self._sockets]
         self._tasks.append(asyncio.create_task(self._sweep()))
 
     async def close(self) -> None:

@@ -87,5 +87,9 @@ async def _listen(
     await runner.setup()
     assert runner.server is not None, "the runner is set up"
     listener = Listener(runner.server, connections, tls)
-    await listener.open(host, port)
+    try:
+        await listener.open(host, port)
+    except OSError:
+        await runner.cleanup()
+        raise
     return runner, listener

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from planner.model.words import shortened
 from webhook.jsontools.depth import DEPTH_LIMIT, deeper_than
 from webhook.wire.request import AdmissionRequest, GroupVersionKind, GroupVersionResource, UserInfo
 
@@ -195,5 +196,4 @@ def _flag(request: Mapping[str, Any], key: str) -> bool:
 
 
 def _short(value: object) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= 60 else text[:57] + "…"
+    return shortened(orjson.dumps(value).decode(), 60)

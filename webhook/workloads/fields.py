@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from planner.manifests.fields import integer, kind_of, mapping, sequence, text
 from planner.model.errors import InputError, Where
+from planner.model.words import shortened
 from webhook.jsontools.path import Path, dotted
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
@@ -129,4 +130,4 @@ class Field:
 
 def shown(value: str) -> str:
     """A value quoted for a message, cut where it is long."""
-    return f'"{value}"' if len(value) <= 60 else f'"{value[:57]}…"'
+    return f'"{shortened(value, 60)}"'

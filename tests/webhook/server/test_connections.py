@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -281,4 +282,25 @@ async def test_probes_may_have_a_port_of_their_own(tmp_path: Path) -> None:
         assert (await session.post(f"{calls}/mutate", json={})).status == 400
         assert (await session.post(f"{probes}/mutate", json={})).status == 404
     await running.stop()
+    await ledger.close()
+
+
+async def test_a_server_that_cannot_have_all_its_addresses_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its host has two addresses, and the second is another program's: the first is free again."""
+    ledger = SqliteLedger(tmp_path / "ledger.db")
+    with socket.create_server(("127.0.0.2", 0)) as taken:
+        port = taken.getsockname()[1]
+        kind = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
+
+        async def both(*_: object, **__: object) -> list[object]:
+            return [(*kind, ("127.0.0.1", port)), (*kind, ("127.0.0.2", port))]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", both)
+        before = asyncio.all_tasks()
+        with pytest.raises(OSError, match="in use"):
+            await start(Webhook(Service(policy_store(()), ledger)), "gpu-admin", port, None)
+        assert asyncio.all_tasks() == before
+    socket.create_server(("127.0.0.1", port)).close()
     await ledger.close()

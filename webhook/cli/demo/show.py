@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Reservation
+from planner.model.words import shortened
 from webhook.admission.decision import PLAN
 from webhook.admission.response import CHANGED
 from webhook.cli.demo.apiserver import Reply
@@ -91,7 +92,7 @@ def _injected(console: Console, reply: Reply) -> None:
         for pointer in pointers[:LINES_PER_POLICY]:
             value = jsonpointer.resolve_pointer(reply.object, pointer, None)
             line = f"{_field(pointer)} = {orjson.dumps(value).decode()}"
-            console.print(f"  [cyan]{escape(policy):<{COLUMN}}[/]{escape(_cut(line))}")
+            console.print(f"  [cyan]{escape(policy):<{COLUMN}}[/]{escape(shortened(line, WIDTH))}")
         if len(pointers) > LINES_PER_POLICY:
             console.print(f"  {'':<{COLUMN}}[dim]… and {len(pointers) - LINES_PER_POLICY} more fields[/]")
 
@@ -102,10 +103,6 @@ def _field(pointer: str) -> str:
     for part in jsonpointer.JsonPointer(pointer).parts:
         field += f"[{part}]" if part.isdecimal() else f".{part}" if field else part
     return field
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
 
 
 def fabric(console: Console, snapshot: Snapshot, held: Sequence[Reservation]) -> None:

@@ -107,6 +107,15 @@ class Api:
         """One object. Without `resourceVersion` the read is consistent: it sees every finished write."""
         return await self._call("GET", path, query)
 
+    async def find(self, path: str) -> Json | None:
+        """One object, None where it is not there."""
+        try:
+            return await self.get(path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+
     async def create(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
         """POST. Raises `ApiError` 409 AlreadyExists where the name is taken."""
         return await self._call("POST", path, query, body)
