@@ -18,7 +18,6 @@ from webhook.admission.bounds import check_bounds
 from webhook.admission.context import RequestContext
 from webhook.admission.fewer_replicas import fewer_replicas
 from webhook.admission.plan_step import PlanStep
-from webhook.admission.stated_amounts import with_stated
 from webhook.admission.unchanged import mendable, needs_plan
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
@@ -26,6 +25,8 @@ from webhook.jsontools.path import Path
 from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.pod_affinity import without_former_placement
+from webhook.placement.stamp import placement_annotation
+from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import WorkloadPlan, is_gated, with_claims
 from webhook.policy.engine.inputs import Params
@@ -74,7 +75,7 @@ class Evaluation:
         self._plan_step = PlanStep(context, self.workload)
         self._planned: Json | None = None
         self.plan: WorkloadPlan | None = None
-        self.original = self.workload(obj)
+        self.original = _as_noted(self.workload(obj), obj)
         self.mendable = mendable(context.request, obj, self.original)
         asks_anew = context.request.operation == "CREATE" or self.mendable.changed
         if asks_anew and context.snapshot is not None and wants_plan(self.original):
@@ -215,3 +216,9 @@ class Evaluation:
 
     def _cluster(self) -> Mapping[str, Any]:
         return NO_CLUSTER if self._snapshot is None else cluster_variable(self._snapshot)
+
+
+def _as_noted(workload: Workload, obj: Json) -> Workload:
+    """The workload of an object that may have come with the note of a former plan."""
+    noted = placement_annotation((obj.get("metadata") or {}).get("annotations") or {}).stated
+    return replace(workload, gangs=as_noted(workload.gangs, noted)) if noted else workload

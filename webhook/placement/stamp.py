@@ -15,6 +15,7 @@ import orjson
 from planner.model.errors import InputError, Where
 from planner.model.natural_order import natural
 from planner.model.topology import HOSTNAME, Domain
+from webhook.placement.stated_amounts import StatedAmounts, raised_in
 from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.workloads import KINDS, Template, Workload
@@ -79,6 +80,8 @@ def placement_note(plan: WorkloadPlan) -> str:
             note |= {"nodes": nodes}
     elif plan.decision == "queued" and answer.grows and not plan.gated:
         note |= {"waitsFor": NEW_NODES}
+    elif plan.decision == "queued" and (stated := raised_in(placed.group for placed in plan.placed)):
+        note |= {"stated": {name: dict(amounts) for name, amounts in stated}}
     return orjson.dumps(note, option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -148,13 +151,15 @@ def _gate(pod: Json, waits: bool) -> None:
 class PlacementAnnotation:
     """A plan in short. `decision` "" where there is none; `domains` are held whole; `nodes`: the hosts that
     a gang of mode `nodes` is pinned to, by hostname (by name where a node has no such label). `in_queue`: it
-    waits for a place here, not for nodes that an autoscaler adds."""
+    waits for a place here, not for nodes that an autoscaler adds. `stated`: what the author of a gang that
+    waits asked for, where policies raised it."""
 
     decision: str = ""
     topology: str = ""
     domains: tuple[Domain, ...] = ()
     nodes: frozenset[str] = frozenset()
     in_queue: bool = False
+    stated: StatedAmounts = ()
 
 
 def placement_annotation(annotations: Mapping[str, Any]) -> PlacementAnnotation:
@@ -164,8 +169,11 @@ def placement_annotation(annotations: Mapping[str, Any]) -> PlacementAnnotation:
         domains = tuple(tuple(str(value) for value in domain) for domain in note.get("reserves") or [])
         nodes = frozenset(str(name) for name in note.get("nodes") or [])
         decision, in_queue = str(note.get("decision", "")), note.get("waitsFor") != NEW_NODES
-        return PlacementAnnotation(
-            decision, str(note.get("topology", "")), domains, nodes, decision == "queued" and in_queue
+        stated = tuple(
+            (str(pod_set), tuple((str(name), int(amount)) for name, amount in amounts.items()))
+            for pod_set, amounts in (note.get("stated") or {}).items()
         )
-    except (orjson.JSONDecodeError, AttributeError, TypeError):
+        waits = decision == "queued" and in_queue
+        return PlacementAnnotation(decision, str(note.get("topology", "")), domains, nodes, waits, stated)
+    except (orjson.JSONDecodeError, AttributeError, TypeError, ValueError):
         return PlacementAnnotation()

@@ -107,7 +107,8 @@ _ROWS = (
         suspend=_SUSPEND,
     ),
     WorkloadKind(
-        "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods, holds=False
+        "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods, holds=False,
+        suspend=_SUSPEND,
     ),
     WorkloadKind(
         "leaderworkerset.x-k8s.io", ("v1",), "LeaderWorkerSet", "leaderworkersets",

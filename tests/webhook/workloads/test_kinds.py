@@ -76,6 +76,13 @@ def test_the_table_is_complete() -> None:
         assert workload.templates or workload.inlined
 
 
+def test_a_train_job_is_suspended_by_its_own_field() -> None:
+    """Kueue suspends it so; the JobSet that its runtime makes of it is planned when that is resumed."""
+    for flag in (True, False):
+        job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "t"}}
+        assert read({**job, "spec": {"suspend": flag}}).suspended is flag
+
+
 def test_a_gang_is_named_by_namespace_kind_and_name() -> None:
     """The gang of a Job carries the Job's name."""
     assert [gang.name for gang in read(o.JOB).gangs] == ["team/Job/demo"]

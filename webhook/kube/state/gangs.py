@@ -14,6 +14,7 @@ from typing import Any
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
+from webhook.placement.stated_amounts import as_noted
 from webhook.placement.workload_plan import is_of_gang, replica_of
 from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.annotation_keys import POD_SET, QUEUED_GATE, RESERVATION
@@ -124,7 +125,8 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
     workload = read(document, namespace=item["metadata"].get("namespace", ""), where=where)
     annotations = item["metadata"].get("annotations") or {}
     ref = _ref(item, api_version, kind)
-    own = workload.gangs if workload.holds and wants_plan(workload) else ()
+    note = placement_annotation(annotations)
+    own = as_noted(workload.gangs, note.stated) if workload.holds and wants_plan(workload) else ()
     if not own and not workload.owner and not workload.skip:
         return None
     return Work(
@@ -132,7 +134,7 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
         seconds(item["metadata"].get("creationTimestamp", "")),
         _owner(item),
         own,
-        placement_annotation(annotations).in_queue,
+        note.in_queue,
         ids_in(annotations),
         finished(item),
         _notes(item, workload),
@@ -151,6 +153,7 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
     metadata, spec = item["metadata"], item["spec"]
     workload = read(document, namespace=metadata.get("namespace", ""), where=where)
     annotations = metadata.get("annotations") or {}
+    note = placement_annotation(annotations)
     replica = replica_of(item, metadata.get("namespace", ""))
     # Such a pod is never a gang by itself, not even when its Job is gone and it is about to go too.
     alone = not replica and not is_of_gang(item, workload.owner)
@@ -162,8 +165,8 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
         ids_in(annotations),
         str(annotations.get(POD_SET, "")),
         replica,
-        workload.gangs[0] if workload.gangs and alone else None,
-        tuple(note for note in (placement_annotation(annotations),) if note.decision),
+        as_noted(workload.gangs, note.stated)[0] if workload.gangs and alone else None,
+        (note,) if note.decision else (),
     )
 
 
