@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from tests.e2e.api import Json
+from tests.e2e.binaries import ROOT
 from tests.e2e.fleet import Fleet
 from tests.e2e.hook import BAYPLAN
 from tests.e2e.processes import wait_until
@@ -209,6 +210,42 @@ def test_the_summary_stands_at_the_top(ground: Ground, form: str) -> None:
     text = ground.report("-o", form).out
     summary = text.lower().index("of 8 objects 1 refused, 1 queued, 5 changed, 1 unchanged")
     assert summary < text.index("inference") < text.index("TooLargeForLevel")
+
+
+OF_EVERYBODY = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: team}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [CREATE]}]
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"team": "ml"}}}'}
+"""
+"""A policy for every Deployment, of which only those with GPUs ever reach Bayplan."""
+
+
+def test_what_no_webhook_is_asked_about_is_unchanged(ground: Ground, tmp_path: Path) -> None:
+    """By the match conditions of the webhooks that ship, or of those in the cluster."""
+    (tmp_path / "team.yaml").write_text(OF_EVERYBODY)
+    options = ("-p", str(tmp_path))
+    told = ground.report(*options)
+    changed = {row["object"] for row in told.document["results"] if row["policy"] == "team"}
+    assert changed == {"research/Deployment/serve"}
+    assert "1 of 8 objects count as unchanged, because no webhook is asked about them" in told.err
+    (mutating, _) = yaml.safe_load_all((ROOT / "manifests" / "70-webhooks.yaml").read_text())
+    every = next(hook for hook in mutating["webhooks"] if hook["name"] == "templates.observed.bayplan.dev")
+    mutating["webhooks"] = [{key: value for key, value in every.items() if key != "matchConditions"}]
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    ground.cluster.api.create(path, mutating)
+    try:
+        document = ground.report(*options).document
+        changed = {row["object"] for row in document["results"] if row["policy"] == "team"}
+        assert changed == {"research/Deployment/serve", "research/Deployment/web"}
+    finally:
+        ground.cluster.api.delete(f"{path}/bayplan")
 
 
 def test_what_may_not_be_read_is_told_and_done_without(ground: Ground, tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ EPILOG = """examples:
 With --kubeconfig the workloads of a live cluster are judged, each by itself as if it were applied anew on the
 cluster without its own pods. Nothing is changed, and Bayplan need not be installed: the right to list nodes,
 pods and workloads is enough; what may not be listed is told. Left out are objects whose owner is asked, those
-that have ended, system namespaces and those of mode `off`.
+that have ended, system namespaces and those of mode `off`. What the match conditions of the webhooks leave
+out (of those in the cluster, or else of those that ship) counts as unchanged.
 
 A Namespace among the manifests or in CLUSTER says by its label bayplan.dev/mode whether anything is enforced
 there, --mode for all others. What would be refused in warn or audit is a warning: nothing is refused there.

@@ -20,8 +20,10 @@ from webhook.admission.decision import Decision, decide
 from webhook.admission.parameters import read_parameters
 from webhook.admission.settings import DEFAULT_SETTINGS, Settings
 from webhook.cli import inputs
-from webhook.kube.running import RunningCluster, RunningObject, running_cluster
+from webhook.files.reader import objects
+from webhook.kube.running import WEBHOOKS, RunningCluster, RunningObject, running_cluster
 from webhook.policy.engine.model import PolicySet
+from webhook.policy.loading.webhooks import asks_about, webhooks_from
 from webhook.report import terminal
 from webhook.report.collect import Subject, results
 from webhook.report.model import MUTATION, Fate, Report, Result
@@ -48,38 +50,60 @@ async def report_running(
             inputs.note(f"not read, for want of the right to list it: {unread}")
         for problem in read_parameters(policies, cluster.environment.configured)[1]:
             inputs.note(f"left out: {problem}")
+        webhooks = _webhooks(cluster)
         judged = _Findings()
         with _progress(len(cluster.objects)) as steps:
             for obj, _ in zip(cluster.objects, steps, strict=False):
-                judged.add(obj, _judged(obj, cluster, policies))
+                judged.add(obj, _judged(obj, cluster, policies, webhooks))
+    if judged.not_asked:
+        share = f"{judged.not_asked} of {len(cluster.objects)} objects"
+        inputs.note(f"{share} count as unchanged, because no webhook is asked about them")
     return Report(tuple(judged.results), policies.revision, fates=tuple(judged.fates))
 
 
-def _judged(obj: RunningObject, cluster: RunningCluster, policies: PolicySet) -> tuple[str, Decision]:
-    """apiVersion, and what would be decided on CREATE."""
+def _webhooks(cluster: RunningCluster) -> PolicySet:
+    """Those of the cluster, or where it has none, as before the installation, those that it would have."""
+    if cluster.webhooks and cluster.webhooks.get("webhooks"):
+        return webhooks_from(cluster.webhooks, WEBHOOKS)
+    configuration = objects([str(inputs.shipped("manifests") / "70-webhooks.yaml")])[0]
+    return webhooks_from(configuration.value, configuration.file)
+
+
+def _judged(
+    obj: RunningObject, cluster: RunningCluster, policies: PolicySet, webhooks: PolicySet
+) -> tuple[str, Decision | None]:
+    """apiVersion, and what would be decided on CREATE; None for an object that no webhook is asked about."""
     document, around = obj.manifest(), cluster.environment
     namespace = obj.name.split("/")[0]
+    request = around.with_namespace(from_object(document, uid=obj.name, namespace=namespace))
+    version = str(document["apiVersion"])
+    if around.mode(request).mode != "off" and not asks_about(webhooks, request):
+        return version, None
     try:
         workload = read(document, namespace=namespace, podgroups=around.podgroups)
         gangs = [group.name for group in workload.gangs]
     except InputError:
         gangs = []  # `decide` says what is wrong with it
-    request = from_object(document, uid=obj.name, namespace=namespace)
-    decision = decide(request, policies, cluster.without(obj, gangs), "mutate", around)
-    return str(document["apiVersion"]), decision
+    return version, decide(request, policies, cluster.without(obj, gangs), "mutate", around)
 
 
 @dataclass(slots=True)
 class _Findings:
-    """What is kept of each decision; texts that many objects share are kept once."""
+    """What is kept of each decision; texts that many objects share are kept once. `not_asked`: how many
+    objects are nothing to Bayplan."""
 
     results: list[Result] = field(default_factory=list)
     fates: list[tuple[str, Fate]] = field(default_factory=list)
+    not_asked: int = 0
     _texts: dict[str, str] = field(default_factory=dict)
 
-    def add(self, obj: RunningObject, judged: tuple[str, Decision]) -> None:
+    def add(self, obj: RunningObject, judged: tuple[str, Decision | None]) -> None:
         """One object's results and fate."""
         version, decision = judged
+        if decision is None:
+            self.not_asked += 1
+            self.fates.append((sys.intern(obj.name.split("/")[0]), "unchanged"))
+            return
         if decision.mode == "off":
             return
         self.fates.append((sys.intern(obj.name.split("/")[0]), decision.outcome))

@@ -53,6 +53,10 @@ WRITTEN_BY_THE_SERVER = (
 """Metadata that no manifest states."""
 
 
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/bayplan"
+"""Those of an installation; what they match is what Bayplan is asked about."""
+
+
 ON_ITS_NODE = "Node"
 """The controller of a static pod's mirror: the kubelet runs it, whatever the API server says."""
 
@@ -77,12 +81,14 @@ class RunningObject:
 
 @dataclass(frozen=True)
 class RunningCluster:
-    """`snapshot` has the book of reservations in it. `unread`: what the user may not read, each with why."""
+    """`snapshot` has the book of reservations in it. `unread`: what the user may not read, each with why.
+    `webhooks`: Bayplan's mutating configuration there, None where it is not installed, or not to be read."""
 
     snapshot: Snapshot
     environment: Environment
     objects: tuple[RunningObject, ...]
     unread: tuple[str, ...] = ()
+    webhooks: Json | None = None
 
     @cached_property
     def _bound(self) -> Mapping[str, BoundPod]:
@@ -133,7 +139,17 @@ async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace
     environment = replace(side.environment(), access=no_access, waiting=tuple).beside(policies)
     book = side.ledger.watched(now)
     unread = list(dict.fromkeys((*unread, *reading.forbidden)))
-    return RunningCluster(snapshot.with_book(book), environment, objects, tuple(unread))
+    webhooks = await _webhooks(side.api)
+    return RunningCluster(snapshot.with_book(book), environment, objects, tuple(unread), webhooks)
+
+
+async def _webhooks(api: Api) -> Json | None:
+    try:
+        return await api.find(WEBHOOKS)
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        return None
 
 
 async def done_without(side: ClusterRuntime) -> list[Reflector]:

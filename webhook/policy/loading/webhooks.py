@@ -1,0 +1,53 @@
+"""Which objects an API server asks an admission webhook about, by its configuration. Pure.
+
+A webhook's rules, selectors and matchConditions mean what a policy's do. So each webhook of a configuration
+is read as a ValidatingAdmissionPolicy that denies whatever it matches; what is denied is what is asked about.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.policy.engine.inputs import BareInputs
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.engine.validate import run_validating
+from webhook.policy.loading.load import load
+from webhook.wire.request import AdmissionRequest
+
+_CONSTRAINTS = ("matchPolicy", "namespaceSelector", "objectSelector")
+
+
+def webhooks_from(configuration: Mapping[str, Any], where: str) -> PolicySet:
+    """The webhooks of a Mutating- or ValidatingWebhookConfiguration, for `asks_about`.
+
+    `where` names the configuration for people. Raises `PolicyError`.
+    """
+    policies = [_as_policy(webhook) for webhook in configuration.get("webhooks") or []]
+    return load([(where, json.dumps({"kind": "List", "items": policies}))]) if policies else PolicySet()
+
+
+def asks_about(webhooks: PolicySet, request: AdmissionRequest) -> bool:
+    """Whether the API server calls any of the webhooks for this request.
+
+    A condition that fails counts by the webhook's failurePolicy, as upstream: where that is Fail the request
+    is refused without a call, which is no less than being asked about.
+    """
+    return not run_validating(webhooks, request, request.object, BareInputs()).allowed
+
+
+def _as_policy(webhook: Mapping[str, Any]) -> dict[str, Any]:
+    constraints = {key: webhook[key] for key in _CONSTRAINTS if webhook.get(key)}
+    spec = {
+        "matchConstraints": {**constraints, "resourceRules": webhook.get("rules") or []},
+        "matchConditions": webhook.get("matchConditions") or [],
+        "failurePolicy": webhook.get("failurePolicy") or "Fail",
+        "validations": [{"expression": "false"}],
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": webhook["name"]},
+        "spec": {key: value for key, value in spec.items() if value},
+    }
