@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from webhook.admission.modes import ModeInForce, mode_in_force
-from webhook.admission.parameters import Parameters, read_parameters
+from webhook.admission.parameters import MOST_TOLD, Parameters, read_parameters
 from webhook.admission.settings import Settings, default_settings
 from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
 from webhook.placement.group_members import GroupMember
@@ -121,6 +122,11 @@ class Environment:
         """Those of these namespaces in which nothing is enforced."""
         forces = {name: mode_in_force(self.namespaces.get(name), self.settings(name)) for name in set(names)}
         return frozenset(name for name, force in forces.items() if not force.enforces)
+
+    def wrong_labels(self) -> list[str]:
+        """What is wrong with mode labels of the namespaces that there are; the first few."""
+        forces = (mode_in_force(space, self.settings(name)) for name, space in self.namespaces.items())
+        return list(islice(filter(None, (force.warning for force in forces)), MOST_TOLD))
 
     def authorizer(self, user: UserInfo) -> Authorizer:
         """The CEL variable `authorizer`, speaking of the user who asks."""

@@ -55,13 +55,15 @@ class Parameters:
     """What all sources say together, read once for each change of one of them.
 
     `sources`: the lowest first. `revision`: a hash of the content, "" where there is no source. `misspelt`:
-    warnings of unknown keys that are nearly settings, where no schema says which keys there are.
+    warnings of unknown keys that are nearly settings, where no schema says which keys there are. `emptied`:
+    that the cluster's ConfigMap has lost all its keys, in words, "" where it has not.
     """
 
     texts: Texts
     sources: tuple[Source, ...] = ()
     revision: str = ""
     misspelt: tuple[str, ...] = ()
+    emptied: str = ""
     # By namespace, made when a request of it comes: thousands may have keys of their own. Settings with those
     # that they were made of.
     _objects: dict[str, Json] = field(default_factory=dict, compare=False, repr=False)
@@ -111,11 +113,13 @@ class Parameters:
 
     def warnings(self, namespaces: Mapping[str, Json]) -> list[str]:
         """What has no effect, though nothing is wrong with it: keys of namespaces that do not exist, modes of
-        namespaces that say theirs by a label, and keys that are nearly settings."""
+        namespaces that say theirs by a label, keys that are nearly settings, and a ConfigMap that says
+        nothing any more."""
+        emptied = [self.emptied] if self.emptied else []
         if not namespaces:  # without a cluster none is known
-            return list(self.misspelt)
+            return [*emptied, *self.misspelt]
         odd = (self._odd(name, namespaces.get(name)) for name in sorted(self.texts.scoped))
-        return [*self.misspelt, *islice(filter(None, odd), MOST_TOLD)]
+        return [*emptied, *self.misspelt, *islice(filter(None, odd), MOST_TOLD)]
 
     def _odd(self, name: str, namespace: Json | None) -> str:
         own = self.texts.scoped[name]

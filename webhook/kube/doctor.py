@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from cryptography import x509
@@ -21,6 +22,9 @@ from cryptography.exceptions import InvalidSignature
 from certs.authority import CertificateError, read_bundle
 from planner.model.labels import RESERVED_TAINT
 from planner.model.resources import GPU
+from webhook.admission.modes import mode_in_force
+from webhook.admission.parameters import read_parameters
+from webhook.admission.settings import Settings, everywhere
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.api.reflector import served_path
 from webhook.kube.controller.leader import LEASE, lease_path
@@ -29,7 +33,10 @@ from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch
 from webhook.kube.state.findings import CheckFinding, findings_of
 from webhook.kube.state.gangs import NOTED, WATCHED
+from webhook.kube.state.mode_findings import mode_findings, mode_of_arguments
 from webhook.placement.taints import holder, reserved_taint_value
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.engine.parameters import PARAMETERS
 from webhook.workloads.annotation_keys import PLACEMENT
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
@@ -137,6 +144,23 @@ def _flaw(webhook: Json, patient: Patient) -> str:
     if all(authority.not_valid_after_utc <= patient.now for authority in bundle):
         return f"{webhook['name']}: every CA in caBundle has ended"
     return ""
+
+
+async def _modes(patient: Patient) -> list[CheckFinding]:
+    """Whether the webhooks treat each namespace as its mode says."""
+    configuration = await patient.api.find(f"{CONFIGURATIONS}/mutatingwebhookconfigurations/{patient.name}")
+    if configuration is None:  # of which `_webhooks` tells
+        return []
+    spaces, _ = await patient.api.list("/api/v1/namespaces")
+    return mode_findings(spaces, configuration, await _settings(patient))
+
+
+async def _settings(patient: Patient) -> Callable[[str], Settings]:
+    """The settings of each namespace, by the Deployment's `--mode` and the ConfigMap."""
+    path = f"/apis/apps/v1/namespaces/{patient.namespace}/deployments/{patient.name}"
+    chosen = everywhere(Settings(mode=mode_of_arguments(await patient.api.find(path) or {})))
+    configured = await patient.api.find(f"/api/v1/namespaces/{patient.namespace}/configmaps/{PARAMETERS}")
+    return partial(read_parameters(PolicySet(), configured)[0].settings, chosen)
 
 
 async def _certificate(patient: Patient) -> list[CheckFinding]:
@@ -310,7 +334,11 @@ async def _latency(patient: Patient) -> list[CheckFinding]:
     text = (
         f"a GPU pod is admitted in {1000 * middle:.0f} ms (median of {PROBES}, worst {1000 * worst:.0f} ms)"
     )
-    if PLACEMENT not in ((stored.get("metadata") or {}).get("annotations") or {}):
+    space = await patient.api.find("/api/v1/namespaces/default")
+    mode = mode_in_force(space, (await _settings(patient))("default")).mode
+    if mode != "enforce":
+        text = f"{text}; nothing tells whether it was planned, in mode {mode} of namespace default"
+    elif PLACEMENT not in ((stored.get("metadata") or {}).get("annotations") or {}):
         mend = "check that the Service reaches a replica, and the namespaces that are left out"
         return [CheckFinding("dry run", "fail", f"{text}, but no webhook planned it", mend)]
     if worst > SLOW_SECONDS:
@@ -351,6 +379,6 @@ async def _fence(patient: Patient) -> list[CheckFinding]:
 
 
 CHECKS: tuple[Check, ...] = (
-    _api_server, _kinds, _reports, _webhooks, _certificate, _replicas, _leader, _rights, _topology, _fence,
-    _latency,
+    _api_server, _kinds, _reports, _webhooks, _modes, _certificate, _replicas, _leader, _rights, _topology,
+    _fence, _latency,
 )  # fmt: skip

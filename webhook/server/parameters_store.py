@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from webhook.admission.environment import Environment
 from webhook.admission.parameters import NO_PARAMETERS, Json, Parameters, read_parameters
 from webhook.policy.engine.model import PolicySet
+from webhook.policy.engine.parameters import PARAMETERS, data_of
 
 
 class ParametersStore:
@@ -14,6 +16,9 @@ class ParametersStore:
 
     A replica that starts on bad parameters has no good ones: then what is wrong in them is left out, so that
     what was chosen for other keys and namespaces still holds.
+
+    A ConfigMap that is emptied or deleted chooses nothing: that is how to go back to the defaults, and how
+    the one that ships begins. As it may be a slip too, it is told as a warning for as long as it stays so.
     """
 
     def __init__(self) -> None:
@@ -21,6 +26,7 @@ class ParametersStore:
         self._read: tuple[PolicySet, Json | None] | None = None
         self.current: Parameters = NO_PARAMETERS
         self.problems: tuple[str, ...] = ()
+        self._emptied = ""
 
     def in_force(self, environment: Environment, policies: PolicySet) -> Environment:
         """The environment with the parameters beside the policies and those of the cluster in force."""
@@ -31,7 +37,18 @@ class ParametersStore:
             # By identity: to compare a ConfigMap of 1 MiB for each request would take longer than to decide.
             if self._read is None or self._read[0] is not policies or self._read[1] is not configured:
                 newest, problems = read_parameters(policies, configured)
+                self._emptied = _emptied(self._read[1] if self._read else None, configured, self._emptied)
                 if not problems or self._read is None:
-                    self.current = newest
+                    self.current = replace(newest, emptied=self._emptied)
                 self.problems, self._read = problems, (policies, configured)
             return self.current
+
+
+def _emptied(before: Json | None, now: Json | None, told: str) -> str:
+    """That the ConfigMap had keys and has none now, in words; `told` is what was said of it until now."""
+    had, has = (len(data_of(obj)) if obj is not None else 0 for obj in (before, now))
+    if has:
+        return ""
+    how = "has none any more" if now is not None else "is gone"
+    words = f"ConfigMap {PARAMETERS} had {had} key{'' if had == 1 else 's'} and {how}"
+    return f"{words}: the file beside the policies, --mode and the defaults count" if had else told

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.policies.helpers import policies
+from tests.policies.helpers import policies, with_parameters
 from tests.webhook.admission.test_parameters import SYSTEM, config_map
 from tests.webhook.calls import EXAMPLES, Serve
 from webhook.admission.environment import Environment
@@ -36,11 +36,20 @@ def test_a_bad_change_keeps_the_last_good_settings_and_a_good_one_is_taken() -> 
 
 @pytest.mark.parametrize("emptied", [None, {**config_map(SYSTEM), "data": None}, config_map(SYSTEM)])
 def test_a_config_map_that_is_deleted_or_emptied_gives_the_defaults(emptied: Json | None) -> None:
-    """Nobody chooses any more."""
+    """Nobody chooses any more; as it may be a slip, it is told until somebody chooses again."""
     store = ParametersStore()
+    assert mode(store, emptied) == "enforce"
+    assert store.current.warnings({}) == [], "nobody has chosen yet, as with the one that ships"
     assert mode(store, config_map(SYSTEM, mode="audit")) == "audit"
     assert mode(store, emptied) == "enforce"
     assert not store.problems
+    (warning,) = store.current.warnings({})
+    assert warning.startswith("ConfigMap bayplan-parameters had 1 key and ")
+    assert warning.endswith("the file beside the policies, --mode and the defaults count")
+    store.in_force(Environment(configured=emptied), with_parameters())
+    assert store.current.warnings({}) == [warning], "also when policies are loaded anew"
+    assert mode(store, config_map(SYSTEM, mode="audit")) == "audit"
+    assert store.current.warnings({}) == []
 
 
 def test_a_replica_that_starts_on_a_bad_config_map_keeps_to_what_is_right_in_it() -> None:

@@ -1,0 +1,98 @@
+"""The doctor says where modes and the API server's selectors differ, before a replica is ever missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.admission.settings import Settings
+from webhook.cli.inputs import shipped
+from webhook.files.reader import objects
+from webhook.kube.state.findings import CheckFinding
+from webhook.kube.state.mode_findings import mode_findings, mode_of_arguments
+
+Json = dict[str, Any]
+FILES = {"manifests": "70-webhooks.yaml", "overlays/enforce": "components/enforce/webhooks.yaml"}
+
+
+def hooks(kind: str) -> Json:
+    """The mutating configuration of an installation, its selectors those of the overlay where it has one."""
+    mutating = objects([str(shipped("manifests") / FILES["manifests"])])[0].value
+    patches = objects([str(shipped("manifests") / FILES[kind])])[0].value if kind in FILES else {}
+    by_name = {hook["name"]: hook for hook in patches["webhooks"]}
+    return {"webhooks": [{**hook, **by_name.get(hook["name"], {})} for hook in mutating["webhooks"]]}
+
+
+def space(name: str, mode: str | None = None) -> Json:
+    """A namespace, with the label or without."""
+    return {"metadata": {"name": name, "labels": {} if mode is None else {"bayplan.dev/mode": mode}}}
+
+
+def told(kind: str, default: Any, *spaces: Json, **own: Any) -> list[CheckFinding]:
+    """Of these namespaces in an installation whose settings say `default`, or `own` for one namespace."""
+    return mode_findings(spaces, hooks(kind), lambda name: Settings(mode=own.get(name, default)))
+
+
+ALL = [space("a"), space("b", "enforce"), space("c", "audit"), space("d", "warn"), space("e", "off")]
+
+
+@pytest.mark.parametrize(("kind", "default"), [("manifests", "audit"), ("overlays/enforce", "enforce")])
+def test_what_ships_agrees_with_itself(kind: str, default: str) -> None:
+    """Whatever the labels say; system namespaces are not looked at."""
+    (line,) = told(kind, default, *ALL, space("kube-system"))
+    assert line.grade == "ok"
+    assert "1 off" in line.message
+
+
+def test_enforced_by_the_config_map_alone_is_told() -> None:
+    """By the key `mode`, or for one namespace: nothing would be refused there while no replica answers."""
+    (line,) = told("manifests", "enforce", *ALL)
+    assert (line.grade, line.message.split(":")[0]) == ("warn", "a")
+    assert "pass there unplanned" in line.message
+    assert "overlays/enforce" in line.mend
+    (line,) = told("manifests", "audit", *ALL, space("f"), f="enforce")
+    assert line.message.startswith("f: enforced by the settings")
+
+
+def test_audited_by_the_config_map_alone_is_told() -> None:
+    """The overlay has GPU workloads refused, where nothing but audit was meant."""
+    (line,) = told("overlays/enforce", "audit", *ALL)
+    assert line.message.startswith("a: not enforced, and yet GPU workloads are refused there")
+
+
+def test_an_enforced_namespace_that_no_webhook_selects_is_told() -> None:
+    """As after a selector was edited."""
+    (line,) = mode_findings([space("b", "enforce")], {"webhooks": []}, lambda _: Settings())
+    assert "no webhook is asked" in line.message
+
+
+def test_a_label_that_is_no_mode_is_told_with_the_valid_ones() -> None:
+    """Of many the first few, with the number of the others."""
+    wrong = [space(f"w{number}", "enforced") for number in range(5)]
+    (line,) = told("manifests", "audit", *wrong)
+    assert 'namespace w0: label bayplan.dev/mode is "enforced"; valid are enforce, warn' in line.message
+    assert line.message.endswith("; and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("words", "mode"),
+    [
+        ([], "enforce"),
+        (["--mode=audit"], "audit"),
+        (["--mode", "warn"], "warn"),
+        (["--mode=audit", "--mode=enforce"], "enforce"),
+        (["--mode=loud"], "enforce"),
+    ],
+)
+def test_the_mode_of_a_deployment_is_that_of_its_last_argument(words: list[str], mode: str) -> None:
+    """As `bayplan serve` reads them; the overlay adds one behind that of the manifests."""
+    container = {"name": "bayplan", "command": ["bayplan", "serve"], "args": words}
+    deployment = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    assert mode_of_arguments(deployment) == mode
+
+
+def test_the_deployment_that_ships_audits() -> None:
+    """Nothing is changed before somebody says so."""
+    (shipped_one,) = objects([str(shipped("manifests") / "40-deployment.yaml")])[-1:]
+    assert mode_of_arguments(shipped_one.value) == "audit"

@@ -1,0 +1,118 @@
+"""Whether modes and webhooks say the same of each namespace. Pure.
+
+The mode of a namespace may come from the settings, of which the API server knows nothing: while no replica
+answers it goes by the selectors and failure policies of the webhooks alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from planner.model.resources import GPU
+from planner.model.words import listed
+from webhook.admission.modes import mode_in_force
+from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Mode, Settings
+from webhook.kube.state.findings import CheckFinding
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.loading.webhooks import asks_about, webhooks_from
+from webhook.wire.request import AdmissionRequest, from_object
+from webhook.workloads.left_alone import NAMESPACES
+from webhook.workloads.options import MODE
+
+Json = Mapping[str, Any]
+
+
+_NAMED = 3
+"""Namespaces that one line names; how many more there are is told."""
+
+
+def mode_findings(
+    spaces: Iterable[Json], configuration: Json, settings: Callable[[str], Settings]
+) -> list[CheckFinding]:
+    """A line for each way in which modes and the mutating webhooks differ, one of labels that are no mode, or
+    one that all is well. `spaces`: Namespace objects; `configuration`: the mutating webhooks'."""
+    webhooks = configuration.get("webhooks") or []
+    every = webhooks_from(configuration, "webhooks")
+    failing = [webhook for webhook in webhooks if webhook.get("failurePolicy") != "Ignore"]
+    closed = webhooks_from({"webhooks": failing}, "webhooks")
+    found: dict[str, list[str]] = {mend: [] for mend in _WORDS}
+    wrong: list[str] = []
+    modes: Counter[str] = Counter()
+    for space in spaces:
+        name = space["metadata"]["name"]
+        if name in NAMESPACES:
+            continue
+        force = mode_in_force(space, settings(name))
+        modes[force.mode] += 1
+        wrong += [force.warning] if force.warning else []
+        if way := _difference(force.mode, _pod_in(space), every, closed):
+            found[way].append(name)
+    return [*_findings(found, wrong)] or [
+        CheckFinding("modes", "ok", f"{_counted(modes)}; each as the webhooks have it")
+    ]
+
+
+def mode_of_arguments(deployment: Json) -> Mode:
+    """The last `--mode` of a Deployment's containers, or the default of `bayplan serve`."""
+    template = (deployment.get("spec") or {}).get("template") or {}
+    containers = (template.get("spec") or {}).get("containers") or []
+    words = [word for one in containers for word in (*(one.get("command") or ()), *(one.get("args") or ()))]
+    told = [after for word, after in pairwise([*words, ""]) if word == "--mode"]
+    told += [word.removeprefix("--mode=") for word in words if word.startswith("--mode=")]
+    return next((mode for mode in MODES if mode in told[-1:]), DEFAULT_SETTINGS.mode)
+
+
+def _difference(mode: str, request: AdmissionRequest, every: PolicySet, closed: PolicySet) -> str:
+    """How the webhooks differ from the mode, a key of `_WORDS`; "" where they do not."""
+    if mode != "enforce":
+        return "closed" if asks_about(closed, request) else ""
+    if not asks_about(every, request):
+        return "unasked"
+    return "" if asks_about(closed, request) else "open"
+
+
+def _findings(found: Mapping[str, Sequence[str]], wrong: Sequence[str]) -> Iterator[CheckFinding]:
+    for way, names in found.items():
+        if names:
+            said, mend = _WORDS[way]
+            yield CheckFinding("modes", "warn", f"{listed(names, _NAMED)}: {said}", mend)
+    if wrong:
+        mend = f"kubectl label namespace NAME --overwrite {MODE}=enforce (or warn, audit, off)"
+        yield CheckFinding("modes", "warn", "; ".join(wrong[:_NAMED]) + _more(len(wrong) - _NAMED), mend)
+
+
+_WORDS = {
+    "open": (
+        "enforced by the settings, and while no replica answers GPU workloads pass there unplanned",
+        f"label them {MODE}=enforce, or kubectl apply -k overlays/enforce",
+    ),
+    "closed": (
+        "not enforced, and yet GPU workloads are refused there while no replica answers",
+        f"label them {MODE}=audit (or warn, off), or kubectl apply -k manifests/",
+    ),
+    "unasked": (
+        "enforced, and yet no webhook is asked about GPU workloads there",
+        "see the namespaceSelector of the webhooks, or kubectl apply -k manifests/",
+    ),
+}
+"""What is told of a difference, and what to do about it."""
+
+
+def _more(count: int) -> str:
+    return f"; and {count} more" if count > 0 else ""
+
+
+def _counted(modes: Counter[str]) -> str:
+    counts = ", ".join(f"{count} {mode}" for mode, count in sorted(modes.items()))
+    return f"namespaces: {counts or 'none'}"
+
+
+def _pod_in(space: Json) -> AdmissionRequest:
+    """A new pod with a GPU in a namespace."""
+    container = {"name": "main", "image": "none", "resources": {"limits": {GPU: "1"}}}
+    metadata = {"name": "probe", "namespace": space["metadata"]["name"]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+    return from_object(pod, namespace_object=space)
