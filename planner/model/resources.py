@@ -19,6 +19,24 @@ MIG_PREFIX = "nvidia.com/mig-"
 DEVICE_NAMES, DEVICE_PREFIXES = (*GPU_RESOURCES, SHARED_GPU), (MIG_PREFIX,)
 """The resources by which containers ask for GPUs or parts of them: names, and how others begin."""
 
+MISSPELT_DEVICES: Mapping[str, str] = {
+    "nvidia.com/gpus": GPU,
+    "nvidia.com/GPU": GPU,
+    "nvidia.com/GPUs": GPU,
+    "nvidia/gpu": GPU,
+    "nvidia/gpus": GPU,
+    "nvdia.com/gpu": GPU,
+    "nividia.com/gpu": GPU,
+    "alpha.kubernetes.io/nvidia-gpu": GPU,
+    "nvidia.com/gpu-shared": SHARED_GPU,
+    "nvidia.com/shared-gpu": SHARED_GPU,
+    "amd.com/gpus": "amd.com/gpu",
+    "amd/gpu": "amd.com/gpu",
+    "intel.com/gpu": "gpu.intel.com/i915",
+    "habana.com/gaudi": "habana.ai/gaudi",
+}
+"""What people write for the names of devices, which the API server takes for resources that no node has."""
+
 SHARE_PREFIX = "gpu-"
 """Begins what the planner calls a part of a GPU that KAI's annotations ask for: `gpu-fraction/0.5`."""
 

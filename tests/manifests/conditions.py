@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from planner.manifests.pod import AMOUNTS, CONTAINERS, INIT_CONTAINERS
-from planner.model.resources import DEVICE_NAMES, DEVICE_PREFIXES
+from planner.model.resources import DEVICE_NAMES, DEVICE_PREFIXES, MISSPELT_DEVICES
 from webhook.workloads import WorkloadKind
 from webhook.workloads.left_alone import ON_EACH_NODE
 from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, REFERENCES
@@ -56,14 +56,20 @@ def _merged(paths: Iterable[str]) -> list[str]:
 
 
 def gpus(spec: str) -> str:
-    """A CEL expression: this pod spec asks for a GPU or a part of one, or claims a device.
+    """A CEL expression: this pod spec asks for a GPU or a part of one, or claims a device; or it misspells
+    the name of one, of which somebody should be told.
 
     The pod's own resources are read as those of a further container. An amount of 0 asks for nothing.
     """
     lists = (f"(has({spec}.{name}) ? {spec}.{name} : [])" for name in (*CONTAINERS, INIT_CONTAINERS))
     # dyn: the API server takes no list whose items are of different types, and knows the type of `[spec]`.
     containers = ", ".join((f"dyn([{spec}])", *lists))
-    device = _any((f"k in {list(DEVICE_NAMES)}", *(f"k.startsWith('{name}')" for name in DEVICE_PREFIXES)))
+    device = _any(
+        (
+            f"k in {[*DEVICE_NAMES, *MISSPELT_DEVICES]}",
+            *(f"k.startsWith('{name}')" for name in DEVICE_PREFIXES),
+        )
+    )
     stated = f"c.resources[a].exists(k, {device} && string(c.resources[a][k]) != '0')"
     asked = f"{list(AMOUNTS)}.exists(a, a in c.resources && {stated})"
     claims = f"(has({spec}.resourceClaims) && size({spec}.resourceClaims) > 0)"

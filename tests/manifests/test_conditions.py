@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from planner.manifests.pod import shape_of
 from planner.model.errors import Where
-from planner.model.resources import DEVICE_NAMES
+from planner.model.resources import DEVICE_NAMES, MISSPELT_DEVICES
 from tests.manifests import conditions, generate
 from tests.webhook.workloads import objects as o
 from webhook.cel import Declarations, Program, compile
 from webhook.workloads import KINDS, asks_for_gpus, read, wants_plan
 from webhook.workloads.kinds import row_of
+from webhook.workloads.misspelt_keys import misspelt_resources
 from webhook.workloads.templates import value_at
 from webhook.workloads.topology_keys import KEYS, Key
 
@@ -74,7 +75,8 @@ NAMES = st.sampled_from(
         "memory",
         "rdma/ib",
         "nvidia.com/hostdev",
-        "amd.com/gpus",
+        "nvidia.com/pgpu",
+        *MISSPELT_DEVICES,
     ]
 )
 AMOUNTS = st.sampled_from([0, 1, 8, "0", "2"])
@@ -116,9 +118,9 @@ PODS = st.fixed_dictionaries(
 @given(st.sampled_from(KIND_NAMES), st.lists(PODS, min_size=1, max_size=3))
 def test_the_api_server_asks_about_just_what_the_code_takes_for_gpus(kind: str, specs: list[Json]) -> None:
     """Whichever template, container, claim or pod as a whole asks: the match condition holds if and only if
-    the code finds it; what would be planned is never missed."""
+    the code finds it, or tells of its spelling; what would be planned is never missed."""
     obj = with_pods(kind, *specs)
-    assert reaches(obj) is asks(obj)
+    assert reaches(obj) is (asks(obj) or any(misspelt_resources(spec, {}) for spec in pods_of(obj)))
     assert reaches(obj) or not wants_plan(read(obj))
 
 

@@ -1,11 +1,14 @@
-"""The function of policies over the spelling of annotation and label keys."""
+"""The function of policies over the spelling of keys and of resources."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from webhook.cel import Function
-from webhook.workloads.misspelt_keys import misspelt
+from webhook.workloads.misspelt_keys import misspelt, misspelt_resources
 
-KEY_FUNCTIONS: Mapping[str, Function] = {"keys.misspelt": Function(misspelt, 1, 1)}
+KEY_FUNCTIONS: Mapping[str, Function] = {
+    "keys.misspelt": Function(misspelt, 1, 1),
+    "keys.misspeltResources": Function(misspelt_resources, 2, 2),
+}
 """Name in CEL → the function, the fewest and the most arguments."""

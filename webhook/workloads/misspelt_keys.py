@@ -1,16 +1,19 @@
 """Keys that are nearly one of Bayplan's, KAI's, Kueue's or nod-ai's: `topology-required-placment`.
 
 Schedulers ignore what they do not know, so that such a key costs a slow job rather than an error. Near means
-that the domain and the name each differ by a letter or two; other people's keys are left alone.
+that the domain and the name each differ by a letter or two; other people's keys are left alone. Names of
+devices are told by a list of what people write (`nvidia.com/gpus`), for other resources may have any name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
+from planner.manifests.pod import AMOUNTS, CONTAINERS, INIT_CONTAINERS
+from planner.model.resources import MISSPELT_DEVICES
 from webhook.workloads.known_keys import KNOWN_KEYS
 
 DOMAINS = ("bayplan.dev", "kai.scheduler", "kueue.x-k8s.io", "topology.scheduler")
@@ -67,6 +70,30 @@ def misspelt(metadata: Any) -> list[str]:
         for key in _keys(metadata, part)
         if (sentence := _fault(key, form))
     ]
+
+
+def misspelt_resources(spec: Any, there: Mapping[str, Any]) -> list[str]:
+    """`keys.misspeltResources(spec, cluster.resources)`: a sentence for each resource that a pod asks for
+    under the name that people give to a device by mistake, where no node has one of that name."""
+    named = dict.fromkeys(name for asked in _asked(spec) for name in asked if name not in there)
+    return [
+        f"resource {name} is offered by no device plugin. What would work: {MISSPELT_DEVICES[name]}"
+        for name in named
+        if name in MISSPELT_DEVICES
+    ]
+
+
+def _asked(spec: Any) -> Iterator[list[str]]:
+    """The resources of which a pod spec asks for some, by each of its containers and as a whole."""
+    pod = spec if isinstance(spec, Mapping) else {}
+    lists = (pod.get(name) for name in (*CONTAINERS, INIT_CONTAINERS))
+    every = [pod, *(item for items in lists if isinstance(items, list) for item in items)]
+    for container in every:
+        resources = container.get("resources") if isinstance(container, Mapping) else None
+        for part in AMOUNTS:
+            amounts = resources.get(part) if isinstance(resources, Mapping) else None
+            if isinstance(amounts, Mapping):
+                yield [str(name) for name, amount in amounts.items() if str(amount) != "0"]
 
 
 def _keys(metadata: Any, part: str) -> list[str]:
