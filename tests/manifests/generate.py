@@ -16,8 +16,10 @@ from typing import Any
 import yaml
 
 from tests.manifests.conditions import anywhere, asking, keys, member
+from webhook.admission.settings import MODES
 from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.left_alone import NAMESPACES
+from webhook.workloads.options import MODE
 
 Json = dict[str, Any]
 MANIFESTS = Path(__file__).parents[2] / "manifests"
@@ -90,6 +92,21 @@ def wishing() -> str:
     return f"!({MADE_FOR_OTHERS}) && (({spec}) || ({keys('object.metadata')}))"
 
 
+NAMESPACE_RULE: Json = {
+    "apiGroups": [""],
+    "apiVersions": ["*"],
+    "operations": ["CREATE", "UPDATE"],
+    "resources": ["namespaces"],
+    "scope": "Cluster",
+}
+
+
+def no_mode() -> str:
+    """A CEL expression: the label of a Namespace is no mode. Of any other Namespace nobody is asked."""
+    labels = "object.metadata.labels"
+    return f"has({labels}) && '{MODE}' in {labels} && !({labels}['{MODE}'] in {list(MODES)})"
+
+
 def rows_of(kinds: tuple[str, ...]) -> list[WorkloadKind]:
     """The rows of these kinds."""
     return [row for row in KINDS.values() if row.name in kinds]
@@ -121,7 +138,6 @@ def selector(enforced: Enforced, *, by_default: bool) -> Json:
     A label that is no mode counts as none, so the enforced are those that are not observed, or the other way
     round.
     """
-    key = "bayplan.dev/mode"
     chosen = {
         None: {"operator": "NotIn", "values": ["off"]},
         True: {"operator": "NotIn", "values": ["warn", "audit", "off"]}
@@ -132,7 +148,7 @@ def selector(enforced: Enforced, *, by_default: bool) -> Json:
         else {"operator": "NotIn", "values": ["enforce", "off"]},
     }
     left_alone = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(NAMESPACES)}
-    return {"matchExpressions": [left_alone, {"key": key, **chosen[enforced]}]}
+    return {"matchExpressions": [left_alone, {"key": MODE, **chosen[enforced]}]}
 
 
 def both(name: str, path: str, rows: list[Json], condition: str) -> list[Json]:
@@ -147,7 +163,8 @@ def webhook(
     name: str, path: str, failure: str, rows: list[Json], condition: str, *, enforced: Enforced = None
 ) -> Json:
     """One webhook entry, without what only mutating ones have."""
-    conditions = [{"name": "gpu-workloads", "expression": condition}]
+    about = "no-mode" if name == "namespaces" else "gpu-workloads"
+    conditions = [{"name": about, "expression": condition}]
     if name in ("pods", "members"):
         conditions.insert(0, {"name": "not-on-each-node", "expression": anywhere()})
     return {
@@ -198,6 +215,7 @@ def validating() -> Json:
         "has(oldObject.metadata.annotations) && 'bayplan.dev/reservation' in oldObject.metadata.annotations"
     )
     hooks.append(webhook("release", "/validate", "Ignore", rules(every, ["DELETE"]), held))
+    hooks.append(webhook("namespaces", "/validate", "Ignore", [NAMESPACE_RULE], no_mode()))
     # Pods without a workload hold the place in the name of their PodGroup, which carries no mark of it;
     # a PodGroup with an owner was made for a workload, and the place is that workload's.
     ends = [_rule([row], ["DELETE"]) for row in pod_groups()]

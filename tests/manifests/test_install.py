@@ -94,7 +94,8 @@ def test_rules_cover_every_kind_with_pods() -> None:
             for resource in rule["resources"]
         }
         groups = {(group, "podgroups") for group in generate.GROUPS}
-        assert created == with_pods | groups
+        looked_at = {("", "namespaces")} if configuration["kind"].startswith("Validating") else set()
+        assert created == with_pods | groups | looked_at
     ends = [rule for hook in generate.validating()["webhooks"][-2:] for rule in hook["rules"]]
     assert all(rule["operations"] == ["DELETE"] for rule in ends)
     gone = {(rule["apiGroups"][0], name) for rule in ends for name in rule["resources"]}
@@ -112,9 +113,20 @@ def test_a_webhook_cannot_lock_the_cluster(hook: Any) -> None:
     assert hook["timeoutSeconds"] <= 5
     assert hook["sideEffects"] == "NoneOnDryRun"
     deletes = any("DELETE" in rule["operations"] for rule in hook["rules"])
-    without_gpus = hook["name"] in ("members.bayplan.dev", "podgroups.bayplan.dev")
+    names = ("members.bayplan.dev", "podgroups.bayplan.dev", "namespaces.bayplan.dev")
+    without_gpus = hook["name"] in names
     observed = hook["name"].endswith(".observed.bayplan.dev")
     assert hook["failurePolicy"] == ("Ignore" if without_gpus or deletes or observed else "Fail")
+
+
+def test_of_namespaces_only_a_label_that_is_no_mode_is_asked_about() -> None:
+    """A cluster makes and changes namespaces all day; no call is made for them."""
+    (hook,) = (hook for hook in WEBHOOKS if hook["name"] == "namespaces.bayplan.dev")
+    for mode in MODES:
+        assert not holds(hook, {"metadata": {"name": "research", "labels": {MODE: mode}}})
+    for labels in ({}, {"labels": {}}, {"labels": {"team": "ml"}}):
+        assert not holds(hook, {"metadata": {"name": "research", **labels}})
+    assert holds(hook, {"metadata": {"name": "research", "labels": {MODE: "enforced"}}})
 
 
 def chosen(hook: Any, mode: str | None) -> bool:

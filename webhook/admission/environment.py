@@ -114,8 +114,9 @@ class Environment:
         return _RequestParams(own, FileParams(policies.params), self.params)
 
     def mode(self, request: AdmissionRequest) -> ModeInForce:
-        """The mode of the request's namespace."""
-        known = self.with_namespace(request).namespace_object
+        """The mode of the request's namespace; of a Namespace itself that which it is to have."""
+        itself = request.kind.kind == "Namespace" and request.object is not None
+        known = request.object if itself else self.with_namespace(request).namespace_object
         return mode_in_force(known, self.settings(request.namespace))
 
     def observed(self, names: Iterable[str]) -> frozenset[str]:

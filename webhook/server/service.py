@@ -111,6 +111,8 @@ class Service:
 
     async def _namespace_seen(self, request: AdmissionRequest) -> None:
         """Its label says whether anything is enforced there, and both may be applied at once."""
+        if request.kind.kind == "Namespace":  # which comes with the request
+            return
         for _ in range(OWNER_LOOKS):
             if self.cluster.knows_namespace(request.namespace):
                 return

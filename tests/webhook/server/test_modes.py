@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+import yaml
 
 from planner.ledger.ledger import LedgerUnavailable
 from planner.ledger.sqlite import SqliteLedger
@@ -15,6 +17,7 @@ from tests.webhook.calls import EXAMPLES, Serve, clusters, example
 from webhook.admission.settings import MODES, Settings
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import NoCluster
+from webhook.workloads.options import MODE
 
 FITS, NEVER = "job-six-nodes-one-rack", "job-unknown-level"
 
@@ -111,3 +114,36 @@ async def test_what_comes_together_with_its_namespace_waits_until_its_label_is_k
 def test_the_examples_say_no_mode() -> None:
     """So that `Settings` alone says theirs here."""
     assert "bayplan.dev/mode" not in str(clusters("superpod-32").environment().namespaces)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_label_that_is_no_mode_is_told_when_the_namespace_is_labelled(
+    serve: Serve, mode: Any
+) -> None:
+    """At once, though nobody has seen that namespace yet, whatever the mode of all others is."""
+    labels = {"metadata": {"name": "new", "labels": {MODE: "enforced"}}}
+    space = {"apiVersion": "v1", "kind": "Namespace", **labels}
+    async with serve(cluster=hall(mode)) as asked:
+        response = await asked.validate(space)
+        assert response["allowed"]
+        warning = " ".join(response["warnings"])
+        assert f'label {MODE} is "enforced"; valid are enforce, warn, audit, off. {mode} serves' in warning
+        space["metadata"] = {"name": "new", "labels": {MODE: "warn"}}  # type: ignore[assignment]
+        assert "warnings" not in await asked.validate(space)
+
+
+async def test_readyz_tells_which_namespaces_have_a_label_that_is_no_mode(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Its workloads are told too; whoever looks at the installation need not wait for one."""
+    nodes = (EXAMPLES / "clusters" / "superpod-32.yaml").read_text()
+    space = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "research", "labels": {MODE: "enforced"}},
+    }
+    (tmp_path / "cluster.yaml").write_text(f"{nodes}\n---\n{yaml.safe_dump(space)}")
+    async with serve(cluster=ClusterFiles([str(tmp_path / "cluster.yaml")])) as asked:
+        told = await (await asked.client.get("/readyz")).json()
+    (warning,) = told["settings"]["warnings"]
+    assert warning.startswith(f'namespace research: label {MODE} is "enforced"')
