@@ -38,7 +38,8 @@ _PLACES = ("topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/")
 """How the labels begin that say where a node is, which differs from node to node of one pool."""
 
 _MOST_NODES = 512
-"""New nodes that are tried, in seconds; a gang that needs more is answered as if its pool did not grow."""
+"""New nodes that are tried, in seconds. Whether a gang that needs more has a place on them is taken from the
+number of pods that a node takes: it waits for nodes rather than being refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,12 @@ class _Trial:
 
     def fewest(self, moment: PlacementProblem, pool: GrowingPool, missing: int) -> int | None:
         """How many more nodes of the pool the gang needs; None where no number that may come is enough."""
-        max_nodes = min(self._coming(pool), _MOST_NODES)
-        guess = max(1, min(-(-missing // max(1, _pods_on(moment, pool))), max_nodes))
+        coming = self._coming(pool)
+        needed = -(-missing // max(1, _pods_on(moment, pool)))
+        if needed > _MOST_NODES:
+            return needed if needed <= coming else None
+        max_nodes = min(coming, _MOST_NODES)
+        guess = max(1, min(needed, max_nodes))
         if max_nodes < 1:
             return None
         low, high = (0, guess) if self._enough(moment, pool, guess) else (guess, max_nodes)

@@ -41,6 +41,16 @@ def test_it_is_refused_where_the_pool_may_not_grow_as_far():
     assert (answer.decision, answer.reason) == ("rejected", "TooLargeForCluster")
 
 
+def test_a_gang_of_more_nodes_than_are_tried_waits_for_them():
+    """Six hundred whole nodes of a pool without a limit; one that may not grow as far is no help."""
+    answer = plan(growing("r1: a b gpu=8", "h100: nvidia.com/gpu=8"), gang(600))
+    assert (answer.decision, answer.reason, answer.grows) == ("queued", "WaitsForNodes", True)
+    assert "598 more nodes of pool h100" in answer.message
+    assert (
+        plan(growing("r1: a b gpu=8", "h100: nodes=597 nvidia.com/gpu=8"), gang(600)).decision == "rejected"
+    )
+
+
 def test_the_first_gpu_node_may_still_have_to_come():
     """A cluster of CPU nodes whose GPU pool is at zero."""
     answer = plan(growing("r1: a gpu=0"), gang(2))

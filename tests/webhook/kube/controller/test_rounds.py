@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.manifests.growth import pools_from_text
+from planner.model.errors import Where
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import gang, racks
 from tests.webhook.kube.ledger.api_server import ApiServer, Client
 from tests.webhook.kube.ledger.replicas import started
-from tests.webhook.kube.worlds import work
-from webhook.admission.settings import Settings, default_settings
+from tests.webhook.kube.worlds import pod, work
+from webhook.admission.settings import Settings, default_settings, everywhere
 from webhook.kube.controller.controller import Controller
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.ledger.ledger import KubeLedger
@@ -32,6 +35,8 @@ class Seen:
 
     cluster: Snapshot
     jobs: tuple[Work, ...]
+    pods: tuple[Unbound, ...] = ()
+    settings: Callable[[str], Settings] = default_settings
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def synced(self) -> None:
@@ -42,16 +47,16 @@ class Seen:
         return self.cluster
 
     def in_force(self) -> Callable[[str], Settings]:
-        """Nobody chose any settings."""
-        return default_settings
+        """The settings of each namespace."""
+        return self.settings
 
     def works(self) -> tuple[Work, ...]:
         """The workloads."""
         return self.jobs
 
     def unbound(self) -> tuple[Unbound, ...]:
-        """No pods."""
-        return ()
+        """The pods without a node."""
+        return self.pods
 
 
 def part(name: str, gpus: int = 8):
@@ -67,11 +72,14 @@ def claimed(cluster: Snapshot, group) -> Reservation:
 
 
 @asynccontextmanager
-async def leading(cluster: Snapshot, *jobs: Work) -> AsyncIterator[tuple[Client, KubeLedger, KubeLedger]]:
-    """A controller that leads once it is let: its client, its ledger, and another replica's ledger."""
+async def leading(
+    cluster: Snapshot, *jobs: Work, **more: Any
+) -> AsyncIterator[tuple[Client, KubeLedger, KubeLedger]]:
+    """A controller that leads once it is let: its client, its ledger, and another replica's ledger. `more`:
+    fields of `Seen`."""
     server = ApiServer()
     (ledger, client), (other, _) = await started(server), await started(server)
-    seen = Seen(cluster, jobs)
+    seen = Seen(cluster, jobs, **more)
     controller = Controller(
         client, seen, seen, ledger, GangHistoryWriter(client, "ns"), lambda: NOW,  # type: ignore[arg-type]
     )  # fmt: skip
@@ -167,3 +175,25 @@ async def test_small_gangs_are_let_in_beside_what_came_since_and_fits(
         with caplog.at_level("INFO", "bayplan"):
             await one_round(client, ended)
         assert "looking again" not in caplog.text
+
+
+async def test_a_pool_that_the_parameter_says_may_grow_opens_the_gates_of_who_waits_for_it() -> None:
+    """As decisions see it. No autoscaler adds a node for a gated pod."""
+    gated = pod("b-1", "b")
+    pools = Settings(growing=pools_from_text("h100: nvidia.com/gpu=8", Where()))
+    works = (work(gang(2, name="default/Job/b", reserve="nodes"), queued=True),)
+    for settings, first in ((default_settings, "events"), (everywhere(pools), "b-1")):
+        calls: list[str] = []
+
+        async def noted(method: str, path: str, calls: list[str] = calls) -> None:
+            """The event that tells its position, or the read of the pod whose gate is to be opened."""
+            if path.startswith("/api/v1/namespaces/default/"):
+                calls.append(path.rpartition("/")[2])
+
+        async def ended(calls: list[str] = calls) -> bool:
+            return bool(calls)
+
+        async with leading(racks(1, 1), *works, pods=(gated,), settings=settings) as (client, _, _):
+            client.before = noted
+            await one_round(client, ended)
+        assert calls[0] == first
