@@ -210,12 +210,12 @@ def validating() -> Json:
         for hook in both(name, "/validate", rules(kinds, _operations(name)), asking(rows_of(kinds)))
     ]
     hooks.append(webhook("podgroups", "/validate", "Ignore", group_rules(), wishing()))
+    hooks.append(webhook("namespaces", "/validate", "Ignore", [NAMESPACE_RULE], no_mode()))
     every = tuple(kind for kinds in FAMILIES.values() for kind in kinds)
     held = (
         "has(oldObject.metadata.annotations) && 'bayplan.dev/reservation' in oldObject.metadata.annotations"
     )
     hooks.append(webhook("release", "/validate", "Ignore", rules(every, ["DELETE"]), held))
-    hooks.append(webhook("namespaces", "/validate", "Ignore", [NAMESPACE_RULE], no_mode()))
     # Pods without a workload hold the place in the name of their PodGroup, which carries no mark of it;
     # a PodGroup with an owner was made for a workload, and the place is that workload's.
     ends = [_rule([row], ["DELETE"]) for row in pod_groups()]

@@ -180,8 +180,13 @@ def _problems(entries: Iterable[tuple[Source, str, str]], rules: Rules) -> tuple
 
 def _setting_fault(key: str, text: str) -> str:
     """What is wrong with a setting, "" where nothing is, or where the key is no setting."""
-    row = SETTING_KEYS.get(scope(key)[1])
-    return "" if row is None else scope_fault(key) or row.fault(text)
+    namespace, name = scope(key)
+    row = SETTING_KEYS.get(name)
+    if row is None:
+        return ""
+    if namespace and row.of_cluster:
+        return f"tells of the cluster's nodes, and of those of no single namespace; use {name}"
+    return scope_fault(key) or row.fault(text)
 
 
 def _namespace(obj: Json) -> str:

@@ -23,7 +23,8 @@ from webhook.workloads.options import RESERVE_MODES
 class SettingKey:
     """One key. `take`: the settings with a value of the key, which is one of `values`, or of the form
     `pattern`; `form` says in words what fits the pattern.
-    `show`: the value in settings, as text.
+    `show`: the value in settings, as text. `of_cluster`: it tells of the nodes, which are the same for every
+    namespace.
     """
 
     name: str
@@ -33,6 +34,7 @@ class SettingKey:
     values: tuple[str, ...] = ()
     pattern: str = ""
     form: str = ""
+    of_cluster: bool = False
 
     @property
     def default(self) -> str:
@@ -106,6 +108,7 @@ _ROWS = (
         lambda settings: ", ".join(pool.name for pool in settings.growing),
         pattern=f"[ \\n]*({_POOL}( *\\n[ \\n]*{_POOL})*)?[ \\n]*",
         form="lines such as h100: nodes=16 nvidia.com/gpu=8 cpu=192 label:pool=h100 taint:gpu:NoSchedule",
+        of_cluster=True,
     ),
     SettingKey(
         "mode",
@@ -143,6 +146,7 @@ _ROWS = (
             text for text, tolerated in _TOLERATED.items() if tolerated is settings.resources_tolerated
         ),
         values=tuple(_TOLERATED),
+        of_cluster=True,
     ),
 )
 

@@ -14,7 +14,7 @@ from tests.policies.helpers import policies
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
 from webhook.admission.parameters import MOST_TOLD, read_parameters
-from webhook.admission.settings import Settings
+from webhook.admission.settings import Settings, default_settings
 from webhook.policy import load
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import from_object
@@ -101,6 +101,20 @@ def test_what_no_source_names_is_as_it_was_chosen_without_them() -> None:
     flag = Environment(settings=lambda namespace: Settings(mode="audit"))
     assert flag.beside(beside()).settings("ml").mode == "audit"
     assert flag.beside(beside(config_map(mode="off"))).settings("ml").mode == "off"
+
+
+@pytest.mark.parametrize(
+    ("key", "text"), [("growing.pools", "h100: nvidia.com/gpu=8"), ("taints.tolerated-by-resource", "true")]
+)
+def test_what_tells_of_nodes_holds_for_no_single_namespace(key: str, text: str) -> None:
+    """The controller has one picture of the cluster for all gangs that wait, and judges as decisions do."""
+    words = {f"namespace__ml__{key}": text, "namespace__ml__mode": "warn"}
+    parameters, problems = read_parameters(policies(), config_map(SYSTEM, **words))
+    (problem,) = problems
+    assert f"data[namespace.ml.{key}]: tells of the cluster's nodes" in problem
+    assert problem.endswith(f"use {key}")
+    told = parameters.settings(default_settings, "ml")
+    assert (told.mode, told.growing, told.resources_tolerated) == ("warn", (), None)
 
 
 @pytest.mark.parametrize(("namespace", "mode"), [("research", "enforce"), ("ml", "audit"), ("", "audit")])
