@@ -25,11 +25,11 @@ def with_stated(workload: Workload, original: Workload) -> Workload:
         for pod_set in group.pod_sets
     }
 
-    def told(group: PodGroup) -> PodGroup:
+    def with_amounts(group: PodGroup) -> PodGroup:
         amounts = (stated.get((group.name, pod_set.name)) for pod_set in group.pod_sets)
-        return _with_sets(group, map(_told, group.pod_sets, amounts))
+        return _with_sets(group, map(_with_amounts, group.pod_sets, amounts))
 
-    return replace(workload, gangs=tuple(map(told, workload.gangs)))
+    return replace(workload, gangs=tuple(map(with_amounts, workload.gangs)))
 
 
 def raised_in(groups: Iterable[PodGroup]) -> StatedAmounts:
@@ -47,11 +47,11 @@ def as_noted(groups: Iterable[PodGroup], noted: StatedAmounts) -> tuple[PodGroup
     """The gangs of a stored object, with the amounts that its note says were stated."""
     by_set = {name: dict(amounts) for name, amounts in noted}
 
-    def told(pod_set: PodSet) -> PodSet:
+    def with_note(pod_set: PodSet) -> PodSet:
         amounts = by_set.get(pod_set.name)
-        return _told(pod_set, {**pod_set.shape.requests, **amounts} if amounts else None)
+        return _with_amounts(pod_set, {**pod_set.shape.requests, **amounts} if amounts else None)
 
-    return tuple(_with_sets(group, map(told, group.pod_sets)) for group in groups)
+    return tuple(_with_sets(group, map(with_note, group.pod_sets)) for group in groups)
 
 
 def _with_sets(group: PodGroup, sets: Iterable[PodSet]) -> PodGroup:
@@ -60,7 +60,7 @@ def _with_sets(group: PodGroup, sets: Iterable[PodSet]) -> PodGroup:
     return replace(group, pod_sets=new) if changed else group
 
 
-def _told(pod_set: PodSet, stated: Resources | None) -> PodSet:
+def _with_amounts(pod_set: PodSet, stated: Resources | None) -> PodSet:
     if stated is None or stated == pod_set.shape.requests:
         return pod_set
     return replace(pod_set, shape=replace(pod_set.shape, stated=stated))

@@ -166,8 +166,8 @@ class Service:
         """The settings that answer now, for people."""
         _, environment = self.surroundings()
         parameters = environment.parameters or NO_PARAMETERS
-        told = parameters.in_force(environment.settings(""), environment.namespaces)
-        return {**told, "warnings": [*told["warnings"], *environment.wrong_labels()]}
+        settings = parameters.in_force(environment.settings(""), environment.namespaces)
+        return {**settings, "warnings": [*settings["warnings"], *environment.wrong_labels()]}
 
     async def _drafted(self, deciding: Future[_Draft]) -> _Draft:
         """What a thread decides. Where the call ends before, its promises end with the thread's work."""

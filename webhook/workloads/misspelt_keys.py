@@ -72,10 +72,10 @@ def misspelt(metadata: Any) -> list[str]:
     ]
 
 
-def misspelt_resources(spec: Any, there: Mapping[str, Any]) -> list[str]:
+def misspelt_resources(spec: Any, advertised: Mapping[str, Any]) -> list[str]:
     """`keys.misspeltResources(spec, cluster.resources)`: a sentence for each resource that a pod asks for
     under the name that people give to a device by mistake, where no node has one of that name."""
-    named = dict.fromkeys(name for asked in _asked(spec) for name in asked if name not in there)
+    named = dict.fromkeys(name for asked in _asked(spec) for name in asked if name not in advertised)
     return [
         f"resource {name} is offered by no device plugin. What would work: {MISSPELT_DEVICES[name]}"
         for name in named

@@ -38,7 +38,7 @@ def mode_findings(
     every = webhooks_from(configuration, "webhooks")
     failing = [webhook for webhook in webhooks if webhook.get("failurePolicy") != "Ignore"]
     closed = webhooks_from({"webhooks": failing}, "webhooks")
-    found: dict[str, list[str]] = {mend: [] for mend in _WORDS}
+    names_by_way: dict[str, list[str]] = {mend: [] for mend in _WORDS}
     wrong: list[str] = []
     modes: Counter[str] = Counter()
     for space in spaces:
@@ -49,8 +49,8 @@ def mode_findings(
         modes[force.mode] += 1
         wrong += [force.warning] if force.warning else []
         if way := _difference(force.mode, _pod_in(space), every, closed):
-            found[way].append(name)
-    return [*_findings(found, wrong)] or [
+            names_by_way[way].append(name)
+    return [*_findings(names_by_way, wrong)] or [
         CheckFinding("modes", "ok", f"{_counted(modes)}; each as the webhooks have it")
     ]
 
@@ -59,10 +59,14 @@ def mode_of_arguments(deployment: Json) -> Mode:
     """The last `--mode` of a Deployment's containers, or the default of `bayplan serve`."""
     template = (deployment.get("spec") or {}).get("template") or {}
     containers = (template.get("spec") or {}).get("containers") or []
-    words = [word for one in containers for word in (*(one.get("command") or ()), *(one.get("args") or ()))]
-    told = [after for word, after in pairwise([*words, ""]) if word == "--mode"]
-    told += [word.removeprefix("--mode=") for word in words if word.startswith("--mode=")]
-    return next((mode for mode in MODES if mode in told[-1:]), DEFAULT_SETTINGS.mode)
+    words = [word for container in containers for word in _command_line(container)]
+    modes = [after for word, after in pairwise([*words, ""]) if word == "--mode"]
+    modes += [word.removeprefix("--mode=") for word in words if word.startswith("--mode=")]
+    return next((mode for mode in MODES if mode in modes[-1:]), DEFAULT_SETTINGS.mode)
+
+
+def _command_line(container: Json) -> list[str]:
+    return [*(container.get("command") or ()), *(container.get("args") or ())]
 
 
 def _difference(mode: str, request: AdmissionRequest, every: PolicySet, closed: PolicySet) -> str:
@@ -74,14 +78,16 @@ def _difference(mode: str, request: AdmissionRequest, every: PolicySet, closed: 
     return "" if asks_about(closed, request) else "open"
 
 
-def _findings(found: Mapping[str, Sequence[str]], wrong: Sequence[str]) -> Iterator[CheckFinding]:
-    for way, names in found.items():
+def _findings(names_by_way: Mapping[str, Sequence[str]], wrong: Sequence[str]) -> Iterator[CheckFinding]:
+    for way, names in names_by_way.items():
         if names:
-            said, mend = _WORDS[way]
-            yield CheckFinding("modes", "warn", f"{listed(names, _NAMED)}: {said}", mend)
+            difference, mend = _WORDS[way]
+            yield CheckFinding("modes", "warn", f"{listed(names, _NAMED)}: {difference}", mend)
     if wrong:
         mend = f"kubectl label namespace NAME --overwrite {MODE}=enforce (or warn, audit, off)"
-        yield CheckFinding("modes", "warn", "; ".join(wrong[:_NAMED]) + _more(len(wrong) - _NAMED), mend)
+        yield CheckFinding(
+            "modes", "warn", "; ".join(wrong[:_NAMED]) + _rest_words(len(wrong) - _NAMED), mend
+        )
 
 
 _WORDS = {
@@ -101,7 +107,7 @@ _WORDS = {
 """What is told of a difference, and what to do about it."""
 
 
-def _more(count: int) -> str:
+def _rest_words(count: int) -> str:
     return f"; and {count} more" if count > 0 else ""
 
 
