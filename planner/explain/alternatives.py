@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.switch_graph import leaf_spine
 from planner.explain.pod_changes import Change, as_stated, other_pods, own_amounts, smaller, tolerations
+from planner.model.deadline import poll
 from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
@@ -112,6 +113,7 @@ class Trial:
 
     def placed(self, problem: PlacementProblem) -> Outcome | None:
         """The placement of a changed request; None where the search finds none within the budget."""
+        poll("explanation")
         outcome = self._place(problem, self._budget)
         return None if outcome.best is None else outcome
 

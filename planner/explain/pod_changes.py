@@ -13,6 +13,7 @@ from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.tree import TopologyTree
 from planner.explain.label_values import alike, nearest, similar_key, values_of
 from planner.explain.obstacles import largest
+from planner.model.deadline import poll
 from planner.model.labels import Requirement, Taint, Toleration
 from planner.model.node import Node
 from planner.model.quantity import show
@@ -68,6 +69,7 @@ def other_pods(problem: PlacementProblem, names: Sequence[str]) -> list[Change]:
 
 
 def _helps(changed: PlacementProblem, names: Sequence[str]) -> bool:
+    poll("explanation")
     nodes = changed.snapshot.nodes.values()
     return all(any(not selector_obstacle(shape, node) for node in nodes) for shape in _shapes(changed, names))
 
@@ -90,6 +92,7 @@ def _changed(
     change: Callable[[ResolvedShape], ResolvedShape],
 ) -> Change:
     """The change of those of these PodSets whose pods it changes."""
+    poll("explanation")
     asked = problem.asked
     shapes = {pod_set.name: change(pod_set.shape) for pod_set in asked.pod_sets if pod_set.name in names}
     sets = tuple(replace(s, shape=shapes.get(s.name, s.shape)) for s in asked.pod_sets)

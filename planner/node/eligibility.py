@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from planner.model.deadline import poll
 from planner.model.labels import (
     ANY,
     CORDON,
@@ -46,7 +47,10 @@ def affinity_allows(shape: PodShape, node: Node) -> bool:
 
 
 def _affinity_matches(shape: PodShape, node: Node) -> bool:
-    return not shape.affinity or any(term_matches(term, node) for term in shape.affinity)
+    if not shape.affinity:
+        return True
+    poll("search")  # some thousand requirements, for each kind of nodes
+    return any(term_matches(term, node) for term in shape.affinity)
 
 
 def is_excluded(exclusion: NodeExclusion, node: Node) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.deadline import DeadlinePassed, watched
 from planner.model.errors import InputError
 from webhook.admission.context import RequestContext
 from webhook.admission.environment import Environment
@@ -29,6 +30,7 @@ from webhook.admission.modes import ENFORCE, ModeInForce, Outcome, answer_in, ou
 from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.admission.response import completed, refusal, with_changes
 from webhook.admission.settings import Mode
+from webhook.admission.too_long import took_too_long
 from webhook.admission.unchanged import replacement_warning
 from webhook.jsontools.diff import patch_between
 from webhook.placement.stamp import PlacementAnnotation, annotate, placement_annotation, policies_note
@@ -137,7 +139,16 @@ def in_mode(force: ModeInForce, decision: Decision) -> Decision:
 
 
 def _decide(context: RequestContext, phase: Phase) -> Decision:
-    """What `enforce` makes of the request."""
+    """What `enforce` makes of the request, as long as the environment says that there is time."""
+    request, policies = context.request, context.policies
+    try:
+        with watched(context.environment.late):
+            return _in_time(context, phase)
+    except DeadlinePassed as passed:
+        return Decision(took_too_long(passed), request.object, revision=policies.revision)
+
+
+def _in_time(context: RequestContext, phase: Phase) -> Decision:
     request, policies = context.request, context.policies
     if request.object is None or request.sub_resource:
         return _without_gang(context, phase)

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from planner.model.deadline import never
 from webhook.admission.modes import ModeInForce, mode_in_force
 from webhook.admission.parameters import MOST_TOLD, Parameters, read_parameters
 from webhook.admission.settings import Settings, default_settings
@@ -56,7 +57,8 @@ class Environment:
     NAMESPACE/KIND/NAME, or one above it, leaves the plan. `fenced`: reserved domains carry a taint.
     `settings`: those in force for a namespace. `configured`: Bayplan's own ConfigMap as the cluster has it.
     `parameters`: that and the files beside the policies, read; None until `with_parameters`. `rivals`:
-    about how many calls reserve places at the same moment.
+    about how many calls reserve places at the same moment. `late`: whether the time of the decision is over;
+    it is asked inside all long work.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -71,6 +73,7 @@ class Environment:
     configured: Json | None = None
     parameters: Parameters | None = None
     rivals: int = 0
+    late: Callable[[], bool] = never
 
     @classmethod
     def of_objects(

@@ -29,7 +29,7 @@ from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import WorkloadPlan, is_gated, with_claims
-from webhook.policy.engine.inputs import Params
+from webhook.policy.engine.inputs import Params, poll_policies
 from webhook.variables.cluster import cluster_variable
 from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable, pod_specs
 from webhook.workloads import Template, Workload, read, wants_plan
@@ -195,7 +195,7 @@ class Evaluation:
 
     def new_budget(self) -> CostBudget:
         """Upstream's limits, for the mutating and for the validating policies each."""
-        return CostBudget()
+        return CostBudget(poll=poll_policies)
 
     def _gang(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
         """`gang`; but for `podSet` it is the same for the object and all its templates."""

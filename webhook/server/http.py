@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -90,12 +91,12 @@ class Webhook:
             started = time.perf_counter()
             self._check_caller(call)
             self._check_begun()
-            async with asyncio.timeout(self.deadline), self.bodies.holding(_announced(call)):
+            async with asyncio.timeout(self.deadline) as timeout, self.bodies.holding(_announced(call)):
                 body = await _body(call)
                 with self.connections.answering(call.protocol):
                     request = decode(body)
                     read = time.perf_counter()
-                    decision = await self.service.answer(request, phase)
+                    decision = await self.service.answer(request, phase, timeout.when() or math.inf)
             seconds, deciding = time.perf_counter() - started, time.perf_counter() - read
             self.metrics.observe(phase, decision, seconds, deciding)
             log.info(log_line(phase, request, decision, seconds))

@@ -7,6 +7,7 @@ took the place meanwhile) a new snapshot is decided on again, as long as there i
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -52,6 +53,26 @@ WORKERS = 2
 the event loop waiting between them; the second is there so that one slow decision does not hold up all."""
 
 
+ANSWER_SHARE = 1 / 8
+"""Of the time that a call has left, how much its answer is given: half a second of four, for the ledger and
+the way back. A decision that would need it is ended, and answered in words."""
+
+
+@dataclass(slots=True)
+class CallTime:
+    """Until when a call is worth deciding, by the monotonic clock.
+
+    `ended`: the caller has gone, or was answered. Decisions ask it inside all long work.
+    """
+
+    until: float = math.inf
+    ended: bool = False
+
+    def over(self) -> bool:
+        """Whether a decision for it is to end now."""
+        return self.ended or time.monotonic() > self.until
+
+
 def _workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(WORKERS, thread_name_prefix="decide")
 
@@ -76,8 +97,11 @@ class Service:
     undoing: set[asyncio.Task[None]] = field(default_factory=set)
     """What gives back the places of calls that ended before their answers."""
 
-    async def answer(self, request: AdmissionRequest, phase: Phase) -> Decision:
+    async def answer(self, request: AdmissionRequest, phase: Phase, deadline: float = math.inf) -> Decision:
         """Decide, and unless it is a dry run carry out the decision's ledger steps.
+
+        `deadline`: when the call ends, by the monotonic clock. A decision that takes longer is a refusal in
+        words before that.
 
         Never raises for an object or a ledger that is in a bad state: that becomes a refusal in words.
         """
@@ -85,9 +109,10 @@ class Service:
         await self._owner_seen(request)
         started = time.monotonic()
         holder, lost = "", 0
+        call = CallTime(deadline - (deadline - started) * ANSWER_SHARE if deadline < math.inf else deadline)
         while not holder or time.monotonic() - started < TRY_SECONDS:
             try:
-                decision = await self._try(request, phase, lost)
+                decision = await self._try(request, phase, lost, call)
             except Conflict as conflict:
                 holder, lost = conflict.holder, lost + 1
                 continue
@@ -129,13 +154,14 @@ class Service:
                 return
             await asyncio.sleep(OWNER_PAUSE)
 
-    async def _try(self, request: AdmissionRequest, phase: Phase, lost: int) -> Decision:
+    async def _try(self, request: AdmissionRequest, phase: Phase, lost: int, call: CallTime) -> Decision:
         """One decision, carried out. Raises `Conflict` where the ledger refuses it."""
         workers = self.again if lost else self.workers
         while True:
             read = time.monotonic()
             book = await self.ledger.book(self.clock())
-            draft = await self._drafted(workers.submit(self._decide, request, phase, book, read, lost))
+            deciding = workers.submit(self._decide, request, phase, book, read, lost, call)
+            draft = await self._drafted(deciding, call)
             if request.dry_run:
                 return draft.decision
             if draft.relied:  # another call reserves the same gang: decide again with its outcome
@@ -169,12 +195,13 @@ class Service:
         settings = parameters.in_force(environment.settings(""), environment.namespaces)
         return {**settings, "warnings": [*settings["warnings"], *environment.wrong_labels()]}
 
-    async def _drafted(self, deciding: Future[_Draft]) -> _Draft:
-        """What a thread decides. Where the call ends before, its promises end with the thread's work."""
+    async def _drafted(self, deciding: Future[_Draft], call: CallTime) -> _Draft:
+        """What a thread decides. Where the call ends before, the thread's work ends too, and its promises."""
         loop = asyncio.get_running_loop()
         try:
             return await asyncio.wrap_future(deciding)
         except asyncio.CancelledError:
+            call.ended = True
 
             def forget(decided: Future[_Draft]) -> None:
                 if not decided.cancelled() and decided.exception() is None:
@@ -184,7 +211,9 @@ class Service:
             deciding.add_done_callback(forget)
             raise
 
-    def _decide(self, request: AdmissionRequest, phase: Phase, book: Book, read: float, lost: int) -> _Draft:
+    def _decide(
+        self, request: AdmissionRequest, phase: Phase, book: Book, read: float, lost: int, call: CallTime
+    ) -> _Draft:
         while True:
             began = time.monotonic()
             current: Snapshot | None = self.cluster.snapshot()
@@ -192,7 +221,8 @@ class Service:
             if current is not None:
                 snapshot, unread = self.in_flight.over(current.with_book(book), read)
             policies, environment = self.surroundings()
-            environment = replace(environment, rivals=len(unread) + RIVALS_BY_LOSS * lost)
+            rivals = len(unread) + RIVALS_BY_LOSS * lost
+            environment = replace(environment, rivals=rivals, late=call.over)
             decision = decide(request, policies, snapshot, phase, environment)
             relied = _relied(decision, unread)
             new = [(step.reservation, step.headroom) for step in decision.steps if isinstance(step, Reserve)]

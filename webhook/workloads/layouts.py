@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from planner.model.deadline import poll
 from webhook.workloads.fields import Field, shown
 
 LARGEST_GANGS = 10_000
@@ -56,6 +57,7 @@ class WorkloadLayout:
 
 def member(pod_set: str, count: int, template: Field, *annotated: Field) -> PodSetTemplate:
     """A PodSet of a PodTemplateSpec. Raises `InputError` where the template or its spec is missing."""
+    poll("reading")
     spec = template.needed_map().get("spec").needed_map()
     metadata = template.get("metadata")
     metadata.map()

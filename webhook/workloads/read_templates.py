@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.model.deadline import poll
 from webhook.jsontools.path import Path
 from webhook.workloads.gangs import PodSetRequest, pod_set_request
 from webhook.workloads.layouts import PodSetTemplate
@@ -27,6 +28,7 @@ class ReadTemplates:
         self, member: PodSetTemplate, own: bool, given: Mapping[str, str], name: str
     ) -> PodSetRequest:
         """The member as `gangs.pod_set_request` reads it. Raises as that does."""
+        poll("reading")
         key = member.template.path, member.pod_set, member.count
         metadata = member.metadata.map()
         parts = (

@@ -84,6 +84,7 @@ def test_the_work_of_a_decision_grows_linearly_with_its_pod_sets() -> None:
     """Twice as many PodSets cost at most a fifth more than twice as much, from 50 to 400."""
     decided(2)  # what is worked out once for a cluster is not the object's
     work = {size: calls(lambda size=size: decided(size)) for size in (50, 100, 200, 400)}  # type: ignore[misc]
+    assert "cost limit" not in decided(400).response.message
     growth = {size: work[2 * size] / work[size] for size in (50, 100, 200)}
     assert max(growth.values()) < 2.4, (work, growth)
 

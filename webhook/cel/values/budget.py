@@ -8,6 +8,7 @@ expression (PerCallLimit, about 0.1 s there) and 10,000,000 units a policy set (
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from webhook.cel.values.errors import CelError
@@ -18,14 +19,23 @@ EXPRESSION_LIMIT: Final = 1_000_000
 REQUEST_LIMIT: Final = 10_000_000
 
 
+POLL_EVERY: Final = 20_000
+"""Units between two looks at the deadline, some milliseconds."""
+
+
 class Meter:
-    """What one evaluation has left. Closures take from `left` themselves, for speed, and call `stop`."""
+    """What one evaluation has left. Closures take from `left` themselves, for speed, and call `stop`.
 
-    __slots__ = ("left", "limit")
+    With a `poll` it is given out in tranches, so that the deadline is asked for without a cost to each step.
+    """
 
-    def __init__(self, limit: int) -> None:
+    __slots__ = ("_kept", "_poll", "left", "limit")
+
+    def __init__(self, limit: int, poll: Callable[[], None] | None = None) -> None:
         self.limit = limit
-        self.left = limit
+        self.left = limit if poll is None else min(limit, POLL_EVERY)
+        self._kept = limit - self.left
+        self._poll = poll
 
     def charge(self, units: int) -> None:
         """Take units away; a CelError of kind "budget" when none are left."""
@@ -34,29 +44,51 @@ class Meter:
             self.stop()
 
     def stop(self) -> None:
-        """End the evaluation."""
-        raise CelError("budget", f"cost limit of {self.limit:,} units exceeded")
+        """The next tranche, or the end of the evaluation. Raises whatever `poll` raises."""
+        if self._poll is not None and self._kept:
+            self._poll()
+            tranche = min(self._kept, POLL_EVERY - self.left)
+            self.left += tranche
+            self._kept -= tranche
+        if self.left < 0:
+            raise CelError("budget", f"cost limit of {self.limit:,} units exceeded")
+
+    @property
+    def used(self) -> int:
+        """Units used, at most all."""
+        return min(self.limit, self.limit - self.left - self._kept)
 
 
 class CostBudget:
-    """The units that the expressions of one request share, and the cap on each of them."""
+    """The units that the expressions of one request share, and the cap on each of them.
 
-    __slots__ = ("expression_limit", "left", "limit")
+    `poll` is called before each evaluation and now and then within; what it raises ends the evaluation.
+    """
 
-    def __init__(self, limit: int = REQUEST_LIMIT, expression_limit: int = EXPRESSION_LIMIT) -> None:
+    __slots__ = ("expression_limit", "left", "limit", "poll")
+
+    def __init__(
+        self,
+        limit: int = REQUEST_LIMIT,
+        expression_limit: int = EXPRESSION_LIMIT,
+        poll: Callable[[], None] | None = None,
+    ) -> None:
         self.limit = limit
         self.left = limit
         self.expression_limit = expression_limit
+        self.poll = poll
 
     def open(self) -> Meter:
         """A meter for one evaluation."""
+        if self.poll is not None:
+            self.poll()
         if self.left <= 0:
             raise CelError("budget", f"the request's cost limit of {self.limit:,} units is used up")
-        return Meter(min(self.left, self.expression_limit))
+        return Meter(min(self.left, self.expression_limit), self.poll)
 
     def close(self, meter: Meter) -> None:
         """Book what an evaluation used."""
-        self.left -= min(meter.limit, meter.limit - meter.left)
+        self.left -= meter.used
 
     @property
     def used(self) -> int:

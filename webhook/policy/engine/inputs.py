@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from planner.model.deadline import poll
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path
@@ -99,4 +100,9 @@ class BareInputs:
 
     def new_budget(self) -> CostBudget:
         """Upstream's limits."""
-        return CostBudget()
+        return CostBudget(poll=poll_policies)
+
+
+def poll_policies() -> None:
+    """Raise `DeadlinePassed` where the time of the decision is over."""
+    poll("policies")

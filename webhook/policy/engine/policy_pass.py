@@ -15,7 +15,7 @@ from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
-from webhook.policy.engine.inputs import FileParams, PolicyInputs
+from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
 from webhook.policy.engine.match import MatchResources
 from webhook.policy.engine.model import Expression, Policy, PolicyBinding, PolicySet
 from webhook.policy.engine.targets import Target, own_target, template_targets
@@ -88,7 +88,7 @@ class PolicyPass:
     def begin(cls, policies: PolicySet, request: AdmissionRequest, inputs: PolicyInputs) -> PolicyPass:
         """A pass with a fresh budget."""
         budget = inputs.new_budget()
-        conditions = CostBudget(budget.limit // CONDITIONS_SHARE, budget.expression_limit)
+        conditions = CostBudget(budget.limit // CONDITIONS_SHARE, budget.expression_limit, budget.poll)
         return cls(policies, request, inputs, budget, conditions)
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
@@ -109,6 +109,7 @@ class PolicyPass:
 
     def _matches(self, match: MatchResources, target: Target, *, empty_rules_match: bool = False) -> bool:
         """Whether a policy or a binding is for a target. Its rules see the same in all templates."""
+        poll_policies()  # once for each target of each policy
         key = id(match), bool(target.path)
         if key not in self.meant:
             self.meant[key] = match.concerns(target.matched, empty_rules_match=empty_rules_match)

@@ -1,0 +1,117 @@
+"""A decision ends with its time: in words, soon, and without a trace in what later decisions share."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from tests.builders import racks
+from tests.webhook.admission.test_bounds import affinity, job, spread
+from tests.webhook.admission.test_growth_of_work import ENVIRONMENT, POLICIES, job_set
+from webhook.admission.decision import Decision, Phase, decide
+from webhook.wire.request import from_object
+
+AT_THE_BOUNDS = {
+    "PodSets": lambda: job_set(200),
+    "pods × constraints": lambda: job(2500, **spread(2)),
+    "affinity": lambda: job(2, **affinity(100, 10)),
+    "containers": lambda: many_containers(300),
+}
+"""Requests that are as large as they may be, or nearly."""
+
+
+def many_containers(count: int) -> dict[str, Any]:
+    obj = job()
+    (container,) = obj["spec"]["template"]["spec"]["containers"]
+    obj["spec"]["template"]["spec"]["containers"] = [
+        {**container, "name": f"main-{number}"} for number in range(count)
+    ]
+    return obj
+
+
+def decided(
+    obj: dict[str, Any], late: Callable[[], bool], snapshot: Snapshot, phase: Phase = "mutate"
+) -> Decision:
+    return decide(from_object(obj), POLICIES, snapshot, phase, replace(ENVIRONMENT, late=late))
+
+
+class Late:
+    """Late from the so many-th look on."""
+
+    def __init__(self, looks: float) -> None:
+        self.looks, self.asked = looks, 0
+
+    def __call__(self) -> bool:
+        self.asked += 1
+        return self.asked > self.looks
+
+
+@pytest.mark.parametrize("phase", ["mutate", "validate"])
+def test_what_takes_too_long_is_refused_in_words(phase: Phase) -> None:
+    """Which part took it, and what to make smaller; it is no error of the server."""
+    response = decided(job(), Late(0), racks(2, 4), phase).response
+    assert (response.allowed, response.code) == (False, 413)
+    assert "took longer than one decision may" in response.message
+    assert "What would work: fewer" in response.message
+
+
+def test_each_part_of_a_decision_asks_for_the_time() -> None:
+    """Reading, policies, search and explanation."""
+    told: set[str] = set()
+    for obj in (job_set(3), job(2, **affinity(20, 10))):
+        whole = Late(float("inf"))
+        decided(obj, whole, racks(2, 4))
+        for looks in range(0, whole.asked, max(1, whole.asked // 40)):
+            told.add(decided(obj, Late(looks), racks(2, 4)).response.message.split(" took longer")[0])
+    assert len(told) == 4, told
+
+
+def test_a_decision_that_was_ended_leaves_no_trace() -> None:
+    """Caches of the cluster are shared by all decisions: the next one finds them as if nothing had been."""
+    fresh = decided(job_set(6), Late(float("inf")), racks(2, 4))
+    shared = racks(2, 4)
+    whole = Late(float("inf"))
+    decided(job_set(6), whole, racks(2, 4))
+    for looks in range(0, whole.asked, max(1, whole.asked // 25)):
+        decided(job_set(6), Late(looks), shared)
+        again = decided(job_set(6), Late(float("inf")), shared)
+        assert again.response == fresh.response
+        assert again.steps == fresh.steps
+
+
+@pytest.mark.parametrize("name", AT_THE_BOUNDS)
+def test_the_time_is_asked_for_often_enough(name: str) -> None:
+    """Between two looks a thread works at most 100 ms (by its own CPU time; three times that on a busy
+    machine, whose caches others fill)."""
+    seconds: list[float] = []
+    began = time.thread_time()
+
+    def late() -> bool:
+        seconds.append(time.thread_time())
+        return seconds[-1] - began > 1.5
+
+    decided(AT_THE_BOUNDS[name](), late, racks(3, 8))
+    looks = [began, *seconds, time.thread_time()]
+    assert max(after - before for before, after in pairwise(looks)) < 0.3
+
+
+def test_other_threads_have_their_own_deadline() -> None:
+    """One decision's end is not another's."""
+    answers: dict[str, bool] = {}
+
+    def answer(name: str, late: bool) -> None:
+        answers[name] = decided(job(), lambda: late, racks(2, 4)).response.allowed
+
+    threads = [threading.Thread(target=answer, args=row) for row in (("late", True), ("in time", False))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {"late": False, "in time": True}

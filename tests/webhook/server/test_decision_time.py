@@ -1,0 +1,41 @@
+"""A call whose decision takes too long: answered in words in time, and its thread is free."""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+
+from tests.webhook.admission.test_growth_of_work import job_set
+from tests.webhook.calls import Serve, review
+from webhook.server.service import WORKERS
+
+JSON = {"Content-Type": "application/json"}
+
+
+async def test_a_decision_that_takes_too_long_is_answered_in_words(serve: Serve) -> None:
+    """HTTP 200 before the deadline of the call, with what took the time and what to make smaller."""
+    async with serve("superpod-32") as asked:
+        asked.webhook.deadline = 0.5
+        response = await asked.mutate(job_set(500))
+    assert not response["allowed"]
+    assert response["status"]["code"] == 413
+    assert "took longer than one decision may. What would work:" in response["status"]["message"]
+
+
+async def test_a_call_that_ended_leaves_no_thread_at_work(serve: Serve) -> None:
+    """Whoever hangs up gives the threads back to the others at once: each of these would take seconds."""
+    async with serve("superpod-32") as asked:
+        asked.webhook.deadline = 60.0
+        body = orjson.dumps(review(job_set(500)))
+        calls = [
+            asyncio.ensure_future(asked.client.post("/mutate", data=body, headers=JSON))
+            for _ in range(2 * WORKERS)
+        ]
+        await asyncio.sleep(0.5)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        workers = asked.webhook.service.workers
+        free = [asyncio.wrap_future(workers.submit(int)) for _ in range(WORKERS)]
+        await asyncio.wait_for(asyncio.gather(*free), 1.5)

@@ -1,0 +1,29 @@
+"""The answer to a request whose decision takes longer than a call may. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.model.deadline import DeadlinePassed, Part
+from webhook.wire.review import Response
+
+_WORDS: Mapping[Part, tuple[str, str]] = {
+    "reading": ("reading its pod templates", "fewer PodSets, or several objects"),
+    "policies": ("evaluating the policies on it", "fewer containers and PodSets, or several objects"),
+    "search": (
+        "the search for a place",
+        "fewer kinds of pods, and fewer terms of affinity and spread constraints on them",
+    ),
+    "explanation": (
+        "the search for a request that would have a place, for as it is it has none now,",
+        "fewer kinds of pods, and fewer terms of affinity and spread constraints on them",
+    ),
+}
+"""What was at work, and what to make smaller."""
+
+
+def took_too_long(passed: DeadlinePassed) -> Response:
+    """The refusal, in words: it is the request that is too large, and no server that is not there."""
+    work, smaller = _WORDS[passed.part]
+    message = f"{work} took longer than one decision may. What would work: {smaller}"
+    return Response(False, code=413, reason="RequestEntityTooLarge", message=message)
