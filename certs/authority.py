@@ -56,7 +56,7 @@ class KeyPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class CertificateNames:
     """The subject alternative names of a serving certificate; the first DNS name is its common name."""
 
     dns: tuple[str, ...]
@@ -74,7 +74,7 @@ class Material:
 
 def service_names(
     service: str, namespace: str, *, extra: Sequence[str] = (), loopback: bool = False
-) -> Names:
+) -> CertificateNames:
     """The DNS names of a Service in its cluster, with `extra` names or addresses.
 
     `loopback` adds localhost, 127.0.0.1 and ::1. Raises `CertificateError` for an invalid DNS name.
@@ -85,7 +85,7 @@ def service_names(
         named += ["localhost", "127.0.0.1", "::1"]
     addresses = {name: address for name in named if (address := _address(name))}
     dns = tuple(dict.fromkeys(_dns_name(name) for name in named if name not in addresses))
-    return Names(dns, tuple(dict.fromkeys(addresses.values())))
+    return CertificateNames(dns, tuple(dict.fromkeys(addresses.values())))
 
 
 def new_authority(now: datetime) -> KeyPair:
@@ -101,7 +101,9 @@ def new_authority(now: datetime) -> KeyPair:
     return KeyPair(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue(ca: KeyPair, names: Names, now: datetime, validity: timedelta = LEAF_VALIDITY) -> KeyPair:
+def issue(
+    ca: KeyPair, names: CertificateNames, now: datetime, validity: timedelta = LEAF_VALIDITY
+) -> KeyPair:
     """A serving certificate for `names` that ends no later than the CA."""
     key = ec.generate_private_key(ec.SECP256R1())
     end = min(now + validity, ca.certificate.not_valid_after_utc)
@@ -119,14 +121,14 @@ def issue(ca: KeyPair, names: Names, now: datetime, validity: timedelta = LEAF_V
     return KeyPair(builder.sign(ca.key, hashes.SHA256()), key)
 
 
-def names_of(certificate: x509.Certificate) -> Names:
+def names_of(certificate: x509.Certificate) -> CertificateNames:
     """The subject alternative names that a certificate carries."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
-        return Names(())
+        return CertificateNames(())
     addresses = tuple(str(ip) for ip in names.get_values_for_type(x509.IPAddress))
-    return Names(tuple(names.get_values_for_type(x509.DNSName)), addresses)
+    return CertificateNames(tuple(names.get_values_for_type(x509.DNSName)), addresses)
 
 
 def needs_renewal(certificate: x509.Certificate, now: datetime) -> bool:
@@ -135,7 +137,7 @@ def needs_renewal(certificate: x509.Certificate, now: datetime) -> bool:
 
 
 def renewed(
-    material: Material, names: Names, now: datetime, *, known: bool = True
+    material: Material, names: CertificateNames, now: datetime, *, known: bool = True
 ) -> tuple[Material, tuple[str, ...]]:
     """The material that should be in use at `now`, and the changes in words (none: the same material).
 
@@ -194,7 +196,9 @@ def _live(certificates: Iterable[x509.Certificate], now: datetime) -> tuple[x509
     return tuple(c for c in dict.fromkeys(certificates) if now < c.not_valid_after_utc)
 
 
-def _flaw(leaf: KeyPair | None, names: Names, trusted: Sequence[x509.Certificate], now: datetime) -> str:
+def _flaw(
+    leaf: KeyPair | None, names: CertificateNames, trusted: Sequence[x509.Certificate], now: datetime
+) -> str:
     """Why the leaf cannot serve, in words; "" if it can."""
     if leaf is None:
         return "there was none"

@@ -21,9 +21,9 @@ from pathlib import Path
 from certs.authority import (
     CHECK_EVERY,
     CertificateError,
+    CertificateNames,
     KeyPair,
     Material,
-    Names,
     bundle_pem,
     read_bundle,
     read_pair,
@@ -39,7 +39,7 @@ _GENERATION = "..generation-"
 class Rotation:
     """Keeps the certificates in `directory` (created if missing) valid for `names`."""
 
-    def __init__(self, directory: Path, names: Names) -> None:
+    def __init__(self, directory: Path, names: CertificateNames) -> None:
         self._directory = directory
         self._names = names
 

@@ -23,14 +23,14 @@ from planner.devices.catalog import Devices
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.devices_by_node import DevicesByNode
 from planner.devices.node_offers import labelled_devices, offered
-from planner.model.growth import GrowingPool, NodeGroup
+from planner.model.growth import AutoscalerGroup, GrowingPool
 from planner.model.labels import PASSING_TAINTS
 from planner.model.natural_order import natural
 from planner.model.node import Node, divided
 from planner.model.priority import NO_CLASSES, PriorityClasses
 from planner.model.resources import GPU, PRODUCT_LABEL, Resources
 from planner.model.schedulers import NOTHING_SEEN, SchedulersSeen
-from planner.model.settings import DEFAULTS, Bound, Quota, Settings
+from planner.model.settings import DEFAULTS, Bound, Quota, SchedulerSettings
 from planner.model.topology import HOSTNAME, Domain, Link, Topology
 from planner.model.volumes import NO_VOLUMES, Volumes
 from planner.node.gpu_sharing import shared_gpus_of
@@ -84,9 +84,9 @@ class Infrastructure:
     spaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     priorities: PriorityClasses = NO_CLASSES
     volumes: Volumes = NO_VOLUMES
-    growth: tuple[GrowingPool | NodeGroup, ...] = ()
+    growth: tuple[GrowingPool | AutoscalerGroup, ...] = ()
     resources_tolerated: bool | None = None
-    settings: Settings = DEFAULTS
+    settings: SchedulerSettings = DEFAULTS
     schedulers: SchedulersSeen = NOTHING_SEEN
     capacities: CapacityPool = field(default_factory=CapacityPool, repr=False, compare=False)
     plan_cache: PlanCache = field(default_factory=PlanCache, repr=False, compare=False)

@@ -20,7 +20,7 @@ from planner.cluster.occupancy import Holds, Pods, carried
 from planner.cluster.plan_cache import DerivedValues
 from planner.cluster.tree import Subtree, TopologyTree
 from planner.devices.claims import NO_CLAIMS, Claims
-from planner.model.growth import GrowingPool, NodeGroup
+from planner.model.growth import AutoscalerGroup, GrowingPool
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.pod import BoundPod
@@ -28,7 +28,7 @@ from planner.model.priority import NO_CLASSES, PriorityClasses
 from planner.model.reservation import Book, Reservation
 from planner.model.resources import Resources
 from planner.model.schedulers import NOTHING_SEEN, SchedulersSeen
-from planner.model.settings import DEFAULTS, Bound, Quota, Settings
+from planner.model.settings import DEFAULTS, Bound, Quota, SchedulerSettings
 from planner.model.topology import Link, Topology
 from planner.model.volumes import NO_VOLUMES, Volumes
 from planner.node.gpu_sharing import shared_gpus_of
@@ -370,8 +370,8 @@ def snapshot(
     spaces: Mapping[str, Mapping[str, str]] | None = None,
     priorities: PriorityClasses = NO_CLASSES,
     volumes: Volumes = NO_VOLUMES,
-    growth: Iterable[GrowingPool | NodeGroup] = (),
-    settings: Settings = DEFAULTS,
+    growth: Iterable[GrowingPool | AutoscalerGroup] = (),
+    settings: SchedulerSettings = DEFAULTS,
     schedulers: SchedulersSeen = NOTHING_SEEN,
 ) -> Snapshot:
     """A snapshot of these objects, in any order. Without a topology every node is a host below the root."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.model.podgroup import PodGroup
-from planner.model.settings import Settings
+from planner.model.settings import SchedulerSettings
 from planner.model.words import pods
 
 
@@ -18,7 +18,9 @@ def too_slow(gang: PodGroup, fastest: float, ways: Sequence[str]) -> str:
     )
 
 
-def over_limits(gang: PodGroup, settings: Settings, room: int, ways: Sequence[str], *, could: bool) -> str:
+def over_limits(
+    gang: PodGroup, settings: SchedulerSettings, room: int, ways: Sequence[str], *, could: bool
+) -> str:
     """All leaves together have room for no more pods than `room`; `could`: that may change."""
     when = "fit the empty cluster but not now" if could else "do not fit the empty cluster"
     limits = f"{settings.nodes_per_leaf} nodes and {settings.gpus_per_leaf} GPUs of a gang"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.model.growth import GrowingPool, NodeGroup
+from planner.model.growth import AutoscalerGroup, GrowingPool
 from planner.model.labels import ANY, selects
 from planner.model.node import Node
 from planner.model.quantity import show
@@ -170,7 +170,7 @@ class _Trial:
 def pools(snapshot: Snapshot) -> tuple[GrowingPool, ...]:
     """The pools that may grow, by name; a group whose nodes alone tell what they are like, if it has some."""
     known = [
-        _of_group(snapshot, entry) if isinstance(entry, NodeGroup) else _counted(snapshot, entry)
+        _of_group(snapshot, entry) if isinstance(entry, AutoscalerGroup) else _counted(snapshot, entry)
         for entry in snapshot.base.growth
     ]
     return tuple(sorted((pool for pool in known if pool and pool.max_added), key=lambda pool: pool.name))
@@ -183,7 +183,7 @@ def _counted(snapshot: Snapshot, pool: GrowingPool) -> GrowingPool:
     return replace(pool, present=sum(selects(pool.labels, node.labels) for node in snapshot.nodes.values()))
 
 
-def _of_group(snapshot: Snapshot, group: NodeGroup) -> GrowingPool | None:
+def _of_group(snapshot: Snapshot, group: AutoscalerGroup) -> GrowingPool | None:
     """The pool of a group of the Cluster Autoscaler, from its nodes; None without any.
 
     A node is in the group that its name begins with, as the names of cloud providers' instances do, or that

@@ -14,7 +14,7 @@ from planner.cluster.plan_cache import CacheSection
 from planner.cluster.switch_graph import Leaf
 from planner.model.pod_class import PodClass
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
-from planner.model.settings import Settings
+from planner.model.settings import SchedulerSettings
 from planner.node.eligibility import condition_obstacle
 from planner.node.packing import max_pods
 from planner.search.eligibility_map import EligibilityMap
@@ -62,7 +62,7 @@ stale: what is remembered follows from a leaf's capacity and the pods' eligibili
 class Rooms:
     """The rooms of all leaves for one gang, in one search space."""
 
-    def __init__(self, view: SearchSpace, group: ResolvedPodGroup, settings: Settings) -> None:
+    def __init__(self, view: SearchSpace, group: ResolvedPodGroup, settings: SchedulerSettings) -> None:
         self._view, self._settings = view, settings
         self._sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
         kinds = [

@@ -18,7 +18,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.switch_graph import LeafSpine, Switch, closeness, leaf_spine, names
 from planner.leafspine.history import UNTRIED, key_of
 from planner.leafspine.leaf_capacity import Room, Rooms
-from planner.model.settings import Settings
+from planner.model.settings import SchedulerSettings
 from planner.model.words import listed
 from planner.model.work_budget import WorkBudget
 from planner.request.levels import levels_asked, topologies_asked
@@ -147,7 +147,7 @@ class _Fabric:
         self._problem = problem if problem.now else problem.in_snapshot(Snapshot(base))
         self._gang, self._fabric = self._problem.gang, fabric
         self._search, self._budget = place, budget
-        self._settings: Settings = base.settings
+        self._settings: SchedulerSettings = base.settings
         space = search_space(self._problem.snapshot, base.trees[fabric.topology.name], now=problem.now)
         domain = self._gang.fabric.domain
         inside = {leaf.path for leaf in fabric.inside(domain)} if domain else set()

@@ -41,13 +41,13 @@ from planner.manifests.topologies.label_presets import infer
 from planner.manifests.topologies.objects import links_of, topology_from
 from planner.manifests.volumes import storage_from
 from planner.model.errors import InputError, Where
-from planner.model.growth import GrowingPool, NodeGroup
+from planner.model.growth import AutoscalerGroup, GrowingPool
 from planner.model.host_ports import port_labels
 from planner.model.node import Node
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm, VolumeClaim
 from planner.model.priority import PriorityClass, PriorityClasses
 from planner.model.reservation import Reservation
-from planner.model.settings import DEFAULTS, Bound, Quota, Settings
+from planner.model.settings import DEFAULTS, Bound, Quota, SchedulerSettings
 from planner.model.topology import Link, Topology
 from planner.model.volumes import PersistentVolume, StorageClass, Volumes
 from planner.node.topology_manager import NumaNode
@@ -82,9 +82,9 @@ class _ClusterObjects:
     spaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
     priorities: dict[str, PriorityClass] = field(default_factory=dict)
     storage: list[VolumeClaim | PersistentVolume | StorageClass] = field(default_factory=list)
-    growth: list[GrowingPool | NodeGroup] = field(default_factory=list)
+    growth: list[GrowingPool | AutoscalerGroup] = field(default_factory=list)
     signs: SchedulerSigns = field(default_factory=SchedulerSigns)
-    settings: Settings = DEFAULTS
+    settings: SchedulerSettings = DEFAULTS
     ignored: Counter[str] = field(default_factory=Counter)
 
 
@@ -358,7 +358,7 @@ def _read_config(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
         objects.ignored["ConfigMap"] += 1
 
 
-def aliased(topology: Topology, settings: Settings) -> Topology:
+def aliased(topology: Topology, settings: SchedulerSettings) -> Topology:
     """The topology with the level names of KAI's ConfigMap that refer to one of its labels."""
     named = {name: label for name, label in settings.aliases.items() if label in topology.levels}
     return replace(topology, aliases={**named, **topology.aliases}) if named else topology

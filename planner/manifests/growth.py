@@ -16,7 +16,7 @@ from planner.manifests.fields import integer, mapping, maps, strings, text, text
 from planner.manifests.node import DEFAULT_PODS
 from planner.model import quantity
 from planner.model.errors import InputError, Where
-from planner.model.growth import UNBOUNDED, GrowingPool, NodeGroup
+from planner.model.growth import UNBOUNDED, AutoscalerGroup, GrowingPool
 from planner.model.labels import Taint
 from planner.model.resources import GPU, Resources
 
@@ -115,7 +115,7 @@ def _machine_deployment(item: Mapping[str, object], where: Where) -> GrowingPool
     )
 
 
-def status_groups(item: Mapping[str, object], where: Where) -> tuple[NodeGroup, ...]:
+def status_groups(item: Mapping[str, object], where: Where) -> tuple[AutoscalerGroup, ...]:
     """The node groups in the Cluster Autoscaler's status; none in a form that is not YAML. Raises
     `InputError`."""
     place = where.at_path("data[status]")
@@ -130,7 +130,7 @@ def status_groups(item: Mapping[str, object], where: Where) -> tuple[NodeGroup, 
     for group in maps(status.get("nodeGroups"), place):
         health = mapping(group.get("health"), place)
         target, max_size = (integer(health.get(key), place) for key in ("cloudProviderTarget", "maxSize"))
-        groups.append(NodeGroup(text(group.get("name"), place), target, max_size))
+        groups.append(AutoscalerGroup(text(group.get("name"), place), target, max_size))
     return tuple(groups)
 
 

@@ -16,7 +16,7 @@ from planner.manifests.fields import integer, kind_of, mapping, maps, text, text
 from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.priority import PriorityClass
-from planner.model.settings import WEIGHTS, Bound, LevelPolicy, Quota, Settings
+from planner.model.settings import WEIGHTS, Bound, LevelPolicy, Quota, SchedulerSettings
 
 LEAF_SPINE_CONFIG = "topology-scheduler-config"
 
@@ -33,7 +33,7 @@ HISTORY_KEY = "history.yaml"
 KNOWN = (LEAF_SPINE_CONFIG, KAI_CONFIG, HISTORY_CONFIG)
 
 
-def with_config(settings: Settings, item: Mapping[str, object], where: Where) -> Settings:
+def with_config(settings: SchedulerSettings, item: Mapping[str, object], where: Where) -> SchedulerSettings:
     """The settings with the content of a ConfigMap of these names.
 
     Raises `InputError` that names the field.
@@ -52,7 +52,7 @@ def with_config(settings: Settings, item: Mapping[str, object], where: Where) ->
     return settings
 
 
-def _leaf_spine(settings: Settings, config: Mapping[str, object], where: Where) -> Settings:
+def _leaf_spine(settings: SchedulerSettings, config: Mapping[str, object], where: Where) -> SchedulerSettings:
     spec = mapping(config.get("spec"), where)
     weights = mapping(spec.get("scoringWeights"), where)
     limits = mapping(spec.get("topologyConstraints"), where)
@@ -65,7 +65,7 @@ def _leaf_spine(settings: Settings, config: Mapping[str, object], where: Where) 
     )
 
 
-def _history(settings: Settings, config: Mapping[str, object], where: Where) -> Settings:
+def _history(settings: SchedulerSettings, config: Mapping[str, object], where: Where) -> SchedulerSettings:
     """Each leaf with its average, as the controller writes them."""
     result: dict[str, float] = {}
     for leaf, value in config.items():
@@ -103,7 +103,7 @@ def _limit(limits: Mapping[str, object], name: str, default: int, where: Where) 
     return value
 
 
-def _kai(settings: Settings, config: Mapping[str, object], where: Where) -> Settings:
+def _kai(settings: SchedulerSettings, config: Mapping[str, object], where: Where) -> SchedulerSettings:
     aliases = dict(settings.aliases)
     for entry in maps(config.get("levels"), where):
         name, label = text(entry.get("name"), where), text(entry.get("label"), where)

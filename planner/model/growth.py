@@ -34,7 +34,7 @@ class GrowingPool:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeGroup:
+class AutoscalerGroup:
     """A group of the Cluster Autoscaler's status: what its nodes are like, only nodes of it tell."""
 
     name: str

@@ -31,7 +31,7 @@ class LevelPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SchedulerSettings:
     """Settings of nod-ai's and KAI's ConfigMaps.
 
     `weights` sum to 1. `nodes_per_leaf`, `gpus_per_leaf`: maximum of one gang in a leaf. `aliases`: level
@@ -49,7 +49,7 @@ class Settings:
     history: Mapping[str, float] = field(default_factory=dict)
 
 
-DEFAULTS = Settings()
+DEFAULTS = SchedulerSettings()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.docs.generate_parameters import PAGE, ROOT, SCHEMA, page, schema
 from webhook.admission.setting_keys import SETTING_KEYS, SettingKey
 from webhook.admission.settings import DEFAULT_SETTINGS
-from webhook.policy.engine.parameters import Rules
+from webhook.policy.engine.parameters import ParameterRules
 
 
 def test_the_schema_and_the_page_are_what_the_table_gives() -> None:
@@ -33,7 +33,7 @@ def test_each_setting_takes_its_values_and_shows_them_again(row: SettingKey) -> 
 def test_the_schema_and_the_table_agree_on_every_text(name: str, text: str) -> None:
     """What one takes the other takes, and what is taken can be read."""
     row = SETTING_KEYS[name]
-    ruled_out = Rules({name: row.schema}, True).fault(name, text)
+    ruled_out = ParameterRules({name: row.schema}, True).fault(name, text)
     assert bool(ruled_out) == bool(row.fault(text))
     if not ruled_out:
         row.take(DEFAULT_SETTINGS, text)

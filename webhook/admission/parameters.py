@@ -21,7 +21,7 @@ from webhook.admission.settings import Settings, mode_label
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.parameters import (
     PARAMETERS,
-    Rules,
+    ParameterRules,
     Texts,
     data_of,
     is_parameters,
@@ -158,7 +158,7 @@ def read_parameters(policies: PolicySet, configured: Json | None) -> tuple[Param
     return parameters, _problems(entries, policies.rules)
 
 
-def _misspelt(entries: Iterable[tuple[str, str]], rules: Rules) -> Iterator[str]:
+def _misspelt(entries: Iterable[tuple[str, str]], rules: ParameterRules) -> Iterator[str]:
     """Warnings of keys that may be those of policies that nobody described, or settings written wrong."""
     names = ((key, scope(key)[1]) for key, _ in entries)
     unknown = (row for row in names if row[1] not in SETTING_KEYS and row[1] not in rules.by_key)
@@ -167,7 +167,7 @@ def _misspelt(entries: Iterable[tuple[str, str]], rules: Rules) -> Iterator[str]
             yield f"{key}: is no setting; is {near} meant?"
 
 
-def _problems(entries: Iterable[tuple[Source, str, str]], rules: Rules) -> tuple[str, ...]:
+def _problems(entries: Iterable[tuple[Source, str, str]], rules: ParameterRules) -> tuple[str, ...]:
     """The first problems in words, and how many more there are."""
     wrong = [row for row in entries if _setting_fault(*row[1:]) or rules.fault(*row[1:], hint=False)]
     problems = [

@@ -13,7 +13,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from rich.text import Text
 
-from certs.authority import CertificateError, Names, names_of, needs_renewal, read_bundle, service_names
+from certs.authority import (
+    CertificateError,
+    CertificateNames,
+    names_of,
+    needs_renewal,
+    read_bundle,
+    service_names,
+)
 from certs.rotation import CA_BUNDLE, CA_CERT, TLS_CERT, Rotation
 from planner.model.errors import InputError, Where
 from webhook.cli.parsers import Subparsers, subcommand, verb
@@ -91,7 +98,7 @@ def _renew(args: argparse.Namespace) -> int:
     return _check(args.dir, names_of(leaf))
 
 
-def _check(folder: Path, names: Names) -> int:
+def _check(folder: Path, names: CertificateNames) -> int:
     done = Rotation(folder, names).check(datetime.now(UTC))
     for step in done or ("nothing was due",):
         sys.stdout.write(f"{folder}: {step}\n")

@@ -44,7 +44,7 @@ class StatedContainer:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AmountRules:
     """How amounts of one resource are made: the least for a container without GPUs, the share of a GPU and of
     a slice, the most that the namespace allows one container (GiB or cores), the step of CPUs, and whose word
     counts first."""
@@ -58,7 +58,7 @@ class Rules:
     limits_first: bool
 
 
-def amounts(containers: Sequence[StatedContainer], rules: Rules) -> list[Json]:
+def amounts(containers: Sequence[StatedContainer], rules: AmountRules) -> list[Json]:
     """What each container gets of the resource, as it is written, in the containers' order."""
     taken = sum(counted(_lasting(box, 0, rules), rules) for box in containers if box.lasts and not box.shares)
     sharers = sum(box.lasts and box.shares for box in containers)
@@ -69,20 +69,20 @@ def amounts(containers: Sequence[StatedContainer], rules: Rules) -> list[Json]:
     ]
 
 
-def _part(taken: int, sharers: int, rules: Rules) -> int:
+def _part(taken: int, sharers: int, rules: AmountRules) -> int:
     """What one of those that share gives up to the pod's other containers; cores are given up whole."""
     if not sharers:
         return 0
     return -(-taken // sharers) if rules.resource == "cpu" else taken // sharers
 
 
-def _lasting(box: StatedContainer, given_up: int, rules: Rules) -> Json:
+def _lasting(box: StatedContainer, given_up: int, rules: AmountRules) -> Json:
     """A container's or a sidecar's amount."""
     return _at_least(box, _share(box, given_up, rules) if box.shares else rules.small, rules)
 
 
 def _ordinary_init(
-    index: int, containers: Sequence[StatedContainer], lasting: Sequence[Json], rules: Rules
+    index: int, containers: Sequence[StatedContainer], lasting: Sequence[Json], rules: AmountRules
 ) -> Json:
     """An ordinary init container's amount: it may use what the pod has anyway once it is gone.
 
@@ -102,7 +102,7 @@ def _ordinary_init(
     return _at_least(box, share if counted(share, rules) > counted(spare, rules) else spare, rules)
 
 
-def _at_least(box: StatedContainer, share: Json, rules: Rules) -> Json:
+def _at_least(box: StatedContainer, share: Json, rules: AmountRules) -> Json:
     """What is stated, else the share; a request without a limit gets a limit no less than the share."""
     request, limit = stated(box.requests, rules.resource), stated(box.limits, rules.resource)
     if limit == "" and request != "":
@@ -111,7 +111,7 @@ def _at_least(box: StatedContainer, share: Json, rules: Rules) -> Json:
     return _whole(first if first != "" else second if second != "" else share, rules)
 
 
-def _share(box: StatedContainer, given_up: int, rules: Rules) -> Json:
+def _share(box: StatedContainer, given_up: int, rules: AmountRules) -> Json:
     """A share of the node, at least a core or a GiB. It is never rounded up, so that all shares fit."""
     share = box.gpus * rules.per_gpu + box.slices * rules.per_slice - given_up
     if rules.resource == "memory":
@@ -120,22 +120,22 @@ def _share(box: StatedContainer, given_up: int, rules: Rules) -> Json:
     return str(max(1, cores - cores % rules.step if cores >= rules.step else cores))
 
 
-def _bytes_or_cores(allowed: int, rules: Rules) -> int:
+def _bytes_or_cores(allowed: int, rules: AmountRules) -> int:
     return allowed * _GIBIBYTE if rules.resource == "memory" else allowed
 
 
-def written(count: int, rules: Rules) -> str:
+def written(count: int, rules: AmountRules) -> str:
     """A count as a quantity, never more than it is."""
     if rules.resource == "cpu":
         return str(count - count % rules.step if count >= rules.step else count)
     return show("memory", count - count % _MEBIBYTE) if count >= _MEBIBYTE else str(count)
 
 
-def _whole(text: Json, rules: Rules) -> Json:
+def _whole(text: Json, rules: AmountRules) -> Json:
     return whole(text, rules.step) if rules.resource == "cpu" else text
 
 
-def counted(text: Json, rules: Rules) -> int:
+def counted(text: Json, rules: AmountRules) -> int:
     """Whole cores or bytes; 0 for what is no quantity, for the API server to refuse."""
     try:
         exact = amount(rules.resource, _whole(text, rules), Where(), up=True)

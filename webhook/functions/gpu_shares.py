@@ -14,14 +14,14 @@ from planner.node.node_groups import RESERVE_CPU, RESERVE_MEMORY, NodeGroup, ask
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class GpuPortion:
     """What belongs to one GPU: whole cores and bytes."""
 
     cpu: int
     memory: int
 
 
-def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeGroup]) -> Share | None:
+def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeGroup]) -> GpuPortion | None:
     """The smallest share on any node that could take the pod, which claims so many GPUs besides its requests.
 
     Where no node has enough for it, nodes count that it may go to by labels and taints; such a node is then
@@ -36,13 +36,13 @@ def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeGroup]) -> Share
     shares = [_share(kind, asked, claimed) for kind in able]
     if not shares:
         return None
-    return Share(min(share.cpu for share in shares), min(share.memory for share in shares))
+    return GpuPortion(min(share.cpu for share in shares), min(share.memory for share in shares))
 
 
-def _share(kind: NodeGroup, asked: Mapping[str, int], claimed: int) -> Share:
+def _share(kind: NodeGroup, asked: Mapping[str, int], claimed: int) -> GpuPortion:
     gpus = max(_offered(kind, asked), sum(asked.values()) + claimed)
     cpu = max(0, kind.allocatable.get("cpu", 0) - RESERVE_CPU) // (1000 * gpus)
-    return Share(cpu, max(0, kind.allocatable.get("memory", 0) - RESERVE_MEMORY) // gpus)
+    return GpuPortion(cpu, max(0, kind.allocatable.get("memory", 0) - RESERVE_MEMORY) // gpus)
 
 
 def _offered(kind: NodeGroup, asked: Mapping[str, int]) -> int:

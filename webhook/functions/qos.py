@@ -20,15 +20,15 @@ from planner.node.node_groups import NodeGroup, could_take
 from webhook.cel import Function
 from webhook.functions.container_amounts import (
     RESOURCES,
+    AmountRules,
     Resource,
-    Rules,
     StatedContainer,
     amounts,
     counted,
     stated,
     written,
 )
-from webhook.functions.gpu_shares import Share, share_of
+from webhook.functions.gpu_shares import GpuPortion, share_of
 from webhook.functions.pods import count, slices, whole
 
 Json = Any
@@ -50,7 +50,7 @@ class _Task:
     shape: PodShape | None
     kinds: Sequence[NodeGroup]
     able: Sequence[NodeGroup]
-    share: Share | None
+    share: GpuPortion | None
     rules: Mapping[str, Json]
     ranges: Sequence[Mapping[str, Json]]
 
@@ -168,12 +168,12 @@ def _container(part: str, container: Mapping[str, Json], claimed: tuple[int, int
     )
 
 
-def _rules(task: _Task, resource: Resource) -> Rules:
+def _rules(task: _Task, resource: Resource) -> AmountRules:
     rules = task.rules
     unit = 1000 if resource == "cpu" else 2**30
     allowed = [bounds["max"][resource] // unit for bounds in task.ranges if resource in bounds["max"]]
     known = None if task.share is None else getattr(task.share, resource)
-    return Rules(
+    return AmountRules(
         resource,
         rules["small"][resource],
         _count(resource, rules["perGpu"][resource]) if known is None else known,
@@ -252,7 +252,7 @@ def _covering(resource: Resource, total: int) -> str:
     return show(resource, total if resource == "cpu" else -(-total // 2**20) * 2**20)
 
 
-def _equal(task: _Task, own: tuple[Json, Json], rules: Rules) -> Json:
+def _equal(task: _Task, own: tuple[Json, Json], rules: AmountRules) -> Json:
     """One amount for request and limit; a request without a limit gets no less than its containers' limits
     and shares of the node together."""
     request, limit = own

@@ -26,9 +26,9 @@ from cryptography import x509
 
 from certs.authority import (
     CertificateError,
+    CertificateNames,
     KeyPair,
     Material,
-    Names,
     bundle_pem,
     issue,
     new_authority,
@@ -75,7 +75,7 @@ class SecretCertificates:
         api: Api,
         namespace: str,
         name: str,
-        names: Names,
+        names: CertificateNames,
         configurations: Sequence[str],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         rest: float = REST,

@@ -41,7 +41,7 @@ class WaitingGang:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class QueueTurn:
     """What came of a gang's turn. `reservation`: what it takes, None where it is not admitted. `after`: the
     snapshot that it leaves behind."""
 
@@ -62,7 +62,7 @@ def in_order(waiting: Iterable[WaitingGang], classes: PriorityClasses) -> tuple[
 
 def plan_queue(
     snapshot: Snapshot, groups: Iterable[PodGroup], when_empty: PlaceWhenEmpty
-) -> tuple[list[Turn], Snapshot]:
+) -> tuple[list[QueueTurn], Snapshot]:
     """The turns of gangs that stand in the queue in this order, and the snapshot that they leave behind.
 
     What an admitted gang takes is taken from those behind it, and so is what the first gang without a place
@@ -79,7 +79,7 @@ def plan_queue(
             kept, guarded = when_empty(snapshot, group), True
         if kept is not None:
             snapshot = snapshot.with_reservation(kept)
-        turns.append(Turn(answer, reservation, snapshot))
+        turns.append(QueueTurn(answer, reservation, snapshot))
     return turns, snapshot
 
 

@@ -14,7 +14,7 @@ from planner.model.resources import SHARED_GPU
 from planner.node.gpu_sharing import share_in
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import NOBODY_CHOSE, Options
-from webhook.workloads.topology_keys import TEMPLATE, TopologyRequest, read_request
+from webhook.workloads.topology_keys import TEMPLATE, StatedTopology, read_request
 
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
 """Annotation of pods, "warn": the plan does not look whether the kubelet's NUMA zones have room for them."""
@@ -25,7 +25,7 @@ class PodSetRequest:
     """A PodSet with what else its template says: its own topology request and whether it claims devices."""
 
     pod_set: PodSet
-    request: TopologyRequest
+    request: StatedTopology
     claims: bool
 
 
@@ -37,7 +37,7 @@ def pod_set_request(
 
     Raises `InputError` for a malformed pod spec or key.
     """
-    request = TopologyRequest() if own else read_request(TEMPLATE, member.metadata, *member.annotated)
+    request = StatedTopology() if own else read_request(TEMPLATE, member.metadata, *member.annotated)
     labels = {**given, **{key: value.text() for key, value in member.metadata.get("labels").entries()}}
     notes = member.metadata.get("annotations")
     shape = shape_of(
@@ -57,7 +57,7 @@ def gangs(
     layout: WorkloadLayout,
     name: str,
     chosen: Options,
-    top: TopologyRequest,
+    top: StatedTopology,
     sets: Mapping[tuple[str, int], PodSetRequest],
     within: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> tuple[PodGroup, ...]:
@@ -78,7 +78,7 @@ def gangs(
 def _gang(
     parts: list[PodSetRequest],
     chosen: Options,
-    top: TopologyRequest,
+    top: StatedTopology,
     warnings: tuple[str, ...],
 ) -> PodGroup:
     constraint, pod_sets, notes = _constrained(parts, top)
@@ -113,7 +113,7 @@ def _at_least(sets: tuple[PodSet, ...], gang_min: int | None) -> tuple[PodSet, .
 
 
 def _constrained(
-    parts: list[PodSetRequest], top: TopologyRequest
+    parts: list[PodSetRequest], top: StatedTopology
 ) -> tuple[Constraint, tuple[PodSet, ...], tuple[str, ...]]:
     """The gang's constraint and its PodSets with theirs, each part where its dialect wants it."""
     constraint = top.constraint
@@ -189,7 +189,7 @@ def _needing(pod_set: PodSet, needed: tuple[Requirement, ...]) -> PodSet:
     return replace(pod_set, shape=replace(pod_set.shape, affinity=terms))
 
 
-def _counted(group: PodGroup, top: TopologyRequest) -> tuple[str, ...]:
+def _counted(group: PodGroup, top: StatedTopology) -> tuple[str, ...]:
     if top.gpus is None or top.gpus[1] == group.gpus:
         return ()
     field, stated = top.gpus

@@ -25,7 +25,7 @@ from webhook.workloads.topology_keys import (
     OBJECT_AND_TEMPLATE,
     SCOPES,
     TEMPLATE,
-    TopologyRequest,
+    StatedTopology,
     merged,
     read_request,
     request_of_pod_group,
@@ -250,7 +250,7 @@ class _Reader:
                 return f"{self.namespace}/{kind}/{name}", row_of(reference.get("apiVersion").text(), kind)
         return "", None
 
-    def _top(self, gang: Membership | None) -> TopologyRequest:
+    def _top(self, gang: Membership | None) -> StatedTopology:
         """What the object asks for as a whole, its PodGroup's request after its own."""
         if self.row.name != "Pod":
             return read_request(OBJECT, self.metadata)
@@ -259,9 +259,9 @@ class _Reader:
         if scope.text() in SCOPES:
             requests.append(request_of_scope(scope))
         elif scope.text():
-            requests.append(TopologyRequest(policy=scope.text(), stated=True))
+            requests.append(StatedTopology(policy=scope.text(), stated=True))
         if gang is not None:
-            requests.append(TopologyRequest(warnings=gang.warnings))
+            requests.append(StatedTopology(warnings=gang.warnings))
             requests += gang.subgroups.requests
             if gang.group is not None:
                 requests.append(request_of_pod_group(gang.group))

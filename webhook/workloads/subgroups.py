@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webhook.workloads.fields import Field
-from webhook.workloads.topology_keys import TopologyRequest, request_of_constraint
+from webhook.workloads.topology_keys import StatedTopology, request_of_constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Part:
     """A subgroup without children: the pods it starts with, and what it asks for."""
 
     count: int
-    request: TopologyRequest
+    request: StatedTopology
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Subgroups:
 
     parts: Mapping[str, Part] = field(default_factory=dict)
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    requests: tuple[TopologyRequest, ...] = ()
+    requests: tuple[StatedTopology, ...] = ()
 
     @property
     def size(self) -> int:
@@ -86,10 +86,8 @@ def _parents(name: str, listed: Mapping[str, Field]) -> list[str]:
     return ancestors
 
 
-def _of_several(name: str, request: TopologyRequest) -> TopologyRequest:
+def _of_several(name: str, request: StatedTopology) -> StatedTopology:
     """What a subgroup with children says, its constraint aside; a preference of several is not followed."""
     preferred = request.constraint.preferred
     notes = (f"the preferred level {preferred} of subgroup {name} is not followed; only a required one is",)
-    return TopologyRequest(
-        origins=request.origins, warnings=notes if preferred else (), stated=request.stated
-    )
+    return StatedTopology(origins=request.origins, warnings=notes if preferred else (), stated=request.stated)

@@ -132,7 +132,7 @@ in the topology at hand."""
 
 
 @dataclass(frozen=True, slots=True)
-class TopologyRequest:
+class StatedTopology:
     """What the metadata of one place ask for. `together`: the PodSet group's name; `gpus`: nod-ai's count
     with its field. `affinity`: node requirements that every pod must meet. `stated`: any key is there.
     `fabric`: nod-ai's wishes. `policy`: the name of a policy of KAI's ConfigMap."""
@@ -148,7 +148,7 @@ class TopologyRequest:
     policy: str = ""
 
 
-def read_request(places: frozenset[Place], *metadata: Field) -> TopologyRequest:
+def read_request(places: frozenset[Place], *metadata: Field) -> StatedTopology:
     """What these metadata ask for together; the first that says something is followed, all are in `origins`.
 
     `places`: what carries the metadata; both for a Pod, which is an object and a template at once.
@@ -171,7 +171,7 @@ def read_request(places: frozenset[Place], *metadata: Field) -> TopologyRequest:
     return _sum_up(fields, warnings)
 
 
-def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> TopologyRequest:
+def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> StatedTopology:
     def first(meaning: Meaning) -> str:
         return fields[meaning][0].text() if meaning in fields else ""
 
@@ -186,7 +186,7 @@ def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> Topol
         warnings.append(f"{wish} is not followed; only a required segment level is")
     of_slice = size if level and size else 0
     gpus = fields["gpu-count"][0].count_in_text() if "gpu-count" in fields else None
-    return TopologyRequest(
+    return StatedTopology(
         Constraint(first("topology"), first("required"), first("preferred"), level, of_slice),
         tuple(_origin(field, meaning) for meaning in NAMED for field in fields.get(meaning, ())),
         tuple(warnings),
@@ -224,7 +224,7 @@ def _origin(field: Field, meaning: Meaning) -> Origin:
     return field.where.field, meaning, field.text()
 
 
-def request_of_pod_group(group: Field) -> TopologyRequest:
+def request_of_pod_group(group: Field) -> StatedTopology:
     """What a PodGroup object asks for: KAI's `topologyConstraint`, Run:ai's `topologyPolicy`, Kubernetes'
     `schedulingConstraints`, and the annotations on it. Raises `InputError` for malformed ones."""
     spec = group.get("spec")
@@ -235,11 +235,11 @@ def request_of_pod_group(group: Field) -> TopologyRequest:
     scope = policy.get("scope")
     by_policy = _sum_up(fields, [])
     annotated = read_request(OBJECT, group.get("metadata"))
-    by_scope = request_of_scope(scope) if scope.text() else TopologyRequest()
+    by_scope = request_of_scope(scope) if scope.text() else StatedTopology()
     return merged((by_policy, by_scope, annotated), _affinity(policy.get("affinity")))
 
 
-def request_of_constraint(part: Field) -> TopologyRequest:
+def request_of_constraint(part: Field) -> StatedTopology:
     """What KAI's `topologyConstraint` in this field asks for."""
     return _sum_up(_fields_of(part), [])
 
@@ -256,10 +256,10 @@ _POD_GROUP_FIELDS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
 )
 
 
-def request_of_scope(scope: Field) -> TopologyRequest:
+def request_of_scope(scope: Field) -> StatedTopology:
     """A Run:ai scope as a required level. Raises `InputError` naming the valid scopes."""
     level = SCOPES[scope.choice(tuple(SCOPES))]
-    return TopologyRequest(Constraint(required=level), ((scope.where.field, "required", level),), stated=True)
+    return StatedTopology(Constraint(required=level), ((scope.where.field, "required", level),), stated=True)
 
 
 def _affinity(affinity: Field) -> tuple[Requirement, ...]:
@@ -271,7 +271,7 @@ def _affinity(affinity: Field) -> tuple[Requirement, ...]:
     return tuple(requirements)
 
 
-def merged(parts: Iterable[TopologyRequest], affinity: tuple[Requirement, ...] = ()) -> TopologyRequest:
+def merged(parts: Iterable[StatedTopology], affinity: tuple[Requirement, ...] = ()) -> StatedTopology:
     """Several requests for the same pods as one: for each part of a constraint the first that states it."""
     listed = list(parts)
 
@@ -279,7 +279,7 @@ def merged(parts: Iterable[TopologyRequest], affinity: tuple[Requirement, ...] =
         return next((text for request in listed if (text := getattr(request.constraint, name))), "")
 
     size = next((request.constraint.slice_size for request in listed if request.constraint.slice_level), 0)
-    return TopologyRequest(
+    return StatedTopology(
         Constraint(first("topology"), first("required"), first("preferred"), first("slice_level"), size),
         tuple(origin for request in listed for origin in request.origins),
         tuple(warning for request in listed for warning in request.warnings),

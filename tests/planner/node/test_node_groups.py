@@ -8,7 +8,7 @@ from planner.model.labels import Requirement, Taint, Toleration
 from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.node.node_groups import node_groups
-from webhook.functions.gpu_shares import Share, share_of
+from webhook.functions.gpu_shares import GpuPortion, share_of
 
 GI = 2**30
 GPU = "nvidia.com/gpu"
@@ -53,24 +53,26 @@ def test_nodes_that_differ_by_a_few_kib_are_of_one_kind_with_the_least_of_it() -
 def test_a_node_with_too_few_gpus_has_no_say() -> None:
     """A job that only a DGX can take gets a DGX's share, one that a T4 node could take the smaller."""
     kinds = node_groups([T4, DGX])
-    assert share_of(asking(8), 0, kinds) == Share(27, 247 * GI)
-    assert share_of(asking(1), 0, kinds) == Share(2, 11 * GI)
-    assert share_of(asking(1, node_selector={"rack": "r1"}), 0, kinds) == Share(27, 247 * GI)
+    assert share_of(asking(8), 0, kinds) == GpuPortion(27, 247 * GI)
+    assert share_of(asking(1), 0, kinds) == GpuPortion(2, 11 * GI)
+    assert share_of(asking(1, node_selector={"rack": "r1"}), 0, kinds) == GpuPortion(27, 247 * GI)
 
 
 def test_a_tainted_node_has_no_say_unless_tolerated() -> None:
     """Its pods are not those at hand."""
     tainted = replace(T4, taints=(Taint("team", "red"),))
     kinds = node_groups([tainted, DGX])
-    assert share_of(asking(1), 0, kinds) == Share(27, 247 * GI)
-    assert share_of(asking(1, tolerations=(Toleration("team", "Exists"),)), 0, kinds) == Share(2, 11 * GI)
+    assert share_of(asking(1), 0, kinds) == GpuPortion(27, 247 * GI)
+    assert share_of(asking(1, tolerations=(Toleration("team", "Exists"),)), 0, kinds) == GpuPortion(
+        2, 11 * GI
+    )
 
 
 def test_a_node_that_lacks_what_else_the_pod_asks_for_has_no_say() -> None:
     """Devices, and cpu or memory that another container states."""
     kinds = node_groups([T4, DGX])
     stated = PodShape(requests={GPU: 1, "cpu": 8_000, "pods": 1})
-    assert share_of(stated, 0, kinds) == Share(27, 247 * GI)
+    assert share_of(stated, 0, kinds) == GpuPortion(27, 247 * GI)
 
 
 def test_too_many_gpus_share_the_whole_of_the_node_so_that_only_they_are_too_many() -> None:
@@ -91,4 +93,4 @@ def test_claimed_gpus_count_on_nodes_whose_plugin_offers_none() -> None:
     """They are known by the label of GPU feature discovery."""
     labels = {**DGX.labels, "nvidia.com/gpu.count": "8"}
     claimable = replace(DGX, labels=labels, allocatable={"cpu": 98_000, "memory": 1028 * GI, "pods": 110})
-    assert share_of(asking(0), 8, node_groups([T4, claimable])) == Share(12, 128 * GI)
+    assert share_of(asking(0), 8, node_groups([T4, claimable])) == GpuPortion(12, 128 * GI)

@@ -62,7 +62,7 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class LedgerTurn:
     """The Ledger object: the number of the last commit, what it says, and the version to commit on."""
 
     seq: int
@@ -153,14 +153,14 @@ def ledger_object(seq: int, version: str, intents: Iterable[Intent]) -> Json:
     }
 
 
-def turn_from(document: Mapping[str, Any]) -> Turn:
+def turn_from(document: Mapping[str, Any]) -> LedgerTurn:
     """The Ledger object read back."""
     spec = document.get("spec") or {}
     intents = tuple(
         Intent(reservation["name"], reservation["uid"], reservation["spec"], reservation["status"])
         for reservation in spec.get("reservations") or []
     )
-    return Turn(int(spec.get("commit", 0)), document["metadata"]["resourceVersion"], intents)
+    return LedgerTurn(int(spec.get("commit", 0)), document["metadata"]["resourceVersion"], intents)
 
 
 def claimed(reservation_version: str, owner_uid: str) -> Json:

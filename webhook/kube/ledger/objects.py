@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from webhook.kube.api.client import Event, Json
 from webhook.kube.ledger import commits
-from webhook.kube.ledger.commits import Entry, Turn
+from webhook.kube.ledger.commits import Entry, LedgerTurn
 
 DEAD = 10_000
 """UIDs of deleted objects that are remembered: more than are deleted while an answer is on its way."""
@@ -78,7 +78,7 @@ class Objects:
             del self.entries[name]
         self._wake()
 
-    def has_seen(self, turn: Turn) -> bool:
+    def has_seen(self, turn: LedgerTurn) -> bool:
         """Whether a commit was shown applied, whole. Objects change in the order of commits, so all before it
         were shown too."""
         names = {intent.name for intent in turn.intents}

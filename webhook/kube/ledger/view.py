@@ -16,7 +16,7 @@ from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.ledger import commits
-from webhook.kube.ledger.commits import Entry, Intent, Turn
+from webhook.kube.ledger.commits import Entry, Intent, LedgerTurn
 from webhook.kube.ledger.objects import Objects
 
 CATCH_UP_SECONDS = 0.3
@@ -37,7 +37,7 @@ class BookView:
         self._complete = -1
         """The commit up to which the book is known by a list, or by our own commit on top of a known book."""
         self._reading = asyncio.Lock()
-        self._next: asyncio.Task[Turn] | None = None
+        self._next: asyncio.Task[LedgerTurn] | None = None
 
     def waiting(self) -> str:
         """Why the book is not known yet; "" once it is."""
@@ -55,7 +55,7 @@ class BookView:
             if entry.kept and not lives(entry.kept.reservation, now):
                 yield entry
 
-    async def caught_up(self) -> Turn:
+    async def caught_up(self) -> LedgerTurn:
         """The last commit, applied, and our picture of the book at least as new."""
         if not self.reflector.synced.is_set():
             raise LedgerUnavailable(self.waiting())
@@ -72,19 +72,19 @@ class BookView:
         await self.relist(turn)
         return turn
 
-    async def _shared_turn(self) -> Turn:
+    async def _shared_turn(self) -> LedgerTurn:
         """The Ledger read after this call began. One read serves all that asked before it was sent."""
         if self._next is None:
             self._next = asyncio.create_task(self._read_next())
             self._next.add_done_callback(_looked_at)
         return await asyncio.shield(self._next)
 
-    async def _read_next(self) -> Turn:
+    async def _read_next(self) -> LedgerTurn:
         async with self._reading:
             self._next = None  # who asks from now on is served by the read after this one
             return await self._turn()
 
-    def _seen(self, turn: Turn) -> bool:
+    def _seen(self, turn: LedgerTurn) -> bool:
         return self._complete >= turn.seq or self.objects.has_seen(turn)
 
     async def _finish(self, intent: Intent) -> None:
@@ -94,7 +94,7 @@ class BookView:
             if (status.get("since") or 0) < intent.status["since"]:
                 await self.apply(intent, current["metadata"]["resourceVersion"])
 
-    async def _turn(self) -> Turn:
+    async def _turn(self) -> LedgerTurn:
         try:
             return commits.turn_from(await self.api.get(ledger_path()))
         except ApiError as error:
@@ -107,7 +107,7 @@ class BookView:
             await self.api.create(commits.LEDGERS, commits.ledger_object(last, "", ()))
         return commits.turn_from(await self.api.get(ledger_path()))
 
-    async def relist(self, turn: Turn) -> None:
+    async def relist(self, turn: LedgerTurn) -> None:
         """List the book, which then is known at least as of this commit."""
         await self.reflector.relist()
         self.complete(turn.seq)
@@ -174,7 +174,7 @@ class BookView:
             version = current["metadata"]["resourceVersion"]
 
 
-def _looked_at(task: asyncio.Task[Turn]) -> None:
+def _looked_at(task: asyncio.Task[LedgerTurn]) -> None:
     """Its callers may all have given up; what it failed with is then nobody's."""
     if not task.cancelled():
         task.exception()

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from webhook.cel import CostBudget, Program
 from webhook.policy.engine.match import EVERY_REQUEST, MatchResources
-from webhook.policy.engine.parameters import NO_RULES, Rules
+from webhook.policy.engine.parameters import NO_RULES, ParameterRules
 from webhook.policy.engine.selectors import LabelSelector
 
 Action = Literal["Deny", "Warn", "Audit"]
@@ -189,7 +189,7 @@ class PolicySet:
     mutating: tuple[MutatingPolicy, ...] = ()
     validating: tuple[ValidatingPolicy, ...] = ()
     params: tuple[Mapping[str, Any], ...] = ()
-    rules: Rules = NO_RULES
+    rules: ParameterRules = NO_RULES
     warnings: tuple[str, ...] = ()
     revision: str = ""
     files: tuple[str, ...] = field(default=(), compare=False)

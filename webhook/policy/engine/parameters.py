@@ -94,7 +94,7 @@ def quoted(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ParameterRules:
     """What a JSON schema says of a ConfigMap's data: a rule by key, and whether there are no other keys.
 
     Of JSON Schema what a ConfigMap needs is read: `properties.data.properties` with `enum` or `pattern`, and
@@ -119,13 +119,13 @@ class Rules:
         return f"; is {near[0]} meant?" if near else f"; known: {', '.join(sorted(self.by_key))}"
 
 
-NO_RULES = Rules()
+NO_RULES = ParameterRules()
 
 
-def rules_of(schema: Any) -> Rules:
+def rules_of(schema: Any) -> ParameterRules:
     """The rules of a JSON schema; whatever is none rules nothing out."""
     data = _map_at(schema, "properties", "data")
-    return Rules(_map_at(data, "properties"), data.get("additionalProperties") is False)
+    return ParameterRules(_map_at(data, "properties"), data.get("additionalProperties") is False)
 
 
 def name_in(schema: Any) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from webhook.policy.engine.parameters import (
     NO_RULES,
     PARAMETERS,
-    Rules,
+    ParameterRules,
     is_parameters,
     name_in,
     rules_of,
@@ -18,13 +18,13 @@ from webhook.policy.loading.document import PolicyDocument
 from webhook.policy.loading.errors import Problem
 
 
-def own_rules(schemas: Mapping[str, Any]) -> Rules:
+def own_rules(schemas: Mapping[str, Any]) -> ParameterRules:
     """What the schemas beside a set of policies say of Bayplan's own parameters."""
     own = (schema for schema in schemas.values() if name_in(schema) == PARAMETERS)
     return rules_of(next(own, None))
 
 
-def faults(document: PolicyDocument, schemas: Mapping[str, Any], own: Rules) -> Iterator[Problem]:
+def faults(document: PolicyDocument, schemas: Mapping[str, Any], own: ParameterRules) -> Iterator[Problem]:
     """What is wrong with the parameters of a document, by the schema beside its file or by that of all."""
     schema, metadata = schemas.get(document.file), document.value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None

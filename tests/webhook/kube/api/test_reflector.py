@@ -116,7 +116,7 @@ def test_a_commit_is_seen_when_all_of_it_was_even_if_it_went_since():
     """Of a commit of two both must have been applied; a release afterwards does not unsee them."""
     known = Objects()
     intents = tuple(commits.Intent(name, f"uid-{name}", {}, {}) for name in ("a", "b"))
-    turn = commits.Turn(4, "99", intents)
+    turn = commits.LedgerTurn(4, "99", intents)
     known.changed(Event("MODIFIED", reservation("a", 5, since=4)))
     assert not known.has_seen(turn)
     known.changed(Event("MODIFIED", reservation("b", 6, since=4)))
@@ -128,15 +128,15 @@ def test_a_later_commit_shows_that_the_earlier_ones_were_applied():
     """No writer commits before the last commit is applied."""
     known = Objects()
     known.changed(Event("MODIFIED", reservation("c", 9, since=5)))
-    assert known.has_seen(commits.Turn(4, "1", (commits.Intent("a", "uid-a", {}, {}),)))
+    assert known.has_seen(commits.LedgerTurn(4, "1", (commits.Intent("a", "uid-a", {}, {}),)))
 
 
 def test_a_read_of_one_object_shows_no_commit():
     """The watch lags: what else was committed before is not known yet."""
     known = Objects()
     known.stored(reservation("c", 9, since=5))
-    assert not known.has_seen(commits.Turn(5, "1", (commits.Intent("c", "uid-c", {}, {}),)))
-    assert not known.has_seen(commits.Turn(4, "1", (commits.Intent("a", "uid-a", {}, {}),)))
+    assert not known.has_seen(commits.LedgerTurn(5, "1", (commits.Intent("c", "uid-c", {}, {}),)))
+    assert not known.has_seen(commits.LedgerTurn(4, "1", (commits.Intent("a", "uid-a", {}, {}),)))
 
 
 def test_an_object_that_was_deleted_does_not_come_back():
