@@ -46,6 +46,9 @@ class PodClass:
         return tuple(key for key, name in self.anti_affinity_over if name in self.names)
 
 
+PodClasses = tuple[PodClass, ...]
+
+
 def separated(first: PodClass, second: PodClass) -> set[int]:
     """Levels at which one domain must not hold pods of both classes; with itself, no two of its pods."""
     return {level for level, name in first.anti_affinity_with if name in second.names}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from planner.cluster.tree import TopologyTree
-from planner.model.pod_class import PodClass
+from planner.model.pod_class import PodClasses
 from planner.model.work_budget import WorkBudget
 from planner.request.relaxation import relaxations
 from planner.request.resolve import PlacementProblem
@@ -26,8 +26,6 @@ from planner.search.outcome import Outcome
 from planner.search.result import LevelSearchResult, SearchResult
 from planner.search.rules.placement_under_rules import has_rules, place_by_rules
 from planner.search.space import search_space
-
-PodClasses = tuple[PodClass, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from planner.model.answer import LevelAttempt
-from planner.model.pod_class import PodClass
+from planner.model.pod_class import PodClass, PodClasses
 from planner.model.topology import ROOT
 from planner.search.domain_caps import DomainCap
 from planner.search.mixtures.equivalent_classes import merged
 from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.label_levels import refined, under_values
-from planner.search.rules.rule_repairs import LabelRules, PodClasses, Variant
+from planner.search.rules.rule_repairs import LabelRules, Variant
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_over_labels import LabelCap
 from planner.search.rules.tree_search import TreeSearch

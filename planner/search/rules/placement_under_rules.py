@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from planner.model.answer import LevelAttempt
-from planner.model.pod_class import PodClass
+from planner.model.pod_class import PodClass, PodClasses
 from planner.model.resolved import SPREAD_CAUSE
 from planner.search.binding_order import BindingOrderCheck, Seat
 from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.anti_affinity_over_labels import LabelRuleSearch, values_of
-from planner.search.rules.rule_repairs import CAUSE, PodClasses
+from planner.search.rules.rule_repairs import CAUSE
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_of_one_class import spread_one_class
 from planner.search.rules.spread_over_labels import (

@@ -17,7 +17,7 @@ from planner.cluster.tree import Subtree
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.natural_order import natural
 from planner.model.node import Node
-from planner.model.pod_class import PodClass
+from planner.model.pod_class import PodClasses
 from planner.model.resolved import NodeExclusion
 from planner.search.domain_caps import DomainCap, value_of
 from planner.search.result import Placement
@@ -28,9 +28,6 @@ _MAX_VALUES = 48
 
 
 CAUSE = "pod anti-affinity"
-
-
-PodClasses = tuple[PodClass, ...]
 
 
 @dataclass(frozen=True, slots=True)

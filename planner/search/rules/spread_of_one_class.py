@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.tree import Subtree
-from planner.model.pod_class import PodClass
+from planner.model.pod_class import PodClass, PodClasses
 from planner.model.topology import ROOT
 from planner.search.domain_caps import DomainCap, value_of
 from planner.search.result import Placement
 from planner.search.rules.label_levels import under_values
-from planner.search.rules.spread_over_labels import PodClasses, SpreadRule
+from planner.search.rules.spread_over_labels import SpreadRule
 from planner.search.rules.tree_search import TreeSearch
 from planner.search.space import SearchSpace
 

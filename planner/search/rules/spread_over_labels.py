@@ -20,12 +20,9 @@ from itertools import product
 
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.pod import SpreadConstraint
-from planner.model.pod_class import PodClass
+from planner.model.pod_class import PodClass, PodClasses
 from planner.model.resolved import SPREAD_CAUSE, NodeExclusion, SpreadState
 from planner.model.topology import ROOT
-
-PodClasses = tuple[PodClass, ...]
-
 
 _MAX_CUTS = 24
 """Ways to cut pods in two that are tried for one fewest number, each a search of several classes."""
