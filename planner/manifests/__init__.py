@@ -7,6 +7,7 @@
 - `schedulers`: which scheduling systems are there, with their queues and topologies
 - `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas, PriorityClasses
 - `reservation`: a Reservation, read and written
+- `requirements`: label selectors and node selector terms
 - `fields`: typed fields of untyped objects; invalid input is an `InputError` that names the field
 
 Begin with `cluster`.

@@ -4,7 +4,8 @@
 - `admitted`: the answer for a gang with a placement
 - `replay`: the answer for a gang that already holds a reservation
 - `reservation`, `node_affinity`: what an answer reserves, and the terms that pin pods to it
-- `details`: the numbers behind an answer
+- `details`: the numbers behind an answer; `holding_words`: what a gang holds and why, in words
+- `aside`: a gang planned while others are
 
 Begin with `plan`.
 """

@@ -4,7 +4,8 @@
 - `topology_request`: levels and pod classes in one topology; `level_policy`: levels that a policy sets
 - `levels`, `topology_choice`: which topology, and which of its levels, a request means
 - `device_claims`, `pod_affinity`, `topology_spread`: the constraints that claims and other pods add
-- `volumes`: the nodes that they can be used from; `tolerations`: those that the API server will add
+- `volumes`: the nodes that they can be used from; `tolerations`: those that the API server will add;
+  `priority`: what pods state that counts for nothing
 - `relaxation`: the same request with preferred levels relaxed; `validation`: contradictory requests
 
 Every contradiction is raised here as a `Refusal`, before any search. Its message says what would be valid.

@@ -5,6 +5,7 @@
 - `connections`: how many connections and bytes at once, and how long they may be silent
 - `service`: one call decided and its reservation made, again where somebody else was faster
 - `in_flight`: reservations that this replica is about to make
+- `parameters_store`: the parameters that answer now
 - `cluster_source`: where snapshots come from; `cluster_files`: from files
 - `metrics`, `leaf_spine_metrics`: what /metrics shows
 - `garbage_collection`: Python's collector kept away from what lives as long as the process

@@ -2,6 +2,7 @@
 
 `cluster_watch` keeps nodes, pods and topologies, `live_snapshot` the planner's snapshot of them, changed
 rather than built anew; `scheduler_watch` keeps which schedulers are there; `workload_watch` keeps workloads,
-`gangs` (pure) tells who waits, runs and is done; `param_watch` keeps the parameters of policies; `findings`
-(pure) tells what the picture lacks. Begin with `cluster_watch`.
+`gangs` (pure) tells who waits, runs and is done; `param_watch` keeps the parameters of policies,
+`parameters_watch` those of Bayplan; `findings` (pure) tells what the picture lacks, `mode_findings` (pure)
+where modes and webhooks disagree. Begin with `cluster_watch`.
 """

@@ -2,7 +2,8 @@
 
 From the file inward: `files` (disk, Git) -> `document` (YAML with line numbers) -> `load` (which document is
 what) -> `read`, `read_match`, `fields` (the schema, field by field) -> `expressions` (compiled). `parameters`
-checks parameter objects against the JSON schema beside them; `errors` is what everything raises.
+checks parameter objects against the JSON schema beside them; `webhooks` reads which objects a webhook is
+asked about; `errors` is what everything raises.
 
 Begin with `load.load`.
 """
