@@ -96,6 +96,11 @@ class DomainClasses(Protocol):
         """The most that a domain of the class holds."""
         ...
 
+    def uniform(self, class_id: int, /) -> bool:
+        """Whether all domains of each level inside are of one class, down to the hosts, and no rule binds
+        how many pods of the one pod class are in any of them."""
+        ...
+
     def each_kept(
         self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
@@ -177,6 +182,17 @@ class CapacityClasses:
         )
         united = self._united[domain_class.level] if domain_class.level >= 0 else None
         return united(counts, domain_class.named) if united else counts
+
+    def uniform(self, class_id: int, /) -> bool:
+        """See `DomainClasses`."""
+        if len(self._pod_classes) > 1:
+            return False
+        domain_class = self.domain_classes[class_id]
+        while domain_class is not None:
+            if self.binds(domain_class) or len(set(domain_class.children)) > 1:
+                return False
+            domain_class = self.domain_classes[domain_class.children[0]]
+        return True
 
     def unites(self, level: int) -> bool:
         """Whether a domain of the level has all pods of some pod classes, or none of them."""

@@ -135,7 +135,7 @@ class DomainOptions(ABC):
         """
         stage: CostBySum = {self.counts.zero: start}
         costs_by_counts: dict[PodCount, list[int]] = {}
-        for options in self._offers(children, limit, level, start):
+        for options in self._steps(children, self._offers(children, limit, level, start), limit):
             if len(options) == 1:
                 ((counts, cost),) = options
                 costs_by_counts.setdefault(counts, []).append(cost)
@@ -200,7 +200,8 @@ class DomainOptions(ABC):
         """The options of these domains of the level, and their sums from which the goal can be reached."""
         offers = self._offers(children, limit, level, 0)
         reaches = [self.classes.reach[child] for child in children]
-        return FrontierSearch(limit, offers, self._sums.stages(offers, reaches, limit, level, ceiling))
+        steps = self._steps(children, offers, limit)
+        return FrontierSearch(limit, offers, self._sums.stages(steps, reaches, limit, level, ceiling))
 
     def _freely(
         self, children: Sequence[int], limit: CostLimit, level: int, start: int = 0
@@ -208,7 +209,7 @@ class DomainOptions(ABC):
         """The options of these domains and all their sums: other domains may hold the rest of the goal."""
         offers = self._offers(children, limit, level, start)
         stages: list[CostBySum] = [{self.counts.zero: start}]
-        for options in offers:
+        for options in self._steps(children, offers, limit):
             stages.append(self._sums.extended(stages[-1], options, limit, level) if options else stages[-1])
         return FrontierSearch(limit, offers, stages)
 
@@ -218,3 +219,24 @@ class DomainOptions(ABC):
         """The options of these domains inside one that costs `start` by itself; superfluous ones are left
         out."""
         return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, start))
+
+    def _steps(
+        self, children: Sequence[int], offers: Sequence[list[Option]], limit: CostLimit
+    ) -> list[list[Option]]:
+        """What each of these domains adds to the sums of those before it.
+
+        Of equal domains that are uniform inside, as untouched racks are, all but one may as well be full or
+        empty: pods of two that are neither can fill the one up and cost no more. So the first has all its
+        options and each further one only the largest. All sums with a way to the goal are the same, and a
+        further block of 144 nodes is one step for each of them instead of 144.
+        """
+        begun: set[int] = set()
+        steps: list[list[Option]] = []
+        for class_id, options in zip(children, offers, strict=True):
+            whole = len(options) > 1 and len(options) == len(self._options_of(class_id, limit))
+            if whole and self.classes.uniform(class_id):
+                steps.append(options[-1:] if class_id in begun else options)
+                begun.add(class_id)
+            else:
+                steps.append(options)
+        return steps

@@ -101,6 +101,10 @@ class PooledClasses:
         each = self.base.counts.each(counts)
         return self.counts.pack([weight(direction, each) for direction in self.along])
 
+    def uniform(self, class_id: int, /) -> bool:
+        """Not told of pools: what a domain keeps of one may differ from what its children could hold."""
+        return False
+
     def each_kept(
         self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:

@@ -1,10 +1,12 @@
 """Racks and blocks looked at together: large gangs of whole nodes without a level have proven places."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from planner.model.pod import BoundPod
+from planner.model.topology import HOSTNAME
 from planner.planning.plan import plan
 from planner.search.packing.joint_bounds import LevelPairBound, fewest_by_level
 from tests.builders import GPU, cluster, gang
@@ -59,6 +61,16 @@ def test_a_thousand_whole_nodes_are_in_the_fewest_racks_and_proved_to_be(used, s
     answer = plan(moment, whole_nodes(1024))
     assert (answer.decision, answer.warnings) == ("admitted", ())
     assert domains(answer) == fewest
+
+
+def test_one_rack_with_a_node_more_leaves_the_place_of_a_thousand_nodes_proved():
+    """Many sums are as good as others; so of racks and blocks without a pod all but one are full or empty."""
+    moment = hall()
+    labels = moment.nodes["r60-n3"].labels
+    extra = replace(moment.nodes["r60-n3"], name="extra", labels={**labels, HOSTNAME: "extra"})
+    answer = plan(moment.with_node(extra), whole_nodes(1030))
+    assert (answer.decision, answer.warnings) == ("admitted", ())
+    assert domains(answer) == (8, 58)
 
 
 @pytest.mark.parametrize("half", [False, True], ids=["empty", "half used"])
