@@ -66,8 +66,8 @@ plan of 1,024 whole nodes on 9,216 was the same."""
 
 
 _JOINT_BOUNDS = 2 * BUDGET
-"""Sums that are tried with the joint bounds, where each piece of work has its own budget: 1,031 whole nodes on
-9,216 of which a few have pods take 3,600,000, in half of the time in which the bounds of each level and a
+"""Sums that are tried with the joint bounds, where each piece of work has its own budget: 1,031 whole nodes
+on 9,216 of which a few have pods take 3,600,000, in half of the time in which the bounds of each level and a
 beam found a place that was not proved."""
 
 
