@@ -11,7 +11,8 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
@@ -23,9 +24,11 @@ import yaml
 from tests.e2e.api import Api, ApiError, Json
 from tests.e2e.binaries import ROOT
 from tests.e2e.configured import configure
+from tests.e2e.conftest import policy_set
+from tests.e2e.fleet import Fleet
 from tests.e2e.hook import BAYPLAN
 from tests.e2e.processes import Process, free_port, start, wait_until
-from tests.e2e.replicas import Balancer
+from tests.e2e.replicas import Balancer, nodes
 from tests.e2e.stage import Cluster
 
 SYSTEM = "bayplan-system"
@@ -242,3 +245,17 @@ def wait_for_certificate(rollout: Rollout, former: bytes, seconds: float = 90.0)
     new = rollout.stored("tls.crt").decode().strip()
     for replica in rollout.replicas:
         wait_until(lambda one=replica: one.certificate().strip() == new, "every replica to serve it")
+
+
+@contextmanager
+def rollout_of(cluster: Cluster, folder: Path, racks: int, hosts: int) -> Iterator[Rollout]:
+    """An installation over racks of so many hosts, without a replica yet. Gone afterwards."""
+    fleet = Fleet(cluster.api)
+    rollout = Rollout(cluster, folder, policy_set("default-scheduler", folder))
+    try:
+        fleet.make(nodes(racks, hosts))
+        rollout.install()
+        yield rollout
+    finally:
+        rollout.uninstall()
+        fleet.remove()

@@ -1,4 +1,4 @@
-"""Nodes in racks, and replicas that watch the cluster and are called by its API server."""
+"""Nodes in racks, replicas that watch the cluster and are called by its API server, and the pods of Jobs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.e2e.api import Json
 from tests.e2e.conftest import policy_set
 from tests.e2e.fleet import Fleet
 from tests.e2e.kube_ledgers import install
+from tests.e2e.processes import wait_until
 from tests.e2e.replicas import Replicas, nodes
 from tests.e2e.stage import Cluster
+
+PODS = "/api/v1/namespaces/research/pods"
 
 
 @contextmanager
@@ -29,3 +33,17 @@ def replicas_of(cluster: Cluster, folder: Path, racks: int, hosts: int, count: i
     finally:
         replicas.stop()
         fleet.remove()
+
+
+def pods(serving: Replicas, name: str) -> list[Json]:
+    """A Job's pods that are not being deleted."""
+    found = serving.api.items(PODS, labelSelector=f"job-name={name}")
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def running(serving: Replicas, name: str, count: int) -> list[Json]:
+    """Wait until so many of a Job's pods are bound."""
+    wait_until(
+        lambda: sum("nodeName" in p["spec"] for p in pods(serving, name)) == count, f"{name} to run", 60
+    )
+    return pods(serving, name)

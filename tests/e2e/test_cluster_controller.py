@@ -16,11 +16,10 @@ from tests.e2e.binaries import ROOT
 from tests.e2e.kubelet import STRATEGIC
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import RACK, Replicas, events, job, racks_of, reservations
-from tests.e2e.serving import replicas_of
+from tests.e2e.serving import PODS, pods, replicas_of, running
 from tests.e2e.stage import Cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
-PODS = "/api/v1/namespaces/research/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/research/deployments"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -40,20 +39,6 @@ def clean(serving: Replicas) -> Iterator[None]:
         serving.api.delete(f"{JOBS}/{item['metadata']['name']}")
     wait_until(lambda: not serving.api.items(PODS), "the pods to go", 60)
     wait_until(lambda: not reservations(serving.api), "the reservations to go", 60)
-
-
-def pods(serving: Replicas, name: str) -> list[Json]:
-    """A Job's pods that are not being deleted."""
-    found = serving.api.items(PODS, labelSelector=f"job-name={name}")
-    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
-
-
-def running(serving: Replicas, name: str, count: int) -> list[Json]:
-    """Wait until so many of a Job's pods are bound."""
-    wait_until(
-        lambda: sum("nodeName" in p["spec"] for p in pods(serving, name)) == count, f"{name} to run", 60
-    )
-    return pods(serving, name)
 
 
 def test_a_job_is_planned_held_claimed_and_bound_where_the_plan_put_it(serving: Replicas) -> None:

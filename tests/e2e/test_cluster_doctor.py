@@ -67,8 +67,30 @@ def test_what_serves_is_found_to_serve(cluster: Cluster, serving: Replicas) -> N
         found = examined(cluster, "--namespace", "default")
         grades = {one: found[one]["grade"] for one in ("mutating webhooks", "validating webhooks", "dry run")}
         assert set(grades.values()) == {"ok"}, found
+        assert found["modes"]["grade"] == "ok", found["modes"]
         print(f"\n{found['dry run']['message']}")
     finally:
+        serving.unconfigure()
+
+
+def test_a_label_that_is_no_mode_is_told_by_kubectl_and_by_the_doctor(
+    cluster: Cluster, serving: Replicas
+) -> None:
+    """When it is written, and for as long as it stands there."""
+    serving.configure()
+    try:
+        said = cluster.kubectl("label", "namespace", "research", "bayplan.dev/mode=enforced", "--overwrite")
+        assert said.status == 0
+        warning = " ".join(said.warnings)
+        assert warning.startswith("namespace research: label bayplan.dev/mode is")
+        assert "valid are enforce, warn, audit, off" in warning
+        wrong = examined(cluster, "--namespace", "default")["modes"]
+        assert wrong["grade"] == "warn"
+        assert "namespace research: label bayplan.dev/mode is" in wrong["message"]
+        said = cluster.kubectl("label", "namespace", "research", "bayplan.dev/mode=warn", "--overwrite")
+        assert (said.status, said.warnings) == (0, [])
+    finally:
+        cluster.kubectl("label", "namespace", "research", "bayplan.dev/mode-")
         serving.unconfigure()
 
 

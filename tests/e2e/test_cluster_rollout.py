@@ -19,12 +19,10 @@ from cryptography.hazmat.primitives import hashes
 
 from certs.authority import KeyPair, Material, bundle_pem, read_bundle, read_pair
 from tests.e2e.api import Json
-from tests.e2e.conftest import policy_set
-from tests.e2e.fleet import Fleet
 from tests.e2e.hook import bayplan
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import events, job, nodes, racks_of, reservations
-from tests.e2e.rollout import SECRET, Load, Rollout, trusted_call, wait_for_certificate
+from tests.e2e.replicas import events, job, racks_of, reservations
+from tests.e2e.rollout import SECRET, Load, Rollout, rollout_of, trusted_call, wait_for_certificate
 from tests.e2e.stage import Cluster
 from webhook.kube.certificates import data_of
 
@@ -35,18 +33,10 @@ PODS = "/api/v1/namespaces/research/pods"
 @pytest.fixture(scope="module")
 def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rollout]:
     """Two replicas with the account's rights, on two racks of two nodes; the Secret was empty at first."""
-    folder = tmp_path_factory.mktemp("rollout")
-    fleet = Fleet(cluster.api)
-    found = Rollout(cluster, folder, policy_set("default-scheduler", folder))
-    try:
-        fleet.make(nodes(2, 2))
-        found.install()
-        found.add()
-        found.add()
-        yield found
-    finally:
-        found.uninstall()
-        fleet.remove()
+    with rollout_of(cluster, tmp_path_factory.mktemp("rollout"), 2, 2) as rollout:
+        rollout.add()
+        rollout.add()
+        yield rollout
 
 
 def plan_dry(rollout: Rollout) -> Json:

@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.api import Json
-from tests.e2e.conftest import policy_set
-from tests.e2e.fleet import Fleet
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import GPU, job, nodes, reservations
-from tests.e2e.rollout import SYSTEM, Rollout
+from tests.e2e.replicas import GPU, job, reservations
+from tests.e2e.rollout import SYSTEM, Rollout, rollout_of
 from tests.e2e.stage import Cluster
 
 NAME = "bayplan-parameters"
@@ -29,18 +27,10 @@ SOON = 5.0
 @pytest.fixture(scope="module")
 def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rollout]:
     """Two replicas with the account's rights, on one rack of two nodes."""
-    folder = tmp_path_factory.mktemp("settings")
-    fleet = Fleet(cluster.api)
-    rollout = Rollout(cluster, folder, policy_set("default-scheduler", folder))
-    try:
-        fleet.make(nodes(1, 2))
-        rollout.install()
+    with rollout_of(cluster, tmp_path_factory.mktemp("settings"), 1, 2) as rollout:
         rollout.add()
         rollout.add()
         yield rollout
-    finally:
-        rollout.uninstall()
-        fleet.remove()
 
 
 @pytest.fixture(autouse=True)

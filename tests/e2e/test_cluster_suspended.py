@@ -16,11 +16,10 @@ import pytest
 from tests.e2e.api import Json
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import RACK, Replicas, job, racks_of, reservations
-from tests.e2e.serving import replicas_of
+from tests.e2e.serving import PODS, pods, replicas_of, running
 from tests.e2e.stage import Cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
-PODS = "/api/v1/namespaces/research/pods"
 GATE = "kueue.x-k8s.io/topology"
 IN_R2 = {"key": RACK, "operator": "In", "values": ["r2"]}
 DIRECTIVES: dict[str, Json] = {
@@ -74,16 +73,6 @@ def suspended(name: str) -> Json:
     return made
 
 
-def pods(serving: Replicas, name: str) -> list[Json]:
-    """The pods of a Job."""
-    return serving.api.items(PODS, labelSelector=f"job-name={name}")
-
-
-def running(serving: Replicas, name: str) -> bool:
-    """Whether both of its pods run."""
-    return [pod["status"].get("phase") for pod in pods(serving, name)] == ["Running"] * 2
-
-
 def placement(stored: Json) -> Any:
     """What the Job's note says of its place."""
     return json.loads(stored["metadata"]["annotations"]["bayplan.dev/placement"])
@@ -109,8 +98,7 @@ def test_a_job_that_is_resumed_with_a_selector_gets_its_place_there(
         assert all(pod["spec"]["schedulingGates"] == gates for pod in pods(serving, "resumed"))
         for pod in pods(serving, "resumed"):
             serving.api.merge(f"{PODS}/{pod['metadata']['name']}", {"spec": {"schedulingGates": None}})
-    wait_until(lambda: running(serving, "resumed"), "its pods to run", 60)
-    assert racks_of(pods(serving, "resumed")) == {"r2"}
+    assert racks_of(running(serving, "resumed", 2)) == {"r2"}
     (held,) = reservations(serving.api).values()
     assert held["spec"]["gang"] == "research/Job/resumed"
     assert {pod["spec"]["nodeName"] for pod in pods(serving, "resumed")} == {"r2-n1", "r2-n2"}
@@ -123,11 +111,11 @@ def test_a_rack_full_of_suspended_jobs_is_free(serving: Replicas) -> None:
     for number in range(6):
         serving.api.create(JOBS, suspended(f"later-{number}"))
     serving.api.create(JOBS, job("now", 2))
-    wait_until(lambda: running(serving, "now"), "its pods to run", 60)
+    running(serving, "now", 2)
     assert list(reservations(serving.api)) == ["research/Job/now"]
     serving.api.merge(f"{JOBS}/now", {"spec": {"suspend": True}})
     wait_until(lambda: not reservations(serving.api), "its place to be given back", 60)
     wait_until(lambda: not pods(serving, "now"), "its pods to go", 60)
     serving.api.merge(f"{JOBS}/now", {"spec": {"suspend": False}})
-    wait_until(lambda: running(serving, "now"), "its pods to run again", 60)
+    running(serving, "now", 2)
     assert list(reservations(serving.api)) == ["research/Job/now"]

@@ -21,11 +21,10 @@ from planner.planning.plan import plan
 from tests.e2e.api import Json
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import Replicas, job, racks_of, reservations
-from tests.e2e.serving import replicas_of
+from tests.e2e.serving import PODS, replicas_of, running
 from tests.e2e.stage import Cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
-PODS = "/api/v1/namespaces/research/pods"
 CLAIMS = "/api/v1/namespaces/research/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
@@ -122,20 +121,6 @@ def make(serving: Replicas, *objects: Json) -> None:
 def mounted(name: str) -> list[Json]:
     """A pod's volumes: one, of a claim."""
     return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
-
-
-def pods(serving: Replicas, name: str) -> list[Json]:
-    """A Job's pods that are not being deleted."""
-    found = serving.api.items(PODS, labelSelector=f"job-name={name}")
-    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
-
-
-def running(serving: Replicas, name: str, count: int) -> list[Json]:
-    """Wait until so many of a Job's pods are bound."""
-    wait_until(
-        lambda: sum("nodeName" in p["spec"] for p in pods(serving, name)) == count, f"{name} to run", 60
-    )
-    return pods(serving, name)
 
 
 def test_a_gang_goes_to_the_zone_of_its_volume(serving: Replicas) -> None:

@@ -43,7 +43,7 @@ RIVALS_BY_LOSS = 4
 replicas have some as well."""
 
 
-OWNER_LOOKS, OWNER_PAUSE = 50, 0.02
+LOOKS, LOOK_PAUSE = 50, 0.02
 """How often a pod's owner, or a namespace, is looked for, and seconds between two looks. A watch is seldom
 behind at all; what is gone by now costs the whole second."""
 
@@ -105,8 +105,7 @@ class Service:
 
         Never raises for an object or a ledger that is in a bad state: that becomes a refusal in words.
         """
-        await self._namespace_seen(request)
-        await self._owner_seen(request)
+        await self._surroundings_seen(request)
         started = time.monotonic()
         holder, lost = "", 0
         call = CallTime(deadline - (deadline - started) * ANSWER_SHARE if deadline < math.inf else deadline)
@@ -134,25 +133,19 @@ class Service:
         _, environment = self.surroundings()
         return in_mode(environment.mode(request), refused)
 
-    async def _namespace_seen(self, request: AdmissionRequest) -> None:
-        """Its label says whether anything is enforced there, and both may be applied at once."""
-        if request.kind.kind == "Namespace":  # which comes with the request
-            return
-        for _ in range(OWNER_LOOKS):
-            if self.cluster.knows_namespace(request.namespace):
-                return
-            await asyncio.sleep(OWNER_PAUSE)
+    async def _surroundings_seen(self, request: AdmissionRequest) -> None:
+        """Wait until the request's namespace and its object's controller have been seen here as well.
 
-    async def _owner_seen(self, request: AdmissionRequest) -> None:
-        """A controller makes pods as soon as it sees their owner; wait until we have seen it as well.
-
-        Who is above a pod tells whether its gang waits, and whether it leaves the plan.
+        The namespace's label says whether anything is enforced there, and both may be applied at once; a
+        Namespace itself comes with the request. A controller makes pods as soon as it sees their owner, and
+        who is above a pod tells whether its gang waits, and whether it leaves the plan.
         """
+        space = "" if request.kind.kind == "Namespace" else request.namespace
         owner = controller_of(request) if request.operation == "CREATE" else ""
-        for _ in range(OWNER_LOOKS):
-            if not owner or self.cluster.knows_owner(owner):
+        for _ in range(LOOKS):
+            if self.cluster.knows_namespace(space) and (not owner or self.cluster.knows_owner(owner)):
                 return
-            await asyncio.sleep(OWNER_PAUSE)
+            await asyncio.sleep(LOOK_PAUSE)
 
     async def _try(self, request: AdmissionRequest, phase: Phase, lost: int, call: CallTime) -> Decision:
         """One decision, carried out. Raises `Conflict` where the ledger refuses it."""

@@ -21,18 +21,6 @@ NVL72 = str(EXAMPLES / "clusters" / "nvl72-8racks.yaml")
 Run = Any
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run `bayplan` and give exit status, output and errors."""
-
-    def running(*words: str) -> tuple[int, str, str]:
-        status = main(words)
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return running
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`--help` shows how it is called."""

@@ -18,18 +18,6 @@ Run = Any
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run `bayplan` and give exit status, output and errors."""
-
-    def running(*words: str) -> tuple[int, str, str]:
-        status = main(words)
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return running
-
-
-@pytest.fixture
 def team(tmp_path: Path) -> Any:
     """A file with the namespace of the examples, labelled with a mode."""
 

@@ -2,25 +2,12 @@
 
 import json
 
-import pytest
 import yaml
 
 from tests.webhook.calls import EXAMPLES
-from webhook.cli.main import main
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")
 NVL72 = str(EXAMPLES / "clusters" / "nvl72-8racks.yaml")
-
-
-@pytest.fixture
-def run(capsys):
-    """Run `bayplan` and give exit status, output and errors."""
-
-    def running(*words):
-        status = main(words)
-        return (status, *capsys.readouterr())
-
-    return running
 
 
 def test_propose_writes_a_topology_for_each_pool(run):
