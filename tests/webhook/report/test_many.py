@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,6 +17,8 @@ import yaml
 from tests.webhook.workloads.objects import EVERY, GROVE, annotated
 from webhook.cli.inputs import shipped
 from webhook.cli.main import main
+from webhook.report.formats import FORMATS
+from webhook.report.model import MUTATION, Report, Result
 
 CLUSTER = str(shipped("manifests") / "examples" / "clusters" / "superpod-32.yaml")
 COUNT = 200
@@ -110,3 +115,45 @@ def test_replicas_of_which_the_same_is_to_say_are_told_once(
     _, text = report(capsys, tmp_path, "-o", "json")
     (plan,) = [row for row in json.loads(text)["results"] if row["policy"] == "plan"]
     assert plan["message"].endswith("(so for 2 gangs of it)")
+
+
+COUNT_IN_CLUSTER = 10_000
+SPACES = 50
+
+
+def of_a_cluster() -> Report:
+    """What `report --kubeconfig` keeps of ten thousand Jobs in fifty namespaces: of all what would change, of
+    every seventh why it would be refused."""
+    results, fates = [], []
+    for number in range(COUNT_IN_CLUSTER):
+        space, refused = f"team-{number % SPACES}", number % 7 == 0
+        job = Result(f"{space}/Job/train-{number}", "pass", "policy", "guaranteed-qos", MUTATION, "cpu")
+        results.append(job)
+        if refused:
+            results.append(replace(job, result="fail", source="plan", policy="plan", rule="NoNode"))
+        fates.append((space, "refused" if refused else "changed"))
+    return Report(tuple(results), fates=tuple(fates))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["json", "junit", "html", "sarif", "markdown"])
+def test_of_ten_thousand_objects_none_is_lost(name: str) -> None:
+    """All are in the formats for programs, and all refused ones in that for code scanning; in a pull request
+    the first stand with the number of the others. The counts are of all."""
+    out = io.StringIO()
+    FORMATS[name](of_a_cluster(), out)
+    text = out.getvalue()
+    every = {f"train-{number}" for number in range(COUNT_IN_CLUSTER)}
+    refused = {f"train-{number}" for number in range(0, COUNT_IN_CLUSTER, 7)}
+    named = set(re.findall(r"train-\d+", text))
+    assert named == every if name in ("json", "junit", "html") else named <= every
+    if name == "sarif":
+        assert named == refused
+    if name == "json":
+        document = json.loads(text)
+        assert document["objects"]["refused"] == len(refused)
+        assert len(document["namespaces"]) == SPACES
+    if name in ("markdown", "html"):
+        assert f"of {COUNT_IN_CLUSTER} objects {len(refused)} refused" in text.lower()
+    if name == "markdown":
+        assert len(text) < 65_536, "a comment on a pull request has room for no more"
+        assert "more" in text
