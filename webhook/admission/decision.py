@@ -33,6 +33,7 @@ from webhook.admission.settings import Mode
 from webhook.admission.too_long import took_too_long
 from webhook.admission.unchanged import replacement_warning
 from webhook.jsontools.diff import patch_between
+from webhook.jsontools.path import find
 from webhook.placement.stamp import PlacementAnnotation, annotate, placement_annotation, policies_note
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.inputs import BareInputs
@@ -289,8 +290,7 @@ def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None)
     what this one knows may be older than that. A dry run asks no ledger and holds nothing that could be lost
     between its calls, so it is never refused for this.
     """
-    metadata = obj.get("metadata") or {}
-    created = request.operation == "CREATE" and not metadata.get("ownerReferences")
+    created = request.operation == "CREATE" and not find(obj, ("metadata", "ownerReferences"))
     annotated_decision = _placement(obj).decision
     if (
         plan is None
@@ -318,9 +318,7 @@ def _validated_steps(
 
 def _placement(obj: Json) -> PlacementAnnotation:
     """What the mutating call wrote on the object."""
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    return placement_annotation(annotations if isinstance(annotations, Mapping) else {})
+    return placement_annotation(find(obj, ("metadata", "annotations")))
 
 
 def _without_gang(context: RequestContext, phase: Phase) -> Decision:

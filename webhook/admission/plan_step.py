@@ -15,6 +15,7 @@ from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from webhook.admission.context import RequestContext
 from webhook.admission.unchanged import begins
+from webhook.jsontools.path import find
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.stamp import placement_annotation
@@ -80,8 +81,7 @@ class PlanStep:
         old = self._request.old_object
         if self._request.operation != "UPDATE" or old is None:
             return workload
-        annotations = (old.get("metadata") or {}).get("annotations") or {}
-        written = terms_of_annotation(snapshot, placement_annotation(annotations))
+        written = terms_of_annotation(snapshot, placement_annotation(find(old, ("metadata", "annotations"))))
         gangs = (
             group if group.name == workload.name else without_placement_affinity(group, written)
             for group in workload.gangs

@@ -8,6 +8,7 @@ import logging
 import signal
 import ssl
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -32,6 +33,7 @@ from webhook.kube.runtime import ClusterRuntime
 from webhook.policy.engine.model import PolicySet
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import ClusterSource, NoCluster
+from webhook.server.disks import full_disks
 from webhook.server.garbage_collection import look_at_the_young_alone
 from webhook.server.http import DEADLINE, Webhook
 from webhook.server.listening import start
@@ -187,8 +189,9 @@ async def _serve(args: argparse.Namespace) -> int:
     settings = Settings(mode=args.mode)
     if not (args.kubeconfig or args.in_cluster):
         cluster: ClusterSource = ClusterFiles(args.cluster, settings) if args.cluster else NoCluster(settings)
-        ledger = SqliteLedger(args.ledger or default_ledger())
-        return await _until_stopped(args, _webhook(args, Service(policies, ledger, cluster)), files)
+        book = args.ledger or default_ledger()
+        webhook = _webhook(args, Service(policies, SqliteLedger(book), cluster), book)
+        return await _until_stopped(args, webhook, files)
     if args.cluster or args.ledger:
         raise InputError("-c and --ledger are for serving without a cluster; leave them out here")
     side = await ClusterRuntime.connect(
@@ -205,7 +208,7 @@ async def _serve(args: argparse.Namespace) -> int:
             side.certificates = _in_secret(args, side)
         tls = side.certificates or files
         side.follow(policies.current)
-        service = Service(policies, side.ledger, side)
+        service = Service(policies, side.ledger, side, side.api.now)
         side.queue.in_force = service.settings
         webhook = _webhook(args, service)
         if side.recoveries is not None:
@@ -219,8 +222,14 @@ async def _serve(args: argparse.Namespace) -> int:
         await side.close()
 
 
-def _webhook(args: argparse.Namespace, service: Service) -> Webhook:
-    return Webhook(service, args.deadline, callers=frozenset(args.client_names))
+def _webhook(args: argparse.Namespace, service: Service, book: str | Path = "") -> Webhook:
+    """`book`: the file of reservations, "" where they are in a cluster."""
+    written = {"reservations": Path(book).absolute().parent} if book else {}
+    if args.certificate_secret:
+        written["certificates"] = Path(tempfile.gettempdir())
+    elif args.tls_cert:
+        written["certificates"] = args.tls_cert.absolute().parent
+    return Webhook(service, args.deadline, callers=frozenset(args.client_names), folders=written)
 
 
 async def _until_stopped(
@@ -257,7 +266,7 @@ async def _until_stopped(
 async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
     """Take up changed policies; say once what is wrong with a bad set."""
     policies = webhook.service.policies
-    last_problem, parameters = "", None
+    last_problem, parameters, last_full = "", None, ""
     while True:
         await asyncio.sleep(RELOAD_SECONDS)
         await asyncio.to_thread(webhook.service.cluster.snapshot)  # cluster files, asked for or not
@@ -274,6 +283,10 @@ async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
         if problem and problem != last_problem:
             log.warning("not taken up, the last good ones serve: %s", problem)
         last_problem = problem
+        problem = "; ".join(full_disks(webhook.folders))
+        if problem and problem != last_full:
+            log.warning("%s", problem)
+        last_full = problem
 
 
 def _warn(policies: PolicySet) -> None:

@@ -162,8 +162,9 @@ class PlacementAnnotation:
     stated: StatedAmounts = ()
 
 
-def placement_annotation(annotations: Mapping[str, Any]) -> PlacementAnnotation:
-    """What the annotation says; nothing where it does not read, for anybody can write there."""
+def placement_annotation(annotations: Any) -> PlacementAnnotation:
+    """What the annotation says; nothing where it does not read, or where these are no annotations at all: for
+    anybody can write there, and admission comes before the API server's own check of types."""
     try:
         note = orjson.loads(str(annotations.get(PLACEMENT, "{}")))
         domains = tuple(tuple(str(value) for value in domain) for domain in note.get("reserves") or [])

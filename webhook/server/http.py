@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ from planner.ledger.ledger import LedgerUnavailable
 from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase
 from webhook.server.connections import BytesInFlight, Connections
+from webhook.server.disks import full_disks
 from webhook.server.metrics import Metrics, metrics
 from webhook.server.service import Service
 from webhook.wire.request import AdmissionRequest
@@ -61,6 +63,8 @@ class Webhook:
     callers: frozenset[str] = frozenset()
     observer: Callable[[Phase, AdmissionRequest, Decision], None] = tell_nobody
     """Told of each decision once it is answered. On the event loop, so it is quick, and it does not raise."""
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    """Where files are written, by what is kept there."""
 
     def app(self) -> web.Application:
         """The aiohttp application: calls, probes and metrics."""
@@ -175,7 +179,7 @@ class Webhook:
         settings = (
             {"waiting": waiting} if waiting else {"settings": await asyncio.to_thread(self.service.in_force)}
         )
-        problems = [*self.problems(), *await self._ledger_problem()]
+        problems = [*self.problems(), *await self._ledger_problem(), *full_disks(self.folders)]
         policies = self.service.policies.current
         detail = {
             "revision": policies.revision,

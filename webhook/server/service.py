@@ -81,14 +81,21 @@ def _again() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="decide-again")
 
 
+def _steady() -> Callable[[], float]:
+    """Seconds since the epoch as the machine's clock has them now, and from now on as time passes: holds
+    neither expire nor outlive their time when somebody sets the clock."""
+    offset = time.time() - time.monotonic()
+    return lambda: offset + time.monotonic()
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What answers admission requests. `clock` gives seconds since the epoch."""
+    """What answers admission requests. `clock` gives seconds since the epoch, and never jumps."""
 
     policies: PolicyStore
     ledger: Ledger
     cluster: ClusterSource = field(default_factory=NoCluster)
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = field(default_factory=_steady)
     parameters: ParametersStore = field(default_factory=ParametersStore)
     in_flight: InFlightReservations = field(default_factory=InFlightReservations)
     workers: ThreadPoolExecutor = field(default_factory=_workers)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -93,11 +95,21 @@ class Api:
         configuration.retries = False
         self._client = generated.ApiClient(configuration)
         self._client.user_agent = "bayplan"
+        self._epoch, self._told = time.time() - time.monotonic(), False
+        """The time at zero of the monotonic clock; the API server's, once its first answer has told."""
 
     @property
     def host(self) -> str:
         """The server's address."""
         return str(self._client.configuration.host)
+
+    def now(self) -> float:
+        """Seconds since the epoch by the API server's clock when it first answered, passed on since then.
+
+        So replicas agree to a second or so whatever their own clocks say, and no clock that is set while they
+        run, their own or the API server's, makes holds expire.
+        """
+        return self._epoch + time.monotonic()
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -233,7 +245,18 @@ class Api:
             )
         except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
             raise Unreachable(_words(error)) from error
+        if not self._told:
+            self._told = True
+            self._epoch = _epoch(response.headers.get("Date", ""), self._epoch)
         return response
+
+
+def _epoch(date: str, default: float) -> float:
+    """The time at zero of the monotonic clock by an answer's header, the default where that tells none."""
+    try:
+        return parsedate_to_datetime(date).timestamp() - time.monotonic()
+    except ValueError:
+        return default
 
 
 async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, account: Path = ACCOUNT) -> Api:

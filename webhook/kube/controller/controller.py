@@ -25,7 +25,7 @@ from webhook.kube.controller.pace import PositionPace
 from webhook.kube.controller.recovery_metrics import recovery_histogram
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
-from webhook.kube.state.gangs import WATCHED, Gang, Ref, Unbound, gangs_of, seconds
+from webhook.kube.state.gangs import WATCHED, Gang, Ref, Unbound, gangs_of
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.hold import hold_of
 from webhook.placement.pod_affinity import host_of
@@ -44,7 +44,7 @@ IDLE_SECONDS = 5.0
 
 
 ORPHAN_SECONDS = 30.0
-"""Age from which a Reservation that no commit filled is taken for a dead writer's."""
+"""How long a Reservation that no commit filled was seen when it is taken for a dead writer's."""
 
 
 VANISHED_SECONDS = 8.0
@@ -69,8 +69,8 @@ def no_namespace(names: Iterable[str]) -> frozenset[str]:
 
 
 class Controller:
-    """`lead` works until it is cancelled. `clock` gives seconds since the epoch, `observed` those of some
-    namespaces that are not enforced."""
+    """`lead` works until it is cancelled. `clock` gives seconds since the epoch and never jumps (the API
+    server's by default), `observed` those of some namespaces that are not enforced."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Controller:
         queue: QueueWatch,
         ledger: KubeLedger,
         outcomes: GangHistoryWriter,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         *,
         fence: NodeTaints | None = None,
         observed: Callable[[Iterable[str]], frozenset[str]] = no_namespace,
@@ -90,7 +90,7 @@ class Controller:
         self._ledger = ledger
         self._fence = fence
         self._observed = observed
-        self._clock = clock
+        self._clock = clock or api.now
         self._recorder = Recorder(api)
         self._outcomes = outcomes
         self.recoveries = recovery_histogram()
@@ -101,6 +101,8 @@ class Controller:
         self._pace = PositionPace()
         self._missing: dict[str, float] = {}
         """Since when each gang has named a reservation that is not in the book."""
+        self._uncommitted: dict[str, float] = {}
+        """Since when each object that no commit has filled has been seen, by UID."""
 
     async def lead(self) -> None:
         """Look at workloads and waiting pods, and keep everything as it should be."""
@@ -176,8 +178,10 @@ class Controller:
         return replace(world, missing=long)
 
     def _orphans(self, now: float) -> list[str]:
-        uncommitted = self._ledger.uncommitted().items()
-        return [uid for uid, time_ in uncommitted if time_ and now - seconds(time_) > ORPHAN_SECONDS]
+        """Those seen for so long. By when they were made a clock that was set would tell: of a writer that
+        works they would be swept between its two writes."""
+        self._uncommitted = {uid: self._uncommitted.get(uid, now) for uid in self._ledger.uncommitted()}
+        return [uid for uid, since in self._uncommitted.items() if now - since > ORPHAN_SECONDS]
 
     async def _do(self, action: rules.Action, world: rules.World) -> None:
         match action:

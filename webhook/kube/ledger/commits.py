@@ -37,7 +37,6 @@ class Entry:
     name: str
     uid: str
     version: str
-    created: str
     since: int
     reservation: Reservation | None
 
@@ -86,7 +85,6 @@ def entry_from(document: Mapping[str, Any]) -> tuple[Entry, str]:
         metadata["name"],
         metadata.get("uid", ""),
         metadata.get("resourceVersion", ""),
-        metadata.get("creationTimestamp", ""),
         since,
         reservation,
     )

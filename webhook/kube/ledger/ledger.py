@@ -151,9 +151,9 @@ class KubeLedger:
                             swept.append(held)
         return tuple(swept)
 
-    def uncommitted(self) -> dict[str, str]:
-        """UID to the time of making (RFC 3339) of the objects that no commit has filled."""
-        return {entry.uid: entry.created for entry in self._view.objects.entries.values() if not entry.since}
+    def uncommitted(self) -> list[str]:
+        """The UIDs of the objects that no commit has filled."""
+        return [entry.uid for entry in self._view.objects.entries.values() if not entry.since]
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from tests.webhook.kube.worlds import pod, work
 from webhook.admission.settings import Settings, default_settings, everywhere
 from webhook.kube.controller.controller import Controller
 from webhook.kube.controller.gang_history import GangHistoryWriter
+from webhook.kube.ledger.commits import RESERVATIONS, placeholder
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.gangs import Unbound, Work
 
@@ -197,3 +199,26 @@ async def test_a_pool_that_the_parameter_says_may_grow_opens_the_gates_of_who_wa
             client.before = noted
             await one_round(client, ended)
         assert calls[0] == first
+
+
+async def test_what_a_writer_is_about_to_commit_is_not_swept_by_a_clock_that_was_set() -> None:
+    """The object was made an hour ago by the API server's clock, and seen for a moment: it stays."""
+    cluster = racks(1, 1)
+    async with leading(cluster) as (client, ledger, _):
+        made = placeholder(claimed(cluster, part("a")))
+        made["metadata"]["creationTimestamp"] = datetime.fromtimestamp(NOW - 3600, UTC).isoformat()
+        await client.create(RESERVATIONS, made)
+        deleted: list[str] = []
+
+        async def noted(method: str, path: str) -> None:
+            if method == "DELETE":
+                deleted.append(path)
+
+        client.before = noted
+
+        async def ended() -> bool:
+            await asyncio.sleep(0.5)
+            return bool(ledger.uncommitted())
+
+        await one_round(client, ended)
+        assert (deleted, len(ledger.uncommitted())) == ([], 1)

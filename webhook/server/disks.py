@@ -1,0 +1,26 @@
+"""Disks that are full, or nearly: told before a write fails, and while nobody writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+LEAST_BYTES = 2**20
+"""Free space below which a disk counts as full: a large gang's reservation, its journal and a new certificate
+together are less."""
+
+
+def full_disks(folders: Mapping[str, Path]) -> Iterator[str]:
+    """For each of these folders (by what is kept there) on a full disk, or unreadable, a sentence."""
+    for kept, folder in folders.items():
+        try:
+            disk = os.statvfs(folder)
+        except OSError as error:
+            yield f"{kept}: {folder} cannot be looked at: {error.strerror}"
+            continue
+        free = disk.f_bavail * disk.f_frsize
+        if free < LEAST_BYTES:
+            yield f"{kept}: the disk of {folder} is full, {free // 1024} KiB are left; free some space there"
+        elif disk.f_files and not disk.f_favail:
+            yield f"{kept}: the disk of {folder} takes no more files; delete some there"
